@@ -27,8 +27,8 @@ from ldprecover.estimation.metrics import frequency_gain
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover_experiments.attacks import AttackSpec, Mix
 from ldprecover_experiments.paper import PROTOCOLS
+from ldprecover_experiments.parameters import EPSILON, TARGETS, Cell, Crowd, load_crowd
 from ldprecover_experiments.poisoned_round import PoisonedRound, draw_round
-from ldprecover_experiments.setting import EPSILON, TARGETS, Cell, Crowd, load_crowd
 from ldprecover_experiments.tables import Table
 
 DETECTORS = ("alarms", "alarms and unmix")

@@ -23,7 +23,7 @@ from ldprecover_cli.options import (
     search_budget,
 )
 from ldprecover_cli.output import console, counted, joined, plain, print_json
-from ldprecover_cli.runs import (
+from ldprecover_cli.resume import (
     Resume,
     RunSeed,
     Wait,
@@ -319,7 +319,7 @@ def _targets(
     Raises UsageError.
     """
     from ldprecover_attacker import attack_options
-    from ldprecover_experiments.setting import draw_targets
+    from ldprecover_experiments.parameters import draw_targets
 
     if target and targets is not None:
         raise UsageError("give either --target or --targets")
@@ -338,7 +338,7 @@ def _targets(
 
 def _share(beta: float, status: "RoundStatus") -> int:
     """Return the malicious users that are this share of all. Raises UsageError for none."""
-    from ldprecover_experiments.setting import malicious_users
+    from ldprecover_experiments.parameters import malicious_users
 
     m = malicious_users(status.n, beta)
     if not m:

@@ -9,16 +9,22 @@ import typer
 
 from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
 from ldprecover_cli.errors import UsageError, close_to
-from ldprecover_cli.evaluations import evaluate
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
-from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
+from ldprecover_cli.reproduce_output import (
+    check_packages,
+    finishing,
+    make_folder,
+    run_missing,
+    show,
+)
+from ldprecover_cli.reproduce_unmix import evaluate
 from ldprecover_cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
-    from ldprecover_experiments.cells import CellFile, Run
-    from ldprecover_experiments.setting import Cell
+    from ldprecover_experiments.parameters import Cell
+    from ldprecover_experiments.run_file import CellFile, Run
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """What `all` prints; the sweeps are pictures, and their means are in the file."""
@@ -150,10 +156,10 @@ def reproduce(
 
 
 def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> None:
-    from ldprecover_experiments.cells import CellFile, Run, replaced
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.runner import run_cells
-    from ldprecover_experiments.study import Study
+    from ldprecover_experiments.run_file import CellFile, Run, replaced
+    from ldprecover_experiments.runs import run_cells
+    from ldprecover_experiments.studies import Study
 
     study = Study.load(file)
     note(study.cost)
@@ -188,11 +194,11 @@ def _paper(
     over_http: bool,
 ) -> None:
     check_packages()
-    from ldprecover_experiments.cells import CellFile, Run
     from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.paper import EXPERIMENTS, cells_of
-    from ldprecover_experiments.runner import Work, run_cells
-    from ldprecover_experiments.setting import crowds_of
+    from ldprecover_experiments.parameters import crowds_of
+    from ldprecover_experiments.run_file import CellFile, Run
+    from ldprecover_experiments.runs import Work, run_cells
 
     asked = _asked(what, tuple(EXPERIMENTS))
     crowds = crowds_of(data or ("cities", "fire"), column, users)
@@ -259,9 +265,9 @@ def _write(
     *,
     brief: bool,
 ) -> None:
-    from ldprecover_experiments.cells import replaced
     from ldprecover_experiments.figures import draw_figures
     from ldprecover_experiments.paper import EXPERIMENTS
+    from ldprecover_experiments.run_file import replaced
     from ldprecover_experiments.tables import summarise, summary_csv, tables
 
     found = {cell: outcomes for cell in cells if (outcomes := results.of(run, cell)) is not None}

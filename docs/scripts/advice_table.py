@@ -25,9 +25,9 @@ from ldprecover_attacker import MGA
 from ldprecover_experiments import MethodSpec
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.paper import PROTOCOLS
+from ldprecover_experiments.parameters import TARGETS, Cell, Crowd, crowds_of
 from ldprecover_experiments.poisoned_round import draw_round
-from ldprecover_experiments.runner import Work, run_cells
-from ldprecover_experiments.setting import TARGETS, Cell, Crowd, crowds_of
+from ldprecover_experiments.runs import Work, run_cells
 from ldprecover_experiments.tables import Mean, Table, summarise
 
 WORLDS = ("geometric", "zipf", "bump", "cities", "emoji")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from setting import Setting, asked_for, pads_one_item, rows_of
+from round_setting import Setting, asked_for, pads_one_item, rows_of
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.alarms import ALARMS, raise_alarms

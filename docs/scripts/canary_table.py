@@ -19,11 +19,11 @@ import numpy as np
 
 from ldprecover import recover
 from ldprecover.estimation.metrics import mse
-from ldprecover_experiments.evaluation import BASE, Only, cells_of
 from ldprecover_experiments.paper import PROTOCOLS
+from ldprecover_experiments.parameters import Cell, Crowd, crowds_of
 from ldprecover_experiments.poisoned_round import Plan, PoisonedRound, draw_round
-from ldprecover_experiments.setting import Cell, Crowd, crowds_of
 from ldprecover_experiments.tables import Table
+from ldprecover_experiments.unmixing_evaluation import BASE, Only, cells_of
 
 WORLDS = ("ipums-like", "bump", "geometric")
 CANARIES = 10

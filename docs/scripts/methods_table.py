@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from setting import Setting, asked_for, rows_of
+from round_setting import Setting, asked_for, rows_of
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from setting import Setting, asked_for, pads_one_item
+from round_setting import Setting, asked_for, pads_one_item
 
 from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, project_simplex, recover
 from ldprecover.estimation.metrics import frequency_gain, mse

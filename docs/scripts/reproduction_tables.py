@@ -26,8 +26,8 @@ from ldprecover_experiments.paper import (
     PAPER_TABLE,
     PROTOCOLS,
 )
+from ldprecover_experiments.parameters import PAPER_USERS
 from ldprecover_experiments.poisoned_round import variants
-from ldprecover_experiments.setting import PAPER_USERS
 
 
 def theory(protocol: str, d: int, n: float) -> float:

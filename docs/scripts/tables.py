@@ -19,8 +19,8 @@ from pathlib import Path
 import advice_table
 import attack_table
 import canary_table
-import door_table
 import methods_table
+import quarantine_table
 import recovery_table
 import reference_tables
 import reproduction_tables
@@ -34,7 +34,8 @@ PAGES: dict[str, tuple[list[str], Callable[[], Iterable[str]]]] = {
     "attacks": (
         ["measurements/attacks.md"],
         lambda: chain(
-            attack_table.tables(attack_table.DEFAULT), door_table.tables(door_table.DEFAULT)
+            attack_table.tables(attack_table.DEFAULT),
+            quarantine_table.tables(quarantine_table.DEFAULT),
         ),
     ),
     "evaluation": (["measurements/evaluation.md"], advice_table.printed),

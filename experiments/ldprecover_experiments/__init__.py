@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ldprecover_experiments.attacks import AttackSpec
     from ldprecover_experiments.comparison import Comparison
-    from ldprecover_experiments.data import dataset_of
+    from ldprecover_experiments.datasets import dataset_of
     from ldprecover_experiments.demo import Demo
     from ldprecover_experiments.demo_settings import DemoSettings
     from ldprecover_experiments.errors import ExperimentError
     from ldprecover_experiments.measures import MethodSpec, Outcome
+    from ldprecover_experiments.parameters import Cell
     from ldprecover_experiments.poisoned_round import PoisonedRound
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.setting import Cell
-    from ldprecover_experiments.study import Study
+    from ldprecover_experiments.studies import Study
 
 _HOME = {
     "AttackSpec": "attacks",
-    "Cell": "setting",
+    "Cell": "parameters",
     "Comparison": "comparison",
     "Demo": "demo",
     "DemoSettings": "demo_settings",
@@ -32,8 +32,8 @@ _HOME = {
     "Outcome": "measures",
     "PoisonedRound": "poisoned_round",
     "Results": "results",
-    "Study": "study",
-    "dataset_of": "data",
+    "Study": "studies",
+    "dataset_of": "datasets",
 }
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ldprecover import ParameterError
 from ldprecover_attacker import ATTACKS, Attack, Several, attack_options, make_attack
-from ldprecover_experiments.setting import TARGETS
+from ldprecover_experiments.parameters import TARGETS
 
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
 """How a malicious report can be made: see Cell."""

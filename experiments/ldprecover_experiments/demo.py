@@ -13,11 +13,11 @@ from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
-from ldprecover_experiments.data import dataset_of
+from ldprecover_experiments.datasets import dataset_of
 from ldprecover_experiments.demo_settings import DemoSettings
 from ldprecover_experiments.over_http import open_round
+from ldprecover_experiments.parameters import draw_targets
 from ldprecover_experiments.poisoned_round import PoisonedRound, Vector
-from ldprecover_experiments.setting import draw_targets
 
 Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """Shows how far a stage of the demo is: its title in, a context manager of "done, of all" out."""

@@ -28,7 +28,7 @@ class DemoSettings:
     @property
     def malicious_users(self) -> int:
         """m = n beta/(1 - beta), rounded. Raises ParameterError."""
-        from ldprecover_experiments.setting import malicious_users
+        from ldprecover_experiments.parameters import malicious_users
 
         return malicious_users(self.users, self.beta)
 

@@ -118,7 +118,7 @@ def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
     command = ["serve", "--host", "127.0.0.1", "--port", "0", "--database-url", "sqlite:///demo.db"]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603  our own command, with nothing of a stranger's in it
-            [sys.executable, "-m", "ldprecover_experiments.tied", *command],
+            [sys.executable, "-m", "ldprecover_experiments.parent_death_guard", *command],
             cwd=folder,
             env=environment | {"LDPRECOVER_ADMIN_KEY": key, "LDPRECOVER_PLUGINS": plugins},
             stdin=subprocess.PIPE,  # which ends with this process

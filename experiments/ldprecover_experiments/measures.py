@@ -19,9 +19,9 @@ from ldprecover import (
 )
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
-from ldprecover_experiments.floors import floor_counts, floor_removed
+from ldprecover_experiments.oracle_bounds import floor_counts, floor_removed
+from ldprecover_experiments.parameters import ETA, TARGETS
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
-from ldprecover_experiments.setting import ETA, TARGETS
 
 Recoverer = Callable[..., tuple[Vector, Vector]]
 """(method, eta, targets, malicious_model) -> what was recovered, and the malicious frequencies it

@@ -11,9 +11,9 @@ from ldprecover import RoundParameters, Tally, frequency_oracle
 from ldprecover_client import Client, RoundStatus, submit_reports
 from ldprecover_experiments.local_server import local_server
 from ldprecover_experiments.measures import Recoverer, outcomes
+from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, Targets, Vector
-from ldprecover_experiments.runner import Done, Work
-from ldprecover_experiments.setting import Cell
+from ldprecover_experiments.runs import Done, Work
 
 _MANY = 100  # items, of which a report that supports more than its own would support some
 

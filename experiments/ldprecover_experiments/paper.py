@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from ldprecover_experiments.parameters import BETA, Cell
 from ldprecover_experiments.poisoned_round import HASH_ONLY
-from ldprecover_experiments.setting import BETA, Cell
 
 PROTOCOLS = ("grr", "oue", "olh")
 PAPER_NAMES = {"cities": "IPUMS", "fire": "Fire"}

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ldprecover_experiments.comparison import Comparison
+    from ldprecover_experiments.parameters import Cell
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.setting import Cell
 
 _MOST_FREQUENT = 10
 

@@ -16,7 +16,7 @@ from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tall
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
 from ldprecover_experiments.attacks import parse
-from ldprecover_experiments.setting import TARGETS, Cell, Crowd, malicious_users
+from ldprecover_experiments.parameters import TARGETS, Cell, Crowd, malicious_users
 
 Vector = NDArray[np.float64]
 Targets = tuple[int, ...]

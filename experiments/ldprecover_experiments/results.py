@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ldprecover import ParameterError
 from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.setting import Cell
+from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.tables import Summary, Table, frame, shown, shown_parameter, summarise
 
 if TYPE_CHECKING:

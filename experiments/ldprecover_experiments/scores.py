@@ -14,10 +14,10 @@ from math import isnan, nan, sqrt
 import numpy as np
 
 from ldprecover import frequency_oracle
-from ldprecover_experiments.evaluation import Place
 from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.setting import Cell
+from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.tables import Mean, Table, summarise
+from ldprecover_experiments.unmixing_evaluation import Place
 
 BETTER = "the better of both"
 """Of LDPRecover and Norm-Sub, in each setting."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover_experiments.cells import csv_line
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import LABELS, Outcome
 from ldprecover_experiments.paper import Experiment
-from ldprecover_experiments.setting import Cell
+from ldprecover_experiments.parameters import Cell
+from ldprecover_experiments.run_file import csv_line
 
 COLUMNS = (
     *("data", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "method", "trials"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldprecover_client import Population, load_dataset
-from ldprecover_experiments.setting import draw_targets
+from ldprecover_experiments.parameters import draw_targets
 
 
 @pytest.fixture

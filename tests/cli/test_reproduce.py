@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.forked import start_python
 
-from ldprecover_cli import running
-from ldprecover_experiments import Results, paper
-from ldprecover_experiments import cells as cell_file
-from ldprecover_experiments.runner import Work
+from ldprecover_cli import reproduce_output
+from ldprecover_experiments import Results, paper, run_file
+from ldprecover_experiments.runs import Work
 
 SMALL = ("--data", "cities", "--users", "2000", "--trials", "2", "--jobs", "1")
 
@@ -53,7 +52,7 @@ def test_a_table_leaves_results_means_and_a_picture_of_each_figure(
     assert (out / "mse.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (out / "mse.svg").read_bytes()
     cells = rows(out)
-    assert tuple(cells[0]) == cell_file.COLUMNS
+    assert tuple(cells[0]) == run_file.COLUMNS
     parquet = pq.read_table(out / "cells.parquet").to_pylist()
     assert [row["mse"] for row in parquet] == [float(row["mse"]) for row in cells]
     assert [row["fg"] for row in parquet] == [
@@ -107,7 +106,7 @@ def test_what_is_in_the_folder_is_not_run_again(
     def never(*arguments: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("ldprecover_experiments.runner.Work.run", never)
+    monkeypatch.setattr("ldprecover_experiments.runs.Work.run", never)
     assert (
         run("reproduce", "mse", "fg", *SMALL, "--out", "out").code == 0
     )  # whose cells are among those of mse
@@ -153,11 +152,11 @@ def test_ctrl_c_leaves_a_file_to_go_on_from(forking: None, tmp_path: Path, jobs:
     assert "cells were run; the same command goes on from there" in err
     assert err.startswith("Finishing the cells under way") == (jobs == "2")
     found = Counter(
-        tuple(row[column] for column in cell_file.COLUMNS[:13]) for row in rows(tmp_path / "out")
+        tuple(row[column] for column in run_file.COLUMNS[:13]) for row in rows(tmp_path / "out")
     )
     assert 0 < len(found) < 1_800
     assert all(
-        int(row["methods"]) == found[tuple(row[c] for c in cell_file.COLUMNS[:13])]
+        int(row["methods"]) == found[tuple(row[c] for c in run_file.COLUMNS[:13])]
         for row in rows(tmp_path / "out")
     )
 
@@ -233,7 +232,7 @@ def test_a_missing_package_is_named_before_anything_is_run(
     def find(name: str) -> object:
         return None if name == package else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(running, "find_spec", find)
+    monkeypatch.setattr(reproduce_output, "find_spec", find)
     error = run("reproduce", "mse").error
     assert (
         error
@@ -337,7 +336,7 @@ def test_a_study_that_cannot_be_run_is_one_line_with_exit_code_2(
 
 
 def test_a_study_needs_no_pictures(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "find_spec", lambda name: None)
+    monkeypatch.setattr(reproduce_output, "find_spec", lambda name: None)
     Path("mine.toml").write_text(STUDY)
     assert run("reproduce", "mine.toml", "--jobs", "1").code == 0
 
@@ -405,7 +404,7 @@ def test_the_evaluation_goes_on_from_what_is_in_the_folder(
     def never(*arguments: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("ldprecover_experiments.runner.Work.run", never)
+    monkeypatch.setattr("ldprecover_experiments.runs.Work.run", never)
     assert run(*PART).code == 0
     assert (tmp_path / "out" / "unmix.md").read_bytes() == tables
 

@@ -33,7 +33,7 @@ def test_without_the_extra_everything_else_works(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text(json.dumps(export.to_dict()))
     code = f"""
-import ldprecover_cluster, ldprecover_experiments.runner
+import ldprecover_cluster, ldprecover_experiments.runs
 import ldprecover_server.app, ldprecover_server.analysis.worker
 from ldprecover_cli.app import run
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 from tables import rewritten
 from tests.docs.markdown import ROOT, Page
 
-from ldprecover_experiments.setting import crowds_of
+from ldprecover_experiments.parameters import crowds_of
 from ldprecover_experiments.tables import Table
 
 EPSILONS = (0.5, 4.0)

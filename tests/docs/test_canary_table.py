@@ -6,8 +6,8 @@ import canary_table
 from tables import rewritten
 from tests.docs.markdown import ROOT, Page
 
+from ldprecover_experiments.parameters import Cell, crowds_of
 from ldprecover_experiments.poisoned_round import Plan
-from ldprecover_experiments.setting import Cell, crowds_of
 
 
 def test_targets_are_drawn_among_the_items_that_are_no_canaries() -> None:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import attack_table
-import door_table
 import methods_table
 import pytest
+import quarantine_table
 import recovery_table
-from setting import rows_of
+from round_setting import rows_of
 from tables import read, rewritten
 
 from ldprecover.protocols import PROTOCOLS
@@ -29,7 +29,7 @@ def squeezed(text: str) -> str:
 def few(page: str) -> Iterator[str]:
     if page == "attacks":
         yield from attack_table.tables(replace(attack_table.DEFAULT, **FEW))
-        yield from door_table.tables(replace(door_table.DEFAULT, **FEW))
+        yield from quarantine_table.tables(replace(quarantine_table.DEFAULT, **FEW))
     else:
         yield from recovery_table.tables(replace(recovery_table.DEFAULT, **FEW))
         yield methods_table.table(replace(methods_table.DEFAULT, **FEW), "grr")

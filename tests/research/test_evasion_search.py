@@ -17,7 +17,7 @@ from evasion_search import (
 )
 
 from ldprecover_experiments.attacks import Mix, parse
-from ldprecover_experiments.setting import load_crowd
+from ldprecover_experiments.parameters import load_crowd
 
 
 def test_mix_states_its_shares() -> None:

@@ -7,9 +7,9 @@ from tests.conftest import ServerProcess
 from ldprecover_client import Client, RefusedError
 from ldprecover_experiments.measures import in_process
 from ldprecover_experiments.over_http import round_over_http, run_over_http
+from ldprecover_experiments.parameters import Cell, load_crowd
 from ldprecover_experiments.poisoned_round import Plan, draw_round
-from ldprecover_experiments.runner import Work
-from ldprecover_experiments.setting import Cell, load_crowd
+from ldprecover_experiments.runs import Work
 
 Z = 7.0
 

@@ -175,7 +175,7 @@ def demo(
 
 def _chosen(settings: DemoSettings) -> DemoSettings:
     """Return the settings with the protocol that suits them best, and say why."""
-    from ldprecover_experiments.data import dataset_of
+    from ldprecover_experiments.datasets import dataset_of
 
     d = len(dataset_of(settings.dataset, settings.column).items)
     choice = choice_of(d, settings.epsilon, settings.users)

@@ -5,6 +5,6 @@ It is a process beside a server, whose page it serves with a form of its own. Th
 nothing of it.
 """
 
-from ldprecover_experiments.drill.serving import DrillServer, drill_server
+from ldprecover_experiments.drill.server import DrillServer, drill_server
 
 __all__ = ["DrillServer", "drill_server"]

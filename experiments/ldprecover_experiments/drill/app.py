@@ -19,11 +19,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover import LDPRecoverError
 from ldprecover_client import ClientError
-from ldprecover_experiments.drill.answers import HEADERS, json_answer, problem
+from ldprecover_experiments.drill.form import Offer
 from ldprecover_experiments.drill.guard import PATH, Guard
-from ldprecover_experiments.drill.offer import Offer
-from ldprecover_experiments.drill.passing import Passing
-from ldprecover_experiments.drill.runs import BusyError, Run, Runs
+from ldprecover_experiments.drill.jobs import BusyError, Run, Runs
+from ldprecover_experiments.drill.proxy import Passing
+from ldprecover_experiments.drill.responses import HEADERS, json_answer, problem
 
 HEAD = (
     f'<link rel="stylesheet" href="{PATH}static/drill.css"><script type="module" '

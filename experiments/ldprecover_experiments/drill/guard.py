@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ldprecover_experiments.drill.answers import problem
+from ldprecover_experiments.drill.responses import problem
 
 PATH = "/drill/"
 """Where the drill's own calls begin; everything else is the server's."""

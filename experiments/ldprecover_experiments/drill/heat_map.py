@@ -10,12 +10,12 @@ from typing import Any
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover_client import Dataset
-from ldprecover_experiments.drill.play import MAX_BYTES
-from ldprecover_experiments.drill.runs import Run
-from ldprecover_experiments.evaluation import ATTACKS, methods
+from ldprecover_experiments.drill.drill_round import MAX_BYTES
+from ldprecover_experiments.drill.jobs import Run
 from ldprecover_experiments.measures import MethodSpec, Outcome
-from ldprecover_experiments.runner import Work
-from ldprecover_experiments.setting import Cell, Crowd, load_crowd, malicious_users
+from ldprecover_experiments.parameters import Cell, Crowd, load_crowd, malicious_users
+from ldprecover_experiments.runs import Work
+from ldprecover_experiments.unmixing_evaluation import ATTACKS, methods
 
 MAX_MAP_USERS, MAX_TRIALS = 200_000, 10
 

@@ -13,9 +13,9 @@ from tests.conftest import ServerProcess
 
 from ldprecover_experiments import DemoSettings
 from ldprecover_experiments.drill.app import DrillApplication
+from ldprecover_experiments.drill.form import Offer
 from ldprecover_experiments.drill.guard import HEADER
-from ldprecover_experiments.drill.offer import Offer
-from ldprecover_experiments.drill.runs import Run
+from ldprecover_experiments.drill.jobs import Run
 
 DRILL_TOKEN = "a-token-of-a-drill"
 

@@ -10,7 +10,7 @@ from tests.experiments.drill.conftest import RunningDrill, StartDrill
 from ldprecover_client import Population, load_dataset
 from ldprecover_experiments.demo import Demo, unseen
 from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.drill.runs import Run
+from ldprecover_experiments.drill.jobs import Run
 
 GRR = {"protocol": "grr", "users": 2000, "targets": 3, "methods": ["ldprecover"], "seed": 7}
 

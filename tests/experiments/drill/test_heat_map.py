@@ -8,10 +8,10 @@ import pytest
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Dataset
 from ldprecover_experiments.drill.heat_map import HeatMap
-from ldprecover_experiments.drill.runs import CancelledError, Run
-from ldprecover_experiments.evaluation import ATTACKS
-from ldprecover_experiments.runner import Work
-from ldprecover_experiments.setting import load_crowd
+from ldprecover_experiments.drill.jobs import CancelledError, Run
+from ldprecover_experiments.parameters import load_crowd
+from ldprecover_experiments.runs import Work
+from ldprecover_experiments.unmixing_evaluation import ATTACKS
 
 FEW = Dataset("few", tuple("abcdefghijklm"), np.arange(1, 14) ** 2, "thirteen letters")
 MAP = HeatMap(FEW, "grr", 1.0, 2000, 0.05, 3, 0.2, 1, 1, False)

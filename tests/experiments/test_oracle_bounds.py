@@ -9,9 +9,9 @@ import pytest
 
 from ldprecover import project_simplex
 from ldprecover.estimation.metrics import mse
-from ldprecover_experiments.floors import floor_counts, floor_removed, matched_mean
+from ldprecover_experiments.oracle_bounds import floor_counts, floor_removed, matched_mean
+from ldprecover_experiments.parameters import Cell, load_crowd
 from ldprecover_experiments.poisoned_round import draw_round
-from ldprecover_experiments.setting import Cell, load_crowd
 
 
 def over_all_orders(z: np.ndarray, values: np.ndarray, sd: float) -> np.ndarray:

@@ -22,8 +22,8 @@ from ldprecover_experiments.measures import (
     outcomes,
     reckoned,
 )
+from ldprecover_experiments.parameters import Cell, Crowd
 from ldprecover_experiments.poisoned_round import draw_round
-from ldprecover_experiments.setting import Cell, Crowd
 
 Done = list[tuple[Cell, list[Outcome]]]
 

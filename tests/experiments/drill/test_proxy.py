@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, StartDrill
 
-from ldprecover_experiments.drill import passing
+from ldprecover_experiments.drill import proxy
 from ldprecover_experiments.drill.app import HEAD
 from ldprecover_experiments.drill.guard import HEADER
 
@@ -168,7 +168,7 @@ def test_each_method_goes_on(echo: RunningDrill, method: str) -> None:
 def test_a_body_of_any_length_within_bounds_goes_on_in_pieces(
     echo: RunningDrill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing, "MAX_BODY_BYTES", 1 << 20)
+    monkeypatch.setattr(proxy, "MAX_BODY_BYTES", 1 << 20)
     assert echo.http.post("/rounds", content=b"x" * (1 << 20)).json()["size"] == 1 << 20
     answer = echo.http.post("/rounds", content=b"x" * ((1 << 20) + 1))
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
@@ -177,7 +177,7 @@ def test_a_body_of_any_length_within_bounds_goes_on_in_pieces(
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(echo: RunningDrill) -> None:
     connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)
     connection.putrequest("POST", "/rounds")
-    connection.putheader("Content-Length", str(passing.MAX_BODY_BYTES + 1))
+    connection.putheader("Content-Length", str(proxy.MAX_BODY_BYTES + 1))
     connection.endheaders()
     assert connection.getresponse().status == 413
     connection.close()
@@ -186,7 +186,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(echo: Runni
 def test_an_answer_that_is_too_large_breaks_off(
     echo: RunningDrill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing, "MAX_ANSWER_BYTES", 10)
+    monkeypatch.setattr(proxy, "MAX_ANSWER_BYTES", 10)
     connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)
     connection.request("GET", "/rounds")
     with pytest.raises(http.client.IncompleteRead):

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.output import note
-from ldprecover_cli.running import check_packages, finishing, make_folder, run_missing, show
+from ldprecover_cli.reproduce_output import (
+    check_packages,
+    finishing,
+    make_folder,
+    run_missing,
+    show,
+)
 from ldprecover_cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
@@ -30,14 +36,21 @@ def evaluate(
 ) -> None:
     """Run what is missing of the evaluation, and write its cells, means, tables and figures."""
     check_packages()
-    from ldprecover_experiments.cells import CellFile, Run, replaced
-    from ldprecover_experiments.evaluation import DATA, DRIFT, Only, cells_of, cost, methods
     from ldprecover_experiments.figures import draw_scores
+    from ldprecover_experiments.parameters import crowds_of
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.runner import Work, run_cells
+    from ldprecover_experiments.run_file import CellFile, Run, replaced
+    from ldprecover_experiments.runs import Work, run_cells
     from ldprecover_experiments.scores import Scores
-    from ldprecover_experiments.setting import crowds_of
     from ldprecover_experiments.tables import summarise, summary_csv
+    from ldprecover_experiments.unmixing_evaluation import (
+        DATA,
+        DRIFT,
+        Only,
+        cells_of,
+        cost,
+        methods,
+    )
 
     named = _named(only, ("data", *(each.name for each in fields(Only))))
     crowds = crowds_of(named.pop("data", ()) or data or DATA, column, users)

@@ -13,7 +13,7 @@ import numpy as np
 from ldprecover.recovery import METHODS
 from ldprecover_client import Client, ClientError, RefusedError, Retries
 from ldprecover_experiments.demo import Demo
-from ldprecover_experiments.drill.runs import Run
+from ldprecover_experiments.drill.jobs import Run
 from ldprecover_experiments.drill.score import Recovered, Score
 from ldprecover_experiments.poisoned_round import Vector
 

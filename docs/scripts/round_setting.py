@@ -12,7 +12,7 @@ from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover_attacker import plugins
 from ldprecover_client import DATASETS, Population
 from ldprecover_experiments import PoisonedRound, dataset_of
-from ldprecover_experiments.setting import BETA, EPSILON, PAPER_USERS, TARGETS, malicious_users
+from ldprecover_experiments.parameters import BETA, EPSILON, PAPER_USERS, TARGETS, malicious_users
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from ldprecover import ParameterError
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.setting import Cell, Crowd
+from ldprecover_experiments.parameters import Cell, Crowd
 
 COLUMNS = (
     *(

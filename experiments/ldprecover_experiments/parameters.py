@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ldprecover import ParameterError
 from ldprecover_client import Population
-from ldprecover_experiments.data import dataset_of
+from ldprecover_experiments.datasets import dataset_of
 
 BETA, EPSILON, ETA, TARGETS = 0.05, 0.5, 0.2, 10
 """The paper's setting (VI-A): malicious share, privacy budget, assumed m/n, number r of targets."""

@@ -12,13 +12,13 @@ from ldprecover import GRR, OLH, RecoveryRequest, Tally, frequency_oracle, proje
 from ldprecover.estimation.metrics import mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
-from ldprecover_experiments.cells import COLUMNS, CellFile, Run
 from ldprecover_experiments.measures import LABELS, Outcome, in_process, outcomes
 from ldprecover_experiments.over_http import can_travel
 from ldprecover_experiments.paper import EXPERIMENTS, cells_of
+from ldprecover_experiments.parameters import Cell, Crowd, load_crowd
 from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, draw_round
-from ldprecover_experiments.runner import Work, tasks_of
-from ldprecover_experiments.setting import Cell, Crowd, load_crowd
+from ldprecover_experiments.run_file import COLUMNS, CellFile, Run
+from ldprecover_experiments.runs import Work, tasks_of
 
 ALL = cells_of(EXPERIMENTS, ["cities"], 1)
 

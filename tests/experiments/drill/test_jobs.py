@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from ldprecover import ParameterError
-from ldprecover_experiments.drill.runs import BusyError, CancelledError, Run, Runs
+from ldprecover_experiments.drill.jobs import BusyError, CancelledError, Run, Runs
 
 
 def test_what_is_shown_follows_the_work(run: Run) -> None:

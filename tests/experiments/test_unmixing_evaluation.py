@@ -9,7 +9,12 @@ import pytest
 
 from ldprecover import ParameterError
 from ldprecover_experiments import Results
-from ldprecover_experiments.evaluation import (
+from ldprecover_experiments.measures import Outcome
+from ldprecover_experiments.parameters import Cell, Crowd, crowds_of
+from ldprecover_experiments.poisoned_round import Plan, draw_round
+from ldprecover_experiments.runs import Work
+from ldprecover_experiments.scores import BETTER, FLOOR, Scores
+from ldprecover_experiments.unmixing_evaluation import (
     BASE,
     DATA,
     DRIFT,
@@ -20,11 +25,6 @@ from ldprecover_experiments.evaluation import (
     cost,
     methods,
 )
-from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.poisoned_round import Plan, draw_round
-from ldprecover_experiments.runner import Work
-from ldprecover_experiments.scores import BETTER, FLOOR, Scores
-from ldprecover_experiments.setting import Cell, Crowd, crowds_of
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import httpx
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ldprecover_experiments.drill.answers import HEADERS, problem
 from ldprecover_experiments.drill.guard import HEADER
+from ldprecover_experiments.drill.responses import HEADERS, problem
 
 MAX_BODY_BYTES, MAX_ANSWER_BYTES = 64 << 20, 256 << 20
 """Of a body that is passed through; the server's own limits are stricter."""

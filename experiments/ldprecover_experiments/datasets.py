@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
-from ldprecover_experiments.worlds import WORLDS, world
+from ldprecover_experiments.synthetic_data import WORLDS, world
 
 NAMES = (*DATASETS, *WORLDS)
 """The data sets that are known by name: those that are shipped, and those that are formulas."""

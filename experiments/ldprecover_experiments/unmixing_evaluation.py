@@ -18,8 +18,8 @@ from ldprecover.recovery import METHODS
 from ldprecover_experiments.attacks import Mix
 from ldprecover_experiments.measures import MethodSpec
 from ldprecover_experiments.paper import PROTOCOLS
+from ldprecover_experiments.parameters import BETA, EPSILON, TARGETS, Cell, Crowd, malicious_users
 from ldprecover_experiments.poisoned_round import Plan
-from ldprecover_experiments.setting import BETA, EPSILON, TARGETS, Cell, Crowd, malicious_users
 
 DATA = ("ipums-like", "fire-like", "emoji", "zipf", "bump", "geometric")
 SWEPT = ("ipums-like", "fire-like")

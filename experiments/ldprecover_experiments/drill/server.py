@@ -14,7 +14,7 @@ import uvicorn
 from ldprecover_client.http import server_url
 from ldprecover_experiments.demo_settings import DemoSettings
 from ldprecover_experiments.drill.app import DrillApplication
-from ldprecover_experiments.drill.offer import Offer
+from ldprecover_experiments.drill.form import Offer
 from ldprecover_experiments.errors import ExperimentError
 
 _STOP_SECONDS = 5

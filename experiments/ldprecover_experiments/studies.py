@@ -25,13 +25,10 @@ from ldprecover import ParameterError, frequency_oracle
 from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import ATTACKS
 from ldprecover_experiments.attacks import AttackSpec
-from ldprecover_experiments.data import NAMES
+from ldprecover_experiments.datasets import NAMES
 from ldprecover_experiments.measures import MethodSpec, Outcome
 from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.poisoned_round import Plan
-from ldprecover_experiments.results import Results
-from ldprecover_experiments.runner import Work, run_cells
-from ldprecover_experiments.setting import (
+from ldprecover_experiments.parameters import (
     BETA,
     EPSILON,
     ETA,
@@ -41,6 +38,9 @@ from ldprecover_experiments.setting import (
     load_crowd,
     malicious_users,
 )
+from ldprecover_experiments.poisoned_round import Plan
+from ldprecover_experiments.results import Results
+from ldprecover_experiments.runs import Work, run_cells
 
 _ATTACK_KEYS = (
     *(

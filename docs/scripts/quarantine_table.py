@@ -1,7 +1,7 @@
 """Measure what quarantine and canaries leave of every attack, and print the tables of
 docs/measurements/attacks.md.
 
-    python docs/scripts/door_table.py
+    python docs/scripts/quarantine_table.py
 
 One round for each attack and protocol, in this process, over the data's items and ten canaries. A
 round sets aside what a server would: reports of impossible sizes, and those under seeds that come
@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 from attack_table import ONLY_PADDED, attacks, targets_of
-from setting import Setting, asked_for, pads_one_item
+from round_setting import Setting, asked_for, pads_one_item
 
 from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.canaries import canary_shift

@@ -14,12 +14,12 @@ from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS, attack_options
 from ldprecover_attacker.base import MODELS
 from ldprecover_client import Dataset
-from ldprecover_experiments.data import NAMES, dataset_of
+from ldprecover_experiments.datasets import NAMES, dataset_of
 from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.drill.drill_round import MAX_BYTES, MAX_USERS, Played, Told
 from ldprecover_experiments.drill.fields import Fields
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS, MAX_TRIALS, HeatMap
-from ldprecover_experiments.drill.play import MAX_BYTES, MAX_USERS, Played, Told
 
 _METHODS = ("ldprecover", "unmix")
 """Those that are asked for unless told otherwise."""

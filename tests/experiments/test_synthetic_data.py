@@ -3,8 +3,8 @@
 import pytest
 
 from ldprecover_experiments import dataset_of
-from ldprecover_experiments.setting import load_crowd
-from ldprecover_experiments.worlds import WORLDS
+from ldprecover_experiments.parameters import load_crowd
+from ldprecover_experiments.synthetic_data import WORLDS
 
 
 @pytest.mark.parametrize(

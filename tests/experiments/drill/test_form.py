@@ -10,10 +10,10 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
 from ldprecover_experiments import DemoSettings
-from ldprecover_experiments.data import NAMES
+from ldprecover_experiments.datasets import NAMES
+from ldprecover_experiments.drill.drill_round import MAX_USERS
+from ldprecover_experiments.drill.form import Offer
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS
-from ldprecover_experiments.drill.offer import Offer
-from ldprecover_experiments.drill.play import MAX_USERS
 
 SMALL = Offer(DemoSettings(users=1000, targets=3))
 

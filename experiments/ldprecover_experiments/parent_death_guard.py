@@ -1,6 +1,6 @@
 """The command `ldprecover` in a process that ends with the one that started it, however that ends.
 
-    python -m ldprecover_experiments.tied serve --port 0
+    python -m ldprecover_experiments.parent_death_guard serve --port 0
 
 Standard input is the tie: it ends when nobody has its other end any more.
 """

@@ -11,9 +11,9 @@ from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.output import console, note, plain, plain_table
 
 if TYPE_CHECKING:
-    from ldprecover_experiments.cells import CellFile, Run
-    from ldprecover_experiments.runner import Done
-    from ldprecover_experiments.setting import Cell
+    from ldprecover_experiments.parameters import Cell
+    from ldprecover_experiments.run_file import CellFile, Run
+    from ldprecover_experiments.runs import Done
     from ldprecover_experiments.tables import Table
 
 

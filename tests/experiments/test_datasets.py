@@ -82,7 +82,7 @@ def test_without_pyarrow_values_come_through_numpy_and_arrow_alone_is_refused_in
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr("ldprecover_experiments.data.find_spec", lambda name: None)
+    monkeypatch.setattr("ldprecover_experiments.datasets.find_spec", lambda name: None)
     assert dataset_of(_Polarslike(PETS)).items == ("cat", "dog", "newt")
 
     class Stream:
