@@ -79,7 +79,7 @@ check: install
 	$(BIN)/python tools/phrases.py
 	$(PRETTIER) --check
 	$(BIN)/mypy
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core cluster client attacker experiments server cli
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core interface cluster client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
 	$(MAKE) --no-print-directory docs
 

@@ -13,6 +13,7 @@ from ldprecover.protocols import PROTOCOLS
 ROOT = Path(__file__).parents[1]
 SOURCES = (
     "core",
+    "interface",
     "cluster",
     "client",
     "server",

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ldprecover_interface import paths
 from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
@@ -22,7 +23,7 @@ from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import HeadTooLargeError, NotHttpError
 from ldprecover_server.file_limits import max_connections
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.http import openapi, paths, problems
+from ldprecover_server.http import openapi, problems
 from ldprecover_server.http.bodies import Bodies, CloseUnreadBodies
 from ldprecover_server.http.dependencies import Decoded, Services
 from ldprecover_server.http.edge import EDGE, ConnectionLimit, Edge, RejectedError

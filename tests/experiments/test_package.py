@@ -14,13 +14,14 @@ import ldprecover_experiments
 ROOT = Path(ldprecover_experiments.__file__).parents[2]
 BELOW = {
     "core/ldprecover": set(),
+    "interface/ldprecover_interface": {"ldprecover"},
     "cluster/ldprecover_cluster": {"ldprecover"},
-    "client/ldprecover_client": {"ldprecover"},
+    "client/ldprecover_client": {"ldprecover", "ldprecover_interface"},
     "attacker/ldprecover_attacker": {"ldprecover", "ldprecover_client"},
     "experiments/ldprecover_experiments": {
         *("ldprecover", "ldprecover_cluster", "ldprecover_client", "ldprecover_attacker"),
     },
-    "server/ldprecover_server": {"ldprecover", "ldprecover_cluster"},
+    "server/ldprecover_server": {"ldprecover", "ldprecover_cluster", "ldprecover_interface"},
     "bench": {
         *(
             "ldprecover",

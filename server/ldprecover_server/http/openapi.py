@@ -7,8 +7,9 @@ from fastapi.openapi.utils import get_openapi
 
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import PROTOCOLS, wire
+from ldprecover_interface import paths
 from ldprecover_server import errors
-from ldprecover_server.http import messages, paths
+from ldprecover_server.http import messages
 from ldprecover_server.http.dependencies import KEY, OPTIONAL_KEY, described
 from ldprecover_server.http.messages import Accepted, NewRound, NewTickets, RecoverRequest
 from ldprecover_server.http.routes.rounds import BODY

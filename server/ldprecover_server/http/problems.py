@@ -13,8 +13,8 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from ldprecover.errors import LDPRecoverError
+from ldprecover_interface import paths
 from ldprecover_server import errors
-from ldprecover_server.http import paths
 
 MEDIA_TYPE = "application/problem+json"
 

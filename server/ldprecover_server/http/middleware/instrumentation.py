@@ -7,9 +7,9 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ldprecover_interface import paths
 from ldprecover_server import logs
 from ldprecover_server.errors import StoreUnavailableError
-from ldprecover_server.http import paths
 from ldprecover_server.http.edge import ABORT
 from ldprecover_server.http.problems import refuse
 from ldprecover_server.metrics import Metrics

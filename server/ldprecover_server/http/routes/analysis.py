@@ -8,13 +8,13 @@ from starlette.responses import Response
 
 from ldprecover.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.history import DEFAULT_RATE as DISCOVERY_RATE
+from ldprecover_interface import paths
 from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
     NoReportsError,
     ReportsGoneError,
 )
-from ldprecover_server.http import paths
 from ldprecover_server.http.csv import Format, csv
 from ldprecover_server.http.dependencies import Caller, Named, described, get_services
 from ldprecover_server.http.disconnects import cancel_on_disconnect

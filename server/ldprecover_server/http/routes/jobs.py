@@ -8,8 +8,8 @@ import msgspec
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
+from ldprecover_interface import paths
 from ldprecover_server.errors import JobNotFoundError, as_service_error
-from ldprecover_server.http import paths
 from ldprecover_server.http.dependencies import Caller, Named, described, get_services
 from ldprecover_server.http.messages import JobStatus, ProblemDetails
 from ldprecover_server.http.problems import problem_type

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ldprecover import counting
+from ldprecover_interface import paths
 from ldprecover_server.errors import (
     BusyError,
     DatabaseGoneError,
@@ -14,7 +15,6 @@ from ldprecover_server.errors import (
     StorageFullError,
     StoreUnavailableError,
 )
-from ldprecover_server.http import paths
 from ldprecover_server.http.dependencies import described, get_services
 from ldprecover_server.http.messages import Status, Version
 from ldprecover_server.http.responses import json

@@ -3,8 +3,8 @@
 from fastapi import APIRouter, HTTPException, Request
 from starlette.responses import Response
 
+from ldprecover_interface import paths
 from ldprecover_server import page
-from ldprecover_server.http import paths
 
 router = APIRouter(include_in_schema=False)
 

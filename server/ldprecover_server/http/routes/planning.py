@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from ldprecover.planning import MAX_TARGETS, MAX_USERS, Wish, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON
+from ldprecover_interface import paths
 from ldprecover_server.errors import BusyError, InvalidParameterError, InvalidRequestError
-from ldprecover_server.http import paths
 from ldprecover_server.http.dependencies import Anyone, described
 from ldprecover_server.http.messages import Plans
 

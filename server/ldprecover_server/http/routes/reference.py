@@ -10,8 +10,8 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from ldprecover_interface import paths
 from ldprecover_server.errors import service_errors
-from ldprecover_server.http import paths
 
 _STATIC = Path(__file__).parent.parent / "static"
 _SWAGGER = f"{paths.STATIC}/swagger-ui"

@@ -13,6 +13,7 @@ from ldprecover import Estimates, Tally
 from ldprecover.quarantine import Quarantined
 from ldprecover.recovery import RecoveryRequest
 from ldprecover.rounds.means import Mean, is_for_numbers
+from ldprecover_interface import paths
 from ldprecover_server.analysis.analyses import MAX_HISTORY, Wanted
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.tasks import RecoverResult
@@ -33,7 +34,6 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
     UnauthorizedError,
 )
-from ldprecover_server.http import paths
 from ldprecover_server.http.csv import Format, csv
 from ldprecover_server.http.dependencies import (
     Caller,

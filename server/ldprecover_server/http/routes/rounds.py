@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.canaries import canary_labels
 from ldprecover.protocols import own_parameters
+from ldprecover_interface import paths
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
@@ -27,7 +28,6 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
-from ldprecover_server.http import paths
 from ldprecover_server.http.dependencies import (
     Admin,
     Anyone,

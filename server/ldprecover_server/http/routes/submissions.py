@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError
 from ldprecover.protocols import wire
+from ldprecover_interface import paths
 from ldprecover_server.access.access import ANYONE, Sender
 from ldprecover_server.errors import (
     HeaderError,
@@ -25,7 +26,6 @@ from ldprecover_server.errors import (
     RoundReplacedError,
     ServiceError,
 )
-from ldprecover_server.http import paths
 from ldprecover_server.http.bodies import BIG, JSON, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services

@@ -1,0 +1,104 @@
+"""Analyses: recovery methods, alarms, suspects and jobs."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ldprecover_interface.base import Count, Message, Reference, Text
+from ldprecover_interface.problems import Problem
+from ldprecover_interface.results import Recovered
+
+
+class MethodOption(Message):
+    """A number that a method takes."""
+
+    name: Text
+    default: int | float = Field(description="An integer if the option is an integer.")
+    low: int | float
+    high: int | float
+    meaning: str
+
+
+class MethodSummary(Message):
+    """A recovery method, and whether it fits the round."""
+
+    name: Text
+    summary: Text
+    needs: list[str] = Field(
+        [], description="Required inputs, of counts, history, n, reports and targets."
+    )
+    better_with: list[str] = Field([], description="Inputs that are used if they are available.")
+    uses: list[str] = Field([], description="Fields of the request that change the result.")
+    gives: Literal["distribution", "sum-one", "frequencies"] | None = Field(
+        None,
+        description="Kind of the column `recovered`: a distribution, numbers of sum one, or "
+        "frequencies without either property.",
+    )
+    cost: str = ""
+    options: list[MethodOption] = Field([])
+    available: bool = Field(
+        False, description="Whether this round can be recovered with it, given its inputs."
+    )
+    reason: str | None = Field(None, description="Why it is not available.")
+
+
+class Methods(Message):
+    """All recovery methods."""
+
+    round: Text
+    methods: list[MethodSummary]
+
+
+class Alarm(Message):
+    """A test of the round's reports; it is raised if the statistic exceeds the threshold."""
+
+    name: Text
+    raised: bool = False
+    statistic: float
+    threshold: float
+    rate: float = Field(
+        description="Upper bound of the probability that honest reports raise the alarm."
+    )
+    meaning: Text
+
+
+class Alarms(Message):
+    """The tests for a round's protocol."""
+
+    round: Text
+    n: Count = 0
+    reports_read: bool = Field(
+        False, description="Whether all reports are stored, so that all tests ran."
+    )
+    alarms: list[Alarm]
+
+
+class Suspect(Message):
+    """An item whose frequency rose by more than its noise."""
+
+    item: Annotated[int, Field(ge=0, description="Index.")] = 0
+    label: Text
+    before: float = Field(description="Frequency in the earlier rounds, pooled.")
+    now: float
+    z: float = Field(description="The rise in standard errors of the difference.")
+    p_value: float
+
+
+class Suspects(Message):
+    """The suspects of a round; the first has the largest z."""
+
+    round: Text
+    earlier: list[str] = Field([], description="The earlier rounds, the last one first.")
+    rate: float = Field(0.0, description="False-discovery rate.")
+    suspects: list[Suspect]
+
+
+class JobStatus(Message):
+    """An analysis that was requested with `Prefer: respond-async`."""
+
+    job: Reference
+    round: str = ""
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    progress: float = Field(ge=0, le=1, description="Grows from 0 to 1.")
+    result: Recovered | None = Field(None, description="Of a job that is done.")
+    problem: Problem | None = Field(None, description="Of a job that failed.")

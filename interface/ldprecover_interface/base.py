@@ -1,0 +1,123 @@
+"""Rules of every message: strict types, finite numbers, and parameters of single protocols."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from ldprecover.protocols import own_parameters
+
+ROUND_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+RETENTION = r"^(forever|none|[1-9][0-9]{0,4}[hd])$"
+MAX_HISTORY = 50
+"""Rounds that one recovery may take as history."""
+MAX_TICKETS = 1_000_000
+"""Tickets that one call may mint."""
+
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""A number of reports or users: it fits the signed 64-bit integers of the tallies."""
+Text = Annotated[str, Field(min_length=1)]
+Reference = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
+"""An id that needs no escaping in a path."""
+
+
+class Message(BaseModel):
+    """Base of every message. `"0.5"`, `true` and `NaN` are not numbers."""
+
+    model_config = ConfigDict(
+        strict=True, allow_inf_nan=False, json_schema_serialization_defaults_required=True
+    )
+
+    def to_json(self) -> bytes:
+        """Return the JSON of the fields that were set, compact and in UTF-8."""
+        return self.__pydantic_serializer__.to_json(self, exclude_unset=True)
+
+
+class Request(Message):
+    """Base of what callers send: an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class OwnParametersMixin(Message):
+    """Adds the parameters that belong to single protocols, as `hash_range` belongs to OLH.
+
+    They are looked up when a message is read, so a plugin may register its protocol after import.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    @property
+    def own(self) -> dict[str, int | None]:
+        """Every protocol's own parameters by name; None for one that the round does not have."""
+        extra = self.model_extra or {}
+        return {name: extra.get(name) for name in own_parameters()}
+
+    @model_validator(mode="after")
+    def _check_own(self) -> Self:
+        errors: list[Any] = []
+        for name, value in (self.model_extra or {}).items():
+            if error := self._error_of(name, value):
+                errors.append(error | {"loc": (name,), "input": value})
+        if errors:
+            raise ValidationError.from_exception_data(type(self).__name__, errors)
+        return self
+
+    @classmethod
+    def _error_of(cls, name: str, value: object) -> dict[str, Any] | None:
+        """Return what is wrong with a field that the class does not declare, if anything is."""
+        if name not in own_parameters():
+            return {"type": "extra_forbidden"} if issubclass(cls, Request) else None
+        if value is None:
+            return None
+        if type(value) is not int:
+            return {"type": "int_type"}
+        low, high = _range(name) if issubclass(cls, Request) else (0, (1 << 63) - 1)
+        if value < low:
+            return {"type": "greater_than_equal", "ctx": {"ge": low}}
+        return {"type": "less_than_equal", "ctx": {"le": high}} if value > high else None
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        target = handler.resolve_ref_schema(schema)
+        is_request = issubclass(cls, Request)
+        for name, parameters in own_parameters().items():
+            low, high = _range(name)
+            limits = {"minimum": low, "maximum": high} if is_request else {}
+            target["properties"].setdefault(
+                name,
+                {
+                    "anyOf": [{"type": "integer", **limits}, {"type": "null"}],
+                    "description": "; ".join(dict.fromkeys(each.meaning for each in parameters)),
+                },
+            )
+            if not is_request:
+                target["required"].append(name)
+        target["additionalProperties"] = not is_request
+        return schema
+
+
+def _range(name: str) -> tuple[int, int]:
+    """Return the least and greatest value that any protocol allows for its own parameter."""
+    parameters = own_parameters()[name]
+    return min(each.low for each in parameters), max(each.high for each in parameters)
+
+
+def optional(*names: str) -> Any:
+    """Return the `json_schema_extra` of a response in which these fields may be absent."""
+
+    def extra(schema: dict[str, Any]) -> None:
+        schema["required"] = [name for name in schema["required"] if name not in names]
+
+    return extra

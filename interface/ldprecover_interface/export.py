@@ -1,0 +1,31 @@
+"""Exports: a round with its tally, to estimate and recover from without the server."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ldprecover_interface.base import Count, OwnParametersMixin, Text
+from ldprecover_interface.rounds import Canaries, Items, Quarantined
+
+
+class Export(OwnParametersMixin):
+    """A round with its parameters, tally and checksum."""
+
+    format: Literal["ldprecover-export-1"]
+    round: Text
+    name: Text
+    protocol: Text
+    epsilon: float
+    items: Items
+    hash_range: int | None
+    canaries: Canaries = Field([])
+    quarantined: Quarantined | None = Field(
+        None, description="Only of rounds that quarantine reports."
+    )
+    n: Count
+    counts: Annotated[list[Count], Field(fail_fast=True)]
+    digest: Text = Field(description="As in GET /rounds/{id}/parameters.")
+    checksum: Text = Field(
+        description="SHA-256 in hex of digest, n (u8), counts (i8), then round and name, each as "
+        "a length (u4) and UTF-8; little-endian."
+    )

@@ -1,0 +1,98 @@
+"""Plans: the errors and risks of rounds that are not open yet."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from ldprecover_interface.base import Message, Text
+
+
+class PlanRequest(Message):
+    """The parameters of the plan; null if they were not given."""
+
+    domain_size: int | None
+    users: int | None
+    epsilon: float | None
+    error: float | None
+    sum_of: int
+    frequency: float | None
+    targets: int | None
+    beta: float | None
+    gain: float | None
+
+
+class PlannedGain(Message):
+    """The largest rise that an attack causes in the sum of the targets' estimates.
+
+    No honest user holds the targets.
+    """
+
+    attack: Text
+    sends: str = ""
+    gain: float | None = None
+    reason: str | None = Field(None, description="Why no gain is stated.")
+
+
+class WorstGain(Message):
+    """How far malicious reports of any kind can move the sum of these estimates."""
+
+    rise: float
+    fall: float
+    projected_rise: float = Field(description="The rise if the result is made a distribution.")
+    projected_fall: float
+
+
+class CitedResult(Message):
+    """The effect of an attack after a recovery in a measured round; `none` is no recovery."""
+
+    attack: str
+    method: str
+    mse: float = Field(description="Mean squared error against the true frequencies.")
+    gain: float = Field(description="Rise of the sum of the targets that is left.")
+
+
+class PlannedProtocol(Message):
+    """The plan of one protocol; fields are null if the protocol cannot meet it."""
+
+    protocol: Text
+    own: dict[str, int] = Field({}, description="The protocol's own parameters by name.")
+    reason: Text | None = Field(None, description="Why the protocol cannot meet the plan.")
+    domain_size: int | None = None
+    users: int | None = None
+    epsilon: float | None = None
+    standard_error: float | None = Field(None, description="Of the estimate or the sum.")
+    margin: float | None = Field(None, description="Half of its 95 % interval.")
+    margin_of_all: float | None = Field(
+        None, description="Half of the intervals that hold for all items together at 95 %."
+    )
+    report_size: int | None = Field(None, description="Bytes.")
+    hash_tests: float | None = Field(
+        None, description="Hash evaluations needed to count all reports."
+    )
+    targets: int | None = None
+    beta: float | None = Field(None, description="Share of malicious users among all users.")
+    gains: list[PlannedGain] = Field([])
+    worst: WorstGain | None = None
+    measured: list[CitedResult] = Field([])
+
+
+class PlannedCurves(Message):
+    """Standard errors by protocol, over epsilon and over users; null where there is no plan."""
+
+    epsilon: list[float]
+    users: list[int]
+    over_epsilon: dict[str, list[float | None]]
+    over_users: dict[str, list[float | None]]
+
+
+class Plans(Message):
+    """The plan of each protocol; the best comes first, those that cannot meet it last."""
+
+    solved: Literal["domain_size", "users", "epsilon", "error"] = Field(
+        description="The parameter that follows from the others."
+    )
+    wish: PlanRequest | None = None
+    protocols: list[PlannedProtocol]
+    measured_in: str = Field("", description="The round that `measured` is about.")
+    measured_at: str = Field("", description="The page of the documentation with the results.")
+    curves: PlannedCurves | None = Field(None, description="If they were requested.")

@@ -1,0 +1,144 @@
+"""Results: frequencies, and the request and the result of a recovery."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from ldprecover_interface.base import MAX_HISTORY, Count, Message, Request, Text, optional
+from ldprecover_interface.rounds import Canaries, Items, Quarantined
+
+Column = Annotated[list[float], Field(fail_fast=True)]
+"""One number per item."""
+
+
+class Mean(Message):
+    """The unbiased mean of users' numbers from -1 to 1, and its normal 95 % interval."""
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+
+
+class Frequencies(Message):
+    """Unbiased estimates, never clipped; columns are in the order of the items."""
+
+    model_config = ConfigDict(json_schema_extra=optional("mean"))
+
+    round: Text
+    protocol: Text
+    epsilon: float
+    n: Count
+    p: float
+    q: float
+    items: Items
+    counts: Annotated[list[Count], Field(fail_fast=True, description="Support counts C(v).")]
+    frequencies: Column | None
+    standard_errors: Column | None
+    sum: float | None = Field(
+        description="Sum of the frequencies; its expectation is 1 if all reports are honest."
+    )
+    sum_standard_error: float | None = Field(
+        None,
+        description="Standard error of the sum if all reports are honest; null if the protocol "
+        "does not determine it.",
+    )
+    canaries: Canaries = Field([])
+    quarantined: Quarantined | None = Field(
+        None, description="Null if the round quarantines no reports."
+    )
+    mean: Mean | None = Field(
+        None,
+        description='Only for rounds for numbers, which are GRR over the items "-1" and "1".',
+    )
+
+
+class RecoveryRequest(Request):
+    """How to recover; every field is optional."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"eta": 0.2, "targets": ["New York, NY", 5]}]}
+    )
+
+    eta: Annotated[float, Field(ge=0, le=10)] | Literal["auto"] = Field(
+        0.2,
+        description="Assumed number of malicious users per genuine user, m/n; `auto` estimates it "
+        "if the counts allow it.",
+    )
+    targets: Annotated[list[str | int], Field(fail_fast=True)] | Literal["infer"] = Field(
+        [],
+        description="Known target items, labels or indices; with targets the method is "
+        "LDPRecover*. `infer` takes the suspects of GET /rounds/{id}/suspects.",
+    )
+    method: str = Field("ldprecover", description="Recovery method: see GET /rounds/{id}/methods.")
+    malicious_model: Literal["paper", "exact", "padded", "searched", "solved", "custom"] = Field(
+        "paper",
+        description="The printed equations of LDPRecover*, or the corrected algebra; reports "
+        "padded to an honest size (OUE, SUE, SS), with searched seeds (OLH) or with solved columns "
+        "(HR); or the shares in `support`.",
+    )
+    support: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(fail_fast=True)] | None = (
+        Field(
+            None, description="For `custom`: the share of malicious reports that support each item."
+        )
+    )
+    options: dict[str, int | float] = Field({}, description="Options of the method by name.")
+    history: list[str] = Field(
+        [],
+        max_length=MAX_HISTORY,
+        description="Ids or names of closed rounds over the same items that are known to be clean.",
+    )
+
+
+class SuspectedItem(Message):
+    """An item that malicious reports raised."""
+
+    item: Annotated[int, Field(ge=0, description="Index.")]
+    label: Text
+    probability: float
+
+
+class DroppedReports(Message):
+    """Reports that a filter removed."""
+
+    screen: Text = Field(description="The filter.")
+    what: Text
+    reports: Count
+
+
+class Conclusions(Message):
+    """The method's uncertainty, and its findings on the attack; null if it has none."""
+
+    standard_deviations: Column | None = None
+    lower: Column | None = Field(None, description="Lower ends of 95 % intervals.")
+    upper: Column | None = Field(None, description="Upper ends of 95 % intervals.")
+    attack_probability: float | None = None
+    beta: float | None = Field(None, description="Share of malicious reports among all reports.")
+    beta_low: float | None = Field(None, description="Lower end of beta's 95 % interval.")
+    beta_high: float | None = Field(None, description="Upper end of beta's 95 % interval.")
+    suspects: list[SuspectedItem] = Field(description="The most probable item first.")
+    dropped: list[DroppedReports]
+    history_weight: float | None = Field(
+        None, description="Probability that the history applies to this round."
+    )
+
+
+class Recovered(Message):
+    """A recovery from the poisoned counts; columns are in the order of the items."""
+
+    round: Text
+    method: Text
+    eta: float
+    targets: Annotated[list[int], Field(fail_fast=True, description="Indices of targets, sorted.")]
+    malicious_model: Text = "paper"
+    n: int = Field(ge=1, lt=1 << 63, description="Number of reports counted.")
+    malicious_sum: float = Field(description="(1-qd)/(p-q).")
+    items: Items
+    poisoned: Column
+    malicious: Annotated[Column, Field(description="The assumed malicious frequencies.")]
+    genuine: Annotated[Column, Field(description="The estimate before refinement.")]
+    recovered: Annotated[Column, Field(description="The result: see `gives` of the method.")]
+    notes: list[str] = Field([], description="Remarks of the method on this result.")
+    conclusions: Conclusions | None = Field(
+        None, description="Of methods that state their uncertainty."
+    )

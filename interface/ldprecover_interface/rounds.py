@@ -1,0 +1,223 @@
+"""Rounds: opening, listing and reading them, their tickets and their statistics."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, field_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticKnownError
+
+from ldprecover.canaries import MAX_CANARIES
+from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS
+from ldprecover_interface.base import (
+    MAX_TICKETS,
+    RETENTION,
+    ROUND_NAME,
+    Count,
+    Message,
+    OwnParametersMixin,
+    Reference,
+    Request,
+    Text,
+)
+
+Access = Annotated[
+    Literal["open", "key", "ticket"],
+    Field(
+        description="Who may submit. `open`: anyone, one report a submission, and more with a "
+        "report key. `key`: report keys. `ticket`: tickets, one report each."
+    ),
+]
+ReadAccess = Annotated[
+    Literal["public", "key"],
+    Field(description="Who may read and recover frequencies: anyone, or analyst keys."),
+]
+Retention = Annotated[
+    str,
+    Field(
+        description="How long packed reports are stored after they are counted: `forever`, "
+        "`none`, or hours or days as `36h` or `7d`.",
+        examples=["30d"],
+    ),
+]
+Items = Annotated[list[str], Field(fail_fast=True, description="Labels; item i is the i-th.")]
+Canaries = Annotated[
+    list[Annotated[int, Field(ge=0)]],
+    Field(fail_fast=True, description="Indices, in ascending order, of items that no user holds."),
+]
+Quarantine = Annotated[
+    bool,
+    Field(
+        description="Whether reports that no honest user sends are quarantined: accepted and "
+        "stored, but not counted."
+    ),
+]
+Series = Annotated[
+    str | None,
+    Field(description="The series of rounds over the same items that this round belongs to."),
+]
+
+
+class NewRound(OwnParametersMixin, Request):
+    """A round to open. Give either `items` or `domain_size`."""
+
+    model_config = ConfigDict(
+        extra="allow",  # the parameters of single protocols, which `_check_own` validates
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "cities",
+                    "protocol": "olh",
+                    "epsilon": 0.5,
+                    "items": ["New York, NY", "Chicago, IL"],
+                }
+            ]
+        },
+    )
+
+    protocol: str = Field(description="Frequency oracle.")
+    epsilon: float = Field(
+        ge=MIN_EPSILON, le=MAX_EPSILON, description="Privacy budget of one report."
+    )
+    name: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
+        None, description="Unique; derived from the protocol by default.", examples=["cities"]
+    )
+    items: (
+        Annotated[list[Text], Field(fail_fast=True, min_length=2, max_length=MAX_DOMAIN_SIZE)]
+        | None
+    ) = Field(None, description="Distinct labels; item i is the i-th.")
+    domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE)] | None = Field(
+        None, description="Number of items d, which are labelled `0` to `d-1`."
+    )
+    access: Access = "open"
+    read_access: ReadAccess = "public"
+    retention: Annotated[Retention, Field(pattern=RETENTION)] = "forever"
+    canaries: (
+        Annotated[int, Field(ge=1, le=MAX_CANARIES)]
+        | Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=MAX_CANARIES)]
+        | None
+    ) = Field(
+        None,
+        description="Items that no user holds, added after the others: their labels, or their "
+        "number, which labels them `canary 1`, `canary 2`, …",
+    )
+    quarantine: Quarantine = False
+    series: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
+        None, description="The series of rounds over the same items.", examples=["weekly"]
+    )
+
+    @field_validator("protocol")
+    @classmethod
+    def _check_protocol(cls, protocol: str) -> str:
+        if protocol not in PROTOCOLS:
+            raise PydanticKnownError("literal_error", {"expected": _either(PROTOCOLS)})
+        return protocol
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = super().__get_pydantic_json_schema__(core_schema, handler)
+        # Looked up here: a plugin may register its protocol after import.
+        handler.resolve_ref_schema(schema)["properties"]["protocol"]["enum"] = list(PROTOCOLS)
+        return schema
+
+
+class NewTickets(Request):
+    """How many tickets to mint."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"count": 100}]})
+
+    count: int = Field(ge=1, le=MAX_TICKETS, description="Each ticket admits one report.")
+
+
+class Quarantined(Message):
+    """Numbers of quarantined reports, which no count includes."""
+
+    sizes: Count = Field(
+        description="Reports that support a number of items that no honest report supports."
+    )
+    seeds: Count | None = Field(
+        description="Reports whose hash seed recurs too often; null until it is known, soon after "
+        "the round is closed."
+    )
+
+
+class _RoundHead(OwnParametersMixin):
+    id: Reference
+    name: Text
+    protocol: Text
+    epsilon: float
+    domain_size: int = Field(ge=2, description="Number of items d.")
+    p: float | None = Field(
+        description="Null if the protocol is a plugin that the server has not loaded."
+    )
+    q: float | None = Field(description="Null as p is.")
+    canaries: Canaries = Field([])
+    quarantine: Quarantine = False
+    digest: Text = Field(
+        description="SHA-256 of protocol, epsilon, hash range, items, canaries and quarantine."
+    )
+    access: Access = "open"
+    read_access: ReadAccess = "public"
+    retention: Retention = "forever"
+    series: Series = None
+
+
+class Parameters(_RoundHead):
+    """The immutable part of a round, and the digest by which clients compare it."""
+
+    p: float
+    q: float
+    thresholds: dict[str, str] = Field(
+        {},
+        description="The integers that a client compares uniform 64-bit words with to make a "
+        "report, in decimal digits. They follow from the other fields and are not in the digest.",
+        examples=[{"keep_below": "8768971294881393556"}],
+    )
+    items: Items
+
+
+class RoundSummary(_RoundHead):
+    """A round without its items, with its state and the number of reports counted."""
+
+    state: Literal["open", "closed"]
+    n: Count = Field(description="Number of reports counted.")
+    quarantined: Quarantined | None = Field(
+        None, description="Null if the round quarantines no reports."
+    )
+    opened_at: Text
+    closed_at: Text | None
+
+
+class Round(RoundSummary):
+    """A round with its items, its state and the number of reports counted."""
+
+    p: float
+    q: float
+    items: Items
+
+
+class Rounds(Message):
+    """Rounds; the first was opened last."""
+
+    rounds: list[RoundSummary]
+
+
+class Stats(Message):
+    """Outcomes of a round's submissions.
+
+    Rejections are written every few seconds; a crash loses the last ones.
+    """
+
+    round: Text
+    reports: Count = Field(description="Number of reports counted, n.")
+    quarantined: Quarantined | None = Field(
+        None, description="Null if the round quarantines no reports."
+    )
+    duplicates: Count = Field(description="Submissions that repeated a stored one.")
+    refusals: dict[str, Count] = Field(description="Rejected submissions by problem type.")
+
+
+def _either(names: object) -> str:
+    *others, last = (f"'{name}'" for name in names)  # type: ignore[attr-defined]
+    return f"{', '.join(others)} or {last}"

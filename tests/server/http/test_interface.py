@@ -1,0 +1,45 @@
+"""Every response is a message of the interface, and the message has all of its fields."""
+
+import json
+
+from tests.server.conftest import InProcess
+
+from ldprecover_interface import analysis, operation, plans, problems, results, rounds, submissions
+from ldprecover_interface.base import Message
+from ldprecover_interface.export import Export
+
+
+def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
+    app = in_process
+    reports = {"seeds": [1, 2], "buckets": [0, 1]}
+    opened = app.post(
+        "/rounds",
+        json={"protocol": "olh", "epsilon": 1, "domain_size": 4, "canaries": 1, "quarantine": True},
+        headers=app.admin,
+    )
+    path = opened.headers["location"]
+    accepted = app.post(f"{path}/reports", json=reports, headers=app.admin)
+    job = app.post(f"{path}/recover", headers={"Prefer": "respond-async"})
+    numbers = app.open_round("grr", items=["-1", "1"])
+    responses: list[tuple[type[Message], bytes]] = [
+        (rounds.Round, opened.content),
+        (submissions.Accepted, accepted.content),
+        (analysis.JobStatus, job.content),
+        (rounds.Round, app.get(path).content),
+        (rounds.Rounds, app.get("/rounds").content),
+        (rounds.Parameters, app.get(f"{path}/parameters").content),
+        (rounds.Stats, app.get(f"{path}/stats", headers=app.admin).content),
+        (results.Frequencies, app.get(f"{path}/frequencies").content),
+        (results.Frequencies, app.get(f"/rounds/{numbers}/frequencies").content),
+        (results.Recovered, app.post(f"{path}/recover", json={"method": "unmix"}).content),
+        (Export, app.get(f"{path}/export").content),
+        (analysis.Methods, app.get(f"{path}/methods").content),
+        (analysis.Alarms, app.get(f"{path}/alarms").content),
+        (plans.Plans, app.get("/plan?domain_size=4&users=9&epsilon=1&curves=true").content),
+        (operation.Version, app.get("/version").content),
+        (operation.Status, app.get("/healthz").content),
+        (problems.Problem, app.post(f"{path}/recover", json={"eta": "x"}).content),
+        (problems.Problem, app.post(f"{path}/reports", json={"reports": ["2"]}).content),
+    ]
+    for model, body in responses:
+        assert json.loads(model.model_validate_json(body).to_json()) == json.loads(body), model
