@@ -21,7 +21,6 @@ _SOLVED = {
     "epsilon": "the smallest epsilon",
     "error": "the standard error",
 }
-_METHODS = ("none", "norm-sub", "ldprecover", "unmix")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -95,11 +94,13 @@ def plan(
     if len(missing) != 1:
         what = f"{', '.join(missing)} are missing" if missing else "all are given"
         raise UsageError(f"give all but one of {', '.join(four)}: {what}")
-    from ldprecover.planning import Wish
+    from ldprecover.planning import PlanRequest
     from ldprecover.planning import plan as planned
 
-    wish = Wish(domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain)
-    found = planned(wish, protocol or None, thorough=thorough)
+    request = PlanRequest(
+        domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain
+    )
+    found = planned(request, protocol or None, thorough=thorough)
     if json:
         print_json(found.to_dict())
     else:
@@ -110,7 +111,7 @@ def _show(found: "Plan") -> None:
     out = console()
     able = [each for each in found.rounds if each.reason is None]
     if able:
-        out.print(f"Worked out: {_SOLVED[found.wish.solved]}. The first is the one to take.")
+        out.print(f"Worked out: {_SOLVED[found.request.solved]}. The first is the one to take.")
         out.print(_rounds(able))
     for each in found.rounds:
         if each.reason is not None:
@@ -126,16 +127,6 @@ def _show(found: "Plan") -> None:
     out.print(_gains(able))
     for said in _left_out(able):
         out.print(said)
-    if best.measured:
-        from ldprecover.planning import PAGE, SETTING
-
-        out.print()
-        out.print(
-            f"What recoveries left of such gains over {plain(best.protocol)} where it was "
-            "measured, in points:"
-        )
-        out.print(_measured(best))
-        out.print(f"{SETTING[0].upper()}{SETTING[1:]}: {PAGE}")
 
 
 def _rounds(able: "list[PlannedRound]") -> Any:
@@ -178,14 +169,6 @@ def _gains(able: "list[PlannedRound]") -> Any:
 def _left_out(able: "list[PlannedRound]") -> Iterator[str]:
     if any("long" in (gain.reason or "") for each in able for gain in each.gains):
         yield "Some gains take long to work out: --thorough has them too."
-
-
-def _measured(best: "PlannedRound") -> Any:
-    table = plain_table("attack", "no recovery", *_METHODS[1:], numbers=len(_METHODS))
-    cells = {(each.attack, each.method): each.gain for each in best.measured}
-    for attack in dict.fromkeys(each.attack for each in best.measured):
-        table.add_row(plain(attack), *(_points(cells.get((attack, method))) for method in _METHODS))
-    return table
 
 
 def _points(share: float | None) -> str:

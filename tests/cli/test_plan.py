@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.conftest import Run
 
-from ldprecover.planning import Wish, plan
+from ldprecover.planning import PlanRequest, plan
 from ldprecover.protocols import PROTOCOLS
 
 
@@ -14,7 +14,7 @@ def test_a_plan_shows_every_protocol_the_best_first_and_what_attackers_gain(run:
     assert (shown.code, shown.err) == (0, "")
     lines = shown.out.splitlines()
     assert lines[0] == "Worked out: the fewest users. The first is the one to take."
-    found = plan(Wish(domain_size=102, epsilon=0.5, error=0.005))
+    found = plan(PlanRequest(domain_size=102, epsilon=0.5, error=0.005))
     rows = [line.split() for line in lines[2 : 2 + len(PROTOCOLS)]]
     assert [row[0] for row in rows] == list(found.protocols)
     assert [row[2] for row in rows] == [f"{each.users:,}" for each in found.rounds]
@@ -36,7 +36,7 @@ def test_json_is_the_plan_alone(run: Run) -> None:
         "oue",
         "--json",
     )
-    found = plan(Wish(domain_size=20, users=100, epsilon=1.0), ["oue"])
+    found = plan(PlanRequest(domain_size=20, users=100, epsilon=1.0), ["oue"])
     assert shown.json == json.loads(json.dumps(found.to_dict()))
 
 

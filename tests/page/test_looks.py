@@ -29,7 +29,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
             "rose since 2 earlier",
         ),
         "series": ("#/series/week", "1 of 3 rounds"),
-        "plan": ("#/plan?targets=10", "What recoveries left"),
+        "plan": ("#/plan?targets=10", "What malicious users gain"),
         "open": ("#/open", "Nothing of this can be changed"),
     }
 

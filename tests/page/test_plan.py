@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.page.conftest import Visitor, expect
 
-from ldprecover.planning import Wish, plan
+from ldprecover.planning import PlanRequest, plan
 from ldprecover.protocols import PROTOCOLS
 
 
@@ -15,7 +15,7 @@ def test_a_plan_is_worked_out_and_shown(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     shown.get_by_label("Work out").select_option("users")
     shown.locator("[name=error]").fill("0.25")
-    best = plan(Wish(domain_size=102, epsilon=1.0, error=0.0025)).best
+    best = plan(PlanRequest(domain_size=102, epsilon=1.0, error=0.0025)).best
     assert best is not None
     shown.locator("main").get_by_text(f"With {best.users:,} users, 102 items").wait_for()
     assert f"Take {best.protocol.upper()}." in shown.locator(".notice.good").inner_text()

@@ -1,28 +1,22 @@
-"""Plans of rounds: of items, users, epsilon and error each from the other three, and what attackers
-can gain.
+"""Plans of rounds: items, users, epsilon or error from the other three, and attackers' gains.
 
-The error is the standard error of what is asked for: of one item's estimate, or of the sum of
-several, such as a bin, a range, or the first k. It is that among the users who report, at the
-frequency that is given (paper, Lemma 2; `FrequencyOracle.partial_sum_variance`). It falls with the
-root of the number of users, so users follow from an error in closed form; epsilon and the number of
-items are searched for.
+The error is the standard error of one item's estimate, or of the sum of several items, such as a
+bin or a range, at a given frequency (paper, Lemma 2; `FrequencyOracle.partial_sum_variance`). It
+falls with the square root of the number of users, so the users follow from an error in closed form.
+Epsilon and the number of items are searched for.
 """
 
 from ldprecover.planning.curves import Curves
-from ldprecover.planning.measured import PAGE, SETTING, Measured
 from ldprecover.planning.plans import Plan, PlannedRound, plan
-from ldprecover.planning.wish import MAX_TARGETS, MAX_USERS, Unknown, Wish
+from ldprecover.planning.request import MAX_TARGETS, MAX_USERS, PlanRequest, Unknown
 
 __all__ = [
     "MAX_TARGETS",
     "MAX_USERS",
-    "PAGE",
-    "SETTING",
     "Curves",
-    "Measured",
     "Plan",
+    "PlanRequest",
     "PlannedRound",
     "Unknown",
-    "Wish",
     "plan",
 ]

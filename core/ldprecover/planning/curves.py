@@ -1,21 +1,21 @@
-"""Errors over epsilon and over users, to be drawn."""
+"""The standard error over epsilon and over the number of users, for charts."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
-from ldprecover.planning.wish import MAX_USERS, Wish
+from ldprecover.planning.request import MAX_USERS, PlanRequest
 from ldprecover.protocols import frequency_oracle
 
-_POINTS = 41
-_FACTOR = 10  # how far users go either way
+_POINTS = 41  # points of a curve
+_FACTOR = 10  # a curve runs from a tenth of the number of users to ten times it
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Standard errors of what was asked for, of each protocol by name, over epsilon and over users.
+    """Standard errors of the planned sum by protocol, over epsilon and over the number of users.
 
-    None where a protocol has none.
+    None stands for a protocol that cannot have the setting.
     """
 
     epsilon: tuple[float, ...]
@@ -25,14 +25,12 @@ class Curves:
 
 
 def errors_around(
-    wish: Wish, d: int, users: int, epsilon: float, protocols: Iterable[str]
+    request: PlanRequest, d: int, users: int, epsilon: float, protocols: Iterable[str]
 ) -> Curves:
-    """Return the errors of protocols over d items: of these users for each epsilon, at this epsilon
-    for each number.
-    """
+    """Return each protocol's errors at the given number of users and at the given epsilon."""
 
     def error(name: str, epsilon: float, n: int) -> float | None:
-        return _or_none(lambda: wish.error_of(frequency_oracle(name, epsilon, d), n))
+        return _or_none(lambda: request.error_of(frequency_oracle(name, epsilon, d), n))
 
     factors = [_FACTOR ** (2 * i / (_POINTS - 1) - 1) for i in range(_POINTS)]  # from 1/10 to 10
     numbers = tuple(sorted({min(MAX_USERS, max(1, round(users * each))) for each in factors}))
@@ -45,8 +43,8 @@ def errors_around(
     )
 
 
-def _or_none(ask: Callable[[], float]) -> float | None:
+def _or_none(compute: Callable[[], float]) -> float | None:
     try:
-        return ask()
+        return compute()
     except ParameterError:
         return None

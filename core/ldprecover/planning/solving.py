@@ -1,9 +1,9 @@
-"""From a wish to the protocol and the users with which it comes true."""
+"""Solves a plan request for one protocol."""
 
 import math
 
 from ldprecover.errors import ParameterError
-from ldprecover.planning.wish import MAX_USERS, Wish
+from ldprecover.planning.request import MAX_USERS, PlanRequest
 from ldprecover.protocols import (
     MAX_DOMAIN_SIZE,
     MAX_EPSILON,
@@ -12,15 +12,16 @@ from ldprecover.protocols import (
     frequency_oracle,
 )
 
-_STEPS = 64  # of epsilon, by equal factors, among which the first that is enough is looked for
-_HALVINGS = 40  # of such a step
+_STEPS = 64  # grid of epsilons, spaced by equal factors
+_HALVINGS = 40  # bisections between two steps: epsilon to 12 digits
 
 
-def setting_of(wish: Wish, protocol: str) -> tuple[FrequencyOracle, int]:
-    """Return the protocol and the users with which the wish comes true. Raises ParameterError, with
-    the reason.
+def solve(request: PlanRequest, protocol: str) -> tuple[FrequencyOracle, int]:
+    """Return the frequency oracle and the users that meet the request.
+
+    Raises ParameterError, with the reason, if none do.
     """
-    d, users, epsilon, error = wish.domain_size, wish.users, wish.epsilon, wish.error
+    d, users, epsilon, error = request.domain_size, request.users, request.epsilon, request.error
     if error is None:
         assert d is not None
         assert users is not None
@@ -30,22 +31,24 @@ def setting_of(wish: Wish, protocol: str) -> tuple[FrequencyOracle, int]:
         assert d is not None
         assert epsilon is not None
         oracle = frequency_oracle(protocol, epsilon, d)
-        ratio = wish.error_of(oracle, 1) / error
-        if ratio > math.sqrt(MAX_USERS):  # before it is squared, which may be beyond any float
+        ratio = request.error_of(oracle, 1) / error
+        if ratio > math.sqrt(MAX_USERS):  # the square of the ratio may overflow
             raise ParameterError(f"more than {MAX_USERS:g} users are needed")
         return oracle, max(1, math.ceil(ratio**2))
     if epsilon is None:
         assert d is not None
-        return _least_epsilon(wish, protocol, d, users, error), users
-    return _most_items(wish, protocol, users, epsilon, error), users
+        return _least_epsilon(request, protocol, d, users, error), users
+    return _most_items(request, protocol, users, epsilon, error), users
 
 
-def _least_epsilon(wish: Wish, protocol: str, d: int, users: int, error: float) -> FrequencyOracle:
+def _least_epsilon(
+    request: PlanRequest, protocol: str, d: int, users: int, error: float
+) -> FrequencyOracle:
     def enough(epsilon: float) -> bool:
-        return wish.error_of(frequency_oracle(protocol, epsilon, d), users) <= error
+        return request.error_of(frequency_oracle(protocol, epsilon, d), users) <= error
 
-    # Where a protocol's own parameter goes up by one the error may jump, so a first step is looked
-    # for.
+    # The error may jump where the protocol's own integer parameter changes, so bisection needs a
+    # step on which it is monotone.
     ratio = (MAX_EPSILON / MIN_EPSILON) ** (1 / _STEPS)
     steps = [min(MAX_EPSILON, MIN_EPSILON * ratio**i) for i in range(_STEPS)] + [MAX_EPSILON]
     first = next((i for i, epsilon in enumerate(steps) if enough(epsilon)), None)
@@ -61,12 +64,12 @@ def _least_epsilon(wish: Wish, protocol: str, d: int, users: int, error: float) 
 
 
 def _most_items(
-    wish: Wish, protocol: str, users: int, epsilon: float, error: float
+    request: PlanRequest, protocol: str, users: int, epsilon: float, error: float
 ) -> FrequencyOracle:
     def enough(d: int) -> bool:
-        return wish.error_of(frequency_oracle(protocol, epsilon, d), users) <= error
+        return request.error_of(frequency_oracle(protocol, epsilon, d), users) <= error
 
-    low = max(2, wish.sum_of + 1, 2 if wish.targets is None else wish.targets + 1)
+    low = max(2, request.sum_of + 1, 2 if request.targets is None else request.targets + 1)
     if enough(MAX_DOMAIN_SIZE):
         return frequency_oracle(protocol, epsilon, MAX_DOMAIN_SIZE)
     if not enough(low):

@@ -25,7 +25,6 @@ __all__ = [
     "Accepted",
     "AlarmRaised",
     "Alarms",
-    "CitedResult",
     "ConclusionsDrawn",
     "DroppedReports",
     "Export",
@@ -615,15 +614,6 @@ class WorstGain(Struct):
     projected_fall: float
 
 
-class CitedResult(Struct):
-    """What a recovery left of an attack in a measured round: of `none` what the attack did."""
-
-    attack: str
-    method: str
-    mse: Annotated[float, Meta(description="Mean squared error against the true frequencies.")]
-    gain: Annotated[float, Meta(description="Left to the targets together.")]
-
-
 class PlannedProtocol(Struct, kw_only=True):
     """What a protocol makes of a plan; null where it cannot have it."""
 
@@ -644,7 +634,6 @@ class PlannedProtocol(Struct, kw_only=True):
     beta: Annotated[float | None, Meta(description="Share of malicious users among all.")]
     gains: list[PlannedGain]
     worst: WorstGain | None
-    measured: list[CitedResult]
 
 
 class PlannedCurves(Struct):
@@ -667,8 +656,6 @@ class Plans(Struct):
     ]
     wish: Wished
     protocols: list[PlannedProtocol]
-    measured_in: Annotated[str, Meta(description="The round that `measured` is of.")]
-    measured_at: Annotated[str, Meta(description="Where in the documentation it stands.")]
     curves: Annotated[
         PlannedCurves | None, Meta(description="Where they were asked for and one can have it.")
     ]

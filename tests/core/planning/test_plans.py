@@ -4,7 +4,6 @@ rounds.
 
 import json
 import math
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.estimation.theory import worst_change
-from ldprecover.planning import PlannedRound, Wish, plan
+from ldprecover.planning import PlannedRound, PlanRequest, plan
 from ldprecover.planning.choosing import choose
 from ldprecover.protocols import PROTOCOLS
 
@@ -34,7 +33,7 @@ epsilon.
 
 
 def one(protocol: str, **wish: Any) -> PlannedRound:
-    (found,) = plan(Wish(**wish), [protocol]).rounds
+    (found,) = plan(PlanRequest(**wish), [protocol]).rounds
     assert found.reason is None
     return found
 
@@ -134,7 +133,7 @@ def test_the_most_items_are_those_one_more_of_which_is_too_many() -> None:
 
 
 def test_protocols_stand_in_the_order_in_which_they_would_be_chosen() -> None:
-    found = plan(Wish(domain_size=102, users=10_000, epsilon=0.5))
+    found = plan(PlanRequest(domain_size=102, users=10_000, epsilon=0.5))
     chosen = choose(102, 0.5, 10_000)
     assert [each.protocol for each in found.rounds] == [
         each.oracle.protocol for each in chosen.candidates
@@ -146,7 +145,7 @@ def test_protocols_stand_in_the_order_in_which_they_would_be_chosen() -> None:
 
 
 def test_those_that_cannot_have_it_come_last_and_say_why() -> None:
-    found = plan(Wish(domain_size=1_000, users=300, error=0.001))
+    found = plan(PlanRequest(domain_size=1_000, users=300, error=0.001))
     able = [each.reason is None for each in found.rounds]
     assert able == sorted(able, reverse=True)
     assert 0 < sum(able) < len(able)
@@ -157,37 +156,37 @@ def test_those_that_cannot_have_it_come_last_and_say_why() -> None:
 def test_an_error_that_takes_more_users_than_a_float_can_count_is_out_of_reach(
     error: float,
 ) -> None:
-    found = plan(Wish(domain_size=10, epsilon=1.0, error=error))
+    found = plan(PlanRequest(domain_size=10, epsilon=1.0, error=error))
     assert {each.reason for each in found.rounds} == {"more than 1e+12 users are needed"}
-    nobody = plan(Wish(domain_size=1_000, users=1, error=1e-9))
+    nobody = plan(PlanRequest(domain_size=1_000, users=1, error=1e-9))
     assert nobody.best is None
     assert {each.reason for each in nobody.rounds} == {"no epsilon up to 10 is enough"}
-    sums = plan(Wish(domain_size=10, users=100, epsilon=1.0, sum_of=3))
+    sums = plan(PlanRequest(domain_size=10, users=100, epsilon=1.0, sum_of=3))
     assert "law of the sum of several estimates" in str(sums.rounds[-1].reason)
     assert "even 2 items are too many" in str(
-        plan(Wish(users=10, epsilon=0.1, error=0.01)).rounds[0].reason
+        plan(PlanRequest(users=10, epsilon=0.1, error=0.01)).rounds[0].reason
     )
     assert "more than 1e+12 users" in str(
-        plan(Wish(domain_size=9, epsilon=0.01, error=1e-9)).rounds[0].reason
+        plan(PlanRequest(domain_size=9, epsilon=0.01, error=1e-9)).rounds[0].reason
     )
 
 
 def test_the_share_of_malicious_users_follows_from_what_they_may_gain() -> None:
     """No attack then gains more: neither by its law, nor by the bound of any report."""
-    for each in plan(Wish(domain_size=102, users=10_000, epsilon=0.5, gain=0.01)).rounds:
+    for each in plan(PlanRequest(domain_size=102, users=10_000, epsilon=0.5, gain=0.01)).rounds:
         assert each.beta is not None
         assert each.worst is not None
         assert max(gain.gain for gain in each.gains if gain.gain is not None) <= 0.01 + 1e-12
         assert each.worst.rise == pytest.approx(0.01)
         oracle = frequency_oracle(each.protocol, 0.5, 102)
         assert each.worst.rise == pytest.approx(worst_change(oracle, each.beta, 10, 0.0).rise)
-    anyone = plan(Wish(domain_size=102, users=10_000, epsilon=0.5, gain=1_000.0)).rounds
+    anyone = plan(PlanRequest(domain_size=102, users=10_000, epsilon=0.5, gain=1_000.0)).rounds
     assert {each.beta for each in anyone} == {1.0}
 
 
 def test_gains_are_of_the_share_of_malicious_users() -> None:
     few, many = (
-        plan(Wish(domain_size=20, users=100, epsilon=1.0, beta=beta), ["oue"]).rounds[0]
+        plan(PlanRequest(domain_size=20, users=100, epsilon=1.0, beta=beta), ["oue"]).rounds[0]
         for beta in (0.01, 0.1)
     )
     assert [each.gain for each in many.gains] == pytest.approx(
@@ -198,19 +197,18 @@ def test_gains_are_of_the_share_of_malicious_users() -> None:
 
 
 def test_a_plan_is_json() -> None:
-    found = plan(Wish(domain_size=9, users=100, error=0.2))
+    found = plan(PlanRequest(domain_size=9, users=100, error=0.2))
     said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert json.loads(json.dumps(found.to_dict(found.curves())))["curves"]["users"]
     assert said["solved"] == "epsilon"
     assert said["wish"]["error"] == 0.2
     assert [each["protocol"] for each in said["protocols"]] == list(found.protocols)
     assert said["curves"] is None
-    assert said["protocols"][0]["measured"][0] == asdict(found.rounds[0].measured[0])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_curves_go_through_the_errors_that_plans_have(protocol: str) -> None:
-    drawn = plan(Wish(domain_size=30, users=2_000, epsilon=1.0), [protocol]).curves()
+    drawn = plan(PlanRequest(domain_size=30, users=2_000, epsilon=1.0), [protocol]).curves()
     assert drawn is not None
     assert (drawn.epsilon[0], drawn.epsilon[-1]) == pytest.approx((0.1, 10))
     assert drawn.users[len(drawn.users) // 2] == 2_000
@@ -222,12 +220,14 @@ def test_curves_go_through_the_errors_that_plans_have(protocol: str) -> None:
 
 
 def test_a_protocol_without_a_law_has_no_curve() -> None:
-    drawn = plan(Wish(domain_size=30, users=1, epsilon=1.0, sum_of=4), ["grr", "hr"]).curves()
+    drawn = plan(
+        PlanRequest(domain_size=30, users=1, epsilon=1.0, sum_of=4), ["grr", "hr"]
+    ).curves()
     assert drawn is not None
     assert drawn.users == (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
     assert set(drawn.over_users["hr"]) == {None}
     assert None not in drawn.over_users["grr"]
-    assert plan(Wish(domain_size=1_000, users=1, error=1e-9)).curves() is None
+    assert plan(PlanRequest(domain_size=1_000, users=1, error=1e-9)).curves() is None
 
 
 KNOWN = {"domain_size": 10, "users": 100, "epsilon": 1.0}
@@ -261,11 +261,11 @@ KNOWN = {"domain_size": 10, "users": 100, "epsilon": 1.0}
 )
 def test_a_wish_that_cannot_be_is_refused(wish: dict[str, Any], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
-        Wish(**wish)
+        PlanRequest(**wish)
 
 
 def test_protocols_are_named_and_there_are_some() -> None:
     with pytest.raises(ParameterError, match="at least one"):
-        plan(Wish(**KNOWN), [])  # type: ignore[arg-type]
+        plan(PlanRequest(**KNOWN), [])  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="protocol must be one of"):
-        plan(Wish(**KNOWN), ["rappor"])  # type: ignore[arg-type]
+        plan(PlanRequest(**KNOWN), ["rappor"])  # type: ignore[arg-type]

@@ -7,13 +7,13 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.server.conftest import ProblemOf
 
-from ldprecover.planning import MAX_TARGETS, Wish, plan
+from ldprecover.planning import MAX_TARGETS, PlanRequest, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, PROTOCOLS
 from ldprecover_client import Client
 
 
 def test_a_plan_is_that_of_the_library(server: ServerProcess) -> None:
-    found = plan(Wish(domain_size=102, epsilon=0.5, error=0.005, targets=4, gain=0.01))
+    found = plan(PlanRequest(domain_size=102, epsilon=0.5, error=0.005, targets=4, gain=0.01))
     answer = server.http.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01")
     assert answer.status_code == 200
     assert answer.json() == json.loads(json.dumps(found.to_dict()))
@@ -26,7 +26,7 @@ def test_a_plan_is_that_of_the_library(server: ServerProcess) -> None:
 def test_the_client_asks_for_one(server: ServerProcess) -> None:
     with Client(server.url) as client:
         answer = client.plan(domain_size=20, users=1_000, error=0.05, protocol="ss", curves=True)
-    found = plan(Wish(domain_size=20, users=1_000, error=0.05), ["ss"])
+    found = plan(PlanRequest(domain_size=20, users=1_000, error=0.05), ["ss"])
     assert answer == json.loads(json.dumps(found.to_dict(found.curves())))
 
 
@@ -66,7 +66,9 @@ def test_the_dearest_plan_takes_a_fraction_of_a_second_of_the_process() -> None:
     """What a stranger may ask most for: in CPU time, which other work does not lengthen."""
     began = thread_time()
     found = plan(
-        Wish(domain_size=MAX_DOMAIN_SIZE, users=10**7, epsilon=MAX_EPSILON, targets=MAX_TARGETS)
+        PlanRequest(
+            domain_size=MAX_DOMAIN_SIZE, users=10**7, epsilon=MAX_EPSILON, targets=MAX_TARGETS
+        )
     )
     found.curves()
     assert thread_time() - began < 1

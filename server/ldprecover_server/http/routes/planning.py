@@ -9,7 +9,7 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ldprecover.planning import MAX_TARGETS, MAX_USERS, Wish, plan
+from ldprecover.planning import MAX_TARGETS, MAX_USERS, PlanRequest, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON
 from ldprecover_interface import paths
 from ldprecover_server.errors import BusyError, InvalidParameterError, InvalidRequestError
@@ -84,14 +84,16 @@ async def get_plan(
     """Plan a round: give all but one of domain_size, users, epsilon and error, and the other is
     worked out.
     """
-    wish = Wish(domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain)
+    plan_request = PlanRequest(
+        domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain
+    )
     return Response(
-        await caller.run(_planned, wish, protocol, curves), media_type="application/json"
+        await caller.run(_planned, plan_request, protocol, curves), media_type="application/json"
     )
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _planned(wish: Wish, protocol: str | None, with_curves: bool) -> bytes:
-    found = plan(wish, None if protocol is None else [protocol])
+def _planned(request: PlanRequest, protocol: str | None, with_curves: bool) -> bytes:
+    found = plan(request, None if protocol is None else [protocol])
     drawn = found.curves() if with_curves else None
     return msgspec.json.encode(msgspec.convert(found.to_dict(drawn), Plans))

@@ -21,12 +21,6 @@ const SOLVED = {
   epsilon: "epsilon",
   domain_size: "domain_size",
 };
-const METHODS = [
-  ["none", "no recovery"],
-  ["norm-sub", "Norm-Sub"],
-  ["ldprecover", "LDPRecover*"],
-  ["unmix", "unmix"],
-];
 
 const points = (value) =>
   value === null || value === undefined
@@ -53,10 +47,9 @@ export function results(place, signal) {
   const parts = {
     verdict: h("div", {}),
     protocols: h("section", { class: "card" }),
-    measured: h("section", { class: "card" }),
   };
   const charts = h("div", { class: "cards" }, overEpsilon.root, overUsers.root);
-  const drawn = [charts, gained.root, parts.measured];
+  const drawn = [charts, gained.root];
   for (const each of [...drawn, parts.protocols]) each.hidden = true;
   place.append(parts.verdict, parts.protocols, ...drawn);
 
@@ -76,8 +69,6 @@ export function results(place, signal) {
     curve(overEpsilon, draw.epsilon, answer, "epsilon", "epsilon");
     curve(overUsers, draw.users, answer, "users", "users");
     gains(gained, draw.gains, able);
-    fill(parts.measured, measured(answer, able[0], signal));
-    parts.measured.hidden = able[0].measured.length === 0;
   };
 }
 
@@ -256,32 +247,4 @@ function gains(place, draw, able) {
     ],
     able,
   );
-}
-
-function measured(answer, best, signal) {
-  const left = new Map(best.measured.map((each) => [`${each.attack} ${each.method}`, each.gain]));
-  const attacks = [...new Set(best.measured.map((each) => each.attack))];
-  const columns = [
-    { title: "Attack", kind: "text", value: (row) => row },
-    ...METHODS.map(([method, name]) => ({
-      title: name,
-      kind: "number",
-      value: (row) => left.get(`${row} ${method}`) ?? null,
-      text: points,
-    })),
-  ];
-  return [
-    h("h2", {}, `What recoveries left of such gains over ${title(best.protocol)}`),
-    h(
-      "p",
-      { class: "quiet" },
-      `Measured, not worked out, in one setting: ${answer.measured_in}. Gains of the targets together, in points, from ${answer.measured_at} of the documentation.`,
-    ),
-    table({ columns, rows: attacks, caption: "Gains left by recoveries", signal }).root,
-    h(
-      "p",
-      {},
-      "Less than nothing: the targets lost some of what users gave them. Lies that are perturbed honestly (ria) cannot be told from users: no recovery takes them away.",
-    ),
-  ];
 }

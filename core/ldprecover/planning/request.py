@@ -1,4 +1,4 @@
-"""What is known of a round, and what is wanted of it."""
+"""The request for a plan: what is known about a round, and what is wanted from it."""
 
 import math
 from dataclasses import dataclass
@@ -10,30 +10,29 @@ from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, Freq
 
 MAX_USERS = 10**12
 MAX_TARGETS = 100
-"""Targets of an attack that is planned for: the law of a search for seeds takes longer the more
-they are.
-"""
+"""Maximum targets of a planned attack: the time of the law of a seed search grows with them."""
 
-_TARGETS = 10
+_TARGETS = 10  # default number of targets, as in the paper (VI-A)
 
 Unknown = Literal["domain_size", "users", "epsilon", "error"]
 _UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is known of a round, and what is wanted of it: all but one of its first four fields are
-    given.
+class PlanRequest:
+    """Three of items, users, epsilon and error, and the attack to plan for. The fourth is solved.
 
-    `domain_size`, 2 to 100,000 items; `users`, 1 to 10^12, as many reports; `epsilon`, 0.01 to 10;
-    `error`, the standard error that is wanted, above 0 and at most 1. It is that of the sum of
-    `sum_of` items, one unless given, that together have a `frequency`, 1/d each unless given.
+    `domain_size` is 2 to 100,000 items, `users` 1 to 10^12 with one report each, and `epsilon` 0.01
+    to 10. `error`, above 0 and at most 1, is the standard error of the sum of `sum_of` items that
+    have the `frequency` together; by default one item, and 1/d for each item.
 
-    `targets` are items that an attacker raises together, at most 100; min(10, d/2) unless given. Of
-    `beta`, the share of malicious users, and `gain`, by how much their estimates may rise together,
-    one may be given: the other follows. beta is 0.05 unless either is.
+    `targets` is the number of items that an attacker raises together, at most 100, by default
+    min(10, d/2). Give `beta`, the share of malicious users, or `gain`, the tolerated rise of the
+    targets' estimates; the other follows. By default beta is 0.05.
 
     Raises ParameterError.
+
+        PlanRequest(domain_size=102, epsilon=0.5, error=0.005)  # solves the users
     """
 
     domain_size: int | None = None
@@ -62,15 +61,15 @@ class Wish:
         _check_whole("sum_of", self.sum_of, 1, d - 1)
         _check_whole("targets", self.targets, 1, min(MAX_TARGETS, d - 1))
         if self.beta is not None and self.gain is not None:
-            raise ParameterError("beta or gain may be given, not both: the other is worked out")
+            raise ParameterError("beta or gain may be given, not both: the other follows")
 
     @property
     def solved(self) -> Unknown:
-        """Which of the first four is worked out."""
+        """The field that is missing and will be solved."""
         return next(name for name in _UNKNOWNS if getattr(self, name) is None)
 
     def error_of(self, oracle: FrequencyOracle, users: int) -> float:
-        """Return the standard error that is wished for, of this protocol and so many users. Raises
+        """Return the standard error of the requested sum from this many users. Raises
         ParameterError.
         """
         d = oracle.domain_size
@@ -78,7 +77,7 @@ class Wish:
         return math.sqrt(max(oracle.partial_sum_variance(self.sum_of, share, users), 0.0))
 
     def targets_of(self, d: int) -> int:
-        """Return the number of targets among d items."""
+        """Return the number of targets among d items, the default if none was given."""
         return max(1, min(_TARGETS, d // 2)) if self.targets is None else self.targets
 
 
