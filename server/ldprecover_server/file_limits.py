@@ -1,41 +1,40 @@
-"""How many connections there may be: each is an open file, and the system allows a process only so
-many.
-"""
+"""The limit on connections that follows from the limit on open files."""
 
 import contextlib
 import errno
 import resource
 
 LEAST_CONNECTIONS = 16
-"""A server with fewer is useless."""
+"""The fewest connections with which a server starts."""
 
-# files of the database and the log, listening sockets, what a commit or an analysis has open for a
-# moment
-_OTHERS = 60
-_OF_A_CHILD = 2  # the pipes to and from it
+_OTHER_FILES = 60
+"""Open files beside connections: database, log, listening sockets, commits and analyses."""
+_WORKER_FILES = 2
+"""Open files of a worker process: its two pipes."""
 
 
-def max_connections(wanted: int, children: int) -> int:
-    """Return how many of the connections wanted there may be, in a server process with so many
-    child processes.
+def max_connections(connections: int, workers: int) -> int:
+    """Return how many of `connections` a process with that many analysis workers may open.
 
-    The soft limit on open files is raised as far as that takes and the hard one allows. Raises
-    OSError where too few are left.
+    Raises the soft limit on open files as far as necessary and allowed. Raises OSError if fewer
+    than LEAST_CONNECTIONS remain.
     """
-    others = _OTHERS + _OF_A_CHILD * children
+    other_files = _OTHER_FILES + _WORKER_FILES * workers
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted + others and soft != resource.RLIM_INFINITY:
-        soft = wanted + others if hard == resource.RLIM_INFINITY else min(hard, wanted + others)
-        with contextlib.suppress(OSError, ValueError):  # some systems allow fewer than they say
+    needed = connections + other_files
+    if soft < needed and soft != resource.RLIM_INFINITY:
+        soft = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
+        # macOS rejects a soft limit above OPEN_MAX although its hard limit is infinite.
+        with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
-        return wanted
-    if soft < LEAST_CONNECTIONS + others:
-        least = LEAST_CONNECTIONS + others
+        return connections
+    least = LEAST_CONNECTIONS + other_files
+    if soft < least:
         raise OSError(
             errno.EMFILE,
-            f"the server may have {soft} files open and needs {least} at least; `ulimit -n "
-            f"{least}` helps",
+            f"the limit on open files is {soft}, and the server needs at least {least}; raise it "
+            f"with `ulimit -n {least}`",
         )
-    return min(wanted, soft - others)
+    return min(connections, soft - other_files)

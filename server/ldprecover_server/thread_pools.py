@@ -1,7 +1,6 @@
-"""Threads for calls that block: each kind of call has its own, and a bounded number of waiters."""
+"""Bounded thread pools: each kind of blocking call has its own threads and queue (bulkheads)."""
 
 import asyncio
-import math
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -9,73 +8,61 @@ from typing import Any, TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from ldprecover_server.errors import BusyError
-from ldprecover_server.timeouts import Timeouts
 
 T = TypeVar("T")
 
 
 class ThreadPool:
-    """At most `threads` calls of one kind at a time; at most `waiting` wait for their turn, each
-    `seconds` at most.
+    """At most `threads` calls run at a time, and at most `waiting` wait, each up to `seconds`.
 
-    So one kind of call cannot keep another kind waiting, and while the database hangs the last of
-    many does not wait for as many tries. When a caller is cancelled, its call is
-    not made if it waits still; one that has begun keeps its place until it ends, so that callers
-    who come and go cannot have more under way. For use in one event loop.
+    So one kind of call cannot delay another kind, and while the database hangs, callers get an
+    error after `seconds`. A cancelled caller leaves the queue. A call that runs keeps its thread
+    until it returns, even if its caller is cancelled: Python cannot stop a thread, and clients that
+    disconnect and retry could otherwise run any number of calls. For use in one event loop.
     """
 
-    def __init__(self, threads: int, waiting: int = sys.maxsize, seconds: float = math.inf) -> None:
-        self._deadlines = Timeouts(seconds)
-        self._limiter = CapacityLimiter(threads)
-        self._most = threads + waiting
-        self._calls: set[asyncio.Future[Any]] = set()
+    def __init__(
+        self, threads: int, waiting: int = sys.maxsize, seconds: float | None = None
+    ) -> None:
+        self._seconds = seconds
+        self._limit = threads + waiting
+        self._free = asyncio.Semaphore(threads)
+        self._waiting = 0
+        self._running: set[asyncio.Future[Any]] = set()
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """Call a function in a thread and return what it returns.
+        """Call a function in a thread and return its result.
 
-        Raises BusyError where too many wait, or its turn does not come in time, and what the
-        function raises.
+        Raises BusyError if the queue is full or no thread is free in time, and any error of the
+        function.
         """
-        if len(self._calls) >= self._most:
-            raise BusyError(f"{len(self._calls)} calls of this kind are here already")
-        begun = late = False
-
-        def call() -> T:
-            nonlocal begun
-            begun = True
-            return function(*arguments)
-
-        made = asyncio.ensure_future(to_thread.run_sync(call, limiter=self._limiter))
-        self._calls.add(made)
-        made.add_done_callback(self._ended)
-
-        def expire() -> None:
-            nonlocal late
-            if not begun:
-                late = True
-                made.cancel()
-
-        deadline = self._deadlines.add(expire)
+        calls = self._waiting + len(self._running)
+        if calls >= self._limit:
+            raise BusyError(f"{calls} calls of this kind run or wait, which is the limit")
+        self._waiting += 1
         try:
-            return await asyncio.shield(made)
-        except asyncio.CancelledError:
-            if not begun:
-                made.cancel()
-            caller = asyncio.current_task()
-            if late and caller is not None and not caller.cancelling():
-                raise BusyError(
-                    f"its turn has not come in {self._deadlines.seconds:g} seconds"
-                ) from None
-            raise
+            async with asyncio.timeout(self._seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise BusyError(f"no thread was free in {self._seconds:g} seconds") from None
         finally:
-            self._deadlines.remove(deadline)
+            self._waiting -= 1
+        # The semaphore bounds the threads. anyio's limiter alone would not: it counts a call as
+        # ended when its caller is cancelled.
+        call = asyncio.ensure_future(
+            to_thread.run_sync(function, *arguments, limiter=CapacityLimiter(1))
+        )
+        self._running.add(call)
+        call.add_done_callback(self._end)
+        return await asyncio.shield(call)
 
-    def _ended(self, made: asyncio.Future[Any]) -> None:
-        self._calls.discard(made)
-        if not made.cancelled():
-            made.exception()  # whoever asked may have gone
+    def _end(self, call: asyncio.Future[Any]) -> None:
+        self._running.discard(call)
+        self._free.release()
+        if not call.cancelled():
+            call.exception()  # the caller may be gone; asyncio would log it as never retrieved
 
     async def drain(self, seconds: float) -> None:
-        """Wait until no call is under way, at most so long."""
-        if self._calls:
-            await asyncio.wait(self._calls, timeout=seconds)
+        """Wait until no call runs, at most `seconds`."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=seconds)

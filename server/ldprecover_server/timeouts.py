@@ -1,64 +1,63 @@
-"""Many things that each must end within the same time, under one timer."""
+"""Timeouts of many operations under one timer."""
 
 import asyncio
 from collections.abc import Callable
 
-_SWEEP = 1.0
+_SWEEP_SECONDS = 1.0
+"""The longest delay of a timeout."""
 
 
 class Timeouts:
-    """Calls back for what has not ended within `seconds`, up to one second late; for use in one
-    event loop.
+    """Calls back for each operation that does not end within `seconds`, at most one second late.
 
-    A timer for each request would cost more than reading it.
+    A timer of the event loop for each request would cost more than reading the request. For use in
+    one event loop.
     """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._every = min(seconds, _SWEEP)
-        self._due: dict[int, tuple[float, Callable[[], None]]] = {}  # in order of their time
+        self._interval = min(seconds, _SWEEP_SECONDS)
+        self._pending: dict[int, tuple[float, Callable[[], None]]] = {}  # by due time
         self._number = 0
-        self._sweeping = False
+        self._is_sweeping = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop, remembered: asking which one runs costs a system call."""
+        """The event loop, cached: `get_running_loop` costs a system call (getpid)."""
         if self._loop is None or self._loop.is_closed():
             self._loop = asyncio.get_running_loop()
-            self._sweeping = False
+            self._is_sweeping = False
         return self._loop
 
-    def add(self, expire: Callable[[], None]) -> int:
-        """Call `expire` unless `remove` is called in time with the number returned."""
+    def add(self, on_timeout: Callable[[], None]) -> int:
+        """Call `on_timeout` after `seconds`, unless `remove` is called with the returned number."""
         loop = self.loop
         self._number += 1
-        self._due[self._number] = (loop.time() + self.seconds, expire)
-        if not self._sweeping:
-            self._sweeping = True
-            loop.call_later(self._every, self._sweep)
+        self._pending[self._number] = (loop.time() + self.seconds, on_timeout)
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            loop.call_later(self._interval, self._sweep)
         return self._number
 
     def oldest(self) -> tuple[float, Callable[[], None]] | None:
-        """Return when the one was added that is there for longest, and what ends it; None for
-        none.
-        """
-        for due, expire in self._due.values():
-            return due - self.seconds, expire
+        """Return the start and the callback of the oldest operation, or None."""
+        for due, on_timeout in self._pending.values():
+            return due - self.seconds, on_timeout
         return None
 
     def remove(self, number: int) -> None:
-        """Forget what has ended."""
-        self._due.pop(number, None)
+        """Remove an operation that has ended."""
+        self._pending.pop(number, None)
 
     def _sweep(self) -> None:
         now = self.loop.time()
-        while self._due:
-            number, (due, expire) = next(iter(self._due.items()))
+        while self._pending:
+            number, (due, on_timeout) = next(iter(self._pending.items()))
             if due > now:
                 break
-            del self._due[number]
-            expire()
-        self._sweeping = bool(self._due)
-        if self._sweeping:
-            self.loop.call_later(self._every, self._sweep)
+            del self._pending[number]
+            on_timeout()
+        self._is_sweeping = bool(self._pending)
+        if self._is_sweeping:
+            self.loop.call_later(self._interval, self._sweep)

@@ -102,7 +102,7 @@ def test_a_call_whose_turn_does_not_come_in_time_is_refused_and_not_made() -> No
 
         first = asyncio.create_task(lane.run(wait))
         await asyncio.to_thread(began.wait)
-        with pytest.raises(BusyError, match=r"not come in 0\.05 seconds"):
+        with pytest.raises(BusyError, match=r"free in 0\.05 seconds"):
             await lane.run(lambda: made.append("second"))
         go_on.set()
         await first
