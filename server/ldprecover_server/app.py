@@ -10,7 +10,7 @@ from typing import Any
 from anyio import to_thread
 from fastapi import FastAPI
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover_interface import paths
 from ldprecover_server.access.access import Access
@@ -24,12 +24,14 @@ from ldprecover_server.errors import HeadTooLargeError, NotHttpError
 from ldprecover_server.file_limits import max_connections
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, problems
-from ldprecover_server.http.bodies import Bodies, CloseUnreadBodies
-from ldprecover_server.http.dependencies import Decoded, Services
+from ldprecover_server.http.bodies import BodyMemory
+from ldprecover_server.http.dependencies import DECODED_BYTES, Services
 from ldprecover_server.http.edge import EDGE, ConnectionLimit, Edge, RejectedError
 from ldprecover_server.http.middleware.backpressure import Backpressure
 from ldprecover_server.http.middleware.cors import Cors
+from ldprecover_server.http.middleware.head import Head
 from ldprecover_server.http.middleware.instrumentation import Instrumentation
+from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
 from ldprecover_server.http.problems import refuse
 from ldprecover_server.http.routes import (
     analysis,
@@ -43,6 +45,7 @@ from ldprecover_server.http.routes import (
 )
 from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.ingest.writer import Ingest
+from ldprecover_server.memory_budget import MemoryBudget
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.rejections import Rejections
 from ldprecover_server.results import Results
@@ -71,7 +74,7 @@ class Application:
             metrics=self.metrics,
         )
         self.rejections = Rejections(store)
-        self.bodies = Bodies(
+        self.bodies = BodyMemory(
             settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds
         )
         self.children = WorkerPool(
@@ -114,7 +117,7 @@ class Application:
             access=access,
             metrics=self.metrics,
             bodies=self.bodies,
-            decoded=Decoded(),
+            decoded=MemoryBudget(DECODED_BYTES),
             submitting=ThreadPool(2, settings.queue_requests, settings.request_seconds),
             reading=ThreadPool(2, settings.reads, settings.request_seconds),
             keyed=ThreadPool(2, settings.reads, settings.request_seconds),
@@ -123,7 +126,7 @@ class Application:
         self.api = self._make_api()
         self._submit = SubmissionRoute(self._services)
         self._others = CloseUnreadBodies(
-            Backpressure(self._framework, settings.answer_bytes, settings.answer_seconds)
+            Backpressure(Head(self.api), settings.answer_bytes, settings.answer_seconds)
         )
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
@@ -140,12 +143,6 @@ class Application:
             await self._submit(scope, receive, send)
         else:
             await self._others(scope, receive, send)
-
-    async def _framework(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "HEAD":
-            await _head(self.api, scope, receive, send)
-        else:
-            await self.api(scope, receive, send)
 
     def _make_api(self) -> FastAPI:
         """Return everything but the submissions: rounds, results, operation and the API
@@ -209,16 +206,3 @@ class Application:
 def _rejection_response(rejected: RejectedError) -> Response:
     too_large = rejected.status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
     return refuse((HeadTooLargeError if too_large else NotHttpError)(str(rejected)))
-
-
-async def _head(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer as GET would, without the body; the framework would answer 405."""
-    as_get = {**scope, "method": "GET"}
-
-    async def send_head(message: Message) -> None:
-        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
-
-    try:
-        await api(as_get, receive, send_head)
-    finally:
-        scope.update(as_get, method="HEAD")  # whoever watches sees which route took it

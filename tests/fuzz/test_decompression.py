@@ -14,7 +14,7 @@ from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_server.errors import ServiceError
-from ldprecover_server.http.bodies import JSON, Bodies, Body, BodyLimit
+from ldprecover_server.http.bodies import JSON, Body, BodyLimit, BodyMemory
 
 SENT, DECODED, HELD = 1_000, 2_500, 10_000
 """What one body may have as sent and decoded, and all together."""
@@ -82,7 +82,7 @@ lengths = st.sampled_from([None, None, b"0", b"1000", b"1001", b"-1", b"9" * 30,
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
 def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -> None:
-    held = Bodies(HELD)
+    held = BodyMemory(HELD)
 
     @property_settings(800)
     @given(st.sampled_from([DECODED, SENT]), pieces(), encodings, types, lengths, st.booleans())
@@ -125,12 +125,12 @@ def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -
         status = None
         try:
             given_on = bytes(asyncio.run(body.read(limit, (JSON, MEDIA_TYPE))))
-            assert held.held <= HELD
+            assert held.budget.reserved <= HELD
         except ServiceError as refusal:
             status = refusal.status
         body.release()
         tried["bodies"][str(status or "handed on")] += 1
-        assert held.held == 0
+        assert held.budget.reserved == 0
         assert status in (None, 400, 408, 413, 415)
         assert status != 408 or gone
         if given_on is not None:

@@ -1,31 +1,39 @@
-"""What the requests of callers without a key hold while they are worked on."""
+"""The memory budget: reservations, shares, and release."""
 
 import pytest
 
 from ldprecover_server.errors import BusyError
-from ldprecover_server.http.dependencies import Decoded
+from ldprecover_server.memory_budget import MemoryBudget
 
 
-def test_large_requests_are_taken_while_there_is_room_and_again_once_there_is() -> None:
-    decoded = Decoded(10_000)
-    with decoded.hold(6_000):
-        with pytest.raises(BusyError), decoded.hold(6_000):
-            pytest.fail("it has no room")
-        with decoded.hold(4_000):
-            pass
-    with decoded.hold(10_000):
-        pass
+def test_reserves_up_to_limit() -> None:
+    budget = MemoryBudget(10)
+    assert budget.reserve(6)
+    assert not budget.reserve(5)
+    assert budget.reserve(4)
+    budget.release(6)
+    assert budget.reserve(6)
 
 
-def test_a_small_request_is_taken_whoever_asks_much() -> None:
-    decoded = Decoded(10_000)
-    with decoded.hold(10_000), decoded.hold(100):
-        pass
+def test_share_bounds_its_class_alone() -> None:
+    budget = MemoryBudget(100, anonymous=0.5)
+    assert budget.reserve(50, anonymous=50)
+    assert not budget.reserve(1, anonymous=1)
+    assert budget.reserved == 50
+    assert budget.reserve(50, anonymous=0)
+    budget.release(50, anonymous=50)
+    assert budget.reserve(10, anonymous=10)
 
 
-def test_a_request_that_fails_gives_its_room_back() -> None:
-    decoded = Decoded(10_000)
-    with pytest.raises(ZeroDivisionError), decoded.hold(10_000):
+def test_holds_inside_the_block() -> None:
+    budget = MemoryBudget(10)
+    with budget.hold(10), pytest.raises(BusyError, match="10 bytes"), budget.hold(1):
+        pytest.fail("there is no room")
+    assert budget.reserved == 0
+
+
+def test_releases_when_the_block_fails() -> None:
+    budget = MemoryBudget(10)
+    with pytest.raises(ZeroDivisionError), budget.hold(10):
         raise ZeroDivisionError
-    with decoded.hold(10_000):
-        pass
+    assert budget.reserved == 0

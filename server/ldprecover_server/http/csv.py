@@ -1,6 +1,4 @@
-"""Answers as CSV (RFC 4180), for spreadsheets and data frames: a header line, then a line for each
-row.
-"""
+"""Responses as CSV (RFC 4180): a header line, then one line per row."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
@@ -14,28 +12,26 @@ Format = Annotated[
     Literal["json", "csv"],
     Query(alias="format", description="json, or csv: the columns alone, with a header line."),
 ]
-"""The form of an answer, of the query."""
+"""The query parameter that chooses the form of a response."""
 
-_RUN = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a text begins with that spreadsheets run as a formula; the last four are the wide forms of
-the first.
-"""
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Text with these beginnings is a formula to spreadsheets; the last four are full-width forms."""
 
 
 def csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Response:
-    """Return an answer in CSV, to be kept in a file of this name."""
+    """Return a CSV response that browsers save under this name."""
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     return Response(
-        written(columns, rows), 200, headers, f"{MEDIA_TYPE}; charset=utf-8; header=present"
+        to_csv(columns, rows), 200, headers, f"{MEDIA_TYPE}; charset=utf-8; header=present"
     )
 
 
-def written(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as CSV. Texts are quoted; numbers read back exactly; nothing stands for None.
+def to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows as CSV: text in quotes, numbers that read back exactly, and None as nothing.
 
-    No text is one that a spreadsheet would run: it is led by an apostrophe, which spreadsheets take
-    for text. A stranger's text belongs into the first column: a program that takes other commas
-    splits lines elsewhere, but a line that begins with a quote not within its first cell.
+    Text that a spreadsheet would run as a formula begins with an apostrophe. Text of anonymous
+    callers belongs in the first column: programs with another separator split lines elsewhere, but
+    none splits a quoted cell at the beginning of a line.
     """
     lines = [columns, *rows]
     return "".join(",".join(map(_cell, line)) + "\r\n" for line in lines)
@@ -50,5 +46,5 @@ def _cell(value: object) -> str:
         case int() | float():
             return repr(value)
     text = str(value)
-    text = f"'{text}" if text.startswith(_RUN) else text
+    text = f"'{text}" if text.startswith(_FORMULA_STARTS) else text
     return '"' + text.replace('"', '""') + '"'

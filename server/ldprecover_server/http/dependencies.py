@@ -3,8 +3,8 @@ says.
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -16,12 +16,13 @@ from ldprecover.quarantine import Quarantined
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.jobs import Jobs
-from ldprecover_server.errors import BusyError, ServiceError
-from ldprecover_server.http.bodies import BIG, Bodies, Body, BodyLimit
+from ldprecover_server.errors import ServiceError
+from ldprecover_server.http.bodies import THREAD_BYTES, Body, BodyLimit, BodyMemory
 from ldprecover_server.http.csv import MEDIA_TYPE as CSV
 from ldprecover_server.http.decoding import decode
 from ldprecover_server.http.messages import ProblemDetails, SetAside
 from ldprecover_server.http.problems import MEDIA_TYPE
+from ldprecover_server.memory_budget import MemoryBudget
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import Rounds
@@ -37,39 +38,10 @@ KEY, OPTIONAL_KEY = "Key", "OptionalKey"
 T = TypeVar("T")
 
 _ANONYMOUS_BYTES = 1 << 20
-_DECODED_BYTES = 4 * _ANONYMOUS_BYTES
+DECODED_BYTES = 4 * _ANONYMOUS_BYTES
+"""Bytes of large bodies of anonymous callers that may be in progress."""
 _UNCOUNTED_BYTES = 1 << 10
-
-
-class Decoded:
-    """What callers without a key ask in large bodies, from its decoding to its answer: at most
-    `most` bytes of text.
-
-    As Python's objects it takes up to some twenty times as much memory, and an analysis may wait
-    for minutes with it. For use in one event loop.
-    """
-
-    def __init__(self, most: int = _DECODED_BYTES) -> None:
-        self._most = most
-        self._held = 0
-
-    @contextmanager
-    def hold(self, text: int) -> Iterator[None]:
-        """Count a text of so many bytes meanwhile; a small one is let pass. Raises BusyError where
-        there is no room.
-        """
-        if text <= _UNCOUNTED_BYTES:
-            yield
-            return
-        if self._held + text > self._most:
-            raise BusyError(
-                "the requests under way hold all the memory they may; a smaller one is taken"
-            )
-        self._held += text
-        try:
-            yield
-        finally:
-            self._held -= text
+"""Smaller bodies are accepted even if others use that memory."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +56,10 @@ class Services:
     jobs: Jobs
     access: Access
     metrics: Metrics
-    bodies: Bodies
-    decoded: Decoded
+    bodies: BodyMemory
+    decoded: MemoryBudget
+    """For large bodies of anonymous callers, from decoding to the response. Decoded they take up to
+    20 times the memory, and an analysis may wait for minutes with them."""
     submitting: ThreadPool
     """For what a submission has to look up."""
     reading: ThreadPool
@@ -209,9 +183,9 @@ async def read(
         )
         if not sent or (optional and sent.strip() == b"null"):
             return None
-        if held is not None and not caller.is_known:
+        if held is not None and not caller.is_known and len(sent) > _UNCOUNTED_BYTES:
             held.enter_context(services.decoded.hold(len(sent)))
-        if len(sent) > BIG:
+        if len(sent) > THREAD_BYTES:
             return await to_thread.run_sync(decode, type, sent, limiter=services.bodies.threads)
         return decode(type, sent)
     finally:

@@ -1,4 +1,4 @@
-"""Work for a caller who may go, or does not wait."""
+"""Cancels work when its client disconnects, or moves it into a job."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -12,38 +12,36 @@ PREFER = Header(
     max_length=256,
 )
 
-
 T = TypeVar("T")
 
 
 async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` returns; when the caller closes the connection first, cancel it.
+    """Return the result of `work`; cancel it if the client disconnects first.
 
-    The request's body must have been read. Raises ClientDisconnect then, and what `work` raises.
+    The request body must have been read, because this function receives the following messages.
+    Raises ClientDisconnect, and any error of `work`.
     """
     working = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request))
+    disconnected = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait([working, gone], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([working, disconnected], return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             raise ClientDisconnect
         return working.result()
     finally:
-        for task in (working, gone):
+        for task in (working, disconnected):
             task.cancel()
-        await asyncio.gather(working, gone, return_exceptions=True)
+        await asyncio.gather(working, disconnected, return_exceptions=True)
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def wants_job(prefer: str | None) -> bool:
-    """Tell whether the header Prefer asks for an answer before the work is done (RFC 7240, section
-    4.1).
-    """
+    """Return whether the header Prefer contains `respond-async` (RFC 7240, section 4.1)."""
     return any(
-        each.partition(";")[0].strip().lower() == "respond-async"
-        for each in (prefer or "").split(",")
+        preference.partition(";")[0].strip().lower() == "respond-async"
+        for preference in (prefer or "").split(",")
     )

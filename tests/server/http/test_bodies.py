@@ -24,7 +24,8 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
-from ldprecover_server.http.bodies import Bodies, Body, BodyLimit, CloseUnreadBodies
+from ldprecover_server.http.bodies import Body, BodyLimit, BodyMemory
+from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
 
 MIB = 1 << 20
 ZIPPED = {"Content-Encoding": "gzip"}
@@ -190,7 +191,7 @@ def limit(sent: int = 100, decoded: int = 1000, anonymous: bool = False) -> Body
     return BodyLimit(sent, decoded, anonymous)
 
 
-def a_body(bodies: Bodies, *messages: dict[str, Any], **headers: str) -> Body:
+def a_body(bodies: BodyMemory, *messages: dict[str, Any], **headers: str) -> Body:
     """A body of which these messages come, and then nothing but the end of the connection."""
     named = {"content_type": "application/json", "transfer_encoding": "chunked", **headers}
     listed = [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()]
@@ -209,7 +210,7 @@ def read(body: Body, bound: BodyLimit | None = None) -> bytes:
 
 
 def test_a_body_in_pieces_arrives_whole_and_is_held_until_it_is_released() -> None:
-    bodies = Bodies(10_000)
+    bodies = BodyMemory(10_000)
     body = a_body(
         bodies,
         piece(b"", True),
@@ -218,28 +219,28 @@ def test_a_body_in_pieces_arrives_whole_and_is_held_until_it_is_released() -> No
         piece(b"cd", True),
         piece(b"e"),
     )
-    assert (read(body), bodies.held, body.complete) == (b"abcde", 5, True)
+    assert (read(body), bodies.budget.reserved, body.complete) == (b"abcde", 5, True)
     body.release()
-    assert bodies.held == 0
+    assert bodies.budget.reserved == 0
 
 
 def test_gzip_in_pieces_arrives_whole_and_both_sizes_are_held() -> None:
-    bodies = Bodies(10_000)
+    bodies = BodyMemory(10_000)
     packed = gzip.compress(bytes(1000))
     pieces = [piece(packed[i : i + 1], True) for i in range(len(packed))]
     body = a_body(bodies, *pieces, piece(b""), content_encoding="gzip")
-    assert (read(body), bodies.held) == (bytes(1000), len(packed) + 1000)
+    assert (read(body), bodies.budget.reserved) == (bytes(1000), len(packed) + 1000)
     body.release()
-    assert bodies.held == 0
+    assert bodies.budget.reserved == 0
 
 
 def test_a_client_that_goes_away_while_it_sends_leaves_nothing_held() -> None:
-    bodies = Bodies(10_000)
+    bodies = BodyMemory(10_000)
     body = a_body(bodies, piece(b"ab", True))
-    with pytest.raises(BodyTimeoutError, match="went away"):
+    with pytest.raises(BodyTimeoutError, match="disconnected"):
         read(body)
     body.release()
-    assert (bodies.held, body.complete) == (0, True)
+    assert (bodies.budget.reserved, body.complete) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -272,21 +273,21 @@ def test_a_client_that_goes_away_while_it_sends_leaves_nothing_held() -> None:
 def test_a_body_that_does_not_fit_is_refused_and_leaves_nothing_held(
     pieces: list[bytes], headers: dict[str, str], refusal: type[ServiceError]
 ) -> None:
-    bodies = Bodies(10_000)
+    bodies = BodyMemory(10_000)
     body = a_body(bodies, *(piece(each, True) for each in pieces), piece(b""), **headers)
     with pytest.raises(refusal):
         read(body)
     body.release()
-    assert bodies.held == 0
+    assert bodies.budget.reserved == 0
 
 
 def test_a_length_of_many_zeros_is_the_number_it_says() -> None:
-    body = a_body(Bodies(10_000), piece(b"ab"), content_length=5000 * "0" + "2")
+    body = a_body(BodyMemory(10_000), piece(b"ab"), content_length=5000 * "0" + "2")
     assert read(body) == b"ab"
 
 
 def test_past_what_bodies_may_hold_the_next_is_refused_until_one_is_released() -> None:
-    bodies = Bodies(120)
+    bodies = BodyMemory(120)
     first, second, third = (a_body(bodies, piece(bytes(n))) for n in (100, 21, 20))
     read(first)
     with pytest.raises(QueueFullError):
@@ -297,7 +298,7 @@ def test_past_what_bodies_may_hold_the_next_is_refused_until_one_is_released() -
 
 
 def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> None:
-    bodies = Bodies(1_000_000)
+    bodies = BodyMemory(1_000_000)
     large, anonymous = BodyLimit(1 << 20, 1 << 20, False), BodyLimit(1 << 16, 1 << 16, True)
     held = [a_body(bodies, piece(bytes(250_000))) for _ in range(3)]
     for body in held:
@@ -306,7 +307,7 @@ def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> 
         read(a_body(bodies, piece(bytes(70_000))), large)
     assert read(a_body(bodies, piece(bytes(65_000))), anonymous) == bytes(65_000)
 
-    bodies = Bodies(1_000_000)
+    bodies = BodyMemory(1_000_000)
     for _ in range(13):
         read(a_body(bodies, piece(bytes(65_000))), anonymous)
     with pytest.raises(QueueFullError):
@@ -318,7 +319,7 @@ def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> 
 
 def test_a_body_takes_the_room_of_the_anonymous_one_that_arrives_slowest() -> None:
     """Whoever sends a byte now and then holds no room that others need."""
-    bodies = Bodies(100, patience=0.0)
+    bodies = BodyMemory(100, patience=0.0)
     anonymous = limit(anonymous=True)
 
     async def crowd() -> tuple[BaseException | None, bytes]:

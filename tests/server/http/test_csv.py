@@ -15,7 +15,7 @@ from tests.server.conftest import ProblemOf
 
 from ldprecover import GRR, OUE
 from ldprecover.protocols import wire
-from ldprecover_server.http.csv import written
+from ldprecover_server.http.csv import to_csv
 
 LABELS = (
     '=HYPERLINK("http://a.test","b")',
@@ -156,7 +156,7 @@ def test_another_form_is_refused(
 def test_any_text_comes_back_as_it_was_but_for_an_apostrophe(
     rows: list[tuple[str, int, float]],
 ) -> None:
-    back = list(csv.reader(io.StringIO(written(("text", "whole", "real"), rows), newline="")))
+    back = list(csv.reader(io.StringIO(to_csv(("text", "whole", "real"), rows), newline="")))
     assert back[0] == ["text", "whole", "real"]
     for (text, whole, real), found in zip(rows, back[1:], strict=True):
         assert found[0] in (text, f"'{text}")

@@ -1,6 +1,4 @@
-"""Calls from web pages of other origins: what browsers ask first, and what they then let a page
-see.
-"""
+"""Calls from web pages of other origins (CORS)."""
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -12,11 +10,10 @@ from ldprecover_server.http.problems import refuse
 
 
 class Cors(CORSMiddleware):
-    """Starlette's middleware with what this interface takes and gives; a refusal is a problem, like
-    all others.
+    """Starlette's middleware with the methods and headers of this interface.
 
-    No cookie is ever looked at, so credentials of the browser's own are not allowed: a page that
-    has a key or a ticket sends it in Authorization.
+    A rejected preflight is a problem, like every other error. The server reads no cookies, so
+    browser credentials are not allowed: a page sends its key or ticket in Authorization.
     """
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
@@ -37,7 +34,7 @@ class Cors(CORSMiddleware):
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Answer what a browser asks before it sends a request that is not simple."""
+        """Return the response to a preflight request."""
         response = super().preflight_response(request_headers)
         if response.status_code == 200:
             return response

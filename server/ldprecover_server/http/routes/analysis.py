@@ -158,7 +158,7 @@ async def get_suspects(
         for item in found.items
     ]
     if form == "csv":
-        # A stranger's text first: see `written`.
+        # Text of anonymous callers first: see `to_csv`.
         rows = (
             (each.label, each.item, each.before, each.now, each.z, each.p_value) for each in listed
         )

@@ -26,7 +26,7 @@ from ldprecover_server.errors import (
     RoundReplacedError,
     ServiceError,
 )
-from ldprecover_server.http.bodies import BIG, JSON, Body, BodyLimit
+from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.messages import Accepted
@@ -111,7 +111,7 @@ class SubmissionRoute:
         packed = body.media_type == wire.MEDIA_TYPE
         try:
             sent = await body.read(self._limit(round, sender, packed), _TYPES)
-            if len(sent) > BIG:
+            if len(sent) > THREAD_BYTES:
                 reports = await to_thread.run_sync(
                     decode_reports, round.oracle, sent, packed, limiter=services.bodies.threads
                 )

@@ -84,7 +84,7 @@ def test_a_large_answer_goes_out_in_pieces_and_arrives_as_it_was(size: int) -> N
             len(reader.got) - 2
         ) + [False]
         assert all(len(message["body"]) <= 32 * KIB for message in reader.got[1:])
-        assert app._held == 0
+        assert app._budget.reserved == 0
 
     asyncio.run(run())
 
@@ -100,7 +100,7 @@ def test_the_answer_that_is_read_slowest_makes_room_for_the_next() -> None:
         assert slow.is_cut_off
         assert len(quick.body) == 100 * KIB
         assert not quick.is_cut_off
-        assert app._held == 0
+        assert app._budget.reserved == 0
 
     asyncio.run(run())
 
@@ -111,7 +111,7 @@ def test_an_answer_that_is_not_read_in_its_time_is_cut_off() -> None:
         app = Backpressure(answers(bytes(100 * KIB)), 1 << 20, seconds=0.01)
         await slow.read(app)
         assert slow.is_cut_off
-        assert app._held == 0
+        assert app._budget.reserved == 0
 
     asyncio.run(run())
 
