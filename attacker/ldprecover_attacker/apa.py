@@ -37,9 +37,9 @@ class APA(MGAA):
             raise ParameterError(
                 f"apa cannot hide {each} targets in a report that supports as many items as an "
                 "honest one, which is"
-                f" {oracle.honest_support_size:.3g} on average: each must be at most {most}"
+                f" {oracle.laws.mean_size:.3g} on average: each must be at most {most}"
             )
         return super().plan(oracle, rng)
 
     def _sizes(self, oracle: FrequencyOracle, each: int) -> FloatArray | None:
-        return None if oracle.traits.seeded else oracle.support_size_law()
+        return None if oracle.traits.seeded else oracle.laws.size_law().probabilities()

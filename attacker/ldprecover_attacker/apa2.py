@@ -59,12 +59,12 @@ class APA2(TargetedAttack):
             raise ParameterError(
                 f"apa2 cannot hide {targets.size * self.rate:g} targets in a report that supports "
                 "as many items as an"
-                f" honest one, which is {oracle.honest_support_size:.3g} on average"
+                f" honest one, which is {oracle.laws.mean_size:.3g} on average"
             )
         return Plan(
             send=lambda m, rng: oracle.craft_by_coins(
                 targets, self.rate, m, rng, search=self.search
             ),
             support=lambda m: oracle.coin_support(targets, self.rate, search=self.search),
-            sizes=lambda: None if oracle.traits.seeded else oracle.support_size_law(),
+            sizes=lambda: None if oracle.traits.seeded else oracle.laws.size_law().probabilities(),
         )

@@ -49,6 +49,6 @@ def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> Plan:
     """Return the plan to draw items from P and to report them as an honest user does."""
     return Plan(
         send=lambda m, rng: oracle.perturb(draw_items(weights, m, rng), rng),
-        support=lambda m: oracle.honest_support(weights),
-        sizes=oracle.support_size_law,
+        support=lambda m: oracle.laws.honest_support(weights),
+        sizes=lambda: oracle.laws.size_law().probabilities(),
     )

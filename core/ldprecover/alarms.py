@@ -18,6 +18,7 @@ from ldprecover.counting.seed_pairs import SeedPairs, pairs_quantile
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
+from ldprecover.laws import HITS, SIZES
 from ldprecover.laws.distributions import binomial_threshold, chi_squared_quantile, skewed_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, size_counts
@@ -104,7 +105,9 @@ def _sum_drift(
     """|sum of f~ - 1| in standard deviations: a test of the mean support size, from the counts
     alone.
     """
-    deviation = math.sqrt(oracle.sum_variance(tally.n))
+    variance = oracle.laws.sum_variance(tally.n)
+    assert variance is not None  # else `_sum_unfit` has said why
+    deviation = math.sqrt(variance)
     total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
     return Alarm(
         "sum-drift",
@@ -165,7 +168,8 @@ def _support_sizes(
     """Pearson's chi-squared of the reports' support sizes against their law."""
     assert reports is not None
     sizes = reports.total(size_counts)
-    observed, expected = _bins(sizes, oracle.support_size_law() * sizes.sum())
+    law = oracle.laws.size_law().probabilities()
+    observed, expected = _bins(sizes, law * sizes.sum())
     statistic = float(((observed - expected) ** 2 / expected).sum())
     freedom = max(1, expected.size - 1)
     return Alarm(
@@ -219,7 +223,9 @@ def _all_supporting(
     oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
 ) -> Alarm:
     """Reports that support every item, of which n honest reports have a binomial number."""
-    found, probability = oracle.all_supporting(tally.summary)
+    reports_of_all = oracle.laws.all_supporting
+    assert reports_of_all is not None  # else `_all_unfit` has said why
+    found, probability = tally.summary[reports_of_all.position], reports_of_all.probability
     return Alarm(
         "all-supporting",
         float(found),
@@ -259,21 +265,13 @@ def _seeds(oracle: FrequencyOracle, reports: Reports) -> SeedPairs:
 def _sizes_unfit(oracle: FrequencyOracle) -> str | None:
     if oracle.fixed_size is not None:
         return f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}"
-    try:
-        oracle.support_size_law()
-    except ParameterError as error:
-        return str(error)
-    return None
+    return f"{oracle.protocol} lacks {SIZES}" if oracle.laws.sizes is None else None
 
 
 def _sum_unfit(oracle: FrequencyOracle) -> str | None:
     if oracle.fixed_size is not None:
         return f"estimates from {oracle.protocol} reports always sum to one"
-    try:
-        oracle.sum_variance(1)
-    except ParameterError as error:
-        return str(error)
-    return None
+    return f"{oracle.protocol} lacks {SIZES}" if oracle.laws.sum_variance(1) is None else None
 
 
 def _seeds_unfit(oracle: FrequencyOracle) -> str | None:
@@ -283,18 +281,15 @@ def _seeds_unfit(oracle: FrequencyOracle) -> str | None:
 
 
 def _all_unfit(oracle: FrequencyOracle) -> str | None:
-    try:
-        oracle.all_supporting(np.zeros(oracle.summary_size, np.int64))
-    except ParameterError as error:
-        return str(error)
-    return None
+    if oracle.laws.all_supporting is not None:
+        return None
+    return f"{oracle.protocol} lacks a count of the reports that support every item"
 
 
 def _others_unfit(oracle: FrequencyOracle, items: tuple[int, ...]) -> str | None:
-    try:
-        oracle.others_law(np.array(items))
-    except ParameterError as error:
-        return str(error)
+    hits = oracle.laws.hits
+    if hits is None or hits.of_others(np.array(items)) is None:
+        return f"{oracle.protocol} lacks {HITS}"
     return None
 
 

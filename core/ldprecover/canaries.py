@@ -84,7 +84,7 @@ def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int])
     """Return how far the canaries' estimates were shifted together, and its exact law under honest
     reports.
 
-    Each report supports J of the canaries, with the law of `FrequencyOracle.others_law`, so the sum
+    Each report supports J of the canaries, with the law of `HitLaw.of_others`, so the sum
     of n such J has mean nKq, and the mean estimate sum_K f~/K is (sum C/(nK) - q)/(p - q). Raises
     ParameterError without a canary or a report, and where the protocol does not know that law.
     """
@@ -93,7 +93,7 @@ def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int])
         raise ParameterError("the round has no canaries")
     if tally.n < 1:
         raise ParameterError("a shift needs at least one report")
-    each = oracle.others_law(indices)
+    each = oracle.laws.hits_of_others(indices)
     n, k, scale = tally.n, indices.size, oracle.p - oracle.q
     supported = int(tally.counts(oracle)[indices].sum())
     j = np.arange(k + 1)

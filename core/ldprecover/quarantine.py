@@ -84,7 +84,7 @@ def impossible_sizes(oracle: FrequencyOracle) -> BoolArray:
     whatever item its user holds: they are the least probable ones. Raises ParameterError where the
     protocol has no law of sizes.
     """
-    law = oracle.support_size_law()
+    law = oracle.laws.size_law().probabilities()
     order = np.argsort(law, kind="stable")
     impossible = np.zeros(law.size, np.bool_)
     impossible[order] = np.cumsum(law[order]) < IMPOSSIBLE

@@ -116,11 +116,8 @@ def has(oracle: FrequencyOracle, canaries: list[int]) -> bool:
     """Tell whether a round can set reports aside, or, with canaries, knows their law."""
     if not canaries:
         return unfit(oracle) is None
-    try:
-        oracle.others_law(np.array(canaries))
-    except ParameterError:
-        return False
-    return True
+    hits = oracle.laws.hits
+    return hits is not None and hits.of_others(np.array(canaries)) is not None
 
 
 def tables(setting: Setting) -> Iterator[str]:

@@ -105,7 +105,7 @@ def support_probability(
     if isinstance(oracle, OLH):
         return weights + (1 - weights) * oracle.q
     if isinstance(oracle, OUE) and attack.model == "crafted":
-        ones = int(oracle.honest_support_size)
+        ones = int(oracle.laws.mean_size)
         return weights + (1 - weights) * (ones - 1) / (oracle.domain_size - 1)
     return weights
 

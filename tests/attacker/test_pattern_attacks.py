@@ -95,7 +95,7 @@ def test_reports_of_apa_have_the_sizes_of_honest_ones(oracle: FrequencyOracle) -
     """
     sizes = oracle.supports(APA(TARGETS, search=300).reports(oracle, 20_000, rng())).sum(axis=1)
     statistic, quantile = chi_square(
-        np.bincount(sizes, minlength=oracle.domain_size + 1), oracle.support_size_law()
+        np.bincount(sizes, minlength=oracle.domain_size + 1), oracle.laws.size_law().probabilities()
     )
     assert statistic <= quantile
 
@@ -103,7 +103,9 @@ def test_reports_of_apa_have_the_sizes_of_honest_ones(oracle: FrequencyOracle) -
 def test_reports_of_mga_a_have_not() -> None:
     """Aiming at one size, a search meets it more often than chance does."""
     sizes = OLH_.supports(MGAA(TARGETS).reports(OLH_, 2_000, rng())).sum(axis=1)
-    statistic, quantile = chi_square(np.bincount(sizes, minlength=103), OLH_.support_size_law())
+    statistic, quantile = chi_square(
+        np.bincount(sizes, minlength=103), OLH_.laws.size_law().probabilities()
+    )
     assert statistic > 10 * quantile
 
 
@@ -154,7 +156,9 @@ def test_targets_of_apa2_are_supported_by_independent_coins(
 def test_oue_reports_of_apa2_have_the_sizes_of_honest_ones() -> None:
     """20,000 reports, chi-square: 1e-9."""
     sizes = OUE_.supports(APA2(TARGETS).reports(OUE_, 20_000, rng())).sum(axis=1)
-    statistic, quantile = chi_square(np.bincount(sizes, minlength=103), OUE_.support_size_law())
+    statistic, quantile = chi_square(
+        np.bincount(sizes, minlength=103), OUE_.laws.size_law().probabilities()
+    )
     assert statistic <= quantile
 
 

@@ -136,9 +136,9 @@ def test_the_law_of_support_sizes_is_that_of_honest_reports(protocol: str) -> No
     1e-6.
     """
     oracle = frequency_oracle(protocol, 1.0, 12)
-    law = oracle.support_size_law()
+    law = oracle.laws.size_law().probabilities()
     assert law.sum() == pytest.approx(1)
-    assert np.arange(13) @ law == pytest.approx(oracle.honest_support_size)
+    assert np.arange(13) @ law == pytest.approx(oracle.laws.mean_size)
     rng = np.random.default_rng(4)
     sizes = oracle.supports(oracle.perturb(rng.integers(0, 12, 100_000), rng)).sum(axis=1)
     assert np.abs(np.bincount(sizes, minlength=13) / 100_000 - law).sum() < 6 * np.sqrt(

@@ -81,7 +81,7 @@ def test_honest_rounds_raise_the_alarm_at_no_more_than_its_rate(protocol: str) -
 @pytest.mark.parametrize("n", [1, 3, 20])
 def test_the_exact_rate_holds_for_a_handful_of_reports(protocol: str, n: int) -> None:
     oracle = frequency_oracle(protocol, 1.0, D)
-    first, law = sum_law(oracle.others_law(np.array(CANARIES)), n)
+    first, law = sum_law(oracle.laws.hits_of_others(np.array(CANARIES)), n)
     rate = 0.0
     for supported, share in zip(first + np.arange(law.size), law, strict=True):
         counts = np.zeros(D, np.int64)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ldprecover.laws import IndependentSizes
 from ldprecover.laws.distributions import (
     binomial_law,
     binomial_threshold,
@@ -12,7 +13,6 @@ from ldprecover.laws.distributions import (
     poisson_quantile,
     skewed_quantile,
     skewed_tail,
-    support_size_law,
 )
 
 
@@ -72,7 +72,7 @@ def test_the_binomial_threshold_is_the_first_whose_tail_is_within_the_rate(
 
 
 def test_the_support_size_law_is_that_of_one_bit_and_many() -> None:
-    law = support_size_law(5, 0.5, 0.25)
+    law = IndependentSizes(5, 0.5, 0.25).probabilities()
     assert law == pytest.approx(np.convolve([0.5, 0.5], stats.binom.pmf(np.arange(5), 4, 0.25)))
 
 

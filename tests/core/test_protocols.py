@@ -78,11 +78,9 @@ def test_items_outside_the_domain_are_refused(oracle: FrequencyOracle, bad: obje
 
 
 def test_an_honest_report_supports_p_plus_d_minus_one_q_items(oracle: FrequencyOracle) -> None:
-    assert oracle.honest_support_size == pytest.approx(
-        oracle.p + (oracle.domain_size - 1) * oracle.q
-    )
+    assert oracle.laws.mean_size == pytest.approx(oracle.p + (oracle.domain_size - 1) * oracle.q)
     # A report of that size has S = 1: honest frequencies sum to one.
-    assert (oracle.honest_support_size - oracle.q * oracle.domain_size) / (
+    assert (oracle.laws.mean_size - oracle.q * oracle.domain_size) / (
         oracle.p - oracle.q
     ) == pytest.approx(1)
 

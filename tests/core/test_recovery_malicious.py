@@ -59,7 +59,7 @@ def test_padded_reports_sum_to_less_than_honest_ones_by_what_the_floor_takes(
     """1 - frac(p + (d-1)q)/(p - q); all targets are in each report."""
     oracle = OUE(epsilon, d)
     malicious = subtracted(oracle, "padded")
-    frac = oracle.honest_support_size - math.floor(oracle.honest_support_size)
+    frac = oracle.laws.mean_size - math.floor(oracle.laws.mean_size)
     assert malicious.sum() == pytest.approx(1 - frac / (oracle.p - oracle.q), abs=1e-9)
     assert malicious.sum() == pytest.approx(total, abs=0.01)
     assert malicious[:10] == pytest.approx((1 - oracle.q) / (oracle.p - oracle.q))

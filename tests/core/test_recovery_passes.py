@@ -395,7 +395,9 @@ def _abnormal_masks(
         counts = np.bincount(local, minlength=1 << group.size)
         every, taken = np.arange(counts.size), []
         for z in range(group.size, least - 1, -1):
-            enough = _supersets(counts) >= oracle.joint_support_threshold(len(patterns), z, rate)
+            joint_support = oracle.laws.joint_support
+            assert joint_support is not None
+            enough = _supersets(counts) >= joint_support.threshold(len(patterns), z, rate)
             here = [int(mask) for mask in every[enough] if int(mask).bit_count() == z]
             for mask in here:
                 counts[every & mask == mask] = 0
@@ -417,7 +419,7 @@ def test_diffstats_drops_what_it_does_with_all_sizes_in_memory(protocol: str) ->
     oracle, rows = ORACLES[protocol], poisoned(protocol)
     bits = oracle.supports(rows)
     of = bits.sum(axis=1)
-    law, observed = oracle.support_size_law(), np.bincount(of, minlength=D + 1)
+    law, observed = oracle.laws.size_law().probabilities(), np.bincount(of, minlength=D + 1)
     difference = np.where(observed > 0, np.abs(observed / len(rows) - law), 0)
     ranked = np.argsort(-difference, kind="stable")[:9]
     best, bad = (math.inf, len(rows)), np.zeros(len(rows), bool)

@@ -181,7 +181,7 @@ def test_sizes_and_their_law_are_those_of_honest_reports(oracle: FrequencyOracle
     genuine = poisoned(oracle).genuine
     sizes = oracle.support_sizes(genuine)
     np.testing.assert_array_equal(sizes, oracle.supports(genuine).sum(axis=1))
-    law = oracle.support_size_law()
+    law = oracle.laws.size_law().probabilities()
     k = np.arange(D + 1)
     by_scipy = (1 - oracle.p) * stats.binom.pmf(k, D - 1, oracle.q) + oracle.p * stats.binom.pmf(
         k - 1, D - 1, oracle.q
@@ -214,9 +214,11 @@ def test_the_thresholds_of_itemsets(z: int, rate: float) -> None:
     """OUE: Chebyshev's bound is met at tau and not before. OLH: the binomial tail, by scipy."""
     n, oue, olh = 100_000, OUE(1, D), OLH(1, D, 4)
     w = oue.p * oue.q ** (z - 1)
-    tau = oue.joint_support_threshold(n, z, rate)
+    assert oue.laws.joint_support is not None
+    assert olh.laws.joint_support is not None
+    tau = oue.laws.joint_support.threshold(n, z, rate)
     assert n * w * (1 - w) / (tau - n * w) ** 2 <= rate < n * w * (1 - w) / (tau - 1 - n * w) ** 2
-    tau = olh.joint_support_threshold(n, z, rate)
+    tau = olh.laws.joint_support.threshold(n, z, rate)
     law = stats.binom(n, olh.q ** (z - 1))
     assert law.sf(tau - 1) <= rate < law.sf(tau - 2)
 

@@ -12,7 +12,7 @@ from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.crafting.size_search import sized_seeds, worth
-from ldprecover.laws.distributions import binomial_law, draw_support_sizes
+from ldprecover.laws.distributions import binomial_law
 
 Cell = tuple[int, int]
 
@@ -154,10 +154,10 @@ def test_sizes_are_drawn_as_honest_reports_have_them(oracle: FrequencyOracle) ->
     1e-9 quantile.
     """
     m, rng = 40_000, np.random.default_rng(2)
-    law = oracle.support_size_law()
+    law = oracle.laws.size_law().probabilities()
     common = law * m >= 10
     honest = oracle.supports(oracle.perturb(rng.integers(0, 102, m), rng)).sum(axis=1)
-    for sizes in (draw_support_sizes(m, 102, oracle.p, oracle.q, rng), honest):
+    for sizes in (oracle.laws.size_law().draw(m, rng), honest):
         counts = np.bincount(sizes, minlength=law.size)[common]
         statistic = ((counts - m * law[common]) ** 2 / (m * law[common])).sum()
         assert statistic <= stats.chi2.isf(1e-9, common.sum())

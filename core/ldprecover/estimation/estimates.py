@@ -9,6 +9,7 @@ import numpy as np
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.laws import SUMS, required
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import FloatArray
 
@@ -31,12 +32,13 @@ class Estimates:
         """Estimate from a tally. Raises ParameterError when it holds no report, or is over another
         domain.
         """
+        variance = oracle.laws.sum_variance(tally.n)
         frequencies = oracle.estimate(tally.counts(oracle), tally.n)
         return cls(
             frequencies,
             oracle.standard_errors(frequencies, tally.n),
             tally.n,
-            _of_sum(oracle, tally.n),
+            None if variance is None else math.sqrt(variance),
         )
 
     @property
@@ -65,8 +67,15 @@ class Estimates:
         return self.frequencies - half, self.frequencies + half
 
 
-def _of_sum(oracle: FrequencyOracle, n: int) -> float | None:
-    try:
-        return math.sqrt(oracle.sum_variance(n))
-    except ParameterError:
-        return None
+def partial_sum_variance(oracle: FrequencyOracle, r: int, share: float, n: int) -> float:
+    """Return the variance of the sum of the estimates of r >= 1 items, from n honest reports.
+
+    A `share` of the users holds one of the r items, for example a bin, a range or the first k.
+    Raises ParameterError where the variance depends on which items they are, or is not known.
+    """
+    if r == 1:
+        return float(oracle.variance(share, n))
+    hits = oracle.laws.hits
+    variances = None if hits is None else hits.variances(r)
+    own, others = required(variances, oracle.protocol, SUMS)
+    return (share * own + (1 - share) * others) / (n * (oracle.p - oracle.q) ** 2)

@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ldprecover.types import FloatArray, Int64Array
+from ldprecover.types import FloatArray
 
 _WIDTH = 20  # standard deviations, beyond which a sum has no probability to speak of
 _SYMMETRIC = 1e-3  # a skewness below which a law is taken as normal
@@ -87,22 +87,6 @@ def sum_law(law: FloatArray, n: int) -> tuple[int, FloatArray]:
     turned = n * argument + angles * (n * mean - low)
     spectrum = np.exp(n * modulus) * np.exp(-1j * turned)
     return low, np.maximum(np.fft.irfft(spectrum, size), 0.0)
-
-
-def support_size_law(d: int, p: float, q: float) -> FloatArray:
-    """Return P(k) for k from 0 to d: how many items a report supports whose bits are independent.
-
-    Its own item with probability p, each of the d - 1 others with probability q.
-    """
-    others = binomial_law(d - 1, q)
-    law: FloatArray = (1 - p) * np.append(others, 0.0) + p * np.append(0.0, others)
-    return law
-
-
-def draw_support_sizes(m: int, d: int, p: float, q: float, rng: np.random.Generator) -> Int64Array:
-    """Return m numbers drawn from that law."""
-    sizes: Int64Array = rng.binomial(d - 1, q, size=m) + (rng.random(m) < p)
-    return sizes
 
 
 def poisson_quantile(level: float, mean: float) -> int:

@@ -1,7 +1,7 @@
 """Plans of rounds: items, users, epsilon or error from the other three, and attackers' gains.
 
 The error is the standard error of one item's estimate, or of the sum of several items, such as a
-bin or a range, at a given frequency (paper, Lemma 2; `FrequencyOracle.partial_sum_variance`). It
+bin or a range, at a given frequency (paper, Lemma 2; `estimation.partial_sum_variance`). It
 falls with the square root of the number of users, so the users follow from an error in closed form.
 Epsilon and the number of items are searched for.
 """

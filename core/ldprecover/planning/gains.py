@@ -100,7 +100,11 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
             "a target, encoded and not perturbed",
             lambda: weighted(oracle.encoded_support),
         ),
-        ("ria", "a lie: a target, perturbed honestly", lambda: weighted(oracle.honest_support)),
+        (
+            "ria",
+            "a lie: a target, perturbed honestly",
+            lambda: weighted(oracle.laws.honest_support),
+        ),
         ("rpa", "any report, at random", lambda: r * oracle.uniform_support()),
     )
     return tuple(_gain(oracle, r, *each) for each in laws)

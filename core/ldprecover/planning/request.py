@@ -6,6 +6,7 @@ from typing import Literal
 
 from ldprecover._checks import real
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.estimates import partial_sum_variance
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, FrequencyOracle
 
 MAX_USERS = 10**12
@@ -74,7 +75,7 @@ class PlanRequest:
         """
         d = oracle.domain_size
         share = min(1.0, self.sum_of / d) if self.frequency is None else self.frequency
-        return math.sqrt(max(oracle.partial_sum_variance(self.sum_of, share, users), 0.0))
+        return math.sqrt(max(partial_sum_variance(oracle, self.sum_of, share, users), 0.0))
 
     def targets_of(self, d: int) -> int:
         """Return the number of targets among d items, the default if none was given."""

@@ -44,7 +44,11 @@ class CraftedReports(LocalRandomiser):
     @property
     def expected_size(self) -> int:
         """L, the items that an honest report supports on average, in whole items."""
-        return math.floor(self.honest_support_size) if self.fixed_size is None else self.fixed_size
+        return (
+            math.floor(self.p + (self.domain_size - 1) * self.q)
+            if self.fixed_size is None
+            else self.fixed_size
+        )
 
     @property
     def coin_room(self) -> float:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.laws.distributions import binomial_law, draw_support_sizes, support_size_law
+from ldprecover.laws import IndependentSizes, Laws
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.olh import OLH
@@ -137,28 +138,18 @@ class GivenSeedsOLH(OLH):
         variance: FloatArray = (square - mean**2) / (n * gap**2)
         return variance
 
-    def sum_variance(self, n: int) -> float:
-        """Return the greatest Var sum_v f~(v) of n honest reports, over all frequencies that they
-        may have.
-        """
-        its, gap = self._collisions, self.p - self.q
-        cells, own = its.sums
-        square = self._other * cells + (self.p - self._other) * float(own.max())
-        mean = self.q * float(its.inverse.sum()) + gap
-        return (square - mean**2) / (n * gap**2)
-
-    def honest_support(self, weights: FloatArray) -> FloatArray:
-        support: FloatArray = self.q + (self.p - self.q) * (self._collisions.gram @ weights)
-        return support
-
-    def others_law(self, items: Int64Array) -> FloatArray:
-        """Raise ParameterError: the law depends on the item that a user holds, also of a single
-        item.
-        """
-        raise self._lacks("a law of how many of several items a report supports")
-
-    def joint_support(self, z: int) -> float:
-        raise self._lacks("a law of supporting several items at once")
+    @property
+    def laws(self) -> Laws:
+        return _GivenSeedsLaws(
+            f"{self.protocol} with given seeds",
+            self.domain_size,
+            self.p,
+            self.q,
+            likelihood_ratio=math.exp(self.epsilon),
+            log_likelihood=self._log_likelihood,
+            other=self._other,
+            collisions=self._collisions,
+        )
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law in O(dM + M g^2)."""
@@ -207,7 +198,7 @@ class GivenSeedsOLH(OLH):
         """
         m, d = len(wanted), self.domain_size
         places = self._pick(m, rng)
-        aimed = draw_support_sizes(m, d, self.p, self.q, rng) if aim == "honest" else None
+        aimed = IndependentSizes(d, self.p, self.q).draw(m, rng) if aim == "honest" else None
         buckets = np.empty(m, np.int64)
         for rows in tiles((m, max(wanted.shape[1], self.hash_range))):
             at = places[rows]
@@ -380,7 +371,7 @@ class GivenSeedsOLH(OLH):
         """
         if aim != "honest":
             return [(None, 1.0)]
-        law = support_size_law(self.domain_size, self.p, self.q)
+        law = IndependentSizes(self.domain_size, self.p, self.q).probabilities()
         likely = np.flatnonzero(law > _NEGLIGIBLE)
         total = float(law[likely].sum())
         return [(int(size), float(law[size]) / total) for size in likely]
@@ -410,11 +401,29 @@ class GivenSeedsOLH(OLH):
     def _lacks(self, what: str) -> ParameterError:
         return ParameterError(f"{self.protocol} with given seeds lacks {what}")
 
-    def support_size_law(self) -> FloatArray:
-        """Raise ParameterError: the law depends on the item that a user holds."""
-        raise self._lacks("a law of the number of items that a report supports")
 
-    support_size_variance = support_size_law  # type: ignore[assignment]
+@dataclass(frozen=True)
+class _GivenSeedsLaws(Laws):
+    """Laws that are exact for the list of seeds; all others depend on the item of the user."""
+
+    other: float = 0.0
+    collisions: Collisions | None = None
+
+    def sum_variance(self, n: int) -> float:
+        """Return the greatest Var sum_v f~(v) of n honest reports, over all frequencies that they
+        may have.
+        """
+        assert self.collisions is not None
+        its, gap = self.collisions, self.p - self.q
+        cells, own = its.sums
+        square = self.other * cells + (self.p - self.other) * float(own.max())
+        mean = self.q * float(its.inverse.sum()) + gap
+        return (square - mean**2) / (n * gap**2)
+
+    def honest_support(self, weights: FloatArray) -> FloatArray:
+        assert self.collisions is not None
+        support: FloatArray = self.q + (self.p - self.q) * (self.collisions.gram @ weights)
+        return support
 
 
 def _greatest(scores: Int64Array) -> BoolArray:

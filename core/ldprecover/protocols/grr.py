@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
+from ldprecover.laws import Laws
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.description import Column, ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
@@ -89,7 +90,11 @@ class GRR(FrequencyOracle):
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
         return np.array(values[0], dtype="<u4")
 
-    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+    @property
+    def laws(self) -> Laws:
+        return replace(super().laws, log_likelihood=self._log_likelihood)
+
+    def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         log: FloatArray = np.log(self.q + (self.p - self.q) * frequencies[reports])
         return log
 

@@ -1,8 +1,8 @@
 """Hadamard response: a report is a column of a Hadamard matrix."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
+from ldprecover.laws import AllSupporting, HitLaw, Laws
 from ldprecover.laws.distributions import binomial_threshold
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.description import Column, ReportForms, Traits
@@ -163,24 +164,16 @@ class HR(FrequencyOracle):
         """2p/K, the probability that an honest report is column 0."""
         return 2 * self.p / self.summary_size
 
-    def all_supporting(self, summary: Int64Array) -> tuple[int, float]:
-        return int(summary[0]), self.everything
-
-    def others_law(self, items: Int64Array) -> FloatArray:
-        """As the contract has it, where no other item's row is a sum modulo 2 of the rows of these.
-
-        Then the entry in the user's row tells nothing of theirs, and the columns are as good as
-        uniformly random. Raises ParameterError where one is.
-        """
-        span = _sums(_basis(items + 1))
-        if not np.isin(span[span <= self.domain_size], items + 1).all():
-            raise self._lacks("a law of supporting these items that is the same for all others")
-        law: FloatArray = (
-            np.bincount(self._hits(items), minlength=len(items) + 1) / self.summary_size
+    @property
+    def laws(self) -> Laws:
+        return replace(
+            super().laws,
+            hits=_HadamardHits(self.p, self.q, self.domain_size, self._hits),
+            all_supporting=AllSupporting(0, self.everything),
+            log_likelihood=self._log_likelihood,
         )
-        return law
 
-    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+    def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         held = (
             self.supports(reports).astype(np.float64) @ frequencies
         )  # the mass of the items it supports
@@ -322,6 +315,26 @@ class HR(FrequencyOracle):
         """Return for each item the share of the columns that supports it."""
         shares: FloatArray = self.support_counts(columns) / columns.size
         return shares
+
+
+@dataclass(frozen=True)
+class _HadamardHits(HitLaw):
+    """The columns are as good as uniform for users of other items.
+
+    That holds where no other item's row is a sum modulo 2 of the rows of the given items: then the
+    entry in the user's row tells nothing of theirs. `hits` counts the items of each column.
+    """
+
+    domain_size: int
+    hits: Callable[[Int64Array], Int64Array]
+
+    def of_others(self, items: Int64Array) -> FloatArray | None:
+        span = _sums(_basis(items + 1))
+        if not np.isin(span[span <= self.domain_size], items + 1).all():
+            return None
+        hits = self.hits(items)
+        law: FloatArray = np.bincount(hits, minlength=len(items) + 1) / hits.size
+        return law
 
 
 def _is_odd(numbers: Reports) -> BoolArray:

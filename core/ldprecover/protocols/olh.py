@@ -3,7 +3,7 @@
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,8 @@ from ldprecover.crafting.seed_search import (
 )
 from ldprecover.crafting.size_search import sized_bucket, sized_seeds
 from ldprecover.errors import ParameterError
-from ldprecover.laws.distributions import binomial_law, draw_support_sizes
+from ldprecover.laws import IndependentSizes, JointSupport, Laws
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.description import Column, ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
@@ -187,13 +188,15 @@ class OLH(FrequencyOracle):
             return np.frombuffer(_pack_one(seeds[0], buckets[0]), dtype=_REPORT)
         return self.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
 
-    def joint_support(self, z: int) -> float:
-        """Return q^(z-1), the bound of Cao et al. for OLH: the probability that z items share a
-        bucket.
-        """
-        return self.q ** (z - 1)
+    @property
+    def laws(self) -> Laws:
+        # The probability that z items share a bucket: the bound of Cao et al.
+        joint_support = JointSupport(lambda z: self.q ** (z - 1))
+        return replace(
+            super().laws, joint_support=joint_support, log_likelihood=self._log_likelihood
+        )
 
-    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+    def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, held = (
             self.p,
             self.supports(reports).astype(np.float64) @ frequencies,
@@ -248,7 +251,7 @@ class OLH(FrequencyOracle):
         items = wanted.astype(np.uint32)
         if aim != "most":
             exact = aim == "honest"
-            aims = draw_support_sizes(m, d, self.p, self.q, rng) if exact else np.full(m, d // g)
+            aims = IndependentSizes(d, self.p, self.q).draw(m, rng) if exact else np.full(m, d // g)
             return self.reports(
                 *sized_seeds(items, aims, d, g, self._seeds(search), rng, exact=exact)
             )
@@ -269,7 +272,7 @@ class OLH(FrequencyOracle):
         if aim == "balanced":
             return sized_law(r, d, g, self._seeds(search), d // g, False)
         if aim == "honest":
-            law = self.support_size_law()
+            law = self.laws.size_law().probabilities()
             likely = np.flatnonzero(law > _NEGLIGIBLE)
             means = [
                 sized_law(r, d, g, self._seeds(search), size, True) for size in likely.tolist()

@@ -5,9 +5,10 @@ Nothing outside compares a protocol with a name or a class. It asks a trait, a l
 protocol that lacks one raises ParameterError with its name and the reason.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,15 @@ from numpy.typing import ArrayLike
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.laws import distributions
+from ldprecover.laws import (
+    FixedSize,
+    HitLaw,
+    IndependentHits,
+    IndependentSizes,
+    JointSupport,
+    Laws,
+    OneItemHits,
+)
 from ldprecover.protocols.crafting import CraftedReports
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
@@ -104,13 +113,6 @@ class FrequencyOracle(CraftedReports):
         )
         return frequencies
 
-    def honest_support(self, weights: FloatArray) -> FloatArray:
-        """Return pi, the expected share of honest reports that support each item of users who hold
-        it by `weights`.
-        """
-        support: FloatArray = self.q + weights * (self.p - self.q)
-        return support
-
     def variance(self, frequencies: ArrayLike, n: int) -> FloatArray:
         """Return Var f~(v) at true frequencies f from n honest reports (paper, Lemma 2).
 
@@ -127,39 +129,30 @@ class FrequencyOracle(CraftedReports):
         f = np.clip(np.asarray(frequencies, dtype=np.float64), 0.0, 1.0)
         return np.sqrt(self.variance(f, n))
 
-    def sum_variance(self, n: int) -> float:
-        """Return Var sum_v f~(v) of n honest reports, or a bound on it, whatever their users' items
-        are.
+    @property
+    def laws(self) -> Laws:
+        """The distributions of honest reports, as far as `traits` and `fixed_size` state them.
 
-        Raises ParameterError as `support_size_law` does.
+        A protocol that knows more replaces these by its own: `replace(super().laws, hits=...)`.
         """
-        return self.support_size_variance() / (n * (self.p - self.q) ** 2)
-
-    def partial_sum_variance(self, items: int, share: float, n: int) -> float:
-        """Return Var of the sum of the estimates of so many items, one or more, from n honest
-        reports.
-
-        A `share` of the users holds one of them: a bin, a range or the first k. Raises
-        ParameterError where it hangs on which items they are, or is not known.
-        """
-        if items == 1:
-            return float(self.variance(share, n))
-        own, others = self.hits_variances(items)
-        return (share * own + (1 - share) * others) / (n * (self.p - self.q) ** 2)
-
-    def hits_variances(self, items: int) -> tuple[float, float]:
-        """Return Var|S(z) & R| of a user who holds one of the r items of a set R, and of one who
-        holds none.
-
-        Raises ParameterError as `partial_sum_variance` does.
-        """
-        p, q, r = self.p, self.q, items
-        if self.traits.one_item:
-            hit, miss = p + (r - 1) * q, r * q
-            return hit * (1 - hit), miss * (1 - miss)
-        if self.traits.independent_bits:
-            return p * (1 - p) + (r - 1) * q * (1 - q), r * q * (1 - q)
-        raise self._lacks("a law of the sum of several estimates that is the same for all items")
+        d, p, q, traits = self.domain_size, self.p, self.q, self.traits
+        laws = Laws(self.protocol, d, p, q, hits=HitLaw(p, q))
+        if traits.independent_bits:
+            # One of the z items is the user's own.
+            joint_support = JointSupport(lambda z: p * q ** (z - 1))
+            laws = replace(
+                laws,
+                sizes=IndependentSizes(d, p, q),
+                hits=IndependentHits(p, q),
+                joint_support=joint_support,
+            )
+        if traits.one_item:
+            laws = replace(laws, hits=OneItemHits(p, q))
+        if self.fixed_size is not None:
+            laws = replace(laws, sizes=FixedSize(d, self.fixed_size))
+        if traits.extremal:
+            laws = replace(laws, likelihood_ratio=math.exp(self.epsilon))
+        return laws
 
     @property
     def malicious_sum(self) -> float:
@@ -167,77 +160,6 @@ class FrequencyOracle(CraftedReports):
         V-C).
         """
         return (1 - self.q * self.domain_size) / (self.p - self.q)
-
-    def support_size_law(self) -> FloatArray:
-        """Return P(k) for k = 0..d: the law of the number of items that an honest report supports.
-
-        Whatever its user's item is; under an ideal hash where the protocol hashes. Raises
-        ParameterError where it depends on the item, or is not known.
-        """
-        if self.fixed_size is not None:
-            law = np.zeros(self.domain_size + 1)
-            law[self.fixed_size] = 1.0
-            return law
-        if self.traits.independent_bits:
-            return distributions.support_size_law(self.domain_size, self.p, self.q)
-        raise self._lacks("a law of the number of items that a report supports")
-
-    def support_size_variance(self) -> float:
-        """Return Var|S(z)| of an honest report. Raises ParameterError as `support_size_law`
-        does.
-        """
-        if self.fixed_size is not None:
-            return 0.0
-        if self.traits.independent_bits:
-            return self.p * (1 - self.p) + (self.domain_size - 1) * self.q * (1 - self.q)
-        raise self._lacks("a law of the number of items that a report supports")
-
-    def others_law(self, items: Int64Array) -> FloatArray:
-        """Return P(j) for j = 0..r: how many of r items an honest report supports whose user holds
-        none of them.
-
-        Raises ParameterError where that is not known.
-        """
-        r = len(items)
-        if self.traits.one_item or r == 1:
-            return np.concatenate([[1 - r * self.q, r * self.q], np.zeros(r - 1)])
-        if self.traits.independent_bits:
-            return distributions.binomial_law(r, self.q)
-        raise self._lacks("a law of how many of several items a report supports")
-
-    def all_supporting(self, summary: Int64Array) -> tuple[int, float]:
-        """Return how many of the reports support every item, and with which probability an honest
-        one does.
-
-        Raises ParameterError where the summary does not tell.
-        """
-        raise self._lacks("a count of the reports that support every item")
-
-    def joint_support(self, z: int) -> float:
-        """Return a bound on the probability that an honest report supports z given items, whatever
-        item it is for.
-
-        Raises ParameterError where none is known.
-        """
-        if self.traits.independent_bits:
-            return self.p * self.q ** (z - 1)  # one of the items is its user's own
-        raise self._lacks("a law of supporting several items at once")
-
-    def joint_support_threshold(self, n: int, z: int, rate: float) -> int:
-        """Return tau: so many of n honest reports support z given items at once with probability
-        `rate` at most.
-
-        Raises ParameterError as `joint_support` does.
-        """
-        return distributions.binomial_threshold(n, self.joint_support(z), rate)
-
-    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        """Return log P(z) of honest reports of users whose items are drawn from the frequencies, a
-        distribution.
-
-        Given its seed, for a report that has one. Raises ParameterError where it is not known.
-        """
-        raise self._lacks("a likelihood of its reports")
 
     def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of reports crafted for one target (Cao et al., USENIX Security 2021), on

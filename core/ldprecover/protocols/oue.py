@@ -1,12 +1,13 @@
 """Optimised unary encoding: a report is a bit vector over the items."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
+from ldprecover.laws import JointSupport, Laws
 from ldprecover.protocols.description import Traits
 from ldprecover.protocols.sampling import flip_threshold, words_from
 from ldprecover.protocols.unary import UnaryEncoding, set_bits
@@ -50,9 +51,18 @@ class OUE(UnaryEncoding):
         set_bits(rows, held, ones)
         return rows
 
-    def joint_support_threshold(self, n: int, z: int, rate: float) -> int:
-        """Return tau = nw + sqrt(nw(1-w)/rate) with w = pq^(z-1): Chebyshev's bound, as Cao et al.
-        have it for OUE.
-        """
-        w = self.joint_support(z)
+    @property
+    def laws(self) -> Laws:
+        laws = super().laws
+        if laws.joint_support is None:  # of a subclass whose bits are not independent
+            return laws
+        return replace(laws, joint_support=_ChebyshevJointSupport(laws.joint_support.bound))
+
+
+class _ChebyshevJointSupport(JointSupport):
+    """Chebyshev's bound, as Cao et al. use it for OUE (USENIX Security 2021)."""
+
+    def threshold(self, n: int, z: int, rate: float) -> int:
+        """Return tau = nw + sqrt(nw(1-w)/rate) with w = pq^(z-1)."""
+        w = self.bound(z)
         return math.ceil(n * w + math.sqrt(n * w * (1 - w) / rate))

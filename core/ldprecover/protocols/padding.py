@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.laws.distributions import binomial_law, draw_support_sizes
+from ldprecover.laws import IndependentSizes
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
@@ -64,7 +65,7 @@ class PaddedReports(FrequencyOracle):
         if aim != "honest":
             ones = self._ones(r)
             return float(min(ones, r)), float(max(ones - r, 0))
-        law = self.support_size_law()
+        law = self.laws.size_law().probabilities()
         sizes = np.arange(law.size)
         return float(law @ np.minimum(sizes, r)), float(law @ np.maximum(sizes - r, 0))
 
@@ -97,7 +98,8 @@ class PaddedReports(FrequencyOracle):
         self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
     ) -> FloatArray:
         r = targets.size
-        law, coins = self.support_size_law(), binomial_law(r, rate)
+        sizes_law = self.laws.size_law()
+        law, coins = sizes_law.probabilities(), binomial_law(r, rate)
         sizes, wishes = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
         hits = _possible(wishes[:, None], sizes, r, self.domain_size)
         mean = float(coins[wishes] @ hits @ law[sizes])
@@ -130,7 +132,7 @@ class PaddedReports(FrequencyOracle):
     def _honest_sizes(self, m: int, rng: np.random.Generator) -> Int64Array:
         if self.fixed_size is not None:
             return np.full(m, self.fixed_size)
-        return draw_support_sizes(m, self.domain_size, self.p, self.q, rng)
+        return IndependentSizes(self.domain_size, self.p, self.q).draw(m, rng)
 
 
 def padded_rows(

@@ -3,7 +3,6 @@ travel.
 """
 
 import functools
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -118,20 +117,6 @@ class LocalRandomiser(ABC):
         them for clients in languages that have no decimals of 60 digits.
         """
         return {}
-
-    @property
-    def honest_support_size(self) -> float:
-        """E|S(z)| = p + (d-1)q of an honest report."""
-        return self.p + (self.domain_size - 1) * self.q
-
-    @property
-    def likelihood_ratio(self) -> float | None:
-        """P(z | v)/P(z | w) for an item v that z supports and an item w that it does not.
-
-        One number for all reports and items: e^eps of an extremal protocol, else None unless the
-        protocol says it.
-        """
-        return math.exp(self.epsilon) if self.traits.extremal else None
 
     @property
     def fixed_size(self) -> int | None:

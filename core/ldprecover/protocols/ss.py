@@ -1,13 +1,14 @@
 """Subset selection: a report is a set of k items."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.laws import HitLaw, JointSupport, Laws
 from ldprecover.laws.distributions import hypergeometric_law, log_choose
 from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE
@@ -92,30 +93,22 @@ class SS(UnaryEncoding):
         holds = words(held.size) < np.uint64(self.thresholds["hold_below"])
         return self._subsets(held, holds, words)
 
-    def others_law(self, items: Int64Array) -> FloatArray:
-        k, d, r = self.subset_size, self.domain_size, len(items)
-        law: FloatArray = self.p * hypergeometric_law(d - 1, r, k - 1) + (
-            1 - self.p
-        ) * hypergeometric_law(d - 1, r, k)
-        return law
-
-    def hits_variances(self, items: int) -> tuple[float, float]:
-        """As the contract has it: the items beside the user's own are k - 1, or k, of the d - 1
-        others at random.
-        """
+    @property
+    def laws(self) -> Laws:
         k, d = self.subset_size, self.domain_size
-        with_own, without = _others(d - 1, items - 1, k - 1), _others(d - 1, items - 1, k)
-        own = _mixed(self.p, (with_own[0] + 1, with_own[1]), without)
-        return own, _mixed(self.p, _others(d - 1, items, k - 1), _others(d - 1, items, k))
 
-    def joint_support(self, z: int) -> float:
-        """Return the probability of supporting z given items for a user who holds one of them,
-        which is the largest.
-        """
-        k, d = self.subset_size, self.domain_size
-        return self.p * math.prod(max(k - i, 0) / (d - i) for i in range(1, z))
+        def joint_support(z: int) -> float:
+            # The probability for a user who holds one of the z items, which is the largest.
+            return self.p * math.prod(max(k - i, 0) / (d - i) for i in range(1, z))
 
-    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+        return replace(
+            super().laws,
+            hits=_SubsetHits(self.p, self.q, d, k),
+            joint_support=JointSupport(joint_support),
+            log_likelihood=self._log_likelihood,
+        )
+
+    def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, k, d = self.p, self.subset_size, self.domain_size
         held = (
             self.supports(reports).astype(np.float64) @ frequencies
@@ -238,6 +231,27 @@ class SS(UnaryEncoding):
         bits[users, held] = holds
         # With none or all of the others there is nothing to choose.
         return bits, (last < ordered[users, others]) | (others == 0) | (others == d - 1)
+
+
+@dataclass(frozen=True)
+class _SubsetHits(HitLaw):
+    """Beside the user's item a report supports k - 1 of the d - 1 others at random, or k."""
+
+    domain_size: int
+    subset_size: int
+
+    def of_others(self, items: Int64Array) -> FloatArray:
+        k, d, r = self.subset_size, self.domain_size, len(items)
+        law: FloatArray = self.p * hypergeometric_law(d - 1, r, k - 1) + (
+            1 - self.p
+        ) * hypergeometric_law(d - 1, r, k)
+        return law
+
+    def variances(self, r: int) -> tuple[float, float]:
+        k, d = self.subset_size, self.domain_size
+        with_own, without = _others(d - 1, r - 1, k - 1), _others(d - 1, r - 1, k)
+        own = _mixed(self.p, (with_own[0] + 1, with_own[1]), without)
+        return own, _mixed(self.p, _others(d - 1, r, k - 1), _others(d - 1, r, k))
 
 
 def _others(d: int, r: int, k: int) -> tuple[float, float]:

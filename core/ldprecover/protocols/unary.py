@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ReportError
+from ldprecover.laws import Laws
 from ldprecover.protocols.description import Column, ReportForms
 from ldprecover.protocols.padding import PaddedReports, padded_rows
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
@@ -117,9 +118,14 @@ class UnaryEncoding(PaddedReports):
         crafted = -(math.lgamma(d) - math.lgamma(ones) - math.lgamma(d - ones + 1))
         return np.where(self.support_sizes(reports) == ones, crafted, -np.inf)
 
-    def log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+    @property
+    def laws(self) -> Laws:
+        laws = super().laws
         if not self.traits.independent_bits:
-            return super().log_likelihood(reports, frequencies)
+            return laws
+        return replace(laws, log_likelihood=self._log_likelihood)
+
+    def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, q, d = self.p, self.q, self.domain_size
         held = (
             self.supports(reports).astype(np.float64) @ frequencies

@@ -53,16 +53,19 @@ def _more_probably_crafted(
     # b P_Y > (1-b) P_X is eta P_Y > P_X.
     if not eta:
         return np.zeros_like(on_target)
-    log_ratio = oracle.crafted_log_likelihood(suspects, target) - oracle.log_likelihood(suspects, f)
+    log_likelihood = oracle.laws.log_likelihood
+    assert log_likelihood is not None  # else `_unfit` has said why not
+    log_ratio = oracle.crafted_log_likelihood(suspects, target) - log_likelihood(suspects, f)
     on_target[on_target] = math.log(eta) + log_ratio > 0
     return on_target
 
 
 def _unfit(oracle: FrequencyOracle) -> str | None:
+    if oracle.laws.log_likelihood is None:
+        return f"{oracle.protocol} lacks a likelihood of its reports"
     nothing = np.empty(0, dtype=oracle.report_dtype)
     try:
         oracle.crafted_log_likelihood(nothing, 0)
-        oracle.log_likelihood(nothing, np.full(oracle.domain_size, 1 / oracle.domain_size))
     except ParameterError as error:
         return str(error)
     return None

@@ -118,7 +118,7 @@ def _counts(inputs: RecoveryInputs, source: ReportSource, found: _Found) -> Int6
     if checked is None:
         return oracle.counts_from(found.counted)
     # What is estimated as these frequencies: the share of n reports that support each item.
-    expected = oracle.honest_support(inputs.poisoned) * found.n
+    expected = oracle.laws.honest_support(inputs.poisoned) * found.n
     nearest = np.clip(np.rint(expected), 0, found.n)
     counts: Int64Array = nearest.astype(np.int64)
     if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(
@@ -177,9 +177,9 @@ def _honest_too(inputs: RecoveryInputs, reading: str) -> str:
     """Return what is known of P(an honest report supports any or all targets, where its item is not
     a target).
     """
-    try:
-        law = inputs.oracle.others_law(np.array(inputs.targets))
-    except ParameterError:
+    hits = inputs.oracle.laws.hits
+    law = None if hits is None else hits.of_others(np.array(inputs.targets))
+    if law is None:
         return ""
     share = float(1 - law[0] if reading == "any" else law[-1])
     return f"; of honest reports of the other items a share {share:.3g} does so too"

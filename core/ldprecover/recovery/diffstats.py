@@ -42,7 +42,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     """
     oracle, source = inputs.oracle, inputs.reports
     assert source is not None  # the contract asks for them
-    law = oracle.support_size_law()
+    law = oracle.laws.size_law().probabilities()
     observed = source.total(size_counts)
     n = int(observed.sum())
     score, cells = _chi_squared(observed, np.ones(law.size), law)

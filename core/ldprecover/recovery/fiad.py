@@ -60,7 +60,7 @@ def abnormal_itemsets(
     A group of 3 to 12 items is found whose pairs are supported together too often, and all its sets
     of at least `least` items are tested, or the whole group where it has fewer, larger sets first:
     abnormal are those that more reports support, and no abnormal set found before takes, than
-    `FrequencyOracle.joint_support_threshold` leaves to honest ones. Then the next group, among the
+    `JointSupport.threshold` leaves to honest ones. Then the next group, among the
     reports left. Mining all sets of all items is exponential; a group of malicious reports large
     enough to move estimates shows in the pairs of the items it raises.
     """
@@ -86,13 +86,15 @@ def _tested(
     """Return the group of the items, given how many of n reports are left of each combination of
     them.
     """
+    joint_support = oracle.laws.joint_support
+    assert joint_support is not None  # else `_unfit` has said why not
     abnormal: list[int] = []
     masks = np.arange(left.size)
     sizes = np.bitwise_count(masks)
     taken = np.zeros(left.size, np.bool_)
     for z in range(items.size, least - 1, -1):
         support = _supersets(np.where(taken, 0, left))
-        for mask in masks[(sizes == z) & (support >= oracle.joint_support_threshold(n, z, rate))]:
+        for mask in masks[(sizes == z) & (support >= joint_support.threshold(n, z, rate))]:
             taken |= masks & mask == mask
             abnormal.append(mask)
     return Group(items, np.array(abnormal, np.int64), taken)
@@ -198,9 +200,7 @@ def _unfit(oracle: FrequencyOracle) -> str | None:
             f"a {oracle.protocol} report supports one item, so no set of items is supported "
             "together"
         )
-    try:
-        oracle.joint_support(2)
-    except ParameterError:
+    if oracle.laws.joint_support is None:
         return f"how honest {oracle.protocol} reports support sets is not known"
     return None
 

@@ -180,7 +180,7 @@ def _unfit_em(oracle: FrequencyOracle) -> str | None:
         )
     return (
         None
-        if oracle.likelihood_ratio is not None
+        if oracle.laws.likelihood_ratio is not None
         else f"the likelihood of {oracle.protocol} reports is not known"
     )
 
@@ -189,8 +189,9 @@ def _lift(oracle: FrequencyOracle) -> float:
     """Return by how much more likely a report is under an item that it supports than under another,
     as a share.
     """
-    assert oracle.likelihood_ratio is not None  # else `_unfit_em` has said why not
-    return oracle.likelihood_ratio - 1
+    ratio = oracle.laws.likelihood_ratio
+    assert ratio is not None  # else `_unfit_em` has said why not
+    return ratio - 1
 
 
 METHODS = (

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
+from ldprecover.laws import SIZES, required
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.base import AUTO, MAX_ETA, RecoveryInputs
 from ldprecover.types import FloatArray
@@ -47,7 +48,7 @@ def estimate_share(
             f"eta cannot be estimated: {oracle.protocol} estimates sum to 1 with and without such "
             "malicious reports"
         )
-    error = math.sqrt(oracle.sum_variance(n)) / gap
+    error = math.sqrt(required(oracle.laws.sum_variance(n), oracle.protocol, SIZES)) / gap
     if error > _COARSEST:
         raise ParameterError(
             f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, "

@@ -229,15 +229,15 @@ def check_independence(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
 
 def check_sizes(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """The law of support sizes has the mean and variance that are stated, and reports follow it."""
-    law = _given(oracle.support_size_law, oracle)
-    if law is None:
+    size_law = oracle.laws.sizes
+    if size_law is None:
         return
-    sizes = np.arange(oracle.domain_size + 1)
+    law, sizes = size_law.probabilities(), np.arange(oracle.domain_size + 1)
     assert law.shape == sizes.shape
     assert (law >= 0).all()
     assert_close(law.sum(), 1)
-    assert_close(law @ sizes, oracle.honest_support_size)
-    assert_close(law @ sizes**2 - (law @ sizes) ** 2, oracle.support_size_variance())
+    assert_close(float(law @ sizes), oracle.laws.mean_size)
+    assert_close(float(law @ sizes**2 - (law @ sizes) ** 2), size_law.variance)
     found = oracle.support_sizes(oracle.perturb(rng.integers(oracle.domain_size, size=_USERS), rng))
     assert_follows(np.bincount(found, minlength=sizes.size), law)
 
@@ -249,24 +249,25 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
     d = oracle.domain_size
     items = np.arange(1, min(d, 5))
     found = oracle.supported(oracle.perturb(np.zeros(_USERS, np.int64), rng), items)
-    law = _given(lambda: oracle.others_law(items), oracle)
-    if law is not None:
+    hit_law, joint_support = oracle.laws.hits, oracle.laws.joint_support
+    law = None if hit_law is None else hit_law.of_others(items)
+    if hit_law is not None and law is not None:
         assert law.shape == (items.size + 1,)
         assert_close(law.sum(), 1)
-        assert_close(law @ np.arange(items.size + 1), items.size * oracle.q)
+        assert_close(float(law @ np.arange(items.size + 1)), items.size * oracle.q)
         assert_follows(np.bincount(found.sum(axis=1), minlength=law.size), law)
-        variances = _given(lambda: oracle.hits_variances(items.size), oracle)
+        variances = hit_law.variances(items.size)
         if variances is not None:
             hits = np.arange(items.size + 1)
-            assert_close(law @ hits**2 - (law @ hits) ** 2, variances[1])
+            assert_close(float(law @ hits**2 - (law @ hits) ** 2), variances[1])
+    if joint_support is None:
+        return
     for z in range(2, items.size + 1):
-        most = _given(partial(oracle.joint_support, z), oracle)
-        if most is None:
-            return
+        most = joint_support.bound(z)
         assert 0 <= most <= 1
         held = oracle.supported(oracle.perturb(np.full(_USERS, items[0]), rng), items[:z])
         assert held.all(axis=1).sum() <= _USERS * most + bernstein(most, _USERS)
-        threshold = oracle.joint_support_threshold(1000, z, 0.01)
+        threshold = joint_support.threshold(1000, z, 0.01)
         assert (
             distributions.binomial_law(1000, min(max(most, 1e-300), 1 - 1e-15))[threshold:].sum()
             <= 0.01
@@ -278,21 +279,22 @@ def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     e^epsilon.
     """
     d = oracle.domain_size
-    ratio, limit = oracle.likelihood_ratio, math.exp(oracle.epsilon)
+    ratio, limit = oracle.laws.likelihood_ratio, math.exp(oracle.epsilon)
     within = ratio is None or 1 < ratio <= limit * (1 + 1e-12)
     assert within, (
         f"likelihood_ratio must be above 1 and at most e^epsilon, {limit:.6g}, not {ratio}"
     )
     reports = oracle.perturb(np.zeros(_USERS, np.int64), rng)
-    uniform = _given(lambda: oracle.log_likelihood(reports, np.full(d, 1 / d)), oracle)
-    if uniform is None:
+    log_likelihood = oracle.laws.log_likelihood
+    if log_likelihood is None:
         return
-    own = oracle.log_likelihood(reports, _one_hot(d, 0))
+    uniform = log_likelihood(reports, np.full(d, 1 / d))
+    own = log_likelihood(reports, _one_hot(d, 0))
     # E P'(z)/P(z) = 1 under P, of ratios that are within e^epsilon: Hoeffding.
     mean = float(np.exp(uniform - own).mean())
     assert abs(mean - 1) <= limit * math.sqrt(math.log(2 / RATE) / (2 * _USERS))
     few = reports[:50]
-    of_item = np.stack([oracle.log_likelihood(few, _one_hot(d, v)) for v in range(min(d, 8))])
+    of_item = np.stack([log_likelihood(few, _one_hot(d, v)) for v in range(min(d, 8))])
     gap = of_item.max(axis=0) - of_item.min(axis=0)
     most = gap.max(initial=0.0)
     assert most <= oracle.epsilon * (1 + 1e-9), (

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ldprecover import (
     Tally,
     frequency_oracle,
 )
+from ldprecover.laws import Laws
 from ldprecover.protocols import PROTOCOLS, Traits
 from ldprecover.testing import CHECKS, check_protocol
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
@@ -93,8 +94,8 @@ class Boastful(GRR):
     """Its likelihoods differ by less than it says."""
 
     @property
-    def likelihood_ratio(self) -> float:
-        return math.exp(self.epsilon / 2)
+    def laws(self) -> Laws:
+        return replace(super().laws, likelihood_ratio=math.exp(self.epsilon / 2))
 
 
 @dataclass(frozen=True)

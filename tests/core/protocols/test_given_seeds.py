@@ -181,7 +181,7 @@ def test_a_tally_of_known_users_has_the_law_of_their_reports(oracle: GivenSeedsO
     rng = np.random.default_rng(3)
     held = np.round(_skewed(oracle.domain_size) * 400).astype(np.int64)
     n, items = int(held.sum()), np.repeat(np.arange(held.size), held)
-    support = oracle.honest_support(held / n)
+    support = oracle.laws.honest_support(held / n)
     for draw in (
         lambda: oracle.honest_tally(held, rng).counts(oracle),
         lambda: oracle.support_counts(oracle.perturb(items, rng)),
@@ -198,7 +198,7 @@ def test_a_user_supports_other_items_as_often_as_their_seeds_collide() -> None:
     counts = oracle.support_counts(oracle.perturb(np.full(200_000, 7), rng))
     weights = np.zeros(30)
     weights[7] = 1.0
-    assert_counts(counts, oracle.honest_support(weights), 200_000)
+    assert_counts(counts, oracle.laws.honest_support(weights), 200_000)
     # Under an ideal hash it would be p and q alone, which these counts are not.
     with pytest.raises(AssertionError, match="not in the shares"):
         assert_counts(counts, oracle.q + weights * (oracle.p - oracle.q), 200_000)
@@ -224,14 +224,16 @@ def test_standard_errors_are_those_of_the_exact_variance() -> None:
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
 def test_the_variance_of_the_sum_is_bounded_whatever_the_users_hold(oracle: GivenSeedsOLH) -> None:
     n, rng, d = 2000, np.random.default_rng(6), oracle.domain_size
+    sum_variance = oracle.laws.sum_variance(n)
+    assert sum_variance is not None
     for truth in (np.eye(d)[0], np.full(d, 1 / d)):
         sums = [
             oracle.estimate(oracle.population_tally(truth, n, rng).counts(oracle), n).sum()
             for _ in range(500)
         ]
         # Seven standard deviations of a variance from 500 rounds, once in 10^11.
-        assert np.var(sums) <= oracle.sum_variance(n) * (1 + 7 * np.sqrt(2 / 500))
-        assert abs(np.mean(sums) - 1) <= 7 * np.sqrt(oracle.sum_variance(n) / 500)
+        assert np.var(sums) <= sum_variance * (1 + 7 * np.sqrt(2 / 500))
+        assert abs(np.mean(sums) - 1) <= 7 * np.sqrt(sum_variance / 500)
 
 
 @pytest.mark.parametrize("aim", ["most", "balanced", "honest"])
@@ -260,12 +262,10 @@ def test_coins_and_random_buckets_support_what_the_list_says() -> None:
     [
         lambda oracle: oracle.expected_hits(3),
         lambda oracle: oracle.encoded_others(),
-        lambda oracle: oracle.joint_support(2),
-        lambda oracle: oracle.support_size_law(),
-        lambda oracle: oracle.support_size_variance(),
+        lambda oracle: oracle.laws.size_law().probabilities(),
         lambda oracle: oracle.report_of_size(5, np.random.default_rng(1)),
-        lambda oracle: oracle.others_law(np.array([1])),
-        lambda oracle: oracle.others_law(np.array([1, 2])),
+        lambda oracle: oracle.laws.hits_of_others(np.array([1])),
+        lambda oracle: oracle.laws.hits_of_others(np.array([1, 2])),
         lambda oracle: oracle.crafted_support(np.full(30, 0.5), 15),
     ],
 )

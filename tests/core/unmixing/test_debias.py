@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ldprecover import OLH, OUE, FrequencyOracle, Tally
-from ldprecover.laws.distributions import binomial_law, support_size_law
+from ldprecover.laws import IndependentSizes
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols.sue import SUE
 from ldprecover.recovery.unmixing.debias import Rest, SetShare, kept_rates, unbiased
 from ldprecover.recovery.unmixing.kept import DroppedSet, Kept, lost, set_laws
@@ -139,7 +140,7 @@ def test_rates_of_kept_sizes_are_those_of_all_outcomes() -> None:
 
 def test_laws_of_a_set_are_those_of_its_items() -> None:
     assert set_laws(5, 0.5, 0.3) == pytest.approx(
-        np.stack([binomial_law(5, 0.3), support_size_law(5, 0.5, 0.3)])
+        np.stack([binomial_law(5, 0.3), IndependentSizes(5, 0.5, 0.3).probabilities()])
     )
 
 

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from ldprecover.laws.distributions import binomial_law, support_size_law
+from ldprecover.laws import IndependentSizes
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.recovery.unmixing.excess import excess_bins
 
 BINOMIAL, BOTH = (
     binomial_law(5, 0.4)[None],
-    np.stack([binomial_law(5, 0.4), support_size_law(5, 0.5, 0.4)]),
+    np.stack([binomial_law(5, 0.4), IndependentSizes(5, 0.5, 0.4).probabilities()]),
 )
 
 
@@ -49,10 +50,13 @@ def test_honest_histograms_have_no_bin_that_is_too_full() -> None:
     rng, fired = np.random.default_rng(8), 0
     for _ in range(1000):
         t, q, n = int(rng.integers(3, 25)), rng.uniform(0.05, 0.5), int(rng.integers(100, 200_000))
-        laws, share = np.stack([binomial_law(t, q), support_size_law(t, 0.5, q)]), rng.random()
+        laws, share = (
+            np.stack([binomial_law(t, q), IndependentSizes(t, 0.5, q).probabilities()]),
+            rng.random(),
+        )
         law = share * laws[0] + (1 - share) * laws[1]
         fired += bool(excess_bins(rng.multinomial(n, law / law.sum()), laws, 0.03).bins.any())
-        sizes = support_size_law(100, 0.5, q)
+        sizes = IndependentSizes(100, 0.5, q).probabilities()
         fired += bool(
             excess_bins(rng.multinomial(n, sizes / sizes.sum()), sizes[None], 0.1).bins.any()
         )
@@ -62,7 +66,7 @@ def test_honest_histograms_have_no_bin_that_is_too_full() -> None:
 @pytest.mark.parametrize("lean", [-3.0, 0.0, 0.3, 1.0, 4.0])
 def test_the_fit_is_the_non_negative_least_squares_one(lean: float) -> None:
     """Against scipy, also where an unbounded fit would take one of the laws off the other."""
-    laws = np.stack([binomial_law(8, 0.3), support_size_law(8, 0.6, 0.3)])
+    laws = np.stack([binomial_law(8, 0.3), IndependentSizes(8, 0.6, 0.3).probabilities()])
     observed = np.maximum(1000 * (laws[0] + lean * (laws[1] - laws[0])), 0).astype(np.int64)
     weights = 1 / np.sqrt(np.maximum(observed.sum() * laws.sum(axis=0), 1))
     parts, _ = nnls((laws * weights).T, observed * weights)

@@ -27,7 +27,7 @@ def camouflaged(n: int, each: int, rng: np.random.Generator) -> np.ndarray:
     """Return reports of honest sizes, each of which supports this many of the targets and no
     more.
     """
-    sizes = rng.choice(D + 1, n, p=ORACLE.support_size_law())
+    sizes = rng.choice(D + 1, n, p=ORACLE.laws.size_law().probabilities())
     bits = np.zeros((n, D), np.uint8)
     others = np.setdiff1d(np.arange(D), TARGETS)
     for row, size in zip(bits, sizes, strict=True):

@@ -80,7 +80,8 @@ def kept_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]
     """Return p and q of honest reports of the sizes k where `sizes[k]` is set, under whatever items
     users hold.
     """
-    law, k = oracle.support_size_law(), np.arange(sizes.size)
+    law = oracle.laws.size_law().probabilities()
+    k = np.arange(sizes.size)
     own = np.append(
         0.0, binomial_law(oracle.domain_size - 1, oracle.q)
     )  # of a report that supports its user's item
@@ -131,11 +132,8 @@ def unbiased(
         ) / gap
         c = max(float(np.median(rates[items])), _LEAST * share.outsider / share.none)
         sd[items] = np.sqrt(c * (1 - c) / n) * share.none * u / gap
-    honest_kept = (
-        float(oracle.support_size_law()[sizes].sum())
-        * math.prod(share.none for share in shares)
-        * u
-    )
+    law = oracle.laws.size_law().probabilities()
+    honest_kept = float(law[sizes].sum()) * math.prod(share.none for share in shares) * u
     return Rest(z, sd, trusted, honest_kept)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
-from ldprecover.laws.distributions import binomial_law, support_size_law
+from ldprecover.laws import IndependentSizes
+from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, pair_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
@@ -118,7 +119,7 @@ def set_laws(t: int, p: float, q: float) -> FloatArray:
 
     Row 0 is where the user holds none of them, Binomial(t, q), and row 1 where one of them.
     """
-    return np.stack([binomial_law(t, q), support_size_law(t, p, q)])
+    return np.stack([binomial_law(t, q), IndependentSizes(t, p, q).probabilities()])
 
 
 @dataclass(frozen=True, eq=False)

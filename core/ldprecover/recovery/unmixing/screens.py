@@ -88,7 +88,8 @@ def screen(source: ReportSource) -> Measured:
     first = source.total(sized_tally)
     if not first.tally.n:
         raise ParameterError("there are no reports to screen")
-    law, observed = oracle.support_size_law(), first.sizes
+    law = oracle.laws.size_law().probabilities()
+    observed = first.sizes
     every = _Sizes(np.ones(law.size, np.bool_), Kept(), first.tally)
     bad = _impossible(observed, law)
     possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, held=True)
@@ -114,7 +115,9 @@ def _usual(
     source: ReportSource, possible: _Sizes, observed: Int64Array, suspects: tuple[int, ...] = ()
 ) -> Measured:
     """Return the estimates from the reports of possible sizes that are not too frequent."""
-    bad = _too_frequent(observed, source.oracle.support_size_law(), possible.sizes)
+    oracle = source.oracle
+    law = oracle.laws.size_law().probabilities()
+    bad = _too_frequent(observed, law, possible.sizes)
     usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
     rest = _rest(source.oracle, usual.sizes, usual.tally)
     return Measured(rest.z, rest.sd, usual.tally.n, suspects, (), usual.dropped, rest.honest_kept)
