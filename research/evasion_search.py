@@ -22,8 +22,8 @@ from typing import Any, Self
 import numpy as np
 
 from ldprecover import ParameterError, frequency_oracle, recover
-from ldprecover.alarms import raise_alarms
 from ldprecover.estimation.metrics import frequency_gain
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover_experiments.attacks import AttackSpec, Mix
 from ldprecover_experiments.paper import PROTOCOLS

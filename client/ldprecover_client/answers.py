@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
 from ldprecover import FrequencyOracle, ParameterError, RoundExport, RoundParameters
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import PROTOCOLS, own_parameters
-from ldprecover.quarantine import Quarantined
 from ldprecover_client.errors import (
     InconsistentRoundError,
     InvalidAnswerError,

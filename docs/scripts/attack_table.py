@@ -17,7 +17,7 @@ import numpy as np
 from round_setting import Setting, asked_for, pads_one_item, rows_of
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
-from ldprecover.alarms import ALARMS, raise_alarms
+from ldprecover.evidence.alarms import ALARMS, raise_alarms
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery.reports import ReportSource
 from ldprecover_attacker import (

@@ -18,9 +18,15 @@ from attack_table import ONLY_PADDED, attacks, targets_of
 from round_setting import Setting, asked_for, pads_one_item
 
 from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle
-from ldprecover.canaries import canary_shift
+from ldprecover.evidence.canaries import canary_shift
+from ldprecover.evidence.quarantine import (
+    SeedScreen,
+    impossible_sizes,
+    of_seeds,
+    split_by_size,
+    unfit,
+)
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.quarantine import SeedScreen, impossible_sizes, of_seeds, split_by_size, unfit
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
 from ldprecover_experiments import PoisonedRound, dataset_of

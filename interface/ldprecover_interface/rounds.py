@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, GetJsonSchemaHandler, field_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticKnownError
 
-from ldprecover.canaries import MAX_CANARIES
+from ldprecover.items import MAX_CANARIES
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS
 from ldprecover_interface.base import (
     MAX_TICKETS,

@@ -1,7 +1,7 @@
 """What a round's counts say, to whoever may read it: tallies, statistics and exports."""
 
 from ldprecover import Tally
-from ldprecover.quarantine import Quarantined
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.rounds.export import RoundExport
 from ldprecover_server.access.access import Access
 from ldprecover_server.rejections import Rejections

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import OLH, RoundParameters
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import PROTOCOLS, own_parameters
-from ldprecover.quarantine import Quarantined
 from ldprecover_client import (
     InconsistentRoundError,
     InvalidAnswerError,

@@ -16,7 +16,7 @@ from ldprecover import (
     Tally,
     recover,
 )
-from ldprecover.quarantine import Quarantined
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.rounds.report_files import ReportPart
 
 

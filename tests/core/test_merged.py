@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import ParameterError, RecoveryRequest, RoundExport, RoundParameters, Tally
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.quarantine import Quarantined
 from ldprecover.rounds.merging import MergedRound
 
 ITEMS = tuple("abcdefgh")

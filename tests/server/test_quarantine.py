@@ -10,7 +10,7 @@ from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover import OUE, Estimates, RoundExport, RoundParameters, Tally, frequency_oracle
-from ldprecover.quarantine import Quarantined
+from ldprecover.evidence.quarantine import Quarantined
 
 D = 102
 HONEST = 5

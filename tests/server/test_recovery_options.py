@@ -11,7 +11,7 @@ from tests.server.conftest import InProcess, ProblemOf
 
 from ldprecover import frequency_oracle
 from ldprecover.protocols import PROTOCOLS, wire
-from ldprecover.recovery.malicious import MALICIOUS_MODELS
+from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
 
 D = 12
 

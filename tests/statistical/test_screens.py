@@ -17,8 +17,8 @@ import pytest
 from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.reports import pair_counts
-from ldprecover.recovery.unmixing.pair_scan import best_set, pair_scores
-from ldprecover.recovery.unmixing.screens import screen
+from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
+from ldprecover.recovery.unmixing.filters.report_filters import screen
 
 D, N = 102, 20_000
 ORACLES: dict[str, FrequencyOracle] = {"oue": OUE(0.5, D), "olh": OLH(0.5, D, 3)}

@@ -1,4 +1,4 @@
-"""Recovery from poisoning: one module a method, one contract, one table."""
+"""Recovery of the honest frequencies from a poisoned round, by one of METHODS."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -8,18 +8,9 @@ from numpy.typing import ArrayLike
 from ldprecover._checks import finite_vector
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import (
-    conditional,
-    detection,
-    diffstats,
-    fiad,
-    kmeans,
-    ldprecover,
-    likelihood,
-    post_processing,
-    unmix,
-)
-from ldprecover.recovery.base import (
+from ldprecover.recovery.checking import recovered_by
+from ldprecover.recovery.conclusions import Conclusions, Dropped
+from ldprecover.recovery.contract import (
     AUTO,
     DEFAULT_ETA,
     MAX_ETA,
@@ -31,9 +22,8 @@ from ldprecover.recovery.base import (
     RecoveryInputs,
     RecoveryRequest,
 )
-from ldprecover.recovery.checking import recovered_by
-from ldprecover.recovery.conclusions import Conclusions, Dropped
-from ldprecover.recovery.malicious import MALICIOUS_MODELS
+from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
+from ldprecover.recovery.methods import BUILT_IN
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.share import MaliciousShare, estimate_share
 from ldprecover.recovery.simplex import noise_exceeds_signal, project_simplex
@@ -60,20 +50,7 @@ __all__ = [
     "recover",
 ]
 
-METHODS.update(
-    (method.name, method)
-    for method in (
-        ldprecover.METHOD,
-        *post_processing.METHODS,
-        *detection.METHODS,
-        conditional.METHOD,
-        diffstats.METHOD,
-        fiad.METHOD,
-        *kmeans.METHODS,
-        *likelihood.METHODS,
-        unmix.METHOD,
-    )
-)
+METHODS.update((method.name, method) for method in BUILT_IN)
 
 
 def recover(

@@ -7,8 +7,8 @@ import numpy as np
 from ldprecover._checks import real
 from ldprecover._origins import named
 from ldprecover.errors import ContractError, LDPRecoverError
-from ldprecover.recovery.base import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.conclusions import Conclusions
+from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 
 _ROUNDING = (
     1e-6  # by which a sum may miss one, in multiples of the sum of the absolute values, or of one

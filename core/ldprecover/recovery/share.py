@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ldprecover.errors import ParameterError
 from ldprecover.laws import SIZES, required
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.base import AUTO, MAX_ETA, RecoveryInputs
+from ldprecover.recovery.contract import AUTO, MAX_ETA, RecoveryInputs
 from ldprecover.types import FloatArray
 
 _SEEN = 4.0  # standard errors that an estimate must differ from what it is told apart from

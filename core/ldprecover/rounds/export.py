@@ -14,8 +14,8 @@ import numpy as np
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import own_parameters
-from ldprecover.quarantine import Quarantined
 from ldprecover.recovery import Recovery, RecoveryRequest, ReportSource, recover
 from ldprecover.rounds.merging import (
     MergedRound,

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-from ldprecover.canaries import canary_indices
 from ldprecover.errors import ParameterError
-from ldprecover.items import label_fault
+from ldprecover.evidence.quarantine import unfit
+from ldprecover.items import canary_indices, label_fault
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
-from ldprecover.quarantine import unfit
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class RoundParameters:
 
     `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two
     other items are left. With `quarantine` the round sets aside reports that no honest user sends:
-    see `ldprecover.quarantine`. Raises ParameterError.
+    see `ldprecover.evidence.quarantine`. Raises ParameterError.
     """
 
     protocol: str

@@ -11,7 +11,7 @@ import numpy as np
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ContractError, ParameterError
-from ldprecover.history import Suspects
+from ldprecover.evidence.suspects import Suspects
 from ldprecover.items import find_items
 from ldprecover.plugins import distribution_of, named
 from ldprecover.protocols import FrequencyOracle

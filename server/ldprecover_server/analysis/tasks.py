@@ -9,11 +9,11 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 import numpy as np
 
-from ldprecover.alarms import Alarm, raise_alarms
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
-from ldprecover.history import Suspects, suspects
+from ldprecover.evidence.alarms import Alarm, raise_alarms
+from ldprecover.evidence.suspects import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import (
     METHODS,

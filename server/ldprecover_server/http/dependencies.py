@@ -12,7 +12,7 @@ from anyio import to_thread
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from ldprecover.quarantine import Quarantined
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.jobs import Jobs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ldprecover.canaries import MAX_CANARIES
+from ldprecover.items import MAX_CANARIES
 from ldprecover.protocols import (
     MAX_DOMAIN_SIZE,
     MAX_EPSILON,

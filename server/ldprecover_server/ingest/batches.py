@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import FrequencyOracle, Tally
-from ldprecover.quarantine import split_by_size
+from ldprecover.evidence.quarantine import split_by_size
 from ldprecover.types import BoolArray, Reports
 from ldprecover_server.shuffle import shuffled
 from ldprecover_server.storage import Sealed

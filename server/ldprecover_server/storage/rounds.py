@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.evidence.quarantine import Quarantined, judges_seeds
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.quarantine import Quarantined, judges_seeds
 from ldprecover.rounds.parameters import RoundParameters, digest_of
 from ldprecover_server.errors import (
     NameTakenError,

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ldprecover import RoundParameters
 from ldprecover.counting.tally import Tally
-from ldprecover.quarantine import Quarantined
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.rounds import Rounds, StoredRound, find, parameters_of, tally_of
 from ldprecover_server.storage.schema import rounds, segments

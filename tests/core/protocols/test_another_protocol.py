@@ -17,7 +17,7 @@ from ldprecover import (
     Tally,
     recover,
 )
-from ldprecover.alarms import raise_alarms
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS, Traits, UnaryEncoding, frequency_oracle, wire
 from ldprecover.protocols.padding import padded_rows
 from ldprecover.recovery import METHODS, ReportSource

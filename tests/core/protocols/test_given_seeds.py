@@ -22,8 +22,8 @@ from ldprecover import (
     Tally,
     recover,
 )
-from ldprecover.alarms import raise_alarms
 from ldprecover.estimation.theory import genuine_law
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import (
     OLH,
     PROTOCOLS,

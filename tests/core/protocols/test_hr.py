@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, RecoveryRequest, ReportError, Tally, recover
-from ldprecover.alarms import raise_alarms
 from ldprecover.estimation.simulation import input_poisoning_tally
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import HR, PROTOCOLS
 
 D = 102

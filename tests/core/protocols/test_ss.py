@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, frequency_oracle
-from ldprecover.alarms import raise_alarms
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import SS, default_subset_size
 
 

@@ -29,7 +29,7 @@ from tests.server.analysis.conftest import (
 )
 
 from ldprecover import Estimates, ParameterError, RecoveryRequest, Tally, frequency_oracle, recover
-from ldprecover.alarms import raise_alarms
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis import framing, worker

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import Tally, frequency_oracle
+from ldprecover.evidence.quarantine import split_by_size
 from ldprecover.protocols import wire
-from ldprecover.quarantine import split_by_size
 from ldprecover_server.ingest.batches import Batch, Submission
 
 

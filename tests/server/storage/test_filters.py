@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from tests.server.storage.conftest import OpenStore
 
 from ldprecover import OLH, RoundParameters, Tally
+from ldprecover.evidence.quarantine import Quarantined, split_by_size
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.quarantine import Quarantined, split_by_size
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest.batches import Batch, Submission

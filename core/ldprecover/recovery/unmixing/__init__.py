@@ -2,11 +2,11 @@
 round.
 """
 
-from ldprecover.recovery.unmixing.measured import Measured, measured_of_counts
-from ldprecover.recovery.unmixing.noise import noise_sd
-from ldprecover.recovery.unmixing.past import Past
-from ldprecover.recovery.unmixing.posterior import Unmixed
-from ldprecover.recovery.unmixing.screens import screen
+from ldprecover.recovery.unmixing.estimates import Measured, measured_of_counts
+from ldprecover.recovery.unmixing.filters.report_filters import screen
+from ldprecover.recovery.unmixing.history import Past
+from ldprecover.recovery.unmixing.model.noise import noise_sd
+from ldprecover.recovery.unmixing.model.posterior import Unmixed
 from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS, past_of, unmix
 
 __all__ = [

@@ -10,15 +10,15 @@ import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.recovery.unmixing.grid import grid_over
-from ldprecover.recovery.unmixing.hypotheses import Choice, Guess
-from ldprecover.recovery.unmixing.mixture import Mixture
-from ldprecover.recovery.unmixing.past import DRIFTS, Past, PastModel
-from ldprecover.recovery.unmixing.posterior import Unmixed, averaged
-from ldprecover.recovery.unmixing.relations import Relation, Sums
-from ldprecover.recovery.unmixing.search import Guesses, attacks, likely
-from ldprecover.recovery.unmixing.shapes import ATTACKED, COARSE, HONEST, Shape, shapes
-from ldprecover.recovery.unmixing.spikes import NONE, Spikes, on_some, on_targets
+from ldprecover.recovery.unmixing.history import DRIFTS, Past, PastModel
+from ldprecover.recovery.unmixing.model.grid import grid_over
+from ldprecover.recovery.unmixing.model.hypotheses import Choice, Guess
+from ldprecover.recovery.unmixing.model.mixture import Mixture
+from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged
+from ldprecover.recovery.unmixing.model.relations import Relation, Sums
+from ldprecover.recovery.unmixing.model.search import Guesses, attacks, likely
+from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, HONEST, Shape, shapes
+from ldprecover.recovery.unmixing.model.spikes import NONE, Spikes, on_some, on_targets
 from ldprecover.types import FloatArray
 
 LEAST_ITEMS = 16

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Request
 from msgspec.structs import astuple
 from starlette.responses import Response
 
-from ldprecover.alarms import DEFAULT_RATE, LEAST_RATE
-from ldprecover.history import DEFAULT_RATE as DISCOVERY_RATE
+from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
+from ldprecover.evidence.suspects import DEFAULT_RATE as DISCOVERY_RATE
 from ldprecover_interface import paths
 from ldprecover_server.errors import (
     InvalidParameterError,

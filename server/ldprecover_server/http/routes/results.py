@@ -10,7 +10,7 @@ from msgspec import UNSET
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
-from ldprecover.quarantine import Quarantined
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.recovery import RecoveryRequest
 from ldprecover.rounds.means import Mean, is_for_numbers
 from ldprecover_interface import paths

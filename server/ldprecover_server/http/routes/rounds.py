@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover.canaries import canary_labels
+from ldprecover.items import canary_labels
 from ldprecover.protocols import own_parameters
 from ldprecover_interface import paths
 from ldprecover_server.errors import (

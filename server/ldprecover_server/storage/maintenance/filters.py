@@ -16,8 +16,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from ldprecover import FrequencyOracle, Tally
+from ldprecover.evidence.quarantine import SeedScreen, of_seeds
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.quarantine import SeedScreen, of_seeds
 from ldprecover.types import Reports, UInt32Array
 from ldprecover_server.storage.maintenance.deletion import GoOn, Piece, Progress, in_pieces
 from ldprecover_server.storage.rounds import Rounds

@@ -1,0 +1,328 @@
+"""The one contract of every recovery method: from what is known of a poisoned round to a
+recovery.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover._checks import finite_vector, real, whole
+from ldprecover._origins import named
+from ldprecover.counting.tally import Tally
+from ldprecover.errors import ParameterError
+from ldprecover.items import canary_indices, target_indices
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.conclusions import Conclusions
+from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.types import FloatArray
+
+DEFAULT_ETA, MAX_ETA = 0.2, 10.0
+AUTO = "auto"
+"""The eta that is estimated from the counts instead of being assumed."""
+
+NEEDS = ("counts", "history", "n", "reports", "targets")
+"""What a method can need: the frequencies, earlier rounds, the number of reports, these themselves,
+attacked items.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class RecoveryRequest:
+    """Which method recovers a round, and what it may assume about the attack.
+
+    `method` is a key of METHODS and `options` are its options by name; missing ones are filled in
+    with their defaults. `eta` is the assumed ratio m/n of malicious to genuine users, from 0 to 10,
+    or "auto". `targets` are the indices of the attacked items; they become a sorted tuple without
+    duplicates. `malicious_model` is a key of MALICIOUS_MODELS. `support` belongs to the model
+    custom: support[v] is the share of malicious reports that support item v, pi(v) in the paper.
+    `history` holds earlier rounds over the same items, each as its oracle and its tally; their
+    reports are taken to be honest.
+
+    Raises ParameterError. `RecoveryInputs` checks what depends on the number of items d.
+
+        RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40])
+    """
+
+    method: str = "ldprecover"
+    eta: float | str = DEFAULT_ETA
+    targets: Iterable[int] = ()
+    malicious_model: str = "paper"
+    support: ArrayLike | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
+    history: Iterable[tuple[FrequencyOracle, Tally]] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, str) or self.method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
+        if not isinstance(self.eta, str) or self.eta != AUTO:
+            eta = real(self.eta)
+            if eta is None:
+                raise ParameterError(f"eta must be a number, or {AUTO}")
+            if not 0 <= eta <= MAX_ETA:
+                raise ParameterError(f"eta must be from 0 to {MAX_ETA:g}, not {self.eta}")
+            object.__setattr__(self, "eta", eta)
+        model = self.malicious_model
+        if not isinstance(model, str) or model not in MALICIOUS_MODELS:
+            raise ParameterError(
+                f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not {model!r}"
+            )
+        if self.support is not None:
+            support = finite_vector(self.support, "support")
+            if not ((support >= 0) & (support <= 1)).all():
+                raise ParameterError("support must hold numbers, each from 0 to 1")
+            object.__setattr__(self, "support", support)
+        object.__setattr__(self, "targets", target_indices(self.targets, None))
+        object.__setattr__(self, "options", METHODS[self.method].checked(self.options))
+        object.__setattr__(self, "history", _checked_history(self.history))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The names of the fields that state an assumption about the attack."""
+        stated = {
+            "eta": self.eta != DEFAULT_ETA,
+            "targets": bool(self.targets),
+            "malicious_model": self.malicious_model != "paper",
+            "support": self.support is not None,
+            "history": bool(self.history),
+        }
+        return tuple(name for name, is_stated in stated.items() if is_stated)
+
+
+@dataclass(frozen=True, eq=False)
+class RecoveryInputs:
+    """What a method works on: the data of one poisoned round, and the request.
+
+    `poisoned` are the unbiased, unclipped frequencies f~_Z of the d items. `n` is the number of
+    reports behind them and `reports` are the reports. `canaries` are the indices of the items that
+    nobody holds. A method that takes long calls `progress` with the share, from 0 to 1, that is
+    done after the reports were read.
+
+    Raises ParameterError, also for a request that does not fit the d items.
+    """
+
+    oracle: FrequencyOracle
+    poisoned: FloatArray
+    request: RecoveryRequest = field(default_factory=RecoveryRequest)
+    n: int | None = None
+    reports: ReportSource | None = None
+    canaries: tuple[int, ...] = ()
+    progress: Callable[[float], None] | None = None
+
+    def __post_init__(self) -> None:
+        d = self.oracle.domain_size
+        poisoned = finite_vector(self.poisoned, "frequencies")
+        if poisoned.size != d:
+            raise ParameterError(f"frequencies must be of the {d} items, not {poisoned.size}")
+        if len(target_indices(self.targets, d)) == d:
+            raise ParameterError(f"targets must leave out at least one of the {d} items")
+        if self.n is not None:
+            n = whole(self.n)
+            if n is None or n < 1:
+                raise ParameterError("n, the number of reports, must be an integer of at least 1")
+            object.__setattr__(self, "n", n)
+        if self.support is not None and self.support.size != d:
+            raise ParameterError(
+                f"support must be of the {d} items, each from 0 to 1, not of {self.support.size}"
+            )
+        for oracle, _ in self.history:
+            if oracle.domain_size != d:
+                raise ParameterError(
+                    f"history must be of rounds over the same {d} items, not {oracle.domain_size}"
+                )
+        object.__setattr__(self, "poisoned", poisoned)
+        object.__setattr__(self, "canaries", canary_indices(self.canaries, d))
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The targets of the request, sorted and unique."""
+        return tuple(self.request.targets)
+
+    @property
+    def support(self) -> FloatArray | None:
+        """The support of the request, one number for each item."""
+        return None if self.request.support is None else np.asarray(self.request.support)
+
+    @property
+    def history(self) -> tuple[tuple[FrequencyOracle, Tally], ...]:
+        """The history of the request."""
+        return tuple(self.request.history)
+
+    @property
+    def available(self) -> frozenset[str]:
+        """Those of NEEDS that are there."""
+        present = {
+            "counts": True,
+            "n": self.n is not None or self.reports is not None,
+            "reports": self.reports is not None,
+            "targets": bool(self.targets),
+            "history": bool(self.history),
+        }
+        return frozenset(name for name, is_present in present.items() if is_present)
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery:
+    """What a recovery method made of poisoned frequencies. Vectors are of the d items.
+
+    `eta` and `targets` are what the method used: 0 and none where it uses neither. `malicious_sum`
+    is S = (1 - qd)/(p - q). `malicious` is the assumed f~_Y, `genuine` the estimate (1 + eta)
+    f~_Z - eta f~_Y before refining, `recovered` the result. A method that drops reports has as
+    `malicious` what the dropped ones estimate, as `genuine` what the kept ones do, and as `eta`
+    their ratio: by the paper's Equation 1 the same relation. `notes` are sentences in which the
+    method says what it assumed and what came of it. `conclusions` are what it says of its errors
+    and of the attack, where it says anything.
+    """
+
+    method: str
+    eta: float
+    targets: tuple[int, ...]
+    malicious_sum: float
+    poisoned: FloatArray
+    malicious: FloatArray
+    genuine: FloatArray
+    recovered: FloatArray
+    notes: tuple[str, ...]
+    conclusions: Conclusions | None = None
+
+
+@dataclass(frozen=True)
+class Option:
+    """A number that one method alone takes: its default and range, both ends allowed."""
+
+    name: str
+    default: float
+    low: float
+    high: float
+    meaning: str
+
+    def check(self, value: object) -> float:
+        """Return the value as the type of the default, 4.0 as 4. Raises ParameterError outside the
+        range.
+        """
+        integer, number = isinstance(self.default, int), real(value)
+        if (
+            number is None
+            or not self.low <= number <= self.high
+            or (integer and not number.is_integer())
+        ):
+            kind, form = ("an integer", ".0f") if integer else ("a number", "g")
+            bounds = f"from {self.low:{form}} to {self.high:{form}}"
+            raise ParameterError(f"{self.name} must be {kind} {bounds}, not {value!r:.40}")
+        return type(self.default)(number)
+
+
+def indices_named(items: Iterable[int]) -> str:
+    """Return items as a note has them, "item index 2" or "item indices 2, 5", for labels may be
+    numbers too.
+    """
+    named = [str(item) for item in items]
+    return f"item {'index' if len(named) == 1 else 'indices'} {', '.join(named)}"
+
+
+def _checked_history(history: object) -> tuple[tuple[FrequencyOracle, Tally], ...]:
+    """Return earlier rounds as a tuple. Raises ParameterError unless each is an oracle and its
+    tally.
+    """
+    words = "history must be pairs of a frequency oracle and a tally"
+    if not isinstance(history, Iterable):
+        raise ParameterError(f"{words}, not {history!r:.40}")
+    rounds: list[tuple[FrequencyOracle, Tally]] = []
+    for pair in history:
+        match pair:
+            case (FrequencyOracle() as oracle, Tally() as tally):
+                rounds.append((oracle, tally))
+            case _:
+                raise ParameterError(f"{words}, not {pair!r:.40}")
+        if tally.n < 1:
+            raise ParameterError("every round of the history must have a report")
+        tally.counts(oracle)  # raises for the tally of another domain or protocol
+    return tuple(rounds)
+
+
+def _no_reason(_: FrequencyOracle) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A recovery method: its name, one line on it, what it takes and gives, and itself.
+
+    `uses` are the fields of RecoveryRequest and RecoveryInputs that change the result. `needs` are
+    those of NEEDS that the method requires, `better_with` those it uses if they are there. `gives`
+    says what `recovered` is: a `distribution` (not negative, sums to one), `sum-one` (sums to one)
+    or `frequencies` (neither). `long` methods can take seconds on counts alone. `cost` is the time
+    for d items and n reports. `unfit` returns why the method cannot work under a protocol, or None.
+    """
+
+    name: str
+    summary: str
+    uses: frozenset[str]
+    recover: Callable[[RecoveryInputs], Recovery]
+    needs: frozenset[str] = frozenset({"counts"})
+    better_with: frozenset[str] = frozenset()
+    long: bool = False
+    gives: Literal["distribution", "sum-one", "frequencies"] = "distribution"
+    cost: str = "O(d log d)"
+    options: tuple[Option, ...] = ()
+    unfit: Callable[[FrequencyOracle], str | None] = _no_reason
+
+    def refusal(self, oracle: FrequencyOracle, known: frozenset[str]) -> str | None:
+        """Return why the method can say nothing under this protocol from what is `known` of NEEDS;
+        None if it can.
+
+        What the numbers themselves may make impossible shows only when it recovers.
+        """
+        try:
+            reason = self.unfit(oracle)
+        except Exception as error:  # noqa: BLE001  anybody's: one method that fails hides no other
+            return (
+                f"{named('method', self.name)} cannot say whether it fits: "
+                f"{type(error).__name__}: {error!s:.200}"
+            )
+        if reason is not None:
+            return f"{self.name}: {reason}"
+        words = {
+            "history": "earlier rounds",
+            "n": "the number of reports",
+            "reports": "the reports themselves",
+            "targets": "the attacked items",
+        }
+        missing = [words[need] for need in NEEDS if need in self.needs and need not in known]
+        return f"{self.name} needs {' and '.join(missing)}" if missing else None
+
+    def unused(self, request: RecoveryRequest) -> str | None:
+        """Return the sentence that names the assumptions the method does not use; None if it uses
+        all.
+        """
+        uses, model, under = self.uses, request.malicious_model, ""
+        if "malicious_model" in uses:
+            # The model decides which field says what malicious reports support.
+            uses, under = (
+                uses - {"targets" if model == "custom" else "support"},
+                f" under the malicious model {model}",
+            )
+        ignored = [name for name in request.assumptions if name not in uses]
+        return f"{self.name} does not use {', '.join(ignored)}{under}." if ignored else None
+
+    def checked(self, options: Mapping[str, object]) -> Mapping[str, float]:
+        """Return all the method's options, the defaults where none is given. Raises
+        ParameterError.
+        """
+        if not isinstance(options, Mapping):
+            raise ParameterError(
+                f"options must be a mapping of names to numbers, not {options!r:.40}"
+            )
+        known = {option.name: option for option in self.options}
+        for name in options:
+            if name not in known:
+                takes = f"its options are {', '.join(known)}" if known else "it has none"
+                raise ParameterError(f"{self.name} has no option {name!r:.40}; {takes}")
+        return {name: o.check(options.get(name, o.default)) for name, o in known.items()}
+
+
+METHODS: dict[str, Method] = {}
+"""Every recovery method by its name; the package and plugins fill it in."""

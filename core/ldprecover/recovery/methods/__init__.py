@@ -1,0 +1,27 @@
+"""The recovery methods of this package, one module each."""
+
+from ldprecover.recovery.methods import (
+    conditional,
+    detection,
+    diffstats,
+    fiad,
+    kmeans,
+    ldprecover,
+    likelihood,
+    post_processing,
+    unmix,
+)
+
+__all__ = ["BUILT_IN"]
+
+BUILT_IN = (
+    ldprecover.METHOD,
+    *post_processing.METHODS,
+    *detection.METHODS,
+    conditional.METHOD,
+    diffstats.METHOD,
+    fiad.METHOD,
+    *kmeans.METHODS,
+    *likelihood.METHODS,
+    unmix.METHOD,
+)

@@ -1,0 +1,190 @@
+"""Detection: drop the reports that match the targets, and estimate from the rest."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ldprecover.counting.tally import Tally
+from ldprecover.errors import ParameterError
+from ldprecover.items import items_in_words
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import BoolArray, Int64Array, Reports
+
+_CHECKED = 32  # items whose counts tell whether the reports are those of the frequencies
+_ROUNDING = 1 / 64  # by which a count that frequencies give may be off a whole number
+
+Suspicion = Callable[[FrequencyOracle, Reports], BoolArray]
+"""Which of some reports are taken as malicious: picklable, and for each report alone."""
+
+
+def drop(
+    name: str,
+    inputs: RecoveryInputs,
+    suspicious: Suspicion,
+    notes: list[str],
+    *,
+    targets: tuple[int, ...] = (),
+    projected: bool = True,
+) -> Recovery:
+    """Return the recovery by dropping the suspicious reports: genuine is what the others estimate.
+    One pass.
+
+    Counted are the reports that are dropped; the others' counts are what is left of those behind
+    the frequencies. Where these are not of the reports that were read, a second pass counts them
+    all. Raises ParameterError where there are no reports, or all of them are dropped.
+    """
+    oracle, source = inputs.oracle, inputs.reports
+    if source is None:
+        raise ParameterError(f"{name} needs the reports themselves")
+    found = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
+    dropped, total = found.dropped, found.n
+    kept = total - dropped.n
+    if not kept:
+        raise ParameterError(
+            f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate "
+            "from"
+        )
+    counts, counts_dropped = _counts(inputs, source, found), dropped.counts(oracle)
+    genuine = oracle.estimate(counts - counts_dropped, kept)
+    malicious = oracle.estimate(counts_dropped, dropped.n) if dropped.n else np.zeros_like(genuine)
+    notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
+    counted = oracle.estimate(counts, total)
+    if not np.allclose(
+        counted, inputs.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))
+    ):
+        notes.append(
+            "The reports that were read are not those of the poisoned frequencies: more or fewer "
+            "had come."
+        )
+    return Recovery(
+        method=name,
+        eta=dropped.n / kept,
+        targets=targets,
+        malicious_sum=oracle.malicious_sum,
+        poisoned=inputs.poisoned,
+        malicious=malicious,
+        genuine=genuine,
+        recovered=project_simplex(genuine) if projected else genuine.copy(),
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The tally of the reports that are dropped, the number of all, and how many of these support
+    the items checked.
+
+    Where no items are checked, `counted` is the summary of all reports.
+    """
+
+    dropped: Tally
+    n: int
+    counted: Int64Array
+
+    def __add__(self, other: "_Found") -> "_Found":
+        return _Found(self.dropped + other.dropped, self.n + other.n, self.counted + other.counted)
+
+
+def _find(
+    oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion, checked: Int64Array | None
+) -> _Found:
+    dropped = Tally.of(oracle, reports[suspicious(oracle, reports)])
+    if checked is None:
+        return _Found(dropped, len(reports), oracle.summarise(reports))
+    supported = oracle.supported(reports, checked).T
+    return _Found(
+        dropped, len(reports), np.array([np.count_nonzero(of_item) for of_item in supported])
+    )
+
+
+def _checked(oracle: FrequencyOracle) -> Int64Array | None:
+    """Return the items by which reports are known to be those of the frequencies.
+
+    None where all items are counted, which takes as little: with few of them, and without hashing.
+    """
+    if oracle.hash_tests <= 2 * _CHECKED:
+        return None
+    return np.linspace(0, oracle.domain_size - 1, _CHECKED).astype(np.int64)
+
+
+def _counts(inputs: RecoveryInputs, source: ReportSource, found: _Found) -> Int64Array:
+    """Return the support counts of all reports that were read."""
+    oracle, checked = inputs.oracle, _checked(inputs.oracle)
+    if checked is None:
+        return oracle.counts_from(found.counted)
+    # What is estimated as these frequencies: the share of n reports that support each item.
+    expected = oracle.laws.honest_support(inputs.poisoned) * found.n
+    nearest = np.clip(np.rint(expected), 0, found.n)
+    counts: Int64Array = nearest.astype(np.int64)
+    if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(
+        counts[checked], found.counted
+    ):
+        return counts
+    return source.tally().counts(oracle)
+
+
+def _matches(
+    oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str
+) -> BoolArray:
+    """Return which reports support any or all of the targets."""
+    found = oracle.supported(reports, np.array(targets))
+    return np.asarray(found.any(axis=1) if reading == "any" else found.all(axis=1))
+
+
+def _method(reading: str, projected: bool) -> Method:
+    name = f"detection-{reading}" + ("" if projected else "-unprojected")
+
+    def recover(inputs: RecoveryInputs) -> Recovery:
+        """Return the estimate from the reports that do not match the targets (paper, VI-A)."""
+        oracle, targets = inputs.oracle, inputs.targets
+        size = oracle.fixed_size
+        if reading == "all" and size is not None and len(targets) > size:
+            raise ParameterError(
+                f"{name}: a {oracle.protocol} report supports {items_in_words(size)}, so none "
+                "matches all "
+                f"{len(targets)} targets"
+            )
+        matched = "any target" if reading == "any" else "all targets"
+        notes = [
+            (
+                f"Reports that support {matched} are taken as "
+                f"malicious{_honest_too(inputs, reading)}."
+            )
+        ]
+        if not projected:
+            notes.append("Not projected: the result need not be a distribution.")
+        suspicious = partial(_matches, targets=targets, reading=reading)
+        return drop(name, inputs, suspicious, notes, targets=targets, projected=projected)
+
+    return Method(
+        name=name,
+        summary=f"Drop reports that support {reading} target{'' if reading == 'any' else 's'}, "
+        "estimate from the rest" + ("" if projected else ", without projection"),
+        uses=frozenset({"targets", "reports"}),
+        recover=recover,
+        needs=frozenset({"reports", "targets"}),
+        gives="distribution" if projected else "frequencies",
+        cost="O(nd), one pass over the reports",
+    )
+
+
+def _honest_too(inputs: RecoveryInputs, reading: str) -> str:
+    """Return what is known of P(an honest report supports any or all targets, where its item is not
+    a target).
+    """
+    hits = inputs.oracle.laws.hits
+    law = None if hits is None else hits.of_others(np.array(inputs.targets))
+    if law is None:
+        return ""
+    share = float(1 - law[0] if reading == "any" else law[-1])
+    return f"; of honest reports of the other items a share {share:.3g} does so too"
+
+
+METHODS = tuple(
+    _method(reading, projected) for reading in ("any", "all") for projected in (True, False)
+)

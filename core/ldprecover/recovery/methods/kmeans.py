@@ -1,0 +1,189 @@
+"""Estimates of random subsets of the reports, in two clusters: the subset defence, and
+LDPRecover-KM.
+"""
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ldprecover.errors import ParameterError
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.contract import AUTO, Method, Option, Recovery, RecoveryInputs
+from ldprecover.recovery.methods.ldprecover import subtract
+from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+
+_OPTIONS = (
+    Option("subsets", 30, 2, 200, "G, the number of random subsets"),
+    Option("rate", 0.5, 0.001, 1.0, "xi, the probability with which a subset holds each report"),
+    Option("seed", 0, 0, 2**32 - 1, "Of the generator that draws the subsets"),
+)
+_MAX_STEPS = 100
+
+_COST = "O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memory O(subsets * d)"
+
+
+class _Clusters(NamedTuple):
+    """Mean estimates of the larger cluster of subsets and the smaller one, and how many subsets
+    each holds.
+    """
+
+    larger: FloatArray
+    smaller: FloatArray
+    sizes: tuple[int, int]
+
+
+def two_means(points: FloatArray) -> BoolArray:
+    """Return which of the points (rows) are in the second of two clusters (Lloyd's algorithm).
+
+    It starts from the two points farthest apart, so that it depends on no chance; the first point
+    is in the first.
+    """
+    centred = points - points.mean(axis=0)
+    squares = (centred**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * centred @ centred.T
+    first, second = np.unravel_index(int(distances.argmax()), distances.shape)
+    centres = centred[[first, second]]
+    labels = np.zeros(len(points), np.bool_)
+    for _ in range(_MAX_STEPS):
+        # |x - a|^2 - |x - b|^2 > 0
+        nearer = (
+            2 * centred @ (centres[1] - centres[0])
+            + (centres[0] ** 2).sum()
+            - (centres[1] ** 2).sum()
+        ) > 0
+        if (nearer == labels).all() or nearer.all() or not nearer.any():
+            break
+        labels = nearer
+        centres = np.stack([centred[~labels].mean(axis=0), centred[labels].mean(axis=0)])
+    in_second: BoolArray = labels != labels[0]
+    return in_second
+
+
+def _clusters(name: str, inputs: RecoveryInputs) -> _Clusters:
+    """Return the clusters of the estimates of random subsets (Li et al., USENIX Security 2023)."""
+    oracle, source, options = inputs.oracle, inputs.reports, inputs.request.options
+    assert source is not None  # the contract asks for them
+    subsets, rate = int(options["subsets"]), options["rate"]
+    sums = source.total_indexed(
+        partial(_subset_counts, subsets=subsets, rate=rate, seed=int(options["seed"]))
+    )
+    counts, sizes = sums[:, :-1], sums[:, -1]
+    n = source.n
+    if not sizes.all():
+        raise ParameterError(
+            f"{name}: too few reports, {n}, for {subsets} random subsets at rate {rate:g}: one "
+            "holds none"
+        )
+    estimates = oracle.frequencies_of(counts / sizes[:, None])
+    second = two_means(estimates)
+    if not second.any():
+        reason = (
+            "at rate 1 each holds all reports" if rate == 1 else f"there are too few reports, {n}"
+        )
+        raise ParameterError(
+            f"{name}: the estimates of all {subsets} random subsets are the same: {reason}"
+        )
+    if second.sum() * 2 > subsets:
+        second = ~second
+    return _Clusters(
+        estimates[~second].mean(axis=0),
+        estimates[second].mean(axis=0),
+        (int((~second).sum()), int(second.sum())),
+    )
+
+
+def _subset_counts(
+    oracle: FrequencyOracle, reports: Reports, first: int, *, subsets: int, rate: float, seed: int
+) -> Int64Array:
+    """Return for each subset the support counts of its reports, and in the last column how many
+    they are.
+
+    Report i is in subset s where the i-th number of the generator [seed, s] is below the rate: the
+    same whatever block the report is in.
+    """
+    chosen = np.empty((subsets, len(reports)), np.bool_)
+    bits = np.random.PCG64(0)
+    numbers = np.random.Generator(bits)
+    for of_subset, start in zip(chosen, _starts(subsets, seed), strict=True):
+        bits.state = start
+        bits.advance(first)  # a double takes one step
+        np.less(numbers.random(len(reports)), rate, out=of_subset)
+    return np.column_stack(
+        [oracle.subset_counts(reports, chosen), np.count_nonzero(chosen, axis=1)]
+    )
+
+
+@lru_cache(maxsize=4)
+def _starts(subsets: int, seed: int) -> tuple[Any, ...]:
+    """Return the states in which the subsets' generators begin: making one takes longer than a
+    block's numbers.
+    """
+    return tuple(np.random.PCG64([seed, s]).state for s in range(subsets))
+
+
+def _note(found: _Clusters) -> str:
+    return (
+        f"Of {sum(found.sizes)} random subsets {found.sizes[0]} are in the larger cluster, taken "
+        "as genuine. "
+        "Every random subset holds malicious reports in the same proportion but for chance: what "
+        "the clusters "
+        "tell apart is mostly the noise of sampling."
+    )
+
+
+def _k_means(inputs: RecoveryInputs) -> Recovery:
+    """Return the mean estimate of the larger cluster, projected."""
+    found = _clusters("k-means", inputs)
+    return Recovery(
+        method="k-means",
+        eta=0.0,
+        targets=(),
+        malicious_sum=inputs.oracle.malicious_sum,
+        poisoned=inputs.poisoned,
+        malicious=np.zeros_like(found.larger),
+        genuine=found.larger,
+        recovered=project_simplex(found.larger),
+        notes=(_note(found),),
+    )
+
+
+def _ldprecover_km(inputs: RecoveryInputs) -> Recovery:
+    """Return LDPRecover with the mean estimate of the smaller cluster as malicious frequencies
+    (paper, VII-B).
+    """
+    if inputs.request.eta == AUTO:
+        raise ParameterError(
+            "ldprecover-km needs eta as a number: its malicious frequencies do not follow a model "
+            "with a known sum"
+        )
+    found = _clusters("ldprecover-km", inputs)
+    note = (
+        f"{_note(found)} The smaller cluster's estimate is subtracted as the malicious frequencies."
+    )
+    return subtract("ldprecover-km", inputs, float(inputs.request.eta), found.smaller, (), [note])
+
+
+METHODS = (
+    Method(
+        name="k-means",
+        summary="Mean estimate of the larger of two clusters of random subsets, projected (Li et "
+        "al.)",
+        uses=frozenset({"reports"}),
+        recover=_k_means,
+        needs=frozenset({"reports"}),
+        cost=_COST,
+        options=_OPTIONS,
+    ),
+    Method(
+        name="ldprecover-km",
+        summary="LDPRecover-KM: the smaller cluster's estimate as the malicious frequencies "
+        "(paper, VII-B)",
+        uses=frozenset({"eta", "reports"}),
+        recover=_ldprecover_km,
+        needs=frozenset({"reports"}),
+        cost=_COST,
+        options=_OPTIONS,
+    ),
+)

@@ -1,0 +1,152 @@
+"""LDPRecover, and LDPRecover* where the targets are known."""
+
+import numpy as np
+
+from ldprecover.errors import ParameterError
+from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
+from ldprecover.recovery.malicious_models import (
+    MALICIOUS_MODELS,
+    SEARCH,
+    custom,
+    exact_targeted,
+    untargeted,
+)
+from ldprecover.recovery.share import eta_of
+from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import FloatArray
+
+_SAME = 1e-9  # frequencies closer than this are told apart by rounding alone
+_WITHOUT_TARGETS = ("paper", "exact")
+
+
+def _recover(inputs: RecoveryInputs) -> Recovery:
+    """Return Algorithm 1's answer (paper, V-D): subtract the assumed malicious frequencies, then
+    refine.
+    """
+    oracle = inputs.oracle
+    malicious, notes = _malicious(inputs)
+    targets = () if inputs.request.malicious_model == "custom" else inputs.targets
+    # What the model sums to; the printed S for f'_Y, which is 0 where no estimate is positive.
+    total = float(malicious.sum()) if malicious.any() else oracle.malicious_sum
+    eta, eta_notes = eta_of(inputs, total)
+    return subtract(METHOD.name, inputs, eta, malicious, targets, notes + eta_notes)
+
+
+def subtract(
+    name: str,
+    inputs: RecoveryInputs,
+    eta: float,
+    malicious: FloatArray,
+    targets: tuple[int, ...],
+    notes: list[str],
+) -> Recovery:
+    """Return the projection of (1 + eta) f~_Z - eta f~_Y on the simplex, saying where f~_Y took no
+    part in it.
+    """
+    poisoned, notes = inputs.poisoned, list(notes)
+    with np.errstate(over="ignore"):  # the projection raises for numbers that are not finite
+        scaled = (1 + eta) * poisoned
+        genuine = scaled - eta * malicious  # f~_X~ = (1 + eta) f~_Z - eta f~_Y
+    recovered = project_simplex(genuine)
+    # Without targets it is so for GRR always, and for OUE and OLH (but over tiny domains, where
+    # S > 0) unless the attack leaves the positive estimates a sum below 1/(1 + eta): D0 is
+    # projected to zero either way, and on D1 the two vectors differ by a constant. It is compared,
+    # not inferred.
+    if np.abs(recovered - project_simplex(scaled)).max() <= _SAME:
+        notes.append(
+            "The result equals the projection of (1 + eta) times the poisoned frequencies on the "
+            "simplex: "
+            "the assumed malicious frequencies took no part in it, and no malicious mass was "
+            "removed."
+        )
+    return Recovery(
+        method=name,
+        eta=eta,
+        targets=targets,
+        malicious_sum=inputs.oracle.malicious_sum,
+        poisoned=poisoned,
+        malicious=malicious,
+        genuine=genuine,
+        recovered=recovered,
+        notes=tuple(notes),
+    )
+
+
+def _malicious(inputs: RecoveryInputs) -> tuple[FloatArray, list[str]]:
+    oracle, targets, name = inputs.oracle, inputs.targets, inputs.request.malicious_model
+    model = MALICIOUS_MODELS[name]
+    if model is None:
+        return custom(oracle, inputs.support), [
+            (
+                "Malicious model custom: each item is taken to be supported by the given share of "
+                "the "
+                "malicious reports."
+            )
+        ]
+    if targets:
+        return model(oracle, targets), _targeted_notes(inputs)
+    if name not in _WITHOUT_TARGETS:
+        raise ParameterError(f"malicious_model {name} needs targets")
+    return untargeted(oracle, inputs.poisoned), _untargeted_notes(inputs)
+
+
+def _untargeted_notes(inputs: RecoveryInputs) -> list[str]:
+    oracle, positive = inputs.oracle, int(np.count_nonzero(inputs.poisoned > 0))
+    notes = []
+    if positive:
+        notes.append(
+            f"Without targets: the malicious sum, {oracle.malicious_sum:.6g}, is spread evenly "
+            "over "
+            f"D1, the {positive} of {oracle.domain_size} items with a positive estimate."
+        )
+    else:
+        notes.append(
+            "Without targets, and no estimate is positive: the malicious frequencies are taken as "
+            "zero."
+        )
+    if inputs.request.malicious_model != "paper":
+        notes.append(
+            f"Without targets the malicious models {' and '.join(_WITHOUT_TARGETS)} are the same."
+        )
+    return notes
+
+
+_REPORTS = {
+    "paper": "each malicious report is taken to support one target alone",
+    "exact": "each malicious report is taken to support one target alone",
+    "padded": "each malicious report is taken to support all targets, and random others up to an "
+    "honest report's size",
+    "searched": f"each malicious report is taken to be the best of {SEARCH} random seeds for the "
+    "targets",
+    "solved": "each malicious report is taken to be a column that supports all targets, or most, "
+    "and is not column 0",
+}
+
+
+def _targeted_notes(inputs: RecoveryInputs) -> list[str]:
+    oracle, targets, name = inputs.oracle, inputs.targets, inputs.request.malicious_model
+    notes = [f"LDPRecover*, malicious model {name}: {_REPORTS[name]}."]
+    model = MALICIOUS_MODELS[name]
+    if name == "paper" and model is not None:
+        excess = _gap(model(oracle, targets)) / _gap(exact_targeted(oracle, targets))
+        notes.append(
+            f"The printed equations lower the targets against the other items {excess:.3g} times "
+            "as far as "
+            "such reports raise them; the model exact lowers them as far."
+        )
+    return notes
+
+
+def _gap(malicious: FloatArray) -> float:
+    """Return how far the model puts the targets above the other items: all that the projection sees
+    of it.
+    """
+    return float(malicious.max() - malicious.min())
+
+
+METHOD = Method(
+    name="ldprecover",
+    summary="LDPRecover (paper, Algorithm 1); with targets, LDPRecover*",
+    uses=frozenset({"eta", "targets", "malicious_model", "support", "n"}),
+    recover=_recover,
+)

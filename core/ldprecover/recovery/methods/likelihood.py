@@ -1,0 +1,219 @@
+"""Maximum likelihood on the simplex: decoding, and nothing about the attack."""
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldprecover.errors import ParameterError
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import FloatArray, Reports, UInt8Array
+
+_HALVINGS = 200  # of an interval of doubles
+_MAX_BITS = 1 << 32  # support bits held, half a gigabyte
+
+
+def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
+    """Return the distribution f under which the counts are most likely, given s(v) = q + (p-q)
+    f(v).
+
+    GRR: the counts are one multinomial draw, f maximises sum_v c(v) log s(v) exactly. Other
+    protocols: the counts of two items are taken as independent, f maximises sum_v c(v) log
+    s(v) + (1 - c(v)) log(1 - s(v)), where c(v) is the share of reports that support v. Either is a
+    sum of concave functions of one item each, so one multiplier makes f sum to one: found by
+    halving, O(d) a step.
+    """
+    p, q = oracle.p, oracle.q
+    share = np.clip(q + (p - q) * poisoned, 0.0, 1.0)
+    one_draw = oracle.traits.one_item
+
+    def at(multiplier: float) -> FloatArray:
+        if one_draw:  # c/s = multiplier
+            s = share / multiplier
+        else:
+            # c/s - (1-c)/(1-s) = multiplier is m s^2 - (1+m) s + c = 0; this is its root in [0, 1],
+            # free of cancellation.
+            b = 1 + multiplier
+            root = np.sqrt(np.maximum(b * b - 4 * multiplier * share, 0.0))
+            s = 2 * share / (b + root) if b > 0 else (b - root) / (2 * multiplier)
+        return np.clip((s - q) / (p - q), 0.0, 1.0)
+
+    low, high = (0.0, 1.0) if one_draw else (-1.0, 1.0)
+    if one_draw:
+        if not share.any():
+            raise ParameterError("mle: no report supports any item")
+        low = np.finfo(np.float64).tiny
+        while at(high).sum() > 1:
+            high *= 2
+    else:
+        while at(high).sum() > 1:
+            high *= 2
+        while at(low).sum() < 1 and low > -1e300:
+            low *= 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle).sum() > 1 else (low, middle)
+    found = at(high)
+    # What halving leaves is shared out among the positive items: it is of the size of rounding.
+    return project_simplex(found)
+
+
+def expectation_maximisation(
+    source: ReportSource, start: FloatArray, *, iterations: int, tolerance: float
+) -> tuple[FloatArray, int]:
+    """Return the distribution f that makes the reports most likely, and the steps it took.
+
+    `start` is a distribution without zeros. A report is e^eps times as likely under an item it
+    supports as under one it does not, so that a step is f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in
+    S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The
+    first pass over the reports packs their supports, d bits each, and these are held; each step is
+    a pass over them. Reports in parts are read anew in each step, and nothing of them is held.
+    Raises ParameterError where there are no reports, or more than 2^32 bits to hold.
+    """
+    lift = _lift(source.oracle)
+    packed = None if source.in_parts else source.total_indexed(_packed_supports)
+    f = start
+    for step in range(1, iterations + 1):
+        if packed is None:
+            sums = source.total(partial(_weight_sums_of_reports, f=f))
+        else:
+            sums = source.total(partial(_weight_sums, f=f), over=packed)
+        n = source.n
+        if not n:
+            raise ParameterError("em: there are no reports")
+        moved = f * (sums[-1] + lift * sums[:-1]) / n
+        moved /= moved.sum()
+        change = np.abs(moved - f).max()
+        f = moved
+        if change <= tolerance:
+            return f, step
+    return f, iterations
+
+
+def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> list[UInt8Array]:
+    """Return the support bits of the reports, eight items a byte. Raises ParameterError where there
+    are too many.
+    """
+    if (first + len(reports)) * -(-oracle.domain_size // 8) * 8 > _MAX_BITS:
+        raise ParameterError(
+            f"em holds {oracle.domain_size} bits a report: there are too many reports for it"
+        )
+    return [np.packbits(oracle.supports(reports), axis=1)]
+
+
+def _weight_sums_of_reports(
+    oracle: FrequencyOracle, reports: Reports, *, f: FloatArray
+) -> FloatArray:
+    # In double precision: libraries add in an order of their own, which in single shows at 1e-8.
+    return _sums(oracle, oracle.supports(reports).astype(np.float64), f)
+
+
+def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) -> FloatArray:
+    return _sums(
+        oracle, np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32), f
+    )
+
+
+def _sums(oracle: FrequencyOracle, bits: NDArray[np.floating], f: FloatArray) -> FloatArray:
+    """Return, with the weight 1/(1 + (e^eps - 1) f(S(z))) of a report, its sum over those that
+    support each item.
+
+    `bits` has a row for each report, in the precision of the products. The last number is the sum
+    over all reports.
+    """
+    lift = _lift(oracle)
+    weights = 1 / (1 + lift * (bits @ f.astype(bits.dtype)).astype(np.float64))
+    return np.append(weights.astype(bits.dtype) @ bits, weights.sum())
+
+
+def _recovery(name: str, inputs: RecoveryInputs, recovered: FloatArray, note: str) -> Recovery:
+    return Recovery(
+        method=name,
+        eta=0.0,
+        targets=(),
+        malicious_sum=inputs.oracle.malicious_sum,
+        poisoned=inputs.poisoned,
+        malicious=np.zeros_like(recovered),
+        genuine=inputs.poisoned.copy(),
+        recovered=recovered,
+        notes=(f"{note} Every report is taken as honest.",),
+    )
+
+
+def _mle(inputs: RecoveryInputs) -> Recovery:
+    exact = inputs.oracle.traits.one_item
+    note = (
+        "The distribution under which the counts are most likely."
+        if exact
+        else "The distribution under which the counts are most likely, those of different items "
+        "taken as independent."
+    )
+    return _recovery("mle", inputs, counts_likelihood(inputs.oracle, inputs.poisoned), note)
+
+
+def _em(inputs: RecoveryInputs) -> Recovery:
+    oracle, source = inputs.oracle, inputs.reports
+    assert source is not None  # the contract asks for them
+    options = inputs.request.options
+    # Nearer than the uniform distribution, from which it takes thousands of steps.
+    start = 0.9 * counts_likelihood(oracle, inputs.poisoned) + 0.1 / oracle.domain_size
+    f, steps = expectation_maximisation(
+        source, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
+    )
+    return _recovery(
+        "em",
+        inputs,
+        f,
+        f"The distribution that makes the reports most likely, after {steps} steps.",
+    )
+
+
+def _unfit_em(oracle: FrequencyOracle) -> str | None:
+    if oracle.traits.one_item:
+        return (
+            f"the counts of {oracle.protocol} reports say all that the reports do; mle is "
+            "their "
+            "exact likelihood"
+        )
+    return (
+        None
+        if oracle.laws.likelihood_ratio is not None
+        else f"the likelihood of {oracle.protocol} reports is not known"
+    )
+
+
+def _lift(oracle: FrequencyOracle) -> float:
+    """Return by how much more likely a report is under an item that it supports than under another,
+    as a share.
+    """
+    ratio = oracle.laws.likelihood_ratio
+    assert ratio is not None  # else `_unfit_em` has said why not
+    return ratio - 1
+
+
+METHODS = (
+    Method(
+        name="mle",
+        summary="The distribution under which the counts are most likely",
+        uses=frozenset(),
+        recover=_mle,
+        cost="O(d), 200 times",
+    ),
+    Method(
+        name="em",
+        summary="The distribution that makes the reports most likely, by expectation maximisation",
+        uses=frozenset({"reports"}),
+        recover=_em,
+        needs=frozenset({"reports"}),
+        cost="O(iterations * nd), one pass over the reports; d bits a report are held, half a "
+        "gigabyte at most",
+        options=(
+            Option("iterations", 200, 1, 1_000, "Steps at most"),
+            Option("tolerance", 1e-7, 0.0, 1.0, "It stops when no frequency moves by more"),
+        ),
+        unfit=_unfit_em,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Report filters: drop reports that honest users would hardly send, and estimate without bias."""

@@ -1,0 +1,1 @@
+"""The statistical model: what hypotheses on a round make of its estimates."""

@@ -1,0 +1,154 @@
+"""Shapes: the laws that the frequencies of a round's items may follow, each of mean 1/d.
+
+They are generic, the same for all data. A shape may have a share of items that nobody holds, and a
+net: some items whose frequency may be anything.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from ldprecover.recovery.unmixing.model.grid import Grid
+from ldprecover.types import FloatArray
+
+_NODES = 301
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A law of a frequency: a density between rising nodes, a share `zero` of 0, and a net.
+
+    `weights` are those of the nodes and sum to 1 - zero. `net` items of the d are expected to be
+    uniform on [0, 1].
+    """
+
+    nodes: FloatArray
+    weights: FloatArray
+    zero: float
+    net: float
+    d: int
+    log_prior: float
+
+    def second_moment(self) -> float:
+        """Return E f^2."""
+        inner = float(self.weights @ self.nodes**2)
+        return (1 - self.net / self.d) * inner + self.net / (3 * self.d)
+
+    def masses(self, a: float, grid: Grid, powers: int) -> FloatArray:
+        """Return the masses of a f on the points of the grid, times f^j, for each j below `powers`:
+        a row each.
+
+        Between two nodes lies the mean of their weights, evenly: bare nodes would be further apart
+        than the noise, and estimates would jump from one to the next. A mass between two points is
+        split between them.
+        """
+        f, g = self._spread(grid.step)
+        g *= 1 - self.net / self.d
+        if self.net:
+            reach = min(1.0, 0.999 * grid.top / a)
+            points = int(2 * reach / grid.step) + 1
+            f = np.append(f, (np.arange(points) + 0.5) * (reach / points))
+            g = np.append(g, np.full(points, self.net * reach / (self.d * points)))
+        at = a * f
+        kept = at < grid.top
+        f, g, at = f[kept], g[kept], at[kept] / grid.step
+        cell = at.astype(np.int64)
+        above = at - cell
+        rows = np.empty((powers, grid.size))
+        for j in range(powers):
+            rows[j] = np.bincount(cell, g * (1 - above), grid.size) + np.bincount(
+                cell + 1, g * above, grid.size
+            )
+            g = g * f
+        rows[0, 0] += self.zero * (1 - self.net / self.d)
+        return rows
+
+    def _spread(self, step: float) -> tuple[FloatArray, FloatArray]:
+        """Return points at most half a step apart, and their weights."""
+        if self.nodes.size < 2:
+            return self.nodes.copy(), self.weights.copy()
+        between = (self.weights[:-1] + self.weights[1:]) / 2
+        between[0] += self.weights[0] / 2
+        between[-1] += self.weights[-1] / 2
+        width = np.diff(self.nodes)
+        points = (2 * width / step).astype(np.int64) + 1
+        which = np.repeat(np.arange(width.size), points)
+        place = np.arange(which.size) - np.repeat(np.cumsum(points) - points, points) + 0.5
+        share = 1 / points
+        return self.nodes[which] + place * (width * share)[which], (between * share)[which]
+
+
+def lognormal(s: float, zero: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
+    """Return the shape of a lognormal law of deviation s, cut off above 1, with a share `zero` of
+    items at 0.
+    """
+    x = np.linspace(-5, 5, _NODES)
+    return _scaled(np.exp(s * x), np.exp(-(x**2) / 2), zero, kappa, d, log_prior)
+
+
+def power_law(s: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
+    """Return the shape of frequencies that fall with rank as rank^-s."""
+    u = np.exp(np.linspace(np.log(0.5), np.log(d + 0.5), _NODES))
+    return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, kappa, d, log_prior)
+
+
+def _scaled(
+    f: FloatArray, weights: FloatArray, zero: float, kappa: float, d: int, log_prior: float
+) -> Shape:
+    """Return the shape whose nodes are in the ratios of f, rising, so that its mean with the net's
+    is 1/d.
+    """
+    net = 2 * (1 - kappa)
+    wanted = (1 - net / 2) / (d - net)
+    mass, moment = np.cumsum(weights), np.cumsum(weights * f)
+    low, high = -30.0, 60.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        kept = int(np.searchsorted(f, np.exp(-middle), side="right"))
+        mean = np.exp(middle) * moment[kept - 1] / mass[kept - 1] if kept else np.inf
+        low, high = (middle, high) if (1 - zero) * mean < wanted else (low, middle)
+    nodes = np.exp(low) * f
+    nodes, weights = nodes[nodes <= 1], weights[nodes <= 1]
+    return Shape(nodes, weights * ((1 - zero) / weights.sum()), zero, net, d, log_prior)
+
+
+HONEST, ATTACKED, COARSE = "honest", "attacked", "coarse"
+"""The lists: for rounds without an attack; for those with one, without a net, which would take what
+the attack adds for popular items; and few of these, for a first look."""
+
+
+@lru_cache(maxsize=16)
+def shapes(kind: str, d: int) -> tuple[Shape, ...]:
+    """Return the shapes of one of the lists; their log priors are those within it."""
+    found = [shape for shape in _listed(kind, d) if d * (1 - shape.zero) >= 2]
+    even = -math.log(len(found))
+    return tuple(replace(shape, log_prior=shape.log_prior + even) for shape in found)
+
+
+def _listed(kind: str, d: int) -> Iterator[Shape]:
+    if kind == HONEST:
+        for s in (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0):
+            for zero in (0.0, 0.3, 0.5, 0.7, 0.8, 0.9):
+                flat = (-2.5 if zero == 0 else -1.0) if s == 0.5 else 0.0
+                yield lognormal(s, zero, 0.95, d, flat)
+        for s in (0.5, 0.75, 1.0, 1.25, 1.5):
+            yield power_law(s, 0.95, d)
+        for s in (1.0, 2.0, 3.0):  # one item may hold most
+            for zero in (0.0, 0.85):
+                for kappa in (0.5, 0.1, 0.02):
+                    yield lognormal(s, zero, kappa, d)
+    elif kind == ATTACKED:
+        for s in (1.0, 1.5, 2.0, 3.0):
+            for zero in (0.0, 0.5, 0.85):
+                yield lognormal(s, zero, 1.0, d)
+        for s in (0.75, 1.0, 1.25, 1.5):
+            yield power_law(s, 1.0, d)
+    else:
+        for s in (1.0, 2.0):
+            for zero in (0.0, 0.7):
+                yield lognormal(s, zero, 1.0, d)
+        yield power_law(1.25, 1.0, d)

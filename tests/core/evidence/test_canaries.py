@@ -1,0 +1,172 @@
+"""Canary items: the shift they measure, its exact law under honest reports, and the alarm that
+tests it.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ldprecover import (
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    RoundParameters,
+    Tally,
+    frequency_oracle,
+    recover,
+)
+from ldprecover.evidence.alarms import Alarm, raise_alarms
+from ldprecover.evidence.canaries import canary_shift
+from ldprecover.items import MAX_CANARIES
+from ldprecover.laws.distributions import binomial_law, sum_law
+from ldprecover.recovery import METHODS
+
+D, K = 30, 4
+CANARIES = tuple(range(D - K, D))
+USERS = np.append(np.arange(D - K, 0, -1), np.zeros(K, int)) * 40
+PROTOCOLS = ["grr", "oue", "olh", "sue", "ss"]
+
+
+def is_outside(oracle: FrequencyOracle, tally: Tally, rate: float) -> bool:
+    """What raises the alarm, without the other alarms, which take longer."""
+    shift = canary_shift(oracle, tally, CANARIES)
+    low, high = shift.bounds(rate)
+    return not low <= shift.supported <= high
+
+
+def alarm(oracle: FrequencyOracle, tally: Tally, rate: float = 1e-3) -> Alarm:
+    found = raise_alarms(oracle, tally, rate=rate, canaries=CANARIES)
+    (one,) = (each for each in found if each.name == "canaries")
+    return one
+
+
+@pytest.mark.parametrize("n", [1, 5, 1_000, 40_000])
+@pytest.mark.parametrize(("k", "q"), [(1, 0.3), (3, 0.05), (10, 0.4)])
+def test_the_law_of_a_sum_is_the_binomial_one_where_that_is_known(n: int, k: int, q: float) -> None:
+    first, law = sum_law(binomial_law(k, q), n)
+    exact = stats.binom(n * k, q)
+    values = first + np.arange(law.size)
+    np.testing.assert_allclose(law, exact.pmf(values), atol=1e-12)
+    assert exact.cdf(first - 1) + exact.sf(values[-1]) < 1e-15
+
+
+def test_the_law_of_a_sum_knows_what_cannot_be() -> None:
+    first, law = sum_law(np.array([0.5, 0.0, 0.5]), 6)  # each number is 0 or 2
+    expected = np.zeros(13)
+    expected[::2] = stats.binom(6, 0.5).pmf(np.arange(7))
+    assert first == 0
+    np.testing.assert_allclose(law, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_shift_of_honest_reports_is_0_with_the_stated_deviation(protocol: str) -> None:
+    """400 rounds: their mean leaves 6 standard errors, and their variance .6 to 1.5, less than once
+    in 10^8.
+    """
+    oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(1)
+    shifts = [canary_shift(oracle, oracle.honest_tally(USERS, rng), CANARIES) for _ in range(400)]
+    z = np.array([shift.mean / shift.standard_deviation for shift in shifts])
+    assert abs(z.mean()) < 6 / 20
+    assert 0.6 < z.var() < 1.5
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_honest_rounds_raise_the_alarm_at_no_more_than_its_rate(protocol: str) -> None:
+    """400 rounds at a rate of .02: more than 26 have a probability below 1e-6 (binomial)."""
+    oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(2)
+    raised = sum(is_outside(oracle, oracle.honest_tally(USERS, rng), 0.02) for _ in range(400))
+    assert raised <= 26
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue"])
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_the_exact_rate_holds_for_a_handful_of_reports(protocol: str, n: int) -> None:
+    oracle = frequency_oracle(protocol, 1.0, D)
+    first, law = sum_law(oracle.laws.hits_of_others(np.array(CANARIES)), n)
+    rate = 0.0
+    for supported, share in zip(first + np.arange(law.size), law, strict=True):
+        counts = np.zeros(D, np.int64)
+        counts[list(CANARIES)] = np.diff(np.linspace(0, supported, K + 1).astype(int))
+        if counts.max() <= n:
+            rate += share * is_outside(oracle, Tally(counts, n), 0.05)
+            if share > 1e-4:
+                assert alarm(oracle, Tally(counts, n), 0.05).raised == is_outside(
+                    oracle, Tally(counts, n), 0.05
+                )
+    assert rate <= 0.05
+
+
+@pytest.mark.parametrize("bits", [0, D], ids=["none", "all"])
+def test_reports_that_shift_all_items_alike_raise_the_alarm(bits: int) -> None:
+    """2,000 reports of no items, or of all, among 14,040: the shift is q/(p - q), or (1 - q)/(p -
+    q), times 1/8.
+    """
+    oracle, rng = OUE(1.0, D), np.random.default_rng(3)
+    honest = oracle.honest_tally(USERS, rng)
+    fake = Tally(np.full(D, 2_000 if bits else 0, np.int64), 2_000)
+    shift = canary_shift(oracle, honest + fake, CANARIES)
+    share = fake.n / (honest.n + fake.n)
+    expected = share * ((bits > 0) - oracle.q) / (oracle.p - oracle.q)
+    assert abs(shift.mean - expected) < 6 * shift.standard_deviation
+    assert alarm(oracle, honest + fake, 1e-9).raised
+
+
+def test_poisoned_canaries_say_what_was_sent_and_not_what_was_shifted() -> None:
+    """Canaries are evidence: reports of the canaries alone raise them, and nothing else was
+    shifted.
+    """
+    oracle = OUE(1.0, D)
+    honest = oracle.honest_tally(USERS, np.random.default_rng(4))
+    fake = np.zeros(D, np.int64)
+    fake[list(CANARIES)] = 500
+    shift = canary_shift(oracle, honest + Tally(fake, 500), CANARIES)
+    assert shift.mean > 6 * shift.standard_deviation
+
+
+def test_a_protocol_that_knows_no_law_of_these_canaries_together_has_no_such_alarm() -> None:
+    oracle = frequency_oracle("hr", 1.0, D)  # the rows of 27 and 28 add up to that of another item
+    tally = oracle.honest_tally(USERS, np.random.default_rng(5))
+    assert "canaries" not in [each.name for each in raise_alarms(oracle, tally, canaries=CANARIES)]
+    with pytest.raises(ParameterError, match="hr lacks a law"):
+        canary_shift(oracle, tally, CANARIES)
+    assert "canaries" in [each.name for each in raise_alarms(oracle, tally, canaries=CANARIES[-1:])]
+
+
+def test_a_shift_needs_canaries_and_reports() -> None:
+    oracle = OUE(1.0, D)
+    with pytest.raises(ParameterError, match="no canaries"):
+        canary_shift(oracle, Tally.empty(D), ())
+    with pytest.raises(ParameterError, match="at least one report"):
+        canary_shift(oracle, Tally.empty(D), CANARIES)
+
+
+@pytest.mark.parametrize(
+    ("canaries", "reason"),
+    [
+        ((-1,), "every canary must be an integer from 0 to 149"),
+        ((150,), "every canary must be"),
+        (("a",), "every canary must be"),
+        (5, "canaries must be a list"),
+        (range(MAX_CANARIES + 1), "canaries must be at most 100, not 101"),
+    ],
+)
+def test_canaries_are_indices_of_the_items(canaries: object, reason: str) -> None:
+    with pytest.raises(ParameterError, match=reason):
+        RoundParameters("oue", 1.0, tuple(map(str, range(150))), canaries=canaries)  # type: ignore[arg-type]
+
+
+def test_canaries_leave_two_items() -> None:
+    with pytest.raises(ParameterError, match="at least two other items"):
+        RoundParameters("grr", 1.0, ("a", "b", "c"), canaries=(1, 2))
+    assert RoundParameters("grr", 1.0, ("a", "b", "c"), canaries=(2, 2)).canaries == (2,)
+
+
+@pytest.mark.parametrize("method", ["ldprecover", "norm-sub"])
+def test_recoveries_are_told_of_canaries_and_check_them(method: str) -> None:
+    assert method in METHODS
+    oracle, f = OUE(1.0, D), np.full(D, 1 / D)
+    without = recover(oracle, f, method, n=100)
+    told = recover(oracle, f, method, n=100, canaries=CANARIES)
+    assert told.recovered.tolist() == without.recovered.tolist()
+    with pytest.raises(ParameterError, match="every canary"):
+        recover(oracle, f, method, n=100, canaries=[D])

@@ -1,0 +1,74 @@
+"""The bins of a histogram that honest laws do not explain."""
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from ldprecover.laws import IndependentSizes
+from ldprecover.laws.distributions import binomial_law
+from ldprecover.recovery.unmixing.filters.excess import excess_bins
+
+BINOMIAL, BOTH = (
+    binomial_law(5, 0.4)[None],
+    np.stack([binomial_law(5, 0.4), IndependentSizes(5, 0.5, 0.4).probabilities()]),
+)
+
+
+def test_worked_example_of_one_law() -> None:
+    found = excess_bins(np.array([10, 50, 120, 400, 60, 20]), BINOMIAL, 0.1)
+    assert np.flatnonzero(found.bins).tolist() == [3, 4, 5]
+    assert found.fit[:3] == pytest.approx([20.506329, 68.35443, 91.139241], abs=1e-6)
+
+
+def test_worked_example_of_two_laws() -> None:
+    observed = np.array([100, 300, 400, 900, 100, 20])
+    found = excess_bins(observed, BOTH, 0.03)
+    assert np.flatnonzero(found.bins).tolist() == [3]
+    fit = [88.411804, 303.613602, 416.694921, 285.71447, 97.877442, 13.40223]
+    assert found.fit == pytest.approx(fit, abs=1e-6)
+    assert found.score(observed) == pytest.approx((900 - fit[3]) / (fit[3] + 1) ** 0.5, abs=1e-5)
+
+
+def test_a_bin_must_be_above_the_fit_by_a_share_of_itself() -> None:
+    observed = (binomial_law(5, 0.4) * 10**7).astype(np.int64)
+    observed[2] = observed[2] * 21 // 20  # 5 % more, 90 standard deviations
+    assert not excess_bins(observed, BINOMIAL, 0.1).bins.any()
+    assert np.flatnonzero(excess_bins(observed, BINOMIAL, 0.03).bins).tolist() == [2]
+
+
+def test_nothing_is_too_full_where_no_report_is() -> None:
+    for laws in (BINOMIAL, BOTH):
+        found = excess_bins(np.zeros(6, np.int64), laws, 0.1)
+        assert not found.bins.any()
+        assert found.score(np.zeros(6, np.int64)) == 0
+
+
+def test_honest_histograms_have_no_bin_that_is_too_full() -> None:
+    """Six deviations above sqrt(fit + 1): less than 1e-8 a bin, so that one draw in 1000 is
+    generous.
+    """
+    rng, fired = np.random.default_rng(8), 0
+    for _ in range(1000):
+        t, q, n = int(rng.integers(3, 25)), rng.uniform(0.05, 0.5), int(rng.integers(100, 200_000))
+        laws, share = (
+            np.stack([binomial_law(t, q), IndependentSizes(t, 0.5, q).probabilities()]),
+            rng.random(),
+        )
+        law = share * laws[0] + (1 - share) * laws[1]
+        fired += bool(excess_bins(rng.multinomial(n, law / law.sum()), laws, 0.03).bins.any())
+        sizes = IndependentSizes(100, 0.5, q).probabilities()
+        fired += bool(
+            excess_bins(rng.multinomial(n, sizes / sizes.sum()), sizes[None], 0.1).bins.any()
+        )
+    assert fired <= 1
+
+
+@pytest.mark.parametrize("lean", [-3.0, 0.0, 0.3, 1.0, 4.0])
+def test_the_fit_is_the_non_negative_least_squares_one(lean: float) -> None:
+    """Against scipy, also where an unbounded fit would take one of the laws off the other."""
+    laws = np.stack([binomial_law(8, 0.3), IndependentSizes(8, 0.6, 0.3).probabilities()])
+    observed = np.maximum(1000 * (laws[0] + lean * (laws[1] - laws[0])), 0).astype(np.int64)
+    weights = 1 / np.sqrt(np.maximum(observed.sum() * laws.sum(axis=0), 1))
+    parts, _ = nnls((laws * weights).T, observed * weights)
+    found = excess_bins(observed, laws, 2.0)  # no bin is above by twice itself
+    assert found.fit == pytest.approx(parts @ laws, rel=1e-9)

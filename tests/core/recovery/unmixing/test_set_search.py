@@ -1,0 +1,135 @@
+"""Sets of items that reports share: what is dropped for them, and which items join them."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ldprecover import OLH, OUE, Tally
+from ldprecover.recovery import ReportSource
+from ldprecover.recovery.unmixing.filters.report_filters import _impossible, _too_frequent, screen
+from ldprecover.recovery.unmixing.filters.rules import Kept
+from ldprecover.recovery.unmixing.filters.set_search import _test, _tested, shared_sets
+from ldprecover_attacker import APA2, MGA
+
+D, N = 48, 40_000
+OUE_, OLH_ = OUE(1.0, D), OLH(1.0, D, 4)
+TARGETS = (5, 11, 17, 23, 29, 35, 41, 46)
+
+
+@cache
+def rows(protocol: str, m: int) -> np.ndarray:
+    """Return honest reports, and m of an attacker who raises the targets. Seeded."""
+    oracle, rng = {"oue": OUE_, "olh": OLH_}[protocol], np.random.default_rng(20)
+    held = rng.choice(D, N, p=0.9 ** np.arange(D) / (0.9 ** np.arange(D)).sum())
+    return np.concatenate([oracle.perturb(held, rng), MGA(TARGETS).reports(oracle, m, rng)])
+
+
+def mask(*members: int) -> np.ndarray:
+    found = np.zeros(D, np.bool_)
+    found[list(members)] = True
+    return found
+
+
+def test_items_that_the_dropped_reports_raise_join_the_set() -> None:
+    source = ReportSource(OUE_, rows("oue", 2_000))
+    (found,) = _tested(source, Kept(), np.arange(D), [mask(*TARGETS[:5])])
+    assert np.flatnonzero(found.members).tolist() == list(TARGETS)
+
+
+def test_a_set_stays_as_it_is_where_more_items_would_not_make_it_clearer() -> None:
+    source = ReportSource(OUE_, rows("oue", 2_000))
+    (found,) = _tested(source, Kept(), np.arange(D), [mask(*TARGETS)])
+    assert np.flatnonzero(found.members).tolist() == list(TARGETS)
+    assert np.flatnonzero(found.bins).tolist() == [8]
+
+
+def test_a_set_that_nobody_raises_is_not_dropped() -> None:
+    source = ReportSource(OUE_, rows("oue", 2_000))
+    (found,) = _tested(source, Kept(), np.arange(D), [mask(1, 2, 3, 4)])
+    assert found.score == 0
+
+
+def test_a_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
+    """Numbers of supported items that most honest reports have are no way to tell reports apart."""
+    members = mask(0, 1, 2)
+    hits = np.zeros((25, D + 1), np.int64)
+    hits[:4, -1] = [
+        90_000,
+        10_000,
+        2_000,
+        100,
+    ]  # far more than honest ones support none of the three
+    found = _test(members, hits, 0.5, 0.4)
+    assert found.bins[0]
+    assert found.score == 0
+
+
+@pytest.mark.parametrize("protocol", ["oue", "olh"])
+def test_what_is_kept_is_what_the_rule_keeps(protocol: str) -> None:
+    oracle, reports = {"oue": OUE_, "olh": OLH_}[protocol], rows(protocol, 2_000)
+    found = shared_sets(ReportSource(oracle, reports), Kept(), Tally.of(oracle, reports))
+    assert found.suspects == TARGETS
+    assert found.tally == Tally.of(oracle, reports[found.kept.of(oracle, reports)])
+    assert found.dropped == (len(reports) - found.tally.n,)
+
+
+def test_a_set_is_suspicious_also_where_no_report_can_be_told_to_be_crafted() -> None:
+    """Honest reports often support as many of five targets as those by fair coins do."""
+    rng, targets = np.random.default_rng(21), (20, 21, 22, 23, 24)
+    made = APA2(targets).reports(OUE_, 4_000, rng)
+    reports = np.concatenate([OUE_.perturb(rng.integers(D, size=100_000), rng), made])
+    found = screen(ReportSource(OUE_, reports))
+    assert (found.n, found.suspects, found.dropped) == (len(reports), targets, ())
+
+
+def test_items_that_reports_support_too_seldom_together_are_found() -> None:
+    """Each of eleven items as often as honest reports support it, but always exactly three: that
+    lowers all pairs.
+    """
+    rng, targets = np.random.default_rng(22), np.arange(20, 31)
+    bits = rng.random((4_000, D)) < OUE_.q
+    bits[:, targets] = rng.permuted(np.tile(np.arange(11) < 3, (4_000, 1)), axis=1)
+    made = np.packbits(bits, axis=1, bitorder="little")
+    found = screen(
+        ReportSource(OUE_, np.concatenate([OUE_.perturb(rng.integers(D, size=N), rng), made]))
+    )
+    assert found.suspects == tuple(targets.tolist())
+
+
+def test_sizes_that_no_report_is_expected_to_have_are_impossible() -> None:
+    law = np.array([1e-9, 5e-5, 5e-5, 1 - 1e-4 - 1e-9])
+    assert _impossible(np.array([0, 4, 2, 984]), law).tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]  # 0.99e-6 are expected
+    assert _impossible(np.array([1, 4, 2, 1_993]), law).tolist() == [
+        False,
+        False,
+        False,
+        False,
+    ]  # 2e-6 are
+
+
+def test_rare_sizes_that_are_far_too_frequent_are_impossible() -> None:
+    """20 reports and ten times what is expected, here 5, are few enough."""
+    law = np.array([5e-5, 2e-4, 1 - 2.5e-4])
+    assert _impossible(np.array([70, 9_000, 90_930]), law).tolist() == [False, False, False]
+    assert _impossible(np.array([71, 9_000, 90_929]), law).tolist() == [True, False, False]
+
+
+def test_too_frequent_sizes_are_looked_for_among_those_kept() -> None:
+    law, kept = np.array([0.1, 0.4, 0.4, 0.1]), np.array([True, True, True, False])
+    assert _too_frequent(np.array([2_000, 4_000, 4_000, 9_000]), law, kept).tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_sizes_are_not_dropped_with_half_of_the_honest_reports() -> None:
+    law, kept = np.array([0.3, 0.6, 0.1]), np.ones(3, np.bool_)
+    assert not _too_frequent(np.array([3_000, 16_000, 1_000]), law, kept).any()

@@ -1,0 +1,140 @@
+"""The set of items whose triples stand out, where its pairs look honest."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from ldprecover import OUE
+from ldprecover.laws.distributions import log_choose
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.unmixing.filters import set_search
+from ldprecover.recovery.unmixing.filters.report_filters import screen
+from ldprecover.recovery.unmixing.filters.rules import Kept, triples_kept
+from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
+
+D = 40
+ORACLE = OUE(0.5, D)
+TARGETS = (2, 5, 9, 13, 17, 21, 24, 28, 30, 34, 38)
+
+
+def packed(bits: np.ndarray) -> np.ndarray:
+    return np.packbits(bits, axis=1, bitorder="little")
+
+
+def camouflaged(n: int, each: int, rng: np.random.Generator) -> np.ndarray:
+    """Return reports of honest sizes, each of which supports this many of the targets and no
+    more.
+    """
+    sizes = rng.choice(D + 1, n, p=ORACLE.laws.size_law().probabilities())
+    bits = np.zeros((n, D), np.uint8)
+    others = np.setdiff1d(np.arange(D), TARGETS)
+    for row, size in zip(bits, sizes, strict=True):
+        row[rng.choice(TARGETS, each, replace=False)] = 1
+        row[rng.choice(others, min(max(size - each, 0), others.size), replace=False)] = 1
+    return packed(bits)
+
+
+def honest(n: int, rng: np.random.Generator) -> np.ndarray:
+    return np.asarray(
+        ORACLE.perturb(rng.choice(D, n, p=np.arange(1.0, D + 1) / (D * (D + 1) / 2)), rng)
+    )
+
+
+def test_the_score_is_that_of_the_third_central_moment_in_its_standard_deviations() -> None:
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 2, (500, 8), dtype=np.uint8)
+    oracle = OUE(1.0, 8)
+    scores = triple_scores(
+        triples_kept(oracle, packed(bits), kept=Kept(), items=np.arange(8)), oracle.p, oracle.q
+    )
+    share = bits.mean(axis=0)
+    centred, deviation = bits - share, np.sqrt(share * (1 - share))
+    expected = {}
+    for i, j, k in combinations(range(8), 3):
+        moment = (centred[:, i] * centred[:, j] * centred[:, k]).mean()
+        moment -= 2 * (share[i] - oracle.q) * (share[j] - oracle.q) * (share[k] - oracle.q)
+        expected[i, j, k] = math.sqrt(500) * moment / (deviation[i] * deviation[j] * deviation[k])
+    middle = np.median(list(expected.values()))
+    for (i, j, k), score in expected.items():
+        for place in ((i, j, k), (i, k, j), (j, i, k), (j, k, i), (k, i, j), (k, j, i)):
+            assert scores[place] == pytest.approx(score - middle, abs=1e-9)
+    assert not scores[np.arange(8), np.arange(8)].any()
+
+
+def test_honest_triples_are_noise_of_deviation_one() -> None:
+    """9,880 triples, nearly independent: their deviation is within 4 % of 1 but once in 10^8, and
+    none beyond 6.5.
+    """
+    rng = np.random.default_rng(2)
+    rows = honest(60_000, rng)
+    scores = triple_scores(
+        triples_kept(ORACLE, rows, kept=Kept(), items=np.arange(D)), ORACLE.p, ORACLE.q
+    )
+    values = scores[tuple(np.array(list(combinations(range(D), 3))).T)]
+    assert values.std() == pytest.approx(1, abs=0.04)
+    assert np.abs(values).max() < 6.5
+    assert max(best_set_of_triples(scores)[1], best_set_of_triples(-scores)[1]) < 12
+
+
+@pytest.mark.parametrize("t", [4, 7, 12])
+def test_a_set_whose_triples_are_each_within_noise_is_found(t: int) -> None:
+    rng = np.random.default_rng(t)
+    members = np.sort(rng.choice(24, t, replace=False))
+    i, j, k = np.array(list(combinations(range(24), 3))).T
+    values = rng.normal(size=i.size) * 0.5 + 3.0 * np.isin(i, members) * np.isin(
+        j, members
+    ) * np.isin(k, members)
+    scores = np.zeros((24, 24, 24))
+    for a, b, c in ((i, j, k), (i, k, j), (j, i, k), (j, k, i), (k, i, j), (k, j, i)):
+        scores[a, b, c] = values
+    found, score = best_set_of_triples(scores)
+    assert found.tolist() == members.tolist()
+    s = sum(scores[triple] for triple in combinations(found.tolist(), 3)) / math.sqrt(
+        math.comb(t, 3)
+    )
+    assert score == pytest.approx(s * s / 2 - log_choose(24, t))
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 3, 7])
+def test_among_fewer_than_eight_items_there_is_no_set(m: int) -> None:
+    found, score = best_set_of_triples(np.zeros((m, m, m)))
+    assert (found.size, score) == (0, -1.0)
+
+
+def test_no_set_scores_where_no_triple_is_above_zero() -> None:
+    assert best_set_of_triples(np.zeros((9, 9, 9)))[1] == -1.0
+
+
+def test_without_a_report_or_with_items_that_all_or_none_support_scores_are_finite() -> None:
+    assert not triple_scores(np.zeros((9, 9, 9), np.int64), 0.5, 0.3).any()
+    bits = np.random.default_rng(1).integers(0, 2, (1000, D), dtype=np.uint8)
+    bits[:, 0], bits[:, 1] = 0, 1
+    counted = triples_kept(ORACLE, packed(bits), kept=Kept(), items=np.arange(9))
+    assert np.isfinite(triple_scores(counted, ORACLE.p, ORACLE.q)).all()
+
+
+def test_an_attacker_whose_pairs_cancel_is_found_by_triples_and_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Six of eleven targets in each report: a pair by 30 in 110 of the malicious ones, which is
+    near q twice.
+    """
+    rng = np.random.default_rng(3)
+    rows = np.concatenate([honest(120_000, rng), camouflaged(6_000, 6, rng)])
+    with monkeypatch.context() as only_pairs:
+        only_pairs.setattr(set_search, "_of_triples", lambda source, kept, items: [])
+        assert not screen(ReportSource(ORACLE, rows)).shared
+    found = screen(ReportSource(ORACLE, rows))
+    assert found.shared == TARGETS
+    truth = np.arange(1.0, D + 1) / (D * (D + 1) / 2)
+    plain = ORACLE.estimate(ORACLE.support_counts(rows), len(rows))
+    targets = list(TARGETS)
+    # 0.05 (6/11 - q)/(p - q) each: 0.75 in all.
+    assert (plain - truth)[targets].sum() > 0.6
+    # What is left is noise, of standard deviation sd each: 5 of them for the sum, once in 3e6.
+    assert (
+        abs((found.z - truth)[targets].sum())
+        < 5 * math.sqrt(float((found.sd[targets] ** 2).sum())) + 0.03
+    )
