@@ -1,4 +1,4 @@
-"""Many reports at once through the public door: packed submissions over several connections."""
+"""Bulk submission: many reports in packed submissions over several connections."""
 
 import secrets
 import threading
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ldprecover.protocols import MAX_DOMAIN_SIZE, FrequencyOracle
 from ldprecover.protocols.wire import pack
 from ldprecover_client.answers import Submitted
-from ldprecover_client.calls import checked_ticket
+from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
     ArgumentError,
     InvalidAnswerError,
@@ -31,15 +31,13 @@ from ldprecover_client.progress import Progress
 from ldprecover_client.retry import Retries
 
 BATCH_SIZE = 10_000
-"""Reports in one submission, unless told otherwise."""
+"""Default number of reports in one submission."""
 
 MAX_BODY_BYTES = 16 << 20
-"""No submission is made larger than what a server takes by default; wide OUE reports reach it
-first.
-"""
+"""Largest body that a server takes by default. Only wide reports, such as OUE's, reach it."""
 
-MAX_CELLS = 1 << 31
-"""Items that a server hashes by default to count one submission."""
+MAX_HASH_TESTS = 1 << 31
+"""Item hashes that a server computes by default to count one submission."""
 
 _MAX_CONNECTIONS = 64
 
@@ -61,24 +59,23 @@ def submit_reports(
     transport: Transport | None = None,
     oracle: FrequencyOracle | None = None,
 ) -> int:
-    """Post reports, rows of the round's `report_dtype`, and return how many were accepted: all of
-    them.
+    """Post reports, rows of the round's `report_dtype`; return how many were accepted: all.
 
-    They go as packed submissions of at most `batch_size` reports, and no more than a server takes
-    by default, over this many keep-alive connections at a time, each under a random idempotency key
-    that its retries keep, so that none is counted twice. `key` is a report key, without which an
-    open round takes one report a submission; where the server limits its rate, all wait for it.
-    With `tickets` each report is a submission of its own, under its own ticket; they are checked to
-    be different, and to have the form of tickets, before any is sent. With the round's `oracle`
-    submissions of many reports may be larger: not all protocols are as slow to count as the
-    slowest. `compress` gzips the bodies. `progress` is called from the caller's thread before the
-    first submission and after each. A `journal` writes down which submissions were accepted and
-    holds their keys: called with it again, and with the same reports, this sends the others, so
-    that each report counts once whatever was interrupted. The caller removes it.
+    Each submission has at most `batch_size` reports, and fits a server's default limits. It has a
+    random idempotency key that its retries keep, so no report counts twice. `connections` is the
+    number of concurrent keep-alive connections. `key` is a report key; without one an open round
+    takes one report a submission. If the server limits the key's rate, all connections wait. With
+    `tickets` each report is one submission under its ticket; equal or malformed tickets are an
+    error before anything is sent. The round's `oracle` allows larger submissions if its protocol is
+    fast to count. `compress` gzips the bodies. `progress` is called from the caller's thread before
+    the first submission and after each. A `journal` records the accepted submissions: a second call
+    with it and the same reports sends only the others. The caller removes it.
 
-    Raises what `Client.submit` raises for the first submission that fails, with a note that says
-    how many reports had been accepted; a 413 says which batch size was too large. Once it raises,
-    no further submission begins. Raises ArgumentError for sizes below 1 or connections above 64.
+    Raises the error of `Client.submit` for the first submission that fails, with a note of how many
+    reports were accepted; a 413 names the batch size. No further submission begins then. Raises
+    ArgumentError for sizes below 1 or connections above 64.
+
+        submit_reports(url, round_.id, oracle.perturb(values, rng), key=key)
     """
     if batch_size < 1:
         raise ArgumentError("batch_size must be at least 1")
@@ -89,13 +86,13 @@ def submit_reports(
         return 0
     if tickets is not None:
         _check_tickets(tickets, n)
-    size = 1 if tickets is not None else min(batch_size, _most(reports, oracle))
+    size = 1 if tickets is not None else min(batch_size, _largest_size(reports, oracle))
     if journal is not None:
         size = journal.begin(reports, size)
     starts = [
         start for start in range(0, n, size) if journal is None or not journal.was_accepted(start)
     ]
-    accepted = n - sum(min(size, n - start) for start in starts)  # by a run before this one
+    accepted = n - sum(min(size, n - start) for start in starts)  # by an interrupted run
     stop = threading.Event()
 
     def pause(seconds: float) -> None:
@@ -121,7 +118,7 @@ def submit_reports(
         try:
             if progress is not None:
                 progress(accepted, n)
-            for sent in _as_sent(pool, sender.send, starts, waiting=2 * connections):
+            for sent in _send_all(pool, sender.send, starts, waiting=2 * connections):
                 accepted += sent
                 if progress is not None:
                     progress(accepted, n)
@@ -134,8 +131,9 @@ def submit_reports(
 
 
 class _Sender:
-    """Sends batches of reports, each as one submission; its threads share what they have
-    `stored`.
+    """Sends batches of reports from several threads, each batch as one submission.
+
+    `stored` has the accepted reports of each submission.
     """
 
     def __init__(
@@ -160,7 +158,7 @@ class _Sender:
         self._compress = compress
 
     def send(self, start: int) -> int:
-        """Send the batch that begins at this report, and return how many reports it has."""
+        """Send the batch that starts at this index, and return its number of reports."""
         batch = self._reports[start : start + self._size]
         try:
             answer = self._submit(start, batch)
@@ -191,18 +189,15 @@ class _Sender:
                     self._round_id, pack(batch), key, compress=self._compress, ticket=ticket
                 )
             except UnansweredError as error:
-                # All wait for one key's rate; while others of them get through, this one's turn
-                # will come.
+                # All threads share the key's rate limit. While others succeed, this one will too.
                 if error.status != 429 or len(self.stored) == before:
                     raise
 
 
-def _as_sent(
+def _send_all(
     pool: Executor, send: Callable[[int], int], starts: Iterable[int], *, waiting: int
 ) -> Iterator[int]:
-    """Send batches in threads, and yield how many reports each has as they end; so many wait beside
-    at most.
-    """
+    """Send batches in threads and yield their sizes as they end; queue at most `waiting`."""
     sending: set[Future[int]] = set()
     for start in starts:
         sending.add(pool.submit(send, start))
@@ -218,13 +213,11 @@ def _check_tickets(tickets: Sequence[str], n: int) -> None:
             f"{n} reports need as many tickets, and there are {len(set(tickets))} different ones"
         )
     for ticket in tickets[:n]:
-        checked_ticket(ticket)
+        validate_ticket(ticket)
 
 
-def _most(reports: NDArray[Any], oracle: FrequencyOracle | None) -> int:
-    """Return how many of these reports one submission may hold on any server with default
-    limits.
-    """
+def _largest_size(reports: NDArray[Any], oracle: FrequencyOracle | None) -> int:
+    """Return the most reports that one submission may have under a server's default limits."""
     fit = max(1, MAX_BODY_BYTES // len(pack(reports[:1])))
-    hashed = MAX_DOMAIN_SIZE if oracle is None else oracle.hash_tests
-    return min(fit, MAX_CELLS // hashed) if hashed else fit
+    hash_tests = MAX_DOMAIN_SIZE if oracle is None else oracle.hash_tests
+    return min(fit, MAX_HASH_TESTS // hash_tests) if hash_tests else fit

@@ -1,6 +1,4 @@
-"""The calls of the HTTP interface: what is sent, what may be sent twice, and how its answer is
-read.
-"""
+"""The calls of the HTTP interface: request, response reader, and whether it may be repeated."""
 
 import gzip
 import json
@@ -25,8 +23,8 @@ _KEY = re.compile(r"[\x21-\x7e]{1,64}")
 class Call(Generic[T]):
     """One request of the interface.
 
-    `repeatable` says that sending it twice does no more than sending it once, so that it may be
-    sent again when nobody knows what became of it.
+    `read` parses a response with `status`. A `repeatable` call is idempotent: it may be sent again
+    if its outcome is unknown.
     """
 
     method: str
@@ -36,23 +34,23 @@ class Call(Generic[T]):
     content: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
-    others: Mapping[int, Callable[[Answer], T]] = field(default_factory=dict)
-    """How to read answers of other statuses that are right as well."""
+    other_readers: Mapping[int, Callable[[Answer], T]] = field(default_factory=dict)
+    """Readers of responses with other successful statuses."""
     is_analysis: bool = False
-    """Whether the server may work on it for minutes, and would again each time it is sent."""
+    """Whether the server may compute for minutes, each time that the call is sent."""
 
-    def take(self, answer: Answer) -> T:
-        """Return what a final answer says.
+    def parse(self, answer: Answer) -> T:
+        """Return the parsed response.
 
-        Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for an
-        answer that does not fit this interface.
+        Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for a
+        response that does not fit this interface.
         """
-        read = self.read if answer.status == self.status else self.others.get(answer.status)
+        read = self.read if answer.status == self.status else self.other_readers.get(answer.status)
         if read is None:
             problem = answers.problem_in(answer)
             if problem is not None and answer.status >= 400:
                 raise problem
-            raise InvalidAnswerError(f"{self}: {_what_else(answer)}")
+            raise InvalidAnswerError(f"{self}: {_unexpected_status(answer)}")
         try:
             return read(answer)
         except (InvalidAnswerError, InconsistentRoundError) as error:
@@ -62,20 +60,20 @@ class Call(Generic[T]):
         return f"{self.method} {self.path}"
 
 
-def _what_else(answer: Answer) -> str:
+def _unexpected_status(answer: Answer) -> str:
     if 300 <= answer.status < 400:
         return f"the server redirects (status {answer.status}); give the URL it redirects to"
     return f"status {answer.status} without a problem, so this is not an LDPRecover server"
 
 
 def open_round(fields: Mapping[str, Any]) -> Call[RoundStatus]:
-    """POST /rounds. Not repeatable: the second time its name is taken, or there are two rounds."""
+    """POST /rounds. Not repeatable: without a name it would open a second round."""
     body = {name: value for name, value in fields.items() if value is not None}
     return _post("/rounds", answers.read_status, body, status=201, repeatable=False)
 
 
 def rounds(before: str | None = None) -> Call[tuple[RoundSummary, ...]]:
-    """GET /rounds, or the page of it after the round with this id."""
+    """GET /rounds: the first page, or the page after the round with id `before`."""
     page = "" if before is None else f"?before={_reference(before)}"
     return Call("GET", f"/rounds{page}", answers.read_rounds)
 
@@ -103,25 +101,22 @@ def delete_round(reference: str) -> Call[None]:
 def submit(
     reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
 ) -> Call[Submitted]:
-    """POST /rounds/{id}/reports: packed reports under an idempotency key, or one under its
-    ticket.
-    """
+    """POST /rounds/{id}/reports: packed reports under an idempotency key or a ticket."""
     if not _KEY.fullmatch(key):
         raise ArgumentError("an idempotency key must be 1 to 64 characters from ASCII 0x21 to 0x7E")
     if ticket is None:
         headers = {"Content-Type": MEDIA_TYPE, "Idempotency-Key": key}
     else:
-        headers = {"Content-Type": MEDIA_TYPE, "Authorization": f"Ticket {checked_ticket(ticket)}"}
+        headers = {"Content-Type": MEDIA_TYPE, "Authorization": f"Ticket {validate_ticket(ticket)}"}
     if compress:
         headers["Content-Encoding"] = "gzip"
-        packed = gzip.compress(
-            packed, compresslevel=1, mtime=0
-        )  # no time in it: the same bytes each time
+        # Without a time in the header the bytes are the same each time.
+        packed = gzip.compress(packed, compresslevel=1, mtime=0)
     return Call("POST", _path(reference, "/reports"), answers.read_submitted, 202, packed, headers)
 
 
-def checked_ticket(ticket: str) -> str:
-    """Return a ticket. Raises ArgumentError for what cannot be one."""
+def validate_ticket(ticket: str) -> str:
+    """Return a ticket. Raises ArgumentError if it is malformed."""
     if not answers.TICKET.fullmatch(ticket):
         raise ArgumentError(
             "a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -"
@@ -130,9 +125,7 @@ def checked_ticket(ticket: str) -> str:
 
 
 def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
-    """POST /rounds/{id}/tickets. Repeatable: tickets that never arrived are worth nothing to
-    anybody.
-    """
+    """POST /rounds/{id}/tickets. Repeatable: nobody can use tickets that were lost."""
     return _post(
         _path(reference, "/tickets"),
         lambda answer: answers.read_tickets(answer, count),
@@ -151,21 +144,19 @@ def export(reference: str) -> Call[dict[str, Any]]:
 
 
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
-    """POST /rounds/{id}/recover. It changes nothing, so it is repeatable."""
+    """POST /rounds/{id}/recover. Repeatable: it changes nothing."""
     return replace(
         _post(_path(reference, "/recover"), answers.read_recovery, fields), is_analysis=True
     )
 
 
 def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
-    """POST /rounds/{id}/recover as a job; a server may also answer at once. Repeatable: it costs
-    time alone.
-    """
+    """POST /rounds/{id}/recover as a job, or with a result. Repeatable: it changes nothing."""
     call = _post(_path(reference, "/recover"), answers.read_job, fields, status=202)
     return replace(
         call,
         headers={**call.headers, "Prefer": "respond-async"},
-        others={200: answers.read_recovery_at_once},
+        other_readers={200: answers.read_recovery_at_once},
     )
 
 
@@ -208,12 +199,12 @@ def suspects(reference: str, rate: float, drift: float) -> Call[dict[str, Any]]:
 
 def plan(fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """GET /plan."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    _check_finite(given)
+    present = {name: value for name, value in fields.items() if value is not None}
+    _check_finite(present)
     query = urlencode(
         {
             name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in given.items()
+            for name, value in present.items()
         }
     )
     return Call("GET", f"/plan?{query}", answers.read_plan)
@@ -257,7 +248,7 @@ def _post(
     try:
         content = json.dumps(fields, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"what is sent must be JSON: {error}") from None
+        raise ArgumentError(f"the fields of a request must be JSON: {error}") from None
     return Call(
         "POST", path, read, status, content, {"Content-Type": "application/json"}, repeatable
     )

@@ -1,4 +1,4 @@
-"""Item counts to simulate users from: three that ship with the package, and anyone's own CSV."""
+"""Item counts for simulated users: three data sets of the package, or a CSV file."""
 
 import csv
 import gzip
@@ -39,22 +39,21 @@ DATASETS = {
         "emoji.csv",
         (
             "Uses of 1,496 emoji; MIT, github.com/Marvin-huoshan/MDPA_LDP, the data of Li et al., "
-            "ACM "
-            "CCS 2025."
+            "ACM CCS 2025."
         ),
     ),
 }
-"""Name -> (file, where it is from and its licence)."""
+"""Name -> (file, source and licence)."""
 
 _COUNT = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """How many users hold each item.
+    """The number of users with each item.
 
-    `items` are 2 to 100,000 distinct labels, none blank or with a control character, `counts`
-    integers of 0 or more in the same order, not all zero; `source` says where they are from. Raises
+    `items` are 2 to 100,000 distinct labels, not blank and without control characters; `counts`,
+    shape (d,), integers of 0 or more, not all zero; `source` names their origin. Raises
     DatasetError.
     """
 
@@ -90,13 +89,14 @@ class Dataset:
 
 
 def load_dataset(name_or_path: str | PathLike[str], column: str | None = None) -> Dataset:
-    """Return a data set by name ("cities", "fire", "emoji") or from a CSV file with a header (.gz
-    is taken too).
+    """Return a data set by name ("cities", "fire", "emoji") or from a CSV file with a header.
 
     Without `column` the file has the columns `item` and `count`, one row an item, in the items'
-    order. With it every row is one user, and the values of that column are counted: the most
-    frequent first, ties by label; rows where it is blank are left out, and the source says how
-    many. Raises DatasetError with the place and the reason.
+    order. With `column` each row is one user, and the values of that column are counted: the most
+    frequent first, ties by label. Blank values are left out, and the source says how many. A file
+    may be gzipped (.gz). Raises DatasetError with the place and the reason.
+
+        load_dataset("survey.csv", column="city").counts
     """
     if isinstance(name_or_path, str) and name_or_path in DATASETS:
         file, source = DATASETS[name_or_path]
@@ -148,16 +148,16 @@ def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
     return header
 
 
-def _column(name: str, header: list[str], wanted: str) -> int:
-    if wanted not in header:
+def _column(name: str, header: list[str], column: str) -> int:
+    if column not in header:
         present = ", ".join(header[:20]) + (", …" if len(header) > 20 else "")
         hint = (
             "; for a file of one row a user, name the column to count"
-            if wanted in ("item", "count")
+            if column in ("item", "count")
             else ""
         )
-        raise DatasetError(f"{name} has no column {wanted!r}; it has {present}{hint}")
-    return header.index(wanted)
+        raise DatasetError(f"{name} has no column {column!r}; it has {present}{hint}")
+    return header.index(column)
 
 
 def _cells(name: str, rows: Iterator[list[str]], position: int) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _cells(name: str, rows: Iterator[list[str]], position: int) -> Iterator[str]
 def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     header = _header(name, rows)
     item_at, count_at = _column(name, header, "item"), _column(name, header, "count")
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for number, row in enumerate(rows, start=2):
         if not row:
             continue
@@ -182,27 +182,27 @@ def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...],
             raise DatasetError(f"{name}, row {number}: the item is blank")
         if (fault := label_fault(item)) is not None:
             raise DatasetError(f"{name}, row {number}: the item {fault}")
-        if item in found:
+        if item in counts:
             raise DatasetError(f"{name}, row {number}: the item {item!r} was there before")
         if not _COUNT.fullmatch(count):
             raise DatasetError(
                 f"{name}, row {number}: the count must be an integer of 0 or more, not {count!r}"
             )
-        found[item] = int(count)
-    if not found:
+        counts[item] = int(count)
+    if not counts:
         raise DatasetError(f"{name} has a header and no row")
-    return tuple(found), np.array(list(found.values()), dtype=np.int64)
+    return tuple(counts), np.array(list(counts.values()), dtype=np.int64)
 
 
 def _count_rows(
     name: str, rows: Iterator[list[str]], column: str
 ) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
     position = _column(name, _header(name, rows), column)
-    found = Counter(_cells(name, rows, position))
-    blank = found.pop("", 0)
-    if not found:
+    counts = Counter(_cells(name, rows, position))
+    blank = counts.pop("", 0)
+    if not counts:
         raise DatasetError(f"{name}: column {column!r} holds no value")
-    ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return (
         tuple(item for item, _ in ordered),
         np.array([count for _, count in ordered], dtype=np.int64),

@@ -1,24 +1,9 @@
-"""What can go wrong between a user and a round, by who is at fault.
+"""Errors of the client: a tree by cause.
 
-    ClientError ├── CallerError                   you: what was asked for cannot be done │   ├──
-    ArgumentError             an argument or a URL is outside its range │   ├── UnknownItemError
-    the value is not an item of the round │   ├── UnknownProtocolError      the round's protocol is
-    a plugin that is not loaded here │   ├── AccessError               the round wants a key or a
-    ticket, or takes no ticket │   ├── AlreadyReportedError      this ledger already holds the
-    round's one report │   └── DatasetError              a file that cannot be read as items and
-    counts ├── LimitError                    your own privacy limits say no; nothing was perturbed
-    or sent │   ├── EpsilonTooHighError       the round's epsilon is above your limit for one round
-    │   ├── EpsilonSpentError         with this round, all rounds together would be above your total
-    │   └── SecondSeedError           your ticket picks another seed than the one your report to
-    this round has ├── LedgerError                   this machine: the ledger cannot be read,
-    trusted or written ├── JournalError                  this machine: the journal of a run cannot
-    be read or written ├── RefusedError                  the server understood and said no; it names
-    its reason ├── ServerError                   the server, or something that answers in its place
-    │   ├── InvalidAnswerError        an answer that does not fit this interface │   └──
-    InconsistentRoundError    parameters of a round that contradict each other └── UnansweredError
-    the network, or a server that is down or too busy: try again later
-
-Messages never hold a user's value: they may end up in logs, and a value must not leave its user.
+`CallerError` is a wrong argument or request, `LimitError` the user's own privacy limit,
+`LedgerError` and `JournalError` a file on this machine, `RefusedError` a problem stated by the
+server, `ServerError` a response that breaks the interface, and `UnansweredError` the network or a
+busy server. No message contains a user's value: messages may be logged.
 """
 
 
@@ -27,11 +12,11 @@ class ClientError(Exception):
 
 
 class CallerError(ClientError):
-    """What was asked for cannot be done."""
+    """The caller asked for something impossible."""
 
 
 class ArgumentError(CallerError, ValueError):
-    """An argument is outside its range; the message names it and the range."""
+    """An argument or a URL is outside its range; the message names both."""
 
 
 class UnknownItemError(CallerError, ValueError):
@@ -39,13 +24,13 @@ class UnknownItemError(CallerError, ValueError):
 
 
 class UnknownProtocolError(CallerError):
-    """The round's protocol is not known here. Nothing was perturbed for it or sent."""
+    """The round's protocol is a plugin that is not loaded here. Nothing was perturbed or sent."""
 
 
 class AccessError(CallerError):
-    """The round does not take reports with what was given. Nothing was perturbed for it or sent.
+    """The round needs a key or ticket, or takes no ticket. Nothing was perturbed or sent.
 
-    `needs` is what the round takes reports with: "key", "ticket", or None for neither.
+    `needs` is "key", "ticket", or None if the round takes reports without either.
     """
 
     def __init__(self, message: str, needs: str | None) -> None:
@@ -54,17 +39,15 @@ class AccessError(CallerError):
 
 
 class AlreadyReportedError(CallerError):
-    """The round's one report was made before, and it was answered: a second would cost epsilon
-    again.
-    """
+    """The ledger has this round's answered report; a second would cost epsilon again."""
 
 
 class DatasetError(CallerError, ValueError):
-    """A file cannot be read as items and counts; the message says where and why."""
+    """A file does not contain items and counts; the message names the place and reason."""
 
 
 class LimitError(ClientError):
-    """A privacy limit of the user forbids this round."""
+    """A privacy limit of the user forbids this report. Nothing was perturbed or sent."""
 
 
 class EpsilonTooHighError(LimitError):
@@ -72,32 +55,28 @@ class EpsilonTooHighError(LimitError):
 
 
 class EpsilonSpentError(LimitError):
-    """This round would take the epsilon of all rounds in the ledger above the user's total."""
+    """With this round, the epsilon of all rounds in the ledger exceeds the user's total."""
 
 
 class SecondSeedError(LimitError):
-    """A ticket picks another seed than the user has for the round: a value under two seeds tells
-    more of it.
-    """
+    """A ticket picks another seed than the first one; two seeds reveal more of a value."""
 
 
 class LedgerError(ClientError):
-    """The ledger file cannot be opened, trusted or written, so nothing may be perturbed."""
+    """The ledger file cannot be opened, trusted or written. Nothing was perturbed."""
 
 
 class JournalError(ClientError):
-    """The journal of a run cannot be read or written, so that the run could not go on after an
-    interruption.
-    """
+    """The journal cannot be read or written, so an interrupted run could not be resumed."""
 
 
 class RefusedError(ClientError):
     """The server refused a request with a problem (RFC 9457).
 
-    `status` is the HTTP status, `type` and `title` the kind of problem, `detail` its reason in
-    words or None, `position` the index of the first bad report or None, `fields` each field of the
-    request that does not fit the interface, with the reason. `in_doubt` says that an earlier try of
-    the same call was not answered for good, so that it may have been taken all the same.
+    `status` is the HTTP status, `type` and `title` the kind of problem, `detail` its reason or
+    None, `position` the index of the first bad report or None, `fields` pairs of an invalid request
+    field and the reason. `in_doubt` says that an earlier try of the call had no final answer, so
+    the server may have processed that one.
     """
 
     in_doubt = False
@@ -118,18 +97,16 @@ class RefusedError(ClientError):
         self.position = position
         self.fields = fields
         where = f" (report {position})" if position is not None else ""
-        super().__init__(f"{title}{where}{_after(title, detail)}")
+        super().__init__(f"{title}{where}{_without_title(title, detail)}")
 
     @property
     def slug(self) -> str:
-        """The heading that `type` points to, such as "round-closed"; empty without one."""
+        """The fragment of `type`, such as "round-closed", or an empty string."""
         return self.type.rpartition("#")[2] if "#" in self.type else ""
 
 
-def _after(title: str, detail: str | None) -> str:
-    """Return what follows a title: its detail, without the title's own words where it begins with
-    them.
-    """
+def _without_title(title: str, detail: str | None) -> str:
+    """Return the detail as it follows its title, which it does not repeat."""
     if not detail:
         return ""
     if (
@@ -141,25 +118,23 @@ def _after(title: str, detail: str | None) -> str:
 
 
 class ServerError(ClientError):
-    """The server, or what answers in its place, does not keep the interface."""
+    """The server, or a proxy before it, does not follow the interface."""
 
 
 class InvalidAnswerError(ServerError):
-    """An answer does not fit this interface: not its form, not its fields, or too large."""
+    """A response has a wrong form or field, or is too large."""
 
 
 class InconsistentRoundError(ServerError):
-    """A round's p, q, thresholds, hash range or digest do not fit its protocol, epsilon and
-    items.
-    """
+    """A round's p, q, thresholds, hash range or digest contradict its protocol and items."""
 
 
 class UnansweredError(ClientError):
-    """No answer that settles the request, after every retry: it may or may not have arrived.
+    """No retry got a final answer: the network failed, or the server is down or busy.
 
-    Sending the same bytes again under the same key is safe. `status` is that of the last answer
-    (408, 429 or 5xx), None if none came; `retry_after` the seconds the server asked to wait, or
-    None. `in_doubt` is False where no try can have arrived, since there was never a connection.
+    Sending the same bytes again under the same key is safe. `status` is that of the last response
+    (408, 429 or 5xx) or None, `retry_after` the seconds that it asked to wait or None. `in_doubt`
+    says whether the server may have processed a try; it is False if no connection was made.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
-"""Calling a server of reports over HTTP: the one module that knows the HTTP library.
+"""Synchronous and asynchronous HTTP clients; the only module that imports httpx.
 
-`Client` and `AsyncClient` differ in how they wait, and in nothing else: what to send is in `calls`,
-when to send it again in `retry`, what an answer must look like in `answers`.
+`calls` has the requests, `retry` the retry policy, and `answers` the readers of responses.
 """
 
 import asyncio
@@ -39,36 +38,35 @@ from ldprecover_client.jobs import Job
 from ldprecover_client.retry import (
     Backoff,
     Retries,
-    is_passing,
-    may_have_cost_all,
-    never_taken,
+    is_transient,
+    is_unprocessed,
+    may_follow_work,
     retry_after_seconds,
 )
-from ldprecover_client.timeouts import Deadline
-from ldprecover_client.transport_security import is_this_machine, warn_if_readable
+from ldprecover_client.timeouts import TimeoutBackend
+from ldprecover_client.transport_security import is_loopback, warn_if_unencrypted
 
 MAX_ANSWER_BYTES = 64 << 20
-"""Answers past this size are refused: far more than 100,000 items with long labels take."""
+"""Largest response that is read; 100,000 items with long labels need far less."""
 
 _MAX_CONNECTIONS = 100
-# For each request that begins or ends, httpcore's pool goes through all connections, and for each
-# idle one through all of them again: a hundred users over a hundred connections cost twice the
-# processor time that they cost over twenty.
+# httpcore's pool scans its connections quadratically at the start and end of each request: 100
+# users on 100 connections take twice the processor time of 100 users on 20.
 _MAX_ASYNC_CONNECTIONS = 20
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 Transport = httpx.BaseTransport
-"""What carries requests, if it is not the network: httpx's own contract."""
+"""Carries requests in place of the network, as httpx defines it."""
 AsyncTransport = httpx.AsyncBaseTransport
 
 T = TypeVar("T")
 
 
 def server_url(url: str) -> str:
-    """Return the URL of a server without a slash at its end.
+    """Return the URL of a server without a trailing slash.
 
-    Raises ArgumentError for one that is not http or https, that has an impossible port, or that
-    holds a password, a query or a fragment.
+    Raises ArgumentError for a URL that is not http or https, has an invalid port, or contains a
+    user, a query or a fragment.
     """
     try:
         parsed = httpx.URL(url)
@@ -78,15 +76,14 @@ def server_url(url: str) -> str:
         raise ArgumentError(
             f"the server's URL must begin with http:// or https:// and name a host, unlike {url!r}"
         )
-    if (
-        parsed.port is not None and not 0 < parsed.port < 1 << 16
-    ):  # the system would take it modulo 2¹⁶
+    # The operating system would take a port modulo 2¹⁶.
+    if parsed.port is not None and not 0 < parsed.port < 1 << 16:
         raise ArgumentError(
             f"the port of the server's URL must be from 1 to 65535, not {parsed.port}"
         )
     if parsed.userinfo:
         raise ArgumentError(
-            "the server's URL must hold no user or password: it is written down with each report"
+            "the server's URL must hold no user or password: the ledger stores it with each report"
         )
     if parsed.query or parsed.fragment:
         raise ArgumentError("the server's URL must have no query and no fragment")
@@ -94,11 +91,10 @@ def server_url(url: str) -> str:
 
 
 def _tls_context(url: str) -> ssl.SSLContext:
-    """Return what secures connections to a server; for http:// one that trusts nobody and costs
-    nothing.
+    """Return the TLS context for a server; for http:// an empty one.
 
-    Reading the certificates that are trusted takes tens of milliseconds, in which an event loop
-    stands still. A process reads them once, as long as the environment names the same ones.
+    Reading the trusted certificates blocks an event loop for tens of milliseconds. A process reads
+    them once, unless the environment names other ones.
     """
     if httpx.URL(url).scheme == "http":
         return _no_tls_context()
@@ -118,8 +114,8 @@ def _trusting_context(file: str | None, folder: str | None) -> ssl.SSLContext:
 _installed_version = functools.cache(installed_version)
 
 
-class _Caller:
-    """What both kinds of client share: everything but sending and waiting."""
+class _BaseClient:
+    """Everything that both clients share: all but sending and waiting."""
 
     def __init__(
         self,
@@ -131,34 +127,33 @@ class _Caller:
         rng: random.Random | None,
     ) -> None:
         self.url = server_url(url)
-        self._is_network = (
-            is_network  # else only the caller knows where it leads, and who can read it
-        )
+        self._is_network = is_network  # nobody but the caller knows where its transport leads
         if key is not None and not (
             key.isascii() and key.isprintable() and key.strip() == key != ""
         ):
             raise ArgumentError("a key must be printable ASCII without spaces around it")
         if key is not None and is_network:
-            warn_if_readable(self.url, "key", stacklevel=3)
+            warn_if_unencrypted(self.url, "key", stacklevel=3)
         self._key = key
+        self._options: dict[str, Any] = {}
         self._retries = retries or Retries()
         self._clock = clock
         self._draw = (rng or random.Random()).random
 
     @property
     def has_key(self) -> bool:
-        """Whether an access key goes with each call."""
+        """Whether each call sends an access key."""
         return self._key is not None
 
     @property
     def is_network(self) -> bool:
-        """Whether requests go over the network, and not over a transport of the caller's."""
+        """Whether requests use the network instead of the caller's transport."""
         return self._is_network
 
     def _settings(self, timeout: float, connections: int) -> dict[str, Any]:
         headers = {
             "Accept": "application/json, application/problem+json",
-            # Answers are bounded by their bytes; compressed, a few could unfold to any number.
+            # The limit on responses counts bytes; a compressed one could expand to any size.
             "Accept-Encoding": "identity",
             "User-Agent": f"ldprecover-client/{_installed_version('ldprecover')}",
         }
@@ -171,12 +166,11 @@ class _Caller:
             "limits": httpx.Limits(
                 max_connections=connections, max_keepalive_connections=connections
             ),
-            # A cookie could tie the reports of one user together.
+            # A cookie could link the reports of one user.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            "trust_env": not is_this_machine(
-                self.url
-            ),  # a proxy of the environment does not lead there
-            # neither reports nor keys go where the user did not send them
+            # A proxy from the environment cannot reach this machine.
+            "trust_env": not is_loopback(self.url),
+            # Reports and keys go to the server that the user named, and to no other.
             "follow_redirects": False,
         }
 
@@ -194,60 +188,62 @@ class _Caller:
     def _pause_after_error(
         self, call: Call[Any], backoff: Backoff, error: httpx.TransportError
     ) -> float:
-        """Return the seconds until the next send; raise UnansweredError when there is none."""
+        """Return the seconds until the next send. Raises UnansweredError to give up."""
         delay = None
         never_sent = isinstance(error, _NEVER_SENT)
         if not never_sent:
             backoff.in_doubt = True
-        # An analysis that took all of its time would take it again.
-        in_vain = call.is_analysis and isinstance(error, httpx.ReadTimeout)
-        if never_sent or (call.repeatable and not in_vain):
+        # An analysis that timed out once would time out again.
+        is_futile = call.is_analysis and isinstance(error, httpx.ReadTimeout)
+        if never_sent or (call.repeatable and not is_futile):
             delay = backoff.after_failure()
         if delay is None:
             reason = str(error) or type(error).__name__
-            said = f"{self.url} does not answer ({call}): {reason}"
-            raise UnansweredError(said, in_doubt=backoff.in_doubt) from error
+            message = f"{self.url} does not answer ({call}): {reason}"
+            raise UnansweredError(message, in_doubt=backoff.in_doubt) from error
         return delay
 
     def _pause_after_answer(
         self, call: Call[Any], backoff: Backoff, answer: Answer
     ) -> float | None:
-        """Return the seconds until the next send, None when this answer is the one to take.
+        """Return the seconds until the next send, or None if this response is final.
 
-        Raises UnansweredError when the server was asked often enough.
+        Raises UnansweredError when the retries are used up.
         """
-        if not is_passing(answer.status) or not (call.repeatable or never_taken(answer.status)):
+        if not is_transient(answer.status) or not (
+            call.repeatable or is_unprocessed(answer.status)
+        ):
             return None
         problem = problem_in(answer)
-        # An analysis that failed or took all of its time would do so again. Without a problem a
-        # proxy says it.
-        in_vain = call.is_analysis and may_have_cost_all(answer.status)
-        if in_vain and problem is not None:
+        # An analysis that failed or timed out would do so again. A response without a problem is
+        # from a proxy, which knows nothing of the analysis.
+        is_futile = call.is_analysis and may_follow_work(answer.status)
+        if is_futile and problem is not None:
             return None
-        # An operator has to start the server anew: no retry is as patient as that.
-        in_vain = in_vain or (problem is not None and problem.slug == "plugin-not-loaded")
-        if not never_taken(answer.status):
+        # An operator has to restart the server, which takes longer than all retries.
+        is_futile = is_futile or (problem is not None and problem.slug == "plugin-not-loaded")
+        if not is_unprocessed(answer.status):
             backoff.in_doubt = True
-        asked = retry_after_seconds(answer.headers.get("retry-after"), answer.headers.get("date"))
-        delay = backoff.after_failure(asked)
-        if delay is None or in_vain:
+        retry_after = retry_after_seconds(
+            answer.headers.get("retry-after"), answer.headers.get("date")
+        )
+        delay = backoff.after_failure(retry_after)
+        if delay is None or is_futile:
             times = "once" if backoff.failures == 1 else f"{backoff.failures} times"
             reason = problem or "no reason given"
-            wait = f"; it asks to come back in {asked:.0f} s" if asked else ""
+            wait = f"; it asks to come back in {retry_after:.0f} s" if retry_after else ""
             raise UnansweredError(
                 f"{self.url} answered {answer.status} to {call}, {times} ({reason}){wait}",
                 answer.status,
-                asked,
+                retry_after,
                 in_doubt=backoff.in_doubt,
             )
         return delay
 
-    def _take(self, call: Call[T], backoff: Backoff, answer: Answer) -> T:
-        """Return what the last answer says; a refusal says whether an earlier try of the call is in
-        doubt.
-        """
+    def _parse(self, call: Call[T], backoff: Backoff, answer: Answer) -> T:
+        """Return the parsed final response; set `in_doubt` of a RefusedError."""
         try:
-            return call.take(answer)
+            return call.parse(answer)
         except RefusedError as error:
             error.in_doubt = backoff.in_doubt
             raise
@@ -256,12 +252,12 @@ class _Caller:
         self, reference: str, packed: bytes, key: str, compress: bool, ticket: str | None
     ) -> Call[Submitted]:
         if ticket is not None and self._is_network:
-            warn_if_readable(self.url, "ticket", stacklevel=3)
+            warn_if_unencrypted(self.url, "ticket", stacklevel=3)
         return calls.submit(reference, packed, key, compress=compress, ticket=ticket)
 
 
 class _Body:
-    """Collects an answer's body within bounds."""
+    """Collects a response body of at most MAX_ANSWER_BYTES."""
 
     def __init__(self, call: Call[Any], response: httpx.Response) -> None:
         self._call = call
@@ -282,21 +278,23 @@ class _Body:
         return Answer(self._response.status_code, headers, bytes(self._pieces))
 
 
-class Client(_Caller):
-    """Calls a server of reports. A context manager; it may be shared between threads.
+class Client(_BaseClient):
+    """A client of a server. A context manager; threads may share it.
 
-    `key` is an access key, for the calls that need one; `deadline` the seconds that a request may
-    take in all, however its answer trickles in; `timeout` the seconds to wait for each step of a
-    request; `analysis_timeout` takes the place of both for `recover`, `alarms` and `suspects`,
-    whose answer comes when the server has worked it out: by default a server gives the caller with
-    a key 600 seconds to wait for the turn and 600 for the work, and the one without a tenth.
+    `key` is an access key, for the calls that need one. `timeout` limits the seconds of each step
+    of a request, `deadline` those of the whole request. `analysis_timeout` replaces both for
+    `recover`, `alarms` and `suspects`: by default a server queues an analysis of a caller with a
+    key for up to 600 seconds and computes for up to 600, and without a key for a tenth of that.
     `transport` is an httpx transport to use instead of the network; `sleep`, `clock` and `rng` are
     the waiting, time and randomness of retries.
 
-    Every call raises RefusedError for a problem the server states, UnansweredError after the last
-    retry, InvalidAnswerError or InconsistentRoundError for an answer that does not fit the
-    interface, and ArgumentError for an argument that cannot be sent. Round references are an id, a
+    Every call raises RefusedError for a problem that the server states, UnansweredError after the
+    last retry, InvalidAnswerError or InconsistentRoundError for a response that does not fit the
+    interface, and ArgumentError for an argument that cannot be sent. A round reference is an id, a
     name or "current".
+
+        with Client("http://localhost:8000") as client:
+            client.frequencies("lunch")["frequencies"]
     """
 
     def __init__(
@@ -315,22 +313,25 @@ class Client(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
-        self._options: dict[str, Any] = {
+        self._options = {
             "timeout": timeout,
             "deadline": deadline,
+            "analysis_timeout": analysis_timeout,
             "retries": retries,
+            "transport": transport,
+            "sleep": sleep,
+            "clock": clock,
+            "rng": rng,
         }
-        self._options |= {"analysis_timeout": analysis_timeout, "transport": transport}
-        self._options |= {"sleep": sleep, "clock": clock, "rng": rng}
         self._http = httpx.Client(transport=transport, **self._settings(timeout, _MAX_CONNECTIONS))
-        self._seconds = {False: deadline, True: analysis_timeout}
-        self._of_analyses = {"timeout": httpx.Timeout(timeout, read=analysis_timeout)}
-        self._deadline = Deadline()
-        for carrier in (self._http._transport, *self._http._mounts.values()):
-            if isinstance(carrier, httpx.HTTPTransport):
-                # The library has no public way to its connections, and a head that trickles in is
-                # seen nowhere else.
-                carrier._pool._network_backend = self._deadline
+        self._limits = {False: deadline, True: analysis_timeout}  # by Call.is_analysis
+        self._analysis_timeout = {"timeout": httpx.Timeout(timeout, read=analysis_timeout)}
+        self._backend = TimeoutBackend()
+        for http_transport in (self._http._transport, *self._http._mounts.values()):
+            if isinstance(http_transport, httpx.HTTPTransport):
+                # httpx has no public way to limit the time of a whole response head. These private
+                # names are why pyproject.toml allows one minor version of httpx.
+                http_transport._pool._network_backend = self._backend
 
     def __enter__(self) -> Self:
         return self
@@ -347,8 +348,8 @@ class Client(_Caller):
         """Close the connections."""
         self._http.close()
 
-    def elsewhere(self, url: str) -> "Client":
-        """Return a client of another server with the same settings, but without the key."""
+    def for_server(self, url: str) -> "Client":
+        """Return a client of another server with the same settings but no key."""
         return Client(url, **self._options)
 
     def open_round(
@@ -369,37 +370,34 @@ class Client(_Caller):
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
 
-        `access` says who may submit: "open", the default, anyone, one report at a time; "key",
-        holders of a report key; "ticket", holders of a ticket. `read_access` is "public", the
-        default, or "key": holders of an analyst key. `retention` is how long reports are kept once
-        counted: "forever", the default, "none", or hours or days, as "36h" or "7d". `series` names
-        the rounds over the same items that this one is compared with. `canaries` are items that
-        nobody holds, to be added to the others: their labels, or how many. With `quarantine`
-        reports that no honest user sends are set aside. `own` are the protocol's own parameters by
-        name: `hash_range` for olh, and `given_seeds`, with tickets alone.
+        `access` is "open" (default: anyone, one report a submission), "key" (a report key) or
+        "ticket" (a ticket a report). `read_access` is "public" (default) or "key" (an analyst key).
+        `retention` is how long counted reports are stored: "forever" (default), "none", or hours or
+        days such as "36h" or "7d". `series` names the rounds over the same items to compare with.
+        `canaries` are labels or a number of items to add that no honest user has. `quarantine`
+        quarantines reports that no honest user sends. `own` has the protocol's parameters by name:
+        `hash_range` for olh, and `given_seeds`, with tickets only.
         """
-        fields: dict[str, Any] = {
+        fields = {
             "name": name,
             "protocol": protocol,
             "epsilon": epsilon,
             "domain_size": domain_size,
-        }
-        labels = None if items is None else list(items)
-        fields |= {"items": labels, **own, "access": access, "read_access": read_access}
-        added = canaries if canaries is None or isinstance(canaries, int) else list(canaries)
-        fields |= {
+            "items": None if items is None else list(items),
+            **own,
+            "access": access,
+            "read_access": read_access,
             "retention": retention,
             "series": series,
-            "canaries": added,
+            "canaries": list(canaries) if isinstance(canaries, Iterable) else canaries,
             "quarantine": quarantine,
         }
         return self._call(calls.open_round(fields))
 
     def rounds(self, before: str | None = None) -> tuple[RoundSummary, ...]:
-        """Return rounds without their items, the one opened last first, as many as the server gives
-        at once.
+        """Return a page of rounds without their items, latest first.
 
-        `before` is the id of the last round of one page, and gives the next.
+        `before` is the id of the last round of the previous page.
         """
         return self._call(calls.rounds(before))
 
@@ -408,11 +406,11 @@ class Client(_Caller):
         return self._call(calls.round_(reference))
 
     def parameters(self, reference: str) -> Round:
-        """Return the immutable part of a round, checked."""
+        """Return the checked, immutable parameters of a round."""
         return self._call(calls.parameters(reference))
 
     def close_round(self, reference: str) -> RoundStatus:
-        """Close a round; no report enters it any more (admin)."""
+        """Close a round: it takes no more reports (admin)."""
         return self._call(calls.close_round(reference))
 
     def delete_round(self, reference: str) -> None:
@@ -434,9 +432,9 @@ class Client(_Caller):
     ) -> Submitted:
         """Send packed reports as one submission under an idempotency key; durable when it returns.
 
-        Every retry sends the same bytes under the same key. `compress` sends them gzipped, which
-        pays for GRR alone: the reports of the others are nearly random bits. With a `ticket`, which
-        admits one report, the ticket is sent in the place of both keys.
+        Every retry sends the same bytes under the same key. `compress` gzips them, which saves
+        bytes for GRR only: reports of other protocols are nearly random bits. A `ticket` admits one
+        report and replaces both keys.
         """
         return self._call(self._submission(reference, packed, key, compress, ticket))
 
@@ -445,39 +443,31 @@ class Client(_Caller):
         return self._call(calls.frequencies(reference))
 
     def stats(self, reference: str) -> dict[str, Any]:
-        """Return how many reports the round has, and how many submissions were duplicates or
-        refused, and why.
-        """
+        """Return the round's numbers of reports, and of duplicate and refused submissions."""
         return self._call(calls.stats(reference))
 
     def methods(self, reference: str) -> dict[str, Any]:
-        """Return the recovery methods, and which of them this round can give."""
+        """Return the recovery methods, and whether each fits this round."""
         return self._call(calls.methods(reference))
 
     def alarms(self, reference: str, *, rate: float = 1e-3) -> dict[str, Any]:
-        """Return the tests of the round, each with a false-alarm rate of at most this."""
+        """Return the tests of the round, each with a false-alarm rate of at most `rate`."""
         return self._call(calls.alarms(reference, rate))
 
     def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> dict[str, Any]:
-        """Return the items that rose since the earlier rounds of the series, at this
-        false-discovery rate.
-        """
+        """Return the items that rose in the series, at the false-discovery rate `rate`."""
         return self._call(calls.suspects(reference, rate, drift))
 
     def recover(self, reference: str, **fields: Any) -> dict[str, Any]:
-        """Return the round's recovery; fields are those of POST /rounds/{id}/recover, each
-        optional.
-        """
+        """Return a recovery of the round; fields are those of POST /rounds/{id}/recover."""
         return self._call(calls.recover(reference, fields))
 
     def start_recovery(self, reference: str, **fields: Any) -> Job:
-        """Have a recovery worked out as a job, which goes on without this connection; fields as in
-        `recover`.
-        """
+        """Start a recovery as a job, which outlives this connection; fields as in `recover`."""
         return self._job(reference, self._call(calls.start_recovery(reference, fields)))
 
     def job(self, reference: str, id: str) -> Job:
-        """Return a job of a round that was started before."""
+        """Return a job that was started earlier."""
         return self._job(reference, self._call(calls.job(reference, id)))
 
     def export(self, reference: str) -> dict[str, Any]:
@@ -485,17 +475,15 @@ class Client(_Caller):
         return self._call(calls.export(reference))
 
     def plan(self, **fields: Any) -> dict[str, Any]:
-        """Return a plan of a round; fields are those of GET /plan, all but one of the first four
-        given.
-        """
+        """Return a plan of a round; fields are those of GET /plan."""
         return self._call(calls.plan(fields))
 
     def version(self) -> dict[str, Any]:
-        """Return what is running there."""
+        """Return the version of the server and its parts."""
         return self._call(calls.version())
 
     def ready(self) -> bool:
-        """Return whether the server can take reports now. Asks once, and raises nothing."""
+        """Return whether the server can take reports now. One request, no retries, no errors."""
         try:
             return self._send(calls.ready()).status == 200
         except (httpx.TransportError, InvalidAnswerError):
@@ -504,7 +492,7 @@ class Client(_Caller):
     def _job(self, reference: str, status: JobStatus) -> Job:
         return Job(
             status,
-            ask=lambda: self._call(calls.job(reference, status.id)),
+            poll=lambda: self._call(calls.job(reference, status.id)),
             cancel=lambda: self._call(calls.cancel_job(reference, status.id)),
             sleep=self._sleep,
         )
@@ -520,13 +508,13 @@ class Client(_Caller):
             else:
                 delay = self._pause_after_answer(call, backoff, answer)
                 if delay is None:
-                    return self._take(call, backoff, answer)
+                    return self._parse(call, backoff, answer)
             self._sleep(delay)
 
     def _send(self, call: Call[Any]) -> Answer:
-        request = self._request(call) | (self._of_analyses if call.is_analysis else {})
+        request = self._request(call) | (self._analysis_timeout if call.is_analysis else {})
         with (
-            self._deadline.within(self._seconds[call.is_analysis]),
+            self._backend.limit(self._limits[call.is_analysis]),
             self._http.stream(**request) as response,
         ):
             body = _Body(call, response)
@@ -535,8 +523,8 @@ class Client(_Caller):
         return body.answer()
 
 
-class AsyncClient(_Caller):
-    """The calls a user's report needs, for asyncio. An async context manager; see `Client`."""
+class AsyncClient(_BaseClient):
+    """The calls of a reporting user, for asyncio. An async context manager; see `Client`."""
 
     def __init__(
         self,
@@ -553,12 +541,15 @@ class AsyncClient(_Caller):
     ) -> None:
         super().__init__(url, key, retries, transport is None, clock, rng)
         self._sleep = sleep
-        self._options: dict[str, Any] = {
+        self._options = {
             "timeout": timeout,
             "deadline": deadline,
             "retries": retries,
+            "transport": transport,
+            "sleep": sleep,
+            "clock": clock,
+            "rng": rng,
         }
-        self._options |= {"transport": transport, "sleep": sleep, "clock": clock, "rng": rng}
         self._http = httpx.AsyncClient(
             transport=transport, **self._settings(timeout, _MAX_ASYNC_CONNECTIONS)
         )
@@ -579,12 +570,12 @@ class AsyncClient(_Caller):
         """Close the connections."""
         await self._http.aclose()
 
-    def elsewhere(self, url: str) -> "AsyncClient":
-        """Return a client of another server with the same settings, but without the key."""
+    def for_server(self, url: str) -> "AsyncClient":
+        """Return a client of another server with the same settings but no key."""
         return AsyncClient(url, **self._options)
 
     async def parameters(self, reference: str) -> Round:
-        """Return the immutable part of a round, checked."""
+        """Return the checked, immutable parameters of a round."""
         return await self._call(calls.parameters(reference))
 
     async def submit(
@@ -610,7 +601,7 @@ class AsyncClient(_Caller):
             else:
                 delay = self._pause_after_answer(call, backoff, answer)
                 if delay is None:
-                    return self._take(call, backoff, answer)
+                    return self._parse(call, backoff, answer)
             await self._sleep(delay)
 
     async def _send(self, call: Call[Any]) -> Answer:

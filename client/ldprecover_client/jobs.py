@@ -1,4 +1,4 @@
-"""A recovery that a server works out on its own, however long it takes."""
+"""A recovery that runs on the server as a job."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,62 +6,62 @@ from typing import Any
 from ldprecover_client.answers import JobStatus
 from ldprecover_client.errors import RefusedError
 
-_FIRST_PAUSE = 0.25  # seconds between the first two questions; each next one is twice as long
+_FIRST_PAUSE = 0.25  # seconds before the first poll; each further pause is twice as long
 _LONGEST_PAUSE = 5.0
 
 
 class Job:
-    """A recovery under way, as `Client.start_recovery` gives it.
+    """A recovery in progress; `Client.start_recovery` returns it.
 
-    `id` names it at the server, and is empty where the server answered at once. `state` is
-    "queued", "running", "done", "failed" or "cancelled", and `progress` a number from 0 to 1, both
-    as of the last question. Its methods raise what the calls of `Client` raise.
+    `id` names it at the server, and is empty if the server returned the result immediately. `state`
+    is "queued", "running", "done", "failed" or "cancelled", and `progress` a number from 0 to 1,
+    both as of the last poll. Its methods raise the errors of `Client`.
     """
 
     def __init__(
         self,
         status: JobStatus,
         *,
-        ask: Callable[[], JobStatus],
+        poll: Callable[[], JobStatus],
         cancel: Callable[[], None],
         sleep: Callable[[float], object],
     ) -> None:
         self._status = status
-        self._ask = ask
+        self._poll = poll
         self._cancel = cancel
         self._sleep = sleep
 
     @property
     def id(self) -> str:
-        """What `Client.job` finds it by."""
+        """The id that `Client.job` takes."""
         return self._status.id
 
     @property
     def state(self) -> str:
-        """What it was when the server was last asked."""
+        """State at the last poll."""
         return self._status.state
 
     @property
     def progress(self) -> float:
-        """How much of it was done then, from 0 to 1."""
+        """Share of the work done at the last poll, from 0 to 1."""
         return self._status.progress
 
     @property
     def is_over(self) -> bool:
-        """Whether it is done, failed or cancelled: that stays so."""
+        """Whether the job is done, failed or cancelled. That is final."""
         return self.state in ("done", "failed", "cancelled")
 
     def refresh(self) -> None:
-        """Ask the server how it stands."""
+        """Poll the server, unless the job is over."""
         if not self.is_over:
-            self._status = self._ask()
+            self._status = self._poll()
 
     def wait(self, on_progress: Callable[[float], object] | None = None) -> dict[str, Any]:
-        """Wait until it is over and return the recovery, as `Client.recover` does.
+        """Wait until the job is over, and return the recovery as `Client.recover` does.
 
-        `on_progress` is called with the progress after each question. Raises RefusedError with the
-        server's reason for a job that failed, and for one that was cancelled. To give up waiting,
-        interrupt it: the job goes on.
+        `on_progress` is called with the progress after each poll. Interrupting the wait does not
+        stop the job. Raises RefusedError for a job that failed, with the server's reason, or was
+        cancelled.
         """
         pause = _FIRST_PAUSE
         while not self.is_over:
@@ -77,9 +77,7 @@ class Job:
         return self._status.result
 
     def cancel(self) -> None:
-        """Have the server drop it. One that is over stays as it is, also if it ended in the
-        meantime.
-        """
+        """Cancel the job. A job that is over stays as it is, even if it ended meanwhile."""
         if not self.is_over:
             self._cancel()
             self.refresh()

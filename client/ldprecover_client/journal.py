@@ -1,10 +1,10 @@
-"""The journal of a crowd: which of its submissions were accepted, on disk, so that an interrupted
-run can go on.
+"""The journal of a bulk submission, from which an interrupted run is resumed.
 
-The first line says what is sent and holds a random secret, from which every submission's
-idempotency key is derived; each further line is the first report of a submission that was accepted.
-It is on the disk before anything is sent. Whoever goes on sends what has no line yet, under the
-same keys: what had arrived before the interruption is a duplicate to the server, and counts once.
+The first line of the file describes the reports and holds a random secret, from which the
+idempotency key of every submission is derived. Each further line is the index of the first report
+of an accepted submission. The first line is on disk before anything is sent. A resumed run sends
+the submissions without a line under the same keys: the server recognises those that it has as
+duplicates, so each report counts once.
 """
 
 import hashlib
@@ -25,18 +25,16 @@ _FORM = 1
 
 
 def runs_folder() -> Path:
-    """Return where journals are kept unless told otherwise: in the user's state directory."""
+    """Return the default folder of journals, in the user's state directory."""
     from platformdirs import user_state_path
 
     return user_state_path("ldprecover", appauthor=False) / "runs"
 
 
 class Journal:
-    """What one run has sent. `facts` are what its maker must know to make the same reports again,
-    as JSON.
+    """The submissions of one run. `facts` is JSON from which the caller makes the reports again.
 
-    A new journal is written once its reports are known, by `begin`. Raises JournalError for a file
-    that cannot be written.
+    `begin` writes the file. Raises JournalError for a file that cannot be written.
     """
 
     def __init__(self, path: Path, facts: Mapping[str, Any]) -> None:
@@ -49,38 +47,37 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Return the journal in a file. Raises JournalError for a file that is not one."""
+        """Return the journal in a file. Raises JournalError for any other file."""
         try:
-            head, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-            read = json.loads(head)
-            if read["form"] != _FORM:
+            first_line, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+            head = json.loads(first_line)
+            if head["form"] != _FORM:
                 raise JournalError(f"{path} was written by another version of this program")
-            journal = cls(path, read["facts"])
-            journal._secret, journal._reports = str(read["secret"]), dict(read["reports"])
+            journal = cls(path, head["facts"])
+            journal._secret, journal._reports = str(head["secret"]), dict(head["reports"])
         except OSError as error:
             raise JournalError(f"{path} cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError):
             raise JournalError(f"{path} is not the journal of a run") from None
-        # A crash can cut the last line off; its submission is then sent again, and is a duplicate.
+        # A crash can truncate the last line. Its submission is sent again, as a duplicate.
         journal._accepted = {
             int(line) for line in lines if line.endswith("\n") and line.strip().isdecimal()
         }
         return journal
 
     def begin(self, reports: NDArray[Any], size: int) -> int:
-        """Write down what is sent, in submissions of `size` reports; return the size that a run
-        begun before has.
+        """Write the file for submissions of `size` reports; return the size of a resumed run.
 
-        Raises ArgumentError where that run's reports were other ones.
+        Raises ArgumentError if a resumed run had other reports.
         """
-        known = {"n": len(reports), "digest": hashlib.sha256(reports.tobytes()).hexdigest()}
+        description = {"n": len(reports), "digest": hashlib.sha256(reports.tobytes()).hexdigest()}
         if self._reports is not None:
-            begun = dict(self._reports)
-            size = int(begun.pop("size"))
-            if begun != known:
+            resumed = dict(self._reports)
+            size = int(resumed.pop("size"))
+            if resumed != description:
                 raise ArgumentError("these are not the reports that the run was begun with")
             return size
-        self._reports = known | {"size": size}
+        self._reports = description | {"size": size}
         head = {
             "form": _FORM,
             "secret": self._secret,
@@ -89,7 +86,7 @@ class Journal:
         }
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(self.path, "x", opener=_private, encoding="utf-8") as file:
+            with open(self.path, "x", opener=_open_private, encoding="utf-8") as file:
                 file.write(json.dumps(head, ensure_ascii=False) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -102,16 +99,16 @@ class Journal:
         return hmac.digest(self._secret.encode(), str(start).encode(), "sha256").hex()[:32]
 
     def was_accepted(self, start: int) -> bool:
-        """Return whether that submission was accepted."""
+        """Return whether the submission whose first report has this index was accepted."""
         return start in self._accepted
 
     @property
     def has_accepted(self) -> bool:
-        """Whether any submission was."""
+        """Whether any submission was accepted."""
         return bool(self._accepted)
 
     def accept(self, start: int) -> None:
-        """Write down that it was."""
+        """Append that a submission was accepted."""
         with self._lock:
             self._accepted.add(start)
             try:
@@ -121,9 +118,9 @@ class Journal:
                 raise JournalError(f"{self.path} cannot be written: {error.strerror}") from error
 
     def remove(self) -> None:
-        """Remove the file: there is nothing left to send."""
+        """Remove the file after the last submission."""
         self.path.unlink(missing_ok=True)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)

@@ -1,23 +1,21 @@
-"""The ledger: what this user has reported, on disk before it is sent, and what that has cost in
-epsilon.
+"""The ledger: an SQLite file with a user's reports and the epsilon that they cost.
 
-One row a round, keyed by the round's random id, or by its name where reports go to that: the
-report's packed bytes, the key it travels under, and its state:
+It has one row a round, with the round's id (or name, for reports by name), the report's packed
+bytes, its idempotency key, and its state. The row is on disk before the report is sent:
 
-    pending ──► accepted    the server has it └──────► refused     the server will never take it
-       (closed, deleted, malformed); not sent again
+    pending ──► accepted    the server has the report
+       └──────► refused     the server will never take it (closed, deleted, malformed)
 
-A row is never removed, so its epsilon stays spent: the bytes may have left this machine, whatever
-was answered. The user's value is not in it.
+A row is never removed, so its epsilon stays spent: the bytes may have left this machine. The row
+does not contain the user's value.
 
-A ticket takes the place of the key, so the same bytes under two tickets could count twice. Before a
-try goes out under a ticket it is written down as open, and no longer so once it is certain that the
-server did not take it: it refused the ticket, or was never reached. Only while no try is open may
-the report go to another ticket; what a crash leaves open stays open.
+A ticket replaces the key, so the same bytes under two tickets could count twice. A try under a
+ticket is recorded as open before it is sent. It is no longer open when the server certainly did not
+take it: the server refused the ticket, or was never reached. The report may be sent under another
+ticket only while no try is open. A try that a crash interrupts stays open.
 
-Where a round's seeds are given, the seed that the first ticket picks is on disk before the value is
-perturbed, and is the only one for that round: whatever becomes of the report, no ticket that picks
-another is used.
+If a round's seeds are given, the seed that the first ticket picks is on disk before the value is
+perturbed, and no ticket with another seed is ever used for that round.
 """
 
 import os
@@ -44,12 +42,12 @@ from ldprecover_client.errors import (
 MAX_TOTAL_EPSILON = 4.0
 """Default limit of epsilon over all rounds of one ledger: eight rounds at the paper's 0.5.
 
-If a user reports one value in all of them, the rounds compose to e^4 = 55: whoever held a secret
-for even odds can at most become 98 % sure. A larger total promises little to anybody.
+If a user reports one value in all rounds, they compose to e^4 = 55: an observer with even odds
+becomes at most 98 % sure of it. A larger total protects little.
 """
 
 _IN_MEMORY = ":memory:"
-_APPLICATION_ID = 0x4C445052  # "LDPR": tells a ledger from any other SQLite file
+_APPLICATION_ID = 0x4C445052  # "LDPR": marks an SQLite file as a ledger
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 100  # bytes of an SQLite file's header
 _SCHEMA_VERSION = 4
@@ -79,7 +77,7 @@ _FROM_VERSION_2 = ("ALTER TABLE reports ADD COLUMN round_name TEXT", *_FROM_VERS
 _FROM_VERSION_1 = (
     "ALTER TABLE reports ADD COLUMN ticket TEXT",
     "ALTER TABLE reports ADD COLUMN open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)",
-    # It kept a ticket as a key, and nothing of what became of its tries.
+    # Version 1 stored a ticket as the key, without its tries.
     """
     UPDATE reports SET ticket = substr(key, 8), key = lower(hex(randomblob(16))), open_tries = 1
     WHERE key LIKE 'ticket:%'
@@ -91,16 +89,15 @@ _COLUMNS = (
     "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, "
     "open_tries, round_name"
 )
-_LOCK_TIMEOUT = 30.0
+_LOCK_TIMEOUT = 30.0  # seconds
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One report in the ledger: where it goes, what travels, and what became of it.
+    """One report in the ledger: its round and server, its bytes, and its state.
 
-    It travels under its `ticket` if it has one, else under its `key`. `open_tries` counts the tries
-    under the ticket of which nobody knows that they were not taken. `round_name` is what people
-    call the round, None for a report from before it was written down.
+    It is sent under its `ticket` if it has one, else under its `key`. `open_tries` counts the tries
+    under the ticket that the server may have taken. `round_name` is None in rows of old versions.
     """
 
     round_id: str
@@ -117,21 +114,22 @@ class Entry:
 
 
 def default_path() -> Path:
-    """Return where a ledger is kept unless told otherwise: in the user's state directory."""
+    """Return the default path of a ledger, in the user's state directory."""
     from platformdirs import user_state_path
 
     return user_state_path("ldprecover", appauthor=False) / "ledger.sqlite3"
 
 
 class Ledger:
-    """A user's ledger, an SQLite file (default: in the user's state directory) that only the user
-    can read.
+    """A user's ledger, an SQLite file that only the user can read (default: `default_path()`).
 
-    Several processes and threads may share it: for each round one of them perturbs, the others find
-    its report. What it says is on the disk when a call returns. `max_total_epsilon` limits the sum
-    of epsilon over all rounds; infinity lifts the limit. Deleting the file forgets what was spent,
-    so do not. Raises LedgerError for a file that cannot be opened, is damaged, is not a ledger, or
-    was made by a newer version, and ArgumentError for a limit that is not above zero.
+    Processes and threads may share it: for each round one of them perturbs, and the others get its
+    report. Changes are on disk when a call returns. `max_total_epsilon` limits the sum of epsilon
+    over all rounds; infinity lifts the limit. Do not delete the file: that forgets the epsilon
+    spent. Raises LedgerError for a file that cannot be opened, is damaged, is not a ledger, or has
+    a newer version, and ArgumentError for a limit that is not above zero.
+
+        Reporter(url, ledger=Ledger("ledger.sqlite3", max_total_epsilon=2.0))
     """
 
     def __init__(
@@ -160,10 +158,10 @@ class Ledger:
 
     @classmethod
     def in_memory(cls, *, max_total_epsilon: float = MAX_TOTAL_EPSILON) -> Self:
-        """Return a ledger that dies with the process.
+        """Return a ledger in memory, for tests and demonstrations only.
 
-        A report that is not answered before that is lost, and the next process may report again:
-        for tests and demonstrations, not for a user's real value.
+        A report without an answer is lost with the process, and the next process may report a real
+        value again.
         """
         return cls(_IN_MEMORY, max_total_epsilon=max_total_epsilon)
 
@@ -181,26 +179,24 @@ class Ledger:
     ) -> tuple[Entry, bool]:
         """Return the round's entry, and whether it is new.
 
-        Only if there is none is `perturb` called, under the lock, and its packed report written
-        with a fresh random key, and its ticket if it has one. `seed` is what the ticket picks,
-        where seeds are given: it is on disk before `perturb` is called. Raises EpsilonSpentError
-        when the total would pass its limit, InconsistentRoundError when the round had other
-        parameters before, and SecondSeedError when it had another seed, and its report is pending
-        or not made yet.
+        Only without an entry is `perturb` called, under the lock, and its packed report written
+        with a new random key and the ticket. `seed` is the ticket's, if seeds are given: it is on
+        disk before `perturb` is called. Raises EpsilonSpentError if the total would exceed its
+        limit, InconsistentRoundError if the round had other parameters before, and SecondSeedError
+        if it had another seed and its report is pending or not made yet.
         """
         if seed is not None:
-            self._hold_seed(round_id, seed, epsilon)
+            self._record_seed(round_id, seed, epsilon)
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
-            found = _select(db, "WHERE round_id = ?", (round_id,))
-            if found:
-                if found[0].digest != digest:
+            for entry in _select(db, "WHERE round_id = ?", (round_id,)):
+                if entry.digest != digest:
                     raise InconsistentRoundError(
                         "the round had other parameters when it was first reported to"
                     )
-                return found[0], False
+                return entry, False
             self._check_total(db, epsilon)
-            # 128 random bits: nobody can guess, and so claim, another user's key.
+            # 128 random bits: nobody can guess another user's key and send a report under it.
             key = secrets.token_hex(16)
             entry = Entry(
                 round_id,
@@ -220,31 +216,28 @@ class Ledger:
             return entry, True
 
     def seed(self, round_id: str) -> int | None:
-        """Return the seed that a ticket picked for a round, None for a round without."""
+        """Return the seed that a ticket picked for a round, or None."""
         with self._translated_errors(), self._connection() as db:
             self._check(db)
             return _seed(db, round_id)
 
-    def _hold_seed(self, round_id: str, seed: int, epsilon: float) -> None:
-        """Write down a round's seed. Raises SecondSeedError where it has another, unless its report
-        is settled.
-        """
+    def _record_seed(self, round_id: str, seed: int, epsilon: float) -> None:
+        """Record a round's seed. Raises SecondSeedError if it has another and is not settled."""
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
-            found = _select(db, "WHERE round_id = ?", (round_id,))
-            if found and found[0].state != "pending":
+            entries = _select(db, "WHERE round_id = ?", (round_id,))
+            if entries and entries[0].state != "pending":
                 return
-            if not found:
+            if not entries:
                 self._check_total(db, epsilon)
-            held = _seed(db, round_id)
-            if held is None:
+            recorded = _seed(db, round_id)
+            if recorded is None:
                 db.execute("INSERT INTO seeds (round_id, seed) VALUES (?, ?)", (round_id, seed))
-            elif held != seed:
+            elif recorded != seed:
                 raise SecondSeedError(
                     "this ticket picks another seed than your first one for this round, and a "
-                    "value under two seeds "
-                    "tells more of it: report with the first ticket, or one that picks the same "
-                    "seed"
+                    "value under two seeds tells more of it: report with the first ticket, or one "
+                    "that picks the same seed"
                 )
 
     def _check_total(self, db: sqlite3.Connection, epsilon: float) -> None:
@@ -257,11 +250,9 @@ class Ledger:
             )
 
     def begin_try(self, round_id: str, ticket: str) -> Entry:
-        """Write down that a try under a ticket is about to go out; return the entry as it must go
-        out.
+        """Record an open try under a ticket; return the entry as it must be sent.
 
-        With another ticket than before, the report goes over to it if no try is open; else the
-        entry that is returned keeps the ticket it has.
+        The report changes to the new ticket if no try is open, and else keeps its ticket.
         """
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
@@ -276,7 +267,7 @@ class Ledger:
             return _select(db, "WHERE round_id = ?", (round_id,))[0]
 
     def end_try(self, round_id: str) -> None:
-        """Write down that a try under a ticket was certainly not taken."""
+        """Record that the server certainly did not take a try under a ticket."""
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
@@ -286,9 +277,7 @@ class Ledger:
             )
 
     def settle(self, round_id: str, state: str, reason: str | None = None) -> None:
-        """Write down that a pending report was "accepted" or "refused". Settled entries stay as
-        they are.
-        """
+        """Record that a pending report was "accepted" or "refused"; that is final."""
         with self._translated_errors(), self._transaction() as db:
             self._check(db)
             db.execute(
@@ -297,13 +286,13 @@ class Ledger:
             )
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return all entries, the first first."""
+        """Return all entries, oldest first."""
         with self._translated_errors(), self._connection() as db:
             self._check(db)
             return _select(db)
 
     def pending(self) -> tuple[Entry, ...]:
-        """Return the entries whose answer is not known, the first first."""
+        """Return the entries without a final answer, oldest first."""
         return tuple(entry for entry in self.entries() if entry.state == "pending")
 
     @property
@@ -320,13 +309,13 @@ class Ledger:
                 yield self._memory
             return
         assert self.path is not None
-        # mode=rw: a ledger that is gone must not come back empty, with nothing spent.
+        # mode=rw: a deleted ledger must not come back empty, with nothing spent.
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)
         ) as db:
-            # FULL syncs the file; EXTRA also the directory after the journal is unlinked, without
-            # which a power cut could bring the journal back, and it would undo the commit.
+            # FULL syncs the file. EXTRA also syncs the directory after the journal is unlinked:
+            # a power cut could otherwise restore the journal, which would undo the commit.
             db.execute("PRAGMA synchronous = EXTRA")
             yield db
 
@@ -370,46 +359,42 @@ class Ledger:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         self._check(db)
-        if (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-            raise LedgerError(f"the ledger {self.path} is damaged: {found}")
+        if (fault := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise LedgerError(f"the ledger {self.path} is damaged: {fault}")
 
     def _check(self, db: sqlite3.Connection) -> None:
         if _pragma(db, "application_id") != _APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a ledger")
-        if (found := _pragma(db, "user_version")) != _SCHEMA_VERSION:
+        if (version := _pragma(db, "user_version")) != _SCHEMA_VERSION:
             raise LedgerError(
-                f"the ledger {self.path} has form {found}, and this version reads "
-                f"{_SCHEMA_VERSION} alone: "
-                "use the version that made it"
+                f"the ledger {self.path} has form {version}, and this version reads "
+                f"{_SCHEMA_VERSION} alone: use the version that made it"
             )
 
 
 def _make_private(path: Path) -> None:
-    """Make the file, and its folder, if they are not there; nobody else may read either.
+    """Create the file and its folder if they do not exist, readable by their owner only.
 
-    Raises LedgerError for a file that is there and is not a ledger, which stays as it is.
+    Raises LedgerError for an existing file that is not a ledger, and does not change it.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
             raise LedgerError(f"{path} is not a regular file")
         head = os.read(descriptor, _HEAD)
-        # With a journal beside it the file may be half written: SQLite puts it right, and is asked
-        # what it is.
-        if head and not _is_ours(head) and not path.with_name(f"{path.name}-journal").exists():
+        # A file with a journal may be half written. SQLite restores it; `_check` follows.
+        if head and not _is_ledger(head) and not path.with_name(f"{path.name}-journal").exists():
             raise LedgerError(f"{path} is not a ledger")
-        if found.st_mode & 0o077:
+        if mode & 0o077:
             os.fchmod(descriptor, 0o600)
     finally:
         os.close(descriptor)
 
 
-def _is_ours(head: bytes) -> bool:
-    """Return whether a file's first bytes are those of an SQLite file with a ledger's application
-    id.
-    """
+def _is_ledger(head: bytes) -> bool:
+    """Return whether a file starts as an SQLite file with the application id of ledgers."""
     return head.startswith(_SQLITE) and head[68:72] == _APPLICATION_ID.to_bytes(4, "big")
 
 
@@ -436,5 +421,5 @@ def _seed(db: sqlite3.Connection, round_id: str) -> int | None:
 
 
 def _decimal(epsilon: float) -> Decimal:
-    """Return epsilon as it was written: forty times 0.1 is 4, and not a little more."""
+    """Return epsilon in decimal, so that forty times 0.1 is exactly 4."""
     return Decimal(repr(epsilon))

@@ -1,6 +1,4 @@
-"""Simulated genuine users: their true values, which the simulator keeps, and their honest
-reports.
-"""
+"""Simulated genuine users: their true values and their honest reports."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -21,18 +19,21 @@ from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 from ldprecover_client.seeds import with_tickets
 
-_VALUES, _REPORTS = 0, 1  # the seed's streams, so that the protocol does not change who holds what
+# Streams of the seed. Values have their own, so they are the same for every protocol.
+_VALUES, _REPORTS = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
     """n genuine users whose values follow an item distribution, each with one honest report.
 
-    `weights` are counts or frequencies of the d items, at least two, finite, none negative, not all
-    zero; they are normalised. With `draw` "multinomial" each user's value is drawn independently;
-    with "apportioned" the users are dealt out in proportion, by largest remainders, and the seed
-    only shuffles them. `items`, when given, are the labels that a round must have for `report_to`.
-    The same seed gives the same users, values and reports. Raises ArgumentError.
+    `weights`, shape (d,), are counts or frequencies of at least two items: finite, 0 or more, not
+    all zero. They are normalised. With `draw` "multinomial" each value is drawn independently; with
+    "apportioned" the counts are proportional, by largest remainders, and the seed only shuffles
+    them. `items` are the labels that a round must have for `report_to`, or None for any. The same
+    seed gives the same users, values and reports. Raises ArgumentError.
+
+        Population.of(load_dataset("cities"), n=10_000, seed=1).report_to(url, "cities", key=key)
     """
 
     weights: ArrayLike
@@ -89,33 +90,29 @@ class Population:
 
     @property
     def frequencies(self) -> NDArray[np.float64]:
-        """True frequencies f_X of these users, of shape (d,): what estimates and recoveries are
-        measured against.
-        """
+        """True frequencies f_X of these users, of shape (d,)."""
         return self.counts / self.n
 
     def values(self) -> NDArray[np.int64]:
-        """Return each user's item index, of shape (n,), in random order: any part of it is a
-        sample.
-        """
+        """Return each user's item index, of shape (n,), in random order."""
         rng = self._rng(_VALUES)
         if self.draw == "multinomial":
-            rng.multinomial(self.n, self._distribution)  # the draw that gave `counts`
+            rng.multinomial(self.n, self._distribution)  # advance past the draw of `counts`
         return rng.permutation(np.repeat(np.arange(self.domain_size), self.counts))
 
     def reports(self, oracle: FrequencyOracle, canaries: Sequence[int] = ()) -> NDArray[Any]:
         """Return each user's report under an oracle, perturbed with the seeded generator.
 
-        `canaries` are items of the oracle that nobody holds: the users' items are the others, in
-        their order. A simulation alone may draw from a seed; a real user is a `Reporter`. Raises
-        ArgumentError when the oracle is over another number of items.
+        `canaries` are items of the oracle that no user has: the users' items are the others, in
+        their order. Only a simulation may use a seeded generator; real users use `Reporter`. Raises
+        ArgumentError if the oracle has another number of items.
         """
-        held = np.delete(np.arange(oracle.domain_size), list(canaries))
-        if held.size != self.domain_size:
+        items = np.delete(np.arange(oracle.domain_size), list(canaries))
+        if items.size != self.domain_size:
             raise ArgumentError(
-                f"these users hold {self.domain_size} items, the round has {held.size}"
+                f"these users hold {self.domain_size} items, the round has {items.size}"
             )
-        return oracle.perturb(held[self.values()], self._rng(_REPORTS))
+        return oracle.perturb(items[self.values()], self._rng(_REPORTS))
 
     def report_to(
         self,
@@ -132,11 +129,11 @@ class Population:
         retries: Retries | None = None,
         transport: Transport | None = None,
     ) -> int:
-        """Have every user report to a round; return how many reports were accepted.
+        """Send every user's report to a round; return how many were accepted.
 
-        `progress` "bar" shows a bar on standard error, if that is a terminal; see `submit_reports`
-        for the rest. Raises ArgumentError when the round is over other items, and what
-        `submit_reports` raises.
+        `progress` "bar" shows a bar on standard error, if that is a terminal; `submit_reports`
+        describes the other arguments. Raises ArgumentError if the round has other items, and the
+        errors of `submit_reports`.
         """
         with Client(url, key=key, timeout=timeout, retries=retries, transport=transport) as client:
             parameters = client.parameters(round)
@@ -147,9 +144,9 @@ class Population:
             raise ArgumentError("the round's items are not those of these users")
         oracle = parameters.parameters.oracle
         bar = progress_bar("genuine users report", first="genuine users perturb their values")
-        with bar if progress == "bar" else nullcontext(progress) as move:
-            its = oracle if tickets is None else with_tickets(oracle, tickets[: self.n])
-            reports = self.reports(its, canaries)
+        with bar if progress == "bar" else nullcontext(progress) as report_progress:
+            seeded = oracle if tickets is None else with_tickets(oracle, tickets[: self.n])
+            reports = self.reports(seeded, canaries)
             return submit_reports(
                 url,
                 parameters.id,
@@ -158,7 +155,7 @@ class Population:
                 tickets=tickets,
                 batch_size=batch_size,
                 connections=connections,
-                progress=move,
+                progress=report_progress,
                 journal=journal,
                 timeout=timeout,
                 retries=retries,
@@ -175,9 +172,7 @@ class Population:
 
 
 def _apportion(frequencies: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Return whole users in proportion: floors first, the rest to the largest remainders (ties:
-    lower index).
-    """
+    """Return n users apportioned by largest remainders; ties go to the lower index."""
     quotas = frequencies * n
     counts = np.floor(quotas).astype(np.int64)
     order = np.argsort(counts - quotas, kind="stable")

@@ -1,19 +1,19 @@
-"""How far a long submission is."""
+"""A progress bar for bulk submissions."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[int, int], None]
-"""Called with (reports accepted so far, reports in all), always from the caller's own thread."""
+"""Called with (reports accepted, reports in total), always from the caller's thread."""
 
 
 @contextmanager
 def progress_bar(description: str, *, first: str | None = None) -> Iterator[Progress]:
-    """Show a bar on standard error while the block runs; call what it yields to move it on.
+    """Show a bar on standard error while the block runs; yield the function that updates it.
 
-    Until it first moves, it says what comes `first`, if that is given, and how long that has taken.
-    Where standard error is not a terminal, nothing is shown: a bar in a file is noise.
+    Until the first update it shows `first`, or else `description`, and the elapsed time. It shows
+    nothing if standard error is not a terminal, because a bar in a file is noise.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, total: None
@@ -44,7 +44,7 @@ def progress_bar(description: str, *, first: str | None = None) -> Iterator[Prog
     ) as bar:
         task = bar.add_task(first or description, total=None)
 
-        def move(done: int, total: int) -> None:
+        def update(done: int, total: int) -> None:
             bar.update(task, description=description, completed=done, total=total)
 
-        yield move
+        yield update

@@ -1,20 +1,20 @@
-"""One user's report of one value: perturbed once, written down, sent until it is answered."""
+"""Reports one user's value: perturbs it once, records it in the ledger, and sends it."""
 
 import asyncio
 import math
 import operator
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols.wire import pack
 from ldprecover.rounds.means import is_for_numbers, round_numbers
 from ldprecover.rounds.tickets import ticket_draw
 from ldprecover_client.answers import Round, Submitted
-from ldprecover_client.calls import checked_ticket
+from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
     AccessError,
     AlreadyReportedError,
@@ -30,29 +30,30 @@ from ldprecover_client.errors import (
 from ldprecover_client.http import AsyncClient, AsyncTransport, Client, Transport, server_url
 from ldprecover_client.ledger import Entry, Ledger
 from ldprecover_client.retry import Retries
-from ldprecover_client.transport_security import warn_if_readable
+from ldprecover_client.transport_security import warn_if_unencrypted
 
 MAX_EPSILON = 2.0
-"""Default limit of epsilon for one round: all the paper's settings (0.1 to 1.6) lie below it.
+"""Default limit of epsilon for one round, above all of the paper's settings (0.1 to 1.6).
 
-e^2 = 7.4: whoever held the value for even odds can at most become 88 % sure from the report.
+e^2 = 7.4: an observer with even odds becomes at most 88 % sure of the value.
 """
 
 Value = str | int | float
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _Failure = RefusedError | ServerError | UnansweredError
 _FAILURES = (RefusedError, ServerError, UnansweredError)
+_ClientT = TypeVar("_ClientT", Client, AsyncClient)
+_TransportT = TypeVar("_TransportT", Transport, AsyncTransport)
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a report.
+    """The result of reporting.
 
     `state` is "accepted" (durably stored and counted), "pending" (no answer yet; `resume` sends it
     again) or "refused" (the server will never take it); `reason` says why, if not accepted.
-    `resent` says that the report was made by an earlier call or process and its bytes sent again,
-    `duplicate` that the server had them already. `round_name` is what people call the round;
-    `round_id` is the same where the report went to a name.
+    `resent` is true if an earlier call or process made the report, `duplicate` if the server had it
+    already. `round_id` equals `round_name` for a report by name.
     """
 
     round_id: str
@@ -64,64 +65,74 @@ class Receipt:
     round_name: str | None = None
 
 
-class _Desk:
-    """What `Reporter` and `AsyncReporter` share: every decision, and no I/O but the ledger's."""
+class _BaseReporter(Generic[_ClientT, _TransportT]):
+    """Everything that both reporters share: every decision, and no network I/O."""
+
+    _client_class: type[_ClientT]
 
     def __init__(
         self,
-        server: str | Client | AsyncClient,
-        ledger: Ledger | None,
-        max_epsilon: float,
-        ticket: str | None,
-        name: str | None,
-        options: Mapping[str, Any],
+        server: str | _ClientT,
+        round: str = "current",
+        *,
+        ledger: Ledger | None = None,
+        max_epsilon: float = MAX_EPSILON,
+        key: str | None = None,
+        ticket: str | None = None,
+        by_name: bool = False,
+        timeout: float | None = None,
+        retries: Retries | None = None,
+        transport: _TransportT | None = None,
     ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
-        if name is not None and (not _NAME.fullmatch(name) or name == "current"):
+        if by_name and (not _NAME.fullmatch(round) or round == "current"):
             raise ArgumentError("by_name needs the round's name, neither an id nor 'current'")
-        if name is not None and ticket is not None:
+        if by_name and ticket is not None:
             raise ArgumentError(
                 "by_name takes no ticket: each is good on the one deployment that minted it"
             )
-        self._name = name
-        given = {name: value for name, value in options.items() if value is not None}
+        options: dict[str, Any] = {
+            "key": key,
+            "timeout": timeout,
+            "retries": retries,
+            "transport": transport,
+        }
+        self._options = {name: value for name, value in options.items() if value is not None}
+        self._shared: _ClientT | None = None
         if isinstance(server, str):
-            self.url = server_url(server)
-            self._has_key, is_network = "key" in given, "transport" not in given
+            self._url = server_url(server)
+            self._has_key, is_network = key is not None, transport is None
         else:
-            if given:
+            if self._options:
                 raise ArgumentError(
-                    f"{' and '.join(given)} must be given to the client that is shared"
+                    f"{' and '.join(self._options)} must be given to the client that is shared"
                 )
-            self.url = server.url
+            self._shared, self._url = server, server.url
             self._has_key, is_network = server.has_key, server.is_network
+        self._round = round
+        self._by_name = by_name
         self.ledger = Ledger() if ledger is None else ledger
-        self.max_epsilon = max_epsilon
-        self.ticket = None if ticket is None else checked_ticket(ticket)
-        self._options = given
-        for name, secret in (("key", given.get("key")), ("ticket", ticket)):
+        self._max_epsilon = max_epsilon
+        self._ticket = None if ticket is None else validate_ticket(ticket)
+        for name, secret in (("key", key), ("ticket", ticket)):
             if secret is not None and is_network:
-                warn_if_readable(self.url, name, stacklevel=3)
+                warn_if_unencrypted(self._url, name, stacklevel=2)
 
-    def options_for(self, url: str) -> dict[str, Any]:
-        """Return the settings of a client of a server: the key goes to none but the user's own."""
-        own = (
-            self._options
-            if url == self.url
-            else {k: v for k, v in self._options.items() if k != "key"}
-        )
-        return dict(own)
+    def _new_client(self, url: str) -> _ClientT:
+        if self._shared is not None:
+            return self._shared.for_server(url)
+        # Other servers do not get the key.
+        options = {k: v for k, v in self._options.items() if k != "key" or url == self._url}
+        return self._client_class(url, **options)
 
-    def enter(self, round_: Round, value: Value) -> tuple[Entry, bool]:
-        """Return the round's entry in the ledger, perturbing the value if there is none, and
-        whether it is new.
-        """
+    def _claim(self, round_: Round, value: Value) -> tuple[Entry, bool]:
+        """Return the round's entry in the ledger, and whether this call perturbed the value."""
         parameters = round_.parameters
-        if parameters.epsilon > self.max_epsilon:
+        if parameters.epsilon > self._max_epsilon:
             raise EpsilonTooHighError(
                 f"the round asks for epsilon {parameters.epsilon:g}, above your limit of "
-                f"{self.max_epsilon:g}"
+                f"{self._max_epsilon:g}"
             )
         item = _item(parameters, value)
         if item in parameters.canaries:
@@ -129,28 +140,27 @@ class _Desk:
                 "the value is a canary of the round, an item that nobody holds; nothing is sent"
             )
         oracle, seed = parameters.oracle, None
-        if oracle.listed_seeds is not None and self.ticket is not None:
-            seed = oracle.seed_of(ticket_draw(self.ticket))
+        if oracle.listed_seeds is not None and self._ticket is not None:
+            seed = oracle.seed_of(ticket_draw(self._ticket))
             oracle = oracle.with_seeds([seed])
 
         def perturb() -> bytes:
-            self._check_access(round_, self.ticket)
+            self._check_access(round_, self._ticket)
+            # Without a generator `perturb` uses the operating system's randomness.
             return pack(oracle.perturb([item]))
 
         entry, new = self.ledger.claim(
-            server_url=self.url,
+            server_url=self._url,
             round_id=self._reference(round_),
             digest=round_.digest,
             epsilon=parameters.epsilon,
-            # Without a generator: from the operating system's randomness, as a real user must.
             perturb=perturb,
-            ticket=self.ticket,
+            ticket=self._ticket,
             round_name=round_.name,
             seed=seed,
         )
-        if not new and entry.state == "pending" and entry.server_url != self.url:
-            # The bytes and their key are for that server alone, whatever this one says its round's
-            # id is.
+        if not new and entry.state == "pending" and entry.server_url != self._url:
+            # The bytes and their key are for that server only. This one may claim any round id.
             raise InconsistentRoundError(
                 f"the report to this round was made for {entry.server_url}"
             )
@@ -163,52 +173,48 @@ class _Desk:
                 f"the server refused your report to this round for good: {entry.reason}"
             )
         if not new:
-            self._check_access(round_, self.ticket or entry.ticket)
+            self._check_access(round_, self._ticket or entry.ticket)
         return entry, new
 
     def _reference(self, round_: Round) -> str:
-        """Return what the round is called on the wire and in the ledger."""
-        if self._name is None:
+        """Return the round's id, or its name for reports by name."""
+        if not self._by_name:
             return round_.id
-        if round_.name != self._name:
+        if round_.name != self._round:
             raise InconsistentRoundError(
-                f"asked for the round {self._name}, the server states another"
+                f"asked for the round {self._round}, the server states another"
             )
-        return self._name
+        return self._round
 
     def _check_access(self, round_: Round, ticket: str | None) -> None:
-        """Raise AccessError unless the round takes reports with what there is, as far as can be
-        told from here.
-        """
+        """Raise AccessError if the round certainly rejects reports with this key or ticket."""
         if round_.access == "ticket":
             if ticket is None:
                 raise AccessError(
                     "this round takes reports with tickets alone: give one of its tickets", "ticket"
                 )
         elif round_.access == "key":
-            if not self._has_key or self.ticket is not None:
-                also = "" if self.ticket is None else ", and no tickets"
+            if not self._has_key or self._ticket is not None:
+                also = "" if self._ticket is None else ", and no tickets"
                 raise AccessError(
                     f"this round takes reports with a report key alone{also}: give a report key",
                     "key",
                 )
         elif round_.access == "open":
-            if self.ticket is not None:
+            if self._ticket is not None:
                 raise AccessError("this round takes no tickets: report without one", None)
         else:
             raise AccessError(
                 f"this version knows no rounds of access {round_.access[:64]!r}", None
             )
 
-    def begin(self, entry: Entry, ticket: str | None) -> Entry:
-        """Return an entry as it must go out; a try under a ticket is written down before it
-        does.
-        """
+    def _begin_try(self, entry: Entry, ticket: str | None) -> Entry:
+        """Return an entry as it must be sent; a try under a ticket is recorded first."""
         return entry if ticket is None else self.ledger.begin_try(entry.round_id, ticket)
 
-    def accepted(self, entry: Entry, answer: Submitted, resent: bool) -> Receipt:
+    def _accepted(self, entry: Entry, answer: Submitted, resent: bool) -> Receipt:
         """Check the answer to a submission and settle its entry."""
-        by_name = entry.round_id == entry.round_name  # on each deployment the round has another id
+        by_name = entry.round_id == entry.round_name  # its id differs between deployments
         if answer["accepted"] != 1 or not (by_name or answer["round"] == entry.round_id):
             raise InvalidAnswerError(
                 "the server answers for other reports than the one it was sent"
@@ -223,18 +229,18 @@ class _Desk:
             round_name=entry.round_name,
         )
 
-    def failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
-        """Settle an entry that the server will never take; leave every other one pending.
+    def _failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
+        """Settle an entry that the server will never take; leave all others pending.
 
-        A refusal gets a note that says whether the report can still be counted, and how.
+        A RefusedError gets a note that says whether and how the report can still be counted.
         """
         state: Literal["pending", "refused"] = "pending"
-        if entry.ticket is not None and _is_sure_not_taken(error):
+        if entry.ticket is not None and _was_not_taken(error):
             self.ledger.end_try(entry.round_id)
         if isinstance(error, RefusedError):
             note = _PENDING
-            if entry.ticket is not None and error.slug in _OF_TICKETS:
-                in_doubt = error.in_doubt or entry.open_tries > 1  # the first is this one
+            if entry.ticket is not None and error.slug in _TICKET_PROBLEMS:
+                in_doubt = error.in_doubt or entry.open_tries > 1  # one is this try
                 note = _KEEPS_TICKET if in_doubt else _ANOTHER_TICKET
                 if not in_doubt and self.ledger.seed(entry.round_id) is not None:
                     note = _SAME_SEED
@@ -254,8 +260,8 @@ class _Desk:
         )
 
 
-_OF_TICKETS = ("invalid-ticket", "idempotency-key-reused")
-"""Refusals of a ticket: it is not of this round, or another report was sent under it."""
+_TICKET_PROBLEMS = ("invalid-ticket", "idempotency-key-reused")
+"""The ticket is not of this round, or another report was sent under it."""
 
 _REFUSED = "the report will never be counted, and its epsilon stays spent"
 _PENDING = "the report is written down, and the same one goes out when you report again"
@@ -271,19 +277,17 @@ _KEEPS_TICKET = (
 )
 
 
-def _is_sure_not_taken(error: _Failure) -> bool:
-    """Return whether no try of a call under a ticket was taken: none arrived, or all were refused
-    for the ticket.
-    """
+def _was_not_taken(error: _Failure) -> bool:
+    """Return whether certainly no try counted: none arrived, or all had their ticket refused."""
     if isinstance(error, RefusedError):
-        return error.slug in _OF_TICKETS and not error.in_doubt
+        return error.slug in _TICKET_PROBLEMS and not error.in_doubt
     return isinstance(error, UnansweredError) and not error.in_doubt
 
 
 def _is_final(error: RefusedError) -> bool:
-    """Return whether the round, by its server's own word, will never take these bytes.
+    """Return whether the server states that the round will never take these bytes.
 
-    A 404 for the path is not that word, but a wrong URL's; and a key may come for a 401 or 403.
+    A 404 without a known slug means a wrong URL. After a 401 or 403 the user may get a key.
     """
     return error.status in (409, 410, 422) or (
         error.status == 404 and error.slug not in ("", "not-found")
@@ -293,8 +297,8 @@ def _is_final(error: RefusedError) -> bool:
 def _item(parameters: RoundParameters, value: Value) -> int:
     """Return the index of a value: a str is always a label, an int always an index.
 
-    So "3" is the item labelled 3, wherever it stands, and 3 the item at index 3, however labelled.
-    In a round for numbers (`ldprecover.rounds.means`) all three are the number itself.
+    "3" is the item with label 3, and 3 the item at index 3. In a round for numbers
+    (`ldprecover.rounds.means`) a str, int or float is the number itself.
     """
     items = parameters.items
     if is_for_numbers(parameters):
@@ -320,87 +324,61 @@ def _number_item(value: Value) -> int:
     try:
         number = math.nan if isinstance(value, bool) else float(value)
         return int(round_numbers([number])[0])
-    except (ValueError, TypeError, ParameterError):  # which would show the value
+    except (ValueError, TypeError, ParameterError):  # their messages contain the value
         raise UnknownItemError("in this round a value is a number from -1 to 1") from None
 
 
-class Reporter:
+class Reporter(_BaseReporter[Client, Transport]):
     """Reports one user's value to a round, once, over HTTP.
 
-    The round's parameters are fetched and checked; the value is perturbed once, with the operating
-    system's randomness; the report is on disk in the ledger, with its random idempotency key,
-    before it is sent; and whatever happens, also after a crash, the same bytes go out under the
+    It fetches and checks the round's parameters, perturbs the value once with the operating
+    system's randomness, and writes the report with a random idempotency key to the ledger. Only
+    then it sends the report. Every later try, even after a crash, sends the same bytes under the
     same key.
 
-    `round` is an id, a name, or "current". `ledger` is the user's (default: `Ledger()`, a file in
-    the user's state directory), which also limits the total over rounds; `max_epsilon` limits each
-    round. `key` is a report key and `ticket` a ticket, where the round wants one. The report goes
-    out under another ticket than before only if every try before was refused for its ticket or
-    never reached the server; else it goes out under the ticket it has. Where seeds are given, the
-    first ticket's seed is the round's, and one that picks another raises SecondSeedError.
-    `timeout`, `retries` and `transport` are those of `Client`.
+        Reporter("http://localhost:8000", "lunch").report("soup")
 
-    With `by_name` the report is sent to the round's name, and written down under it: behind a proxy
-    to several deployments the round has another id on each. Say so from the first report on, and
-    use the name for no other round. Tickets, each of which one deployment minted, are refused then.
+    `server` is a URL, with connections that last for one call. Or it is a `Client` that reporters
+    share: its key and settings are used, and it stays open. `round` is an id, a name, or "current".
+    `ledger` limits the total epsilon over rounds (default: `Ledger()`, a file in the user's state
+    directory), `max_epsilon` the epsilon of each round. `key` is a report key. `timeout`, `retries`
+    and `transport` are those of `Client`. Raises ArgumentError and LedgerError.
 
-    `server` is the server's URL; connections then last for one call, so there is nothing to close.
-    Or it is a `Client` that several reporters share: its key, connections and settings are used,
-    and it stays open. Raises ArgumentError and LedgerError.
+    `ticket` is a ticket, if the round needs one. The report is sent under another ticket only if
+    every earlier try had its ticket refused or never reached the server. If seeds are given, a
+    ticket with another seed than the first one's raises SecondSeedError.
+
+    `by_name` sends the report to the round's name, for several deployments behind a proxy: the
+    round has another id on each. Set it from the first report on, and use the name for no other
+    round. It allows no tickets, because each belongs to one deployment.
     """
 
-    def __init__(
-        self,
-        server: str | Client,
-        round: str = "current",
-        *,
-        ledger: Ledger | None = None,
-        max_epsilon: float = MAX_EPSILON,
-        key: str | None = None,
-        ticket: str | None = None,
-        by_name: bool = False,
-        timeout: float | None = None,
-        retries: Retries | None = None,
-        transport: Transport | None = None,
-    ) -> None:
-        options = {"key": key, "timeout": timeout, "retries": retries, "transport": transport}
-        self._desk = _Desk(server, ledger, max_epsilon, ticket, round if by_name else None, options)
-        self._shared = None if isinstance(server, str) else server
-        self._round = round
-
-    @property
-    def ledger(self) -> Ledger:
-        """The user's ledger."""
-        return self._desk.ledger
+    _client_class = Client
 
     def report(self, value: Value) -> Receipt:
-        """Report a value: an item's label (a str, always) or its index (an int, always).
+        """Report a value: an item's label (always a str) or its index (always an int).
 
-        In a round for numbers it is the number, from -1 to 1, and is rounded at random to an item
-        first.
+        In a round for numbers the value is a number from -1 to 1, which is rounded at random to an
+        item. If the ledger has a report without an answer, that one is sent again; the new value
+        must be an item and is otherwise ignored.
 
-        If the round's report was made before and not answered, that one is sent again, and the
-        value given now is checked to be an item and otherwise ignored. Raises, having perturbed
-        nothing: UnknownItemError, EpsilonTooHighError, EpsilonSpentError, SecondSeedError,
-        AccessError, InconsistentRoundError, AlreadyReportedError, LedgerError. Raises RefusedError,
-        UnansweredError or InvalidAnswerError as `Client` does; when the report had been written
-        down, it stays so, `resume` or a further `report` sends it again unless the server refused
-        it for good, and its epsilon stays spent.
+        Raises, before anything is perturbed: UnknownItemError, EpsilonTooHighError,
+        EpsilonSpentError, SecondSeedError, AccessError, InconsistentRoundError,
+        AlreadyReportedError, LedgerError. Raises RefusedError, UnansweredError or
+        InvalidAnswerError as `Client` does. The report then stays in the ledger, its epsilon stays
+        spent, and `resume` or `report` sends it again unless the server refused it for good.
         """
-        with self._client(self._desk.url) as client:
-            entry, new = self._desk.enter(client.parameters(self._round), value)
-            receipt, error = self._deliver(
-                client, entry, self._desk.ticket or entry.ticket, not new
-            )
+        with self._client(self._url) as client:
+            entry, new = self._claim(client.parameters(self._round), value)
+            receipt, error = self._deliver(client, entry, self._ticket or entry.ticket, not new)
         if error is not None:
             raise error
         return receipt
 
     def resume(self) -> tuple[Receipt, ...]:
-        """Send every pending report of the ledger again, each to the server it was made for, under
-        its key or ticket.
+        """Send each pending report of the ledger again to its server; return their receipts.
 
-        Return a receipt for each; failures are in their `state` and `reason`. Raises LedgerError.
+        Failures are in `state` and `reason` of the receipts. Raises LedgerError.
         """
         receipts = []
         for entry in self.ledger.pending():
@@ -411,63 +389,34 @@ class Reporter:
     def _deliver(
         self, client: Client, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
-        entry = self._desk.begin(entry, ticket)
+        entry = self._begin_try(entry, ticket)
         try:
             answer = client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
-            return self._desk.accepted(entry, answer, resent), None
+            return self._accepted(entry, answer, resent), None
         except _FAILURES as error:
-            return self._desk.failed(entry, error, resent), error
+            return self._failed(entry, error, resent), error
 
     @contextmanager
     def _client(self, url: str) -> Iterator[Client]:
         if self._shared is not None and self._shared.url == url:
             yield self._shared
             return
-        own = (
-            Client(url, **self._desk.options_for(url))
-            if self._shared is None
-            else self._shared.elsewhere(url)
-        )
-        with own:
-            yield own
+        with self._new_client(url) as client:
+            yield client
 
 
-class AsyncReporter:
-    """`Reporter` for asyncio: the same ledger, checks and promises. The ledger is written in a
-    thread.
-    """
+class AsyncReporter(_BaseReporter[AsyncClient, AsyncTransport]):
+    """`Reporter` for asyncio. The ledger is written in a thread."""
 
-    def __init__(
-        self,
-        server: str | AsyncClient,
-        round: str = "current",
-        *,
-        ledger: Ledger | None = None,
-        max_epsilon: float = MAX_EPSILON,
-        key: str | None = None,
-        ticket: str | None = None,
-        by_name: bool = False,
-        timeout: float | None = None,
-        retries: Retries | None = None,
-        transport: AsyncTransport | None = None,
-    ) -> None:
-        options = {"key": key, "timeout": timeout, "retries": retries, "transport": transport}
-        self._desk = _Desk(server, ledger, max_epsilon, ticket, round if by_name else None, options)
-        self._shared = None if isinstance(server, str) else server
-        self._round = round
-
-    @property
-    def ledger(self) -> Ledger:
-        """The user's ledger."""
-        return self._desk.ledger
+    _client_class = AsyncClient
 
     async def report(self, value: Value) -> Receipt:
         """Report a value; see `Reporter.report`."""
-        async with self._client(self._desk.url) as client:
+        async with self._client(self._url) as client:
             round_ = await client.parameters(self._round)
-            entry, new = await asyncio.to_thread(self._desk.enter, round_, value)
+            entry, new = await asyncio.to_thread(self._claim, round_, value)
             receipt, error = await self._deliver(
-                client, entry, self._desk.ticket or entry.ticket, not new
+                client, entry, self._ticket or entry.ticket, not new
             )
         if error is not None:
             raise error
@@ -484,24 +433,19 @@ class AsyncReporter:
     async def _deliver(
         self, client: AsyncClient, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
-        entry = await asyncio.to_thread(self._desk.begin, entry, ticket)
+        entry = await asyncio.to_thread(self._begin_try, entry, ticket)
         try:
             answer = await client.submit(
                 entry.round_id, entry.packed, entry.key, ticket=entry.ticket
             )
-            return await asyncio.to_thread(self._desk.accepted, entry, answer, resent), None
+            return await asyncio.to_thread(self._accepted, entry, answer, resent), None
         except _FAILURES as error:
-            return await asyncio.to_thread(self._desk.failed, entry, error, resent), error
+            return await asyncio.to_thread(self._failed, entry, error, resent), error
 
     @asynccontextmanager
     async def _client(self, url: str) -> AsyncIterator[AsyncClient]:
         if self._shared is not None and self._shared.url == url:
             yield self._shared
             return
-        own = (
-            AsyncClient(url, **self._desk.options_for(url))
-            if self._shared is None
-            else self._shared.elsewhere(url)
-        )
-        async with own:
-            yield own
+        async with self._new_client(url) as client:
+            yield client

@@ -1,6 +1,4 @@
-"""When to send again, and when to give up: exponential back-off with full jitter, Retry-After
-honoured.
-"""
+"""Retry policy: exponential back-off with full jitter that honours Retry-After."""
 
 import math
 import random
@@ -13,36 +11,31 @@ from ldprecover_client.errors import ArgumentError
 
 _PERMANENT = {501, 505}
 _AFTER_WORK = {500, 504}
+_MAX_DOUBLINGS = 62  # base * 2.0**62 is past any `longest`, and is still a finite float
 
 
-def is_passing(status: int) -> bool:
-    """Return whether an answer says "not now": 408, 429 or 5xx, but what a server can never do
-    (501, 505).
+def is_transient(status: int) -> bool:
+    """Return whether a later try may succeed: 408, 429, or 5xx except 501 and 505.
 
-    507, a full disk, is among them: space comes back, and the report is in nobody else's hands.
+    507, a full disk, is transient: the operator frees space, and no other server has the report.
     """
-    return never_taken(status) or (500 <= status < 600 and status not in _PERMANENT)
+    return is_unprocessed(status) or (500 <= status < 600 and status not in _PERMANENT)
 
 
-def never_taken(status: int) -> bool:
-    """Return whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too
-    many.
-    """
+def is_unprocessed(status: int) -> bool:
+    """Return whether the server did nothing: 408, sent too slowly, or 429, too many requests."""
     return status in (408, 429)
 
 
-def may_have_cost_all(status: int) -> bool:
-    """Return whether an answer may come after all the work on a call: 500, it failed, or 504, its
-    time was up.
-    """
+def may_follow_work(status: int) -> bool:
+    """Return whether the call's work may have been done in full: 500, failed, or 504, timed out."""
     return status in _AFTER_WORK
 
 
 def retry_after_seconds(value: str | None, date: str | None = None) -> float | None:
-    """Return the seconds a Retry-After header asks to wait, None where it is absent or says
-    nothing.
+    """Return the seconds of a Retry-After header, None if it is absent or malformed.
 
-    An HTTP date counts from the answer's own `Date`, so that the user's clock need not be right.
+    An HTTP date counts from the response's own `Date`, so the user's clock may be wrong.
     """
     if value is None:
         return None
@@ -59,13 +52,12 @@ def retry_after_seconds(value: str | None, date: str | None = None) -> float | N
 
 @dataclass(frozen=True)
 class Retries:
-    """How persistent to be: at most `attempts` sends, `longest` seconds between two, `total`
-    seconds in all.
+    """Retry policy: at most `attempts` sends in `total` seconds, waits of up to `longest` seconds.
 
-    Before the i-th retry the wait is uniform from 0 to min(longest, base * 2^i) ("full jitter"),
-    after what the server asked for in Retry-After, which counts up to `longest`. The defaults ride
-    out a server's restart and end within two minutes and one request. `on_wait` is called with the
-    seconds before each wait, in the thread that waits. Raises ArgumentError.
+    The wait before the i-th retry is Retry-After, up to `longest`, plus a uniform draw from 0 to
+    min(longest, base * 2^i) ("full jitter"). The defaults outlast a server's restart and end within
+    two minutes and one request. `on_wait` is called with the seconds before each wait, in the
+    thread that waits. Raises ArgumentError.
     """
 
     attempts: int = 8
@@ -81,17 +73,14 @@ class Retries:
             if not 0 <= getattr(self, name) < math.inf:
                 raise ArgumentError(f"{name} must be a number of seconds, 0 or more")
 
-    def delay(self, retry: int, asked: float | None, draw: float) -> float:
-        """Return the wait before retry 0, 1, ...; `draw` is uniform in [0, 1), `asked` the
-        Retry-After.
-        """
-        return min(asked or 0.0, self.longest) + draw * min(
-            self.longest, self.base * 2.0 ** min(retry, 62)
-        )
+    def delay(self, retry: int, retry_after: float | None, uniform: float) -> float:
+        """Return the seconds before retry 0, 1, ...; `uniform` is a random number in [0, 1)."""
+        jitter = uniform * min(self.longest, self.base * 2.0 ** min(retry, _MAX_DOUBLINGS))
+        return min(retry_after or 0.0, self.longest) + jitter
 
 
 class Backoff:
-    """The retries of one request: counts its failures against the policy. Knows no I/O."""
+    """Counts the failures of one request against a policy. Does no I/O."""
 
     def __init__(
         self,
@@ -106,11 +95,11 @@ class Backoff:
         self._start = clock()
         self.failures = 0
         self.in_doubt = False
-        """Whether a send may have been taken although nothing said so."""
+        """Whether the server may have processed a send that failed."""
 
-    def after_failure(self, asked: float | None = None) -> float | None:
+    def after_failure(self, retry_after: float | None = None) -> float | None:
         """Return the seconds to wait before the next send, or None to give up."""
-        delay = self._policy.delay(self.failures, asked, self._draw())
+        delay = self._policy.delay(self.failures, retry_after, self._draw())
         self.failures += 1
         if self.failures >= self._policy.attempts:
             return None

@@ -7,7 +7,7 @@ import numpy as np
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.rounds.tickets import ticket_draw
 from ldprecover.types import Reports, UInt32Array
-from ldprecover_client.calls import checked_ticket
+from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import ArgumentError
 
 
@@ -40,5 +40,5 @@ def tickets_of(oracle: FrequencyOracle, reports: Reports, tickets: Sequence[str]
 
 def _seeds(oracle: FrequencyOracle, tickets: Sequence[str]) -> UInt32Array:
     return np.array(
-        [oracle.seed_of(ticket_draw(checked_ticket(ticket))) for ticket in tickets], np.uint32
+        [oracle.seed_of(ticket_draw(validate_ticket(ticket))) for ticket in tickets], np.uint32
     )

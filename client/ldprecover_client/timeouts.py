@@ -1,4 +1,8 @@
-"""Connections on which a whole request ends in time, however slowly its answer trickles in."""
+"""A network backend for httpcore that limits the time of whole requests.
+
+HTTP libraries limit each read and write alone. A server that sends one byte a second would keep
+such a client busy for ever.
+"""
 
 import contextlib
 import functools
@@ -10,16 +14,16 @@ from typing import Any, TypeVar
 
 import httpcore
 
-_PIECE = 1 << 18  # written in one step
+_WRITE_BYTES = 1 << 18
+"""Bytes written before the connection is checked for an early response."""
 
 T = TypeVar("T")
 
 
-class Deadline(httpcore.NetworkBackend):
-    """The network, with an end to each request: HTTP libraries bound each step alone, and steps can
-    be many.
+class TimeoutBackend(httpcore.NetworkBackend):
+    """The network, with a limit for the request that each thread has in progress.
 
-    Each thread has its own; connections may go from one thread to another.
+    A connection may be used by several threads, one after the other.
     """
 
     def __init__(self) -> None:
@@ -27,36 +31,33 @@ class Deadline(httpcore.NetworkBackend):
         self._thread = threading.local()
 
     @contextlib.contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """Fail what this thread still waits for after so many seconds, with a timeout of
-        httpcore's.
-        """
+    def limit(self, seconds: float) -> Iterator[None]:
+        """Let network steps of this thread time out after `seconds` in total."""
         self._thread.seconds, self._thread.end = seconds, time.monotonic() + seconds
         try:
             yield
         finally:
             del self._thread.end
 
-    def left(self, timeout: float | None) -> float | None:
-        """Return how long the next step may take. Raises httpcore.ReadTimeout when there is no time
-        left.
+    def step_timeout(self, timeout: float | None) -> float | None:
+        """Return the seconds that the next step may take.
+
+        Raises httpcore.ReadTimeout if the request has no time left.
         """
         end: float | None = getattr(self._thread, "end", None)
         if end is None:
             return timeout
-        left = end - time.monotonic()
-        if left <= 0:
+        remaining = end - time.monotonic()
+        if remaining <= 0:
             raise httpcore.ReadTimeout(f"no whole answer in {self._thread.seconds:g} seconds")
-        return left if timeout is None else min(timeout, left)
+        return remaining if timeout is None else min(timeout, remaining)
 
-    def step(self, act: Callable[[float | None], T], timeout: float | None) -> T:
-        """Do one step, given how long it may take. Raises as `left` does, also when the time ends
-        within the step.
-        """
+    def run_step(self, step: Callable[[float | None], T], timeout: float | None) -> T:
+        """Run a step with the seconds that it may take. Raises as `step_timeout` does."""
         try:
-            return act(self.left(timeout))
+            return step(self.step_timeout(timeout))
         except httpcore.TimeoutException:
-            self.left(timeout)
+            self.step_timeout(timeout)  # raises if the request's time is over, not the step's
             raise
 
     def connect_tcp(
@@ -67,42 +68,41 @@ class Deadline(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        network = self._network
-        stream = self.step(
-            lambda left: network.connect_tcp(host, port, left, local_address, socket_options),
+        stream = self.run_step(
+            lambda seconds: self._network.connect_tcp(
+                host, port, seconds, local_address, socket_options
+            ),
             timeout,
         )
         return _Stream(stream, self)
 
 
 class _Stream(httpcore.NetworkStream):
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, backend: TimeoutBackend) -> None:
         self._stream = stream
-        self._deadline = deadline
+        self._backend = backend
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._deadline.step(lambda left: self._stream.read(max_bytes, left), timeout)
+        return self._backend.run_step(functools.partial(self._stream.read, max_bytes), timeout)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE):
-            if start and self._has_answer():
-                # A server that refuses a body reads no more of it. The HTTP library takes this
-                # error for a reason to read the answer; what is still written would bring a reset,
-                # and the answer would be lost.
+        for start in range(0, len(buffer), _WRITE_BYTES):
+            if start and self._has_response():
+                # A server that rejects a body stops reading it. Writing on would cause a reset,
+                # and the response would be lost. httpcore reads the response after a WriteError.
                 raise httpcore.WriteError("the server answered before it had the whole body")
-            piece = buffer[start : start + _PIECE]
+            piece = buffer[start : start + _WRITE_BYTES]
             try:
-                self._deadline.step(functools.partial(self._stream.write, piece), timeout)
+                self._backend.run_step(functools.partial(self._stream.write, piece), timeout)
             except httpcore.WriteTimeout:
-                if self._has_answer():
+                if self._has_response():
                     raise httpcore.WriteError(
                         "the server answered and reads no more of the body"
                     ) from None
                 raise
 
-    def _has_answer(self) -> bool:
-        # Under TLS there may be something to read other than the answer, such as a session's
-        # ticket.
+    def _has_response(self) -> bool:
+        # Under TLS the readable bytes may be a session ticket instead of a response.
         return self.get_extra_info("ssl_object") is None and bool(
             self.get_extra_info("is_readable")
         )
@@ -116,10 +116,10 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        stream = self._deadline.step(
-            lambda left: self._stream.start_tls(ssl_context, server_hostname, left), timeout
+        stream = self._backend.run_step(
+            lambda seconds: self._stream.start_tls(ssl_context, server_hostname, seconds), timeout
         )
-        return _Stream(stream, self._deadline)
+        return _Stream(stream, self._backend)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

@@ -1,20 +1,22 @@
-"""Whether a key or a ticket can be read on its way to a server. Knows no HTTP library."""
+"""Warnings about keys and tickets that travel unencrypted. Imports no HTTP library."""
 
 import warnings
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 _warned: set[tuple[str, str]] = set()
+"""Host and kind of secret of each warning of this process."""
 
 
 class InsecureTransportWarning(UserWarning):
-    """A key or a ticket goes over plain http:// to another machine, where whoever carries it can
-    read and use it.
+    """A key or ticket is sent over plain http:// to another machine.
+
+    Anyone on the network path can read and use it.
     """
 
 
-def is_this_machine(url: str) -> bool:
-    """Return whether a server's URL names this machine, so that nothing leaves it."""
+def is_loopback(url: str) -> bool:
+    """Return whether a URL names this machine, so that requests stay on it."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -22,18 +24,15 @@ def is_this_machine(url: str) -> bool:
         return host == "localhost"
 
 
-def warn_if_readable(url: str, secret: str, *, stacklevel: int = 2) -> None:
-    """Warn where a secret, "key" or "ticket", would go to another machine without TLS: once a
-    machine and process.
-    """
+def warn_if_unencrypted(url: str, secret: str, *, stacklevel: int = 2) -> None:
+    """Warn if a "key" or "ticket" goes to another machine without TLS; once a host and process."""
     parts = urlsplit(url)
-    warned = (parts.netloc, secret)
-    if parts.scheme == "http" and warned not in _warned and not is_this_machine(url):
+    warning = (parts.netloc, secret)
+    if parts.scheme == "http" and warning not in _warned and not is_loopback(url):
         warnings.warn(
             f"the {secret} goes to {parts.netloc} over plain http, where it can be read on the way "
-            "and used by "
-            "others: use https",
+            "and used by others: use https",
             InsecureTransportWarning,
             stacklevel=stacklevel + 1,
         )
-        _warned.add(warned)  # unless a filter has made an error of it
+        _warned.add(warning)  # not reached if a filter turns the warning into an error

@@ -126,7 +126,7 @@ def test_a_submission_that_is_too_large_says_which(collector, submit):
 
 def test_a_submission_stays_below_what_a_server_counts_at_once(collector, submit, monkeypatch):
     """Without the oracle as if all were hashed, in a round of as many items as one may have."""
-    monkeypatch.setattr(bulk, "MAX_CELLS", 100 * MAX_DOMAIN_SIZE)
+    monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 100 * MAX_DOMAIN_SIZE)
     for protocol in PROTOCOLS:
         assert submit(reports_of(collector, protocol)) == 1000
         assert len(collector.stored) == 10
@@ -139,7 +139,7 @@ def test_with_the_oracle_a_submission_is_as_large_as_its_counting_allows(
     for protocol in PROTOCOLS:
         reports = reports_of(collector, protocol)
         oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
-        monkeypatch.setattr(bulk, "MAX_CELLS", 250 * len(collector.ITEMS))
+        monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 250 * len(collector.ITEMS))
         assert submit(reports, oracle=oracle) == 1000
         assert len(collector.stored) == (4 if oracle.hash_tests else 1)
         collector.stored.clear()

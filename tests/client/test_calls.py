@@ -30,7 +30,7 @@ def test_a_number_that_is_not_finite_is_refused_by_its_name(value: float) -> Non
 )
 def test_an_answer_of_somebody_else_says_so(status: int, said: str) -> None:
     with pytest.raises(InvalidAnswerError, match=f"GET /rounds: .*{said}"):
-        rounds().take(Answer(status, {"content-type": "text/html"}, b"<h1>"))
+        rounds().parse(Answer(status, {"content-type": "text/html"}, b"<h1>"))
 
 
 def test_a_plan_is_asked_for_by_what_is_given() -> None:
@@ -67,6 +67,6 @@ def test_a_plan_is_asked_for_by_what_is_given() -> None:
 )
 def test_a_plan_that_does_not_fit_is_refused_by_the_field(body: bytes, said: str) -> None:
     with pytest.raises(InvalidAnswerError, match=said):
-        plan({}).take(Answer(200, {"content-type": "application/json"}, body))
+        plan({}).parse(Answer(200, {"content-type": "application/json"}, body))
     refused = b'{"solved": "users", "protocols": [{"protocol": "grr", "reason": "no"}]}'
-    assert plan({}).take(Answer(200, {}, refused))["protocols"][0]["reason"] == "no"
+    assert plan({}).parse(Answer(200, {}, refused))["protocols"][0]["reason"] == "no"

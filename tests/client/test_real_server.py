@@ -205,7 +205,7 @@ def test_anothers_ticket_is_refused_and_ones_own_is_taken_after_it(admin, server
         == "accepted"
     )
     ledger = Ledger.in_memory()
-    with pytest.raises(RefusedError, match="belongs to another submission") as caught:
+    with pytest.raises(RefusedError, match="another report was sent under this ticket") as caught:
         Reporter(server.url, round_.id, ledger=ledger, ticket=used).report(1)
     assert caught.value.slug == "idempotency-key-reused"
     assert Reporter(server.url, round_.id, ledger=ledger, ticket=own).report(1).state == "accepted"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover_client import ArgumentError, Retries
-from ldprecover_client.retry import Backoff, is_passing, retry_after_seconds
+from ldprecover_client.retry import Backoff, is_transient, retry_after_seconds
 
 
 class Clock:
@@ -20,12 +20,12 @@ class Clock:
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 507, 599])
 def test_an_answer_that_may_change_is_passing(status):
-    assert is_passing(status)
+    assert is_transient(status)
 
 
 @pytest.mark.parametrize("status", [200, 202, 301, 400, 401, 404, 409, 413, 422, 431, 501, 505])
 def test_an_answer_that_will_not_change_is_final(status):
-    assert not is_passing(status)
+    assert not is_transient(status)
 
 
 @given(

@@ -76,6 +76,6 @@ def test_a_deadline_is_of_one_request_alone(collector: object) -> None:
     with collector.listening() as url, Client(url, deadline=30.0) as server:  # type: ignore[attr-defined]
         for i in range(3):
             assert server.submit("r1", bytes(6), f"key-{i}")["accepted"] == 1
-        assert server._deadline.left(None) is None
-        assert server._deadline.left(5.0) == 5.0
+        assert server._backend.step_timeout(None) is None
+        assert server._backend.step_timeout(5.0) == 5.0
     assert len(collector.connections) == 1  # type: ignore[attr-defined]

@@ -39,7 +39,7 @@ def _nothing_warned_of(monkeypatch):
     ],
 )
 def test_this_machine_is_told_from_others(url, here):
-    assert transport_security.is_this_machine(url) is here
+    assert transport_security.is_loopback(url) is here
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Reporter, AsyncReporter])

@@ -286,8 +286,8 @@ def test_one_report_always_fits(start_in_process: StartInProcess) -> None:
 
 def test_the_clients_batches_fit_a_servers_default() -> None:
     """Of OLH over the largest domain too."""
-    assert Settings.model_fields["submission_cells"].default == bulk.MAX_CELLS
-    assert bulk.BATCH_SIZE * MAX_DOMAIN_SIZE <= bulk.MAX_CELLS
+    assert Settings.model_fields["submission_cells"].default == bulk.MAX_HASH_TESTS
+    assert bulk.BATCH_SIZE * MAX_DOMAIN_SIZE <= bulk.MAX_HASH_TESTS
 
 
 def test_a_round_of_too_many_items_is_refused(
