@@ -58,12 +58,12 @@ def test_a_database_that_is_not_there_is_not_made(run: Any, tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_of_an_older_schema_is_left_as_it_is(run: Any, url: str) -> None:
+def test_rejects_a_database_of_a_newer_schema(run: Any, url: str) -> None:
     with closing(Store(url)) as store, store.database.write() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0002'")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     done = run("check", "--database-url", url)
     assert done.code == 2
-    assert "ldprecover migrate" in done.err
+    assert "schema 9999, of a newer version of ldprecover" in done.err
 
 
 @pytest.mark.parametrize("command", [("check",), ("key", "list")], ids=" ".join)

@@ -25,8 +25,8 @@ ITEMS = ("-1", "1")
 
 
 def is_for_numbers(parameters: RoundParameters) -> bool:
-    """Tell whether a round is one for numbers: GRR over ITEMS."""
-    return parameters.protocol == "grr" and parameters.items == ITEMS
+    """Return whether a round is for numbers: reports of one item, over ITEMS."""
+    return parameters.items == ITEMS and parameters.oracle.traits.one_item
 
 
 def round_numbers(numbers: ArrayLike, rng: np.random.Generator | None = None) -> Int64Array:
