@@ -1,28 +1,26 @@
-/**
- * A client for browsers and Node: perturbs one user's value, writes the report down, and posts it.
- */
+/** A client for browsers and Node: perturbs one user's value, stores the report, and sends it. */
 
 /** The default limit of epsilon for one round. */
 export const MAX_EPSILON: 2;
 /** The default limit of epsilon over all rounds of one ledger. */
 export const MAX_TOTAL_EPSILON: 4;
 
-/** Keeps texts by name; what `set` has taken must outlive the page or process. */
+/** Stores texts by name. A text that was set must survive the page or process. */
 export interface Store {
   get(name: string): string | null | undefined | Promise<string | null | undefined>;
   set(name: string, text: string): unknown;
-  /** Runs `act` while nobody else holds the lock of this name; returns what it returns. */
+  /** Runs `act` under the lock of this name; returns its result. */
   lock<T>(name: string, act: () => Promise<T>): Promise<T>;
 }
 
-/** The browser's database, written through to the disk: the default of pages. */
+/** The browser's database, flushed to the disk: the default of pages. */
 export function browserStore(): Store;
-/** localStorage, which a browser that dies may lose the last seconds of. */
+/** localStorage, whose last seconds a browser crash may lose. */
 export function localStore(): Store;
-/** Memory, which dies with the page or process: for tests and demonstrations. */
+/** Memory, for tests and demonstrations. */
 export function memoryStore(): Store;
 
-/** One report in the ledger. It travels under its ticket if it has one, else under its key. */
+/** One report in the ledger. It is sent under its ticket if it has one, else under its key. */
 export interface Entry {
   readonly roundId: string;
   readonly roundName: string;
@@ -35,24 +33,22 @@ export interface Entry {
   readonly state: "pending" | "accepted" | "refused";
   readonly reason: string | null;
   readonly ticket: string | null;
-  /** Tries under the ticket of which nobody knows that they were not taken. */
+  /** Tries under the ticket that the server may have taken. */
   readonly openTries: number;
 }
 
-/**
- * What this user has reported, written down before it is sent, and what that has cost in epsilon.
- */
+/** A user's reports, stored before they are sent, and the epsilon that they cost. */
 export class Ledger {
   /**
    * `maxTotalEpsilon` limits the sum of epsilon over all rounds; Infinity lifts it. Throws
    * ArgumentError.
    */
   constructor(store: Store, options?: { maxTotalEpsilon?: number });
-  /** Every report. */
+  /** All reports, oldest first. */
   entries(): Promise<readonly Entry[]>;
   /** The sum of epsilon over all rounds. */
   spent(): Promise<number>;
-  /** The seed that a ticket picked for a round, null for a round without. */
+  /** The seed that a ticket picked for a round, or null. */
   seed(roundId: string): Promise<number | null>;
 }
 
@@ -66,7 +62,7 @@ export class Retries {
     base?: number;
     longest?: number;
     total?: number;
-    /** Waits so many seconds. */
+    /** Waits for a number of seconds. */
     sleep?: (seconds: number) => Promise<unknown>;
     /** The time in seconds. */
     clock?: () => number;
@@ -75,7 +71,7 @@ export class Retries {
   });
 }
 
-/** A round as its server states it, checked. */
+/** The checked parameters of a round. */
 export interface Round {
   readonly id: string;
   readonly name: string;
@@ -86,9 +82,9 @@ export interface Round {
   readonly d: number;
   /** The hash range of olh, the subset size of ss, null of the others. */
   readonly own: number | null;
-  /** How many public seeds tickets pick from, null where users draw what they need. */
+  /** Number of public seeds that tickets pick from, null if users draw their seeds. */
   readonly givenSeeds: number | null;
-  /** Indices of items that nobody holds. */
+  /** Indices of items that no honest user has. */
   readonly canaries: readonly number[];
   readonly quarantine: boolean;
   readonly access: string;
@@ -96,13 +92,13 @@ export interface Round {
   readonly thresholds: Readonly<Record<string, bigint>>;
 }
 
-/** What became of a report: stored and counted, not answered yet, or never to be taken. */
+/** The result of reporting: stored and counted, not answered yet, or refused for good. */
 export interface Receipt {
   readonly roundId: string;
   readonly roundName: string;
   readonly epsilon: number;
   readonly state: "accepted" | "pending" | "refused";
-  /** The report was made by an earlier call or page, and its bytes sent again. */
+  /** An earlier call or page made the report, and its bytes were sent again. */
   readonly resent: boolean;
   /** The server had it already. */
   readonly duplicate: boolean;
@@ -111,23 +107,23 @@ export interface Receipt {
 }
 
 export interface ReporterOptions {
-  /** The user's ledger; by default in the browser's own database. Elsewhere it must be given. */
+  /** The user's ledger; by default in the browser's database. Required outside a browser. */
   ledger?: Ledger;
-  /** Limits each round; MAX_EPSILON unless given. */
+  /** Limits each round; default MAX_EPSILON. */
   maxEpsilon?: number;
-  /** A report key, where the round wants one. */
+  /** A report key, if the round needs one. */
   key?: string | null;
-  /** A ticket, where the round wants one. */
+  /** A ticket, if the round needs one. */
   ticket?: string | null;
   /**
-   * Send the report to the round's name, and write it down under it: behind a proxy to several
-   * deployments the round has another id on each. Not with tickets; from the first report on.
+   * Send the report to the round's name, for several deployments behind a proxy: the round has
+   * another id on each. Set it from the first report on; not with tickets.
    */
   byName?: boolean;
-  /** Seconds that a request may take; 30 unless given. */
+  /** Limit of a request in seconds; default 30. */
   timeout?: number;
   retries?: Retries;
-  /** What carries requests, if it is not the platform's own. */
+  /** Replaces the platform's fetch. */
   fetch?: typeof globalThis.fetch;
 }
 
@@ -136,46 +132,46 @@ export class Reporter {
   /** `round` is an id, a name, or "current", its default. Throws ArgumentError. */
   constructor(server: string, round?: string, options?: ReporterOptions);
   readonly ledger: Ledger;
-  /** The round as its server states it, checked. */
+  /** The checked parameters of the round. */
   round(): Promise<Round>;
   /**
    * Report an item's label (always a string) or its index (always a number); in a round for numbers
-   * the number, from -1 to 1. A report that was made before and not answered is sent again instead.
+   * the number, from -1 to 1. If the ledger has a report without an answer, that one is sent again.
    */
   report(value: string | number): Promise<Receipt>;
-  /** Send every pending report again, each to the server it was made for. */
+  /** Send each pending report again to its server. */
   resume(): Promise<readonly Receipt[]>;
 }
 
-/** Base of what this client throws on purpose. No message holds a user's value. */
+/** Base of all errors of this client. No message contains a user's value. */
 export class ClientError extends Error {
-  /** What this means for a report that was written down before, or null. */
+  /** What happens to a report in the ledger, or null. */
   readonly note: string | null;
 }
-/** What was asked for cannot be done. */
+/** The caller asked for something impossible. */
 export class CallerError extends ClientError {}
-/** An argument, a URL or the page itself does not do. */
+/** An argument or URL is invalid, or the page was not loaded over https. */
 export class ArgumentError extends CallerError {}
 /** The value is not an item of the round. */
 export class UnknownItemError extends CallerError {}
 /** This client does not know the round's protocol. */
 export class UnknownProtocolError extends CallerError {}
-/** The round does not take reports with what was given. */
+/** The round needs a key or ticket, or takes no ticket. */
 export class AccessError extends CallerError {
-  /** What it takes reports with, null for neither. */
+  /** What the round takes reports with; null for neither. */
   readonly needs: "key" | "ticket" | null;
 }
-/** The ledger already holds the round's one report. */
+/** The ledger has this round's answered report. */
 export class AlreadyReportedError extends CallerError {}
-/** A privacy limit of the user forbids this round; nothing was perturbed or sent. */
+/** A privacy limit of the user forbids this report; nothing was perturbed or sent. */
 export class LimitError extends ClientError {}
 /** The round's epsilon is above the user's limit for one round. */
 export class EpsilonTooHighError extends LimitError {}
-/** All rounds together would be above the user's total. */
+/** With this round, the epsilon of all rounds exceeds the user's total. */
 export class EpsilonSpentError extends LimitError {}
-/** The ticket picks another seed than the user's first one of the round. */
+/** The ticket picks another seed than the first one for this round. */
 export class SecondSeedError extends LimitError {}
-/** The ledger cannot be read, trusted or written, so nothing is perturbed. */
+/** The ledger cannot be read, trusted or written. Nothing was perturbed. */
 export class LedgerError extends ClientError {}
 /** The server refused with a problem (RFC 9457). */
 export class RefusedError extends ClientError {
@@ -184,20 +180,20 @@ export class RefusedError extends ClientError {
   readonly detail: string | null;
   readonly type: string;
   readonly position: number | null;
-  /** An earlier try was not answered for good, so that it may have been taken. */
+  /** An earlier try had no final answer, so it may have been processed. */
   readonly inDoubt: boolean;
-  /** The heading that `type` points to, such as "round-closed"; empty without one. */
+  /** The fragment of `type`, such as "round-closed", or an empty string. */
   readonly slug: string;
 }
-/** The server, or something that answers in its place, does not keep the interface. */
+/** The server, or a proxy before it, does not follow the interface. */
 export class ServerError extends ClientError {}
-/** An answer does not fit the interface. */
+/** A response has a wrong form or field, or is too large. */
 export class InvalidAnswerError extends ServerError {}
 /** A round's parameters contradict each other. */
 export class InconsistentRoundError extends ServerError {}
-/** No answer that settles the request, after every retry; sending the same report again is safe. */
+/** No retry got a final answer; sending the same report again is safe. */
 export class UnansweredError extends ClientError {
-  /** Of the last answer (408, 429 or 5xx), null if none came. */
+  /** Status of the last response (408, 429 or 5xx), or null. */
   readonly status: number | null;
   /** Seconds that the server asked to wait. */
   readonly retryAfter: number | null;

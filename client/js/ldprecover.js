@@ -1,4 +1,4 @@
-// A client for browsers and Node: perturbs one user's value, writes the report down, and posts it.
+// A client for browsers and Node: perturbs one user's value, stores the report, and sends it.
 export {
   AccessError,
   AlreadyReportedError,

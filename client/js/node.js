@@ -1,21 +1,21 @@
-// What only Node has: a ledger in a file.
+// For Node only: a ledger in a file.
 import { open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
 import { LedgerError } from "./ldprecover.js";
 import { queue } from "./src/stores.js";
 
-const WAIT = 50; // milliseconds between two looks at a lock
-const PATIENCE = 200; // looks
+const LOCK_WAIT = 50; // milliseconds between two tries to lock
+const MAX_TRIES = 200;
 
 /**
- * Keep the ledger in a file that only its user can read, on the disk before a report is sent.
+ * Keep the ledger in a file that only its user can read; it is on disk before a report is sent.
  *
- * Processes that share it wait for each other by the file `<path>.lock`. One that is killed while it
- * holds the lock leaves it: the next one says so after ten seconds, and nothing is perturbed.
+ * Processes share it by the lock file `<path>.lock`. A process that is killed leaves its lock: others
+ * throw after ten seconds, and nothing is perturbed.
  */
 export function fileStore(path) {
-  const inTurn = queue();
+  const inOrder = queue();
   return {
     async get(name) {
       return (await read(path))[name] ?? null;
@@ -23,11 +23,11 @@ export function fileStore(path) {
     async set(name, text) {
       const texts = { ...(await read(path)), [name]: text };
       const part = `${path}.part`;
-      await written(part, JSON.stringify(texts));
+      await writeThrough(part, JSON.stringify(texts));
       await rename(part, path);
-      await flushed(dirname(path));
+      await flush(dirname(path));
     },
-    lock: (name, act) => inTurn(name, () => locked(`${path}.lock`, act)),
+    lock: (name, act) => inOrder(name, () => withLock(`${path}.lock`, act)),
   };
 }
 
@@ -40,7 +40,7 @@ async function read(path) {
   }
 }
 
-async function written(path, text) {
+async function writeThrough(path, text) {
   const file = await open(path, "w", 0o600);
   try {
     await file.writeFile(text);
@@ -50,7 +50,7 @@ async function written(path, text) {
   }
 }
 
-async function flushed(folder) {
+async function flush(folder) {
   const directory = await open(folder, "r");
   try {
     await directory.sync();
@@ -59,20 +59,20 @@ async function flushed(folder) {
   }
 }
 
-async function locked(path, act) {
-  for (let look = 0; ; look += 1) {
+async function withLock(path, act) {
+  for (let attempt = 0; ; attempt += 1) {
     try {
       await (await open(path, "wx", 0o600)).close();
       break;
     } catch (error) {
       if (error.code !== "EEXIST")
         throw new LedgerError(`${path} cannot be made: ${error.message}`);
-      if (look === PATIENCE) {
+      if (attempt === MAX_TRIES) {
         throw new LedgerError(
           `another process holds the ledger; if none does, one was killed: delete ${path}`,
         );
       }
-      await new Promise((wake) => setTimeout(wake, WAIT));
+      await new Promise((wake) => setTimeout(wake, LOCK_WAIT));
     }
   }
   try {

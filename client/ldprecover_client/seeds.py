@@ -29,9 +29,9 @@ def tickets_of(oracle: FrequencyOracle, reports: Reports, tickets: Sequence[str]
     """
     if oracle.listed_seeds is None:
         return tickets
-    wanted, picked = oracle.seeds(reports), _seeds(oracle, tickets)
-    places, order = np.argsort(wanted, kind="stable"), np.argsort(picked, kind="stable")
-    if not np.array_equal(wanted[places], picked[order]):
+    seeds, picked = oracle.seeds(reports), _seeds(oracle, tickets)
+    places, order = np.argsort(seeds, kind="stable"), np.argsort(picked, kind="stable")
+    if not np.array_equal(seeds[places], picked[order]):
         raise ArgumentError("the tickets do not pick the seeds of the reports")
     sorted_tickets = np.empty(len(tickets), np.int64)
     sorted_tickets[places] = order

@@ -5,8 +5,8 @@
 // The server must list the page's origin in LDPRECOVER_CORS_ORIGINS. A ticket may follow: &ticket=….
 import { AlreadyReportedError, Reporter, UnansweredError } from "../ldprecover.js";
 
-const asked = new URLSearchParams(location.search);
-const options = { ticket: asked.get("ticket") };
+const query = new URLSearchParams(location.search);
+const options = { ticket: query.get("ticket") };
 const [promise, form, items, status] = ["promise", "form", "items", "status"].map((id) =>
   document.getElementById(id),
 );
@@ -15,7 +15,7 @@ function choice(label) {
   const input = Object.assign(document.createElement("input"), {
     type: "radio",
     name: "item",
-    value: label, // in a round for numbers an index would be taken for the number
+    value: label, // an index would mean a number in a round for numbers
     required: true,
   });
   const line = document.createElement("label");
@@ -23,7 +23,7 @@ function choice(label) {
   return line;
 }
 
-function words(error) {
+function message(error) {
   if (error instanceof AlreadyReportedError)
     return "This browser has reported already. A second report would tell more of you.";
   if (error instanceof UnansweredError)
@@ -33,8 +33,8 @@ function words(error) {
 
 async function start() {
   const reporter = new Reporter(
-    asked.get("server") ?? location.origin,
-    asked.get("round") ?? "current",
+    query.get("server") ?? location.origin,
+    query.get("round") ?? "current",
     options,
   );
   const round = await reporter.round();
@@ -52,11 +52,11 @@ async function start() {
       await reporter.report(new FormData(form).get("item"));
       status.textContent = "Thank you: your report is counted.";
     } catch (error) {
-      status.textContent = words(error);
+      status.textContent = message(error);
     }
   });
 }
 
 start().catch((error) => {
-  promise.textContent = words(error);
+  promise.textContent = message(error);
 });

@@ -1,14 +1,14 @@
-// Calling a server: the one module that fetches.
+// HTTP calls of a server; the only module that calls fetch.
 import { ArgumentError, InvalidAnswerError, RefusedError, UnansweredError } from "./errors.js";
-import { isPassing, neverTaken, retryAfter } from "./retries.js";
-import { isReference, plain } from "./rounds.js";
+import { isTransient, isUnprocessed, retryAfter } from "./retries.js";
+import { isReference, printable } from "./rounds.js";
 
-const MAX_ANSWER_BYTES = 64 * 2 ** 20; // far more than 100,000 items with long labels take
+const MAX_ANSWER_BYTES = 64 * 2 ** 20; // 100,000 items with long labels need far less
 const MEDIA_TYPE = "application/vnd.ldprecover.reports";
 const TICKET = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{22}$/;
 const LOCAL = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Return a server's URL without a slash at its end. Throws ArgumentError for one that is none. */
+/** Return a server's URL without a trailing slash. Throws ArgumentError for an invalid one. */
 export function serverUrl(url) {
   let parsed;
   try {
@@ -20,7 +20,7 @@ export function serverUrl(url) {
     throw new ArgumentError("the server's URL must begin with http:// or https://");
   if (parsed.username || parsed.password) {
     throw new ArgumentError(
-      "the server's URL must hold no user or password: it is written down with each report",
+      "the server's URL must hold no user or password: the ledger stores it with each report",
     );
   }
   if (parsed.search || parsed.hash)
@@ -28,8 +28,8 @@ export function serverUrl(url) {
   return parsed.href.replace(/\/+$/, "");
 }
 
-/** Return a ticket. Throws ArgumentError for what cannot be one. */
-export function checkedTicket(ticket) {
+/** Return a ticket. Throws ArgumentError if it is malformed. */
+export function validateTicket(ticket) {
   if (typeof ticket === "string" && TICKET.test(ticket)) return ticket;
   throw new ArgumentError(
     "a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -",
@@ -37,29 +37,28 @@ export function checkedTicket(ticket) {
 }
 
 /**
- * The calls that a reporter makes of one server; `timeout` is the seconds that a whole request may
- * take.
+ * The calls of a reporter to one server. `timeout` limits the seconds of a whole request.
  */
 export class Calls {
   constructor(url, { key = null, timeout, retries, fetch }) {
     Object.assign(this, { url, key, timeout, retries, fetch });
   }
 
-  /** Return what GET /rounds/{id}/parameters answers. */
+  /** GET /rounds/{id}/parameters. */
   parameters(reference) {
     if (!isReference(reference))
       throw new ArgumentError('a round must be named by its id, its name or "current"');
     return this.#call("GET", `/rounds/${reference}/parameters`, 200, {});
   }
 
-  /** POST a packed report under its key, or under its ticket. */
+  /** POST a packed report under its key or ticket. */
   submit(roundId, packed, key, ticket) {
     const headers = { "Content-Type": MEDIA_TYPE };
     if (ticket === null) {
       headers["Idempotency-Key"] = key;
     } else {
-      this.#warnIfReadable("ticket");
-      headers.Authorization = `Ticket ${checkedTicket(ticket)}`;
+      this.#warnIfUnencrypted("ticket");
+      headers.Authorization = `Ticket ${validateTicket(ticket)}`;
     }
     return this.#call("POST", `/rounds/${roundId}/reports`, 202, headers, packed);
   }
@@ -67,45 +66,44 @@ export class Calls {
   async #call(method, path, status, headers, body) {
     const call = `${method} ${path}`;
     if (this.key !== null) {
-      this.#warnIfReadable("key");
+      this.#warnIfUnencrypted("key");
       headers = { Authorization: `Bearer ${this.key}`, ...headers };
     }
-    const again = this.retries.begin();
+    const waitToRetry = this.retries.begin();
     let inDoubt = false;
     for (;;) {
       const answer = await this.#send(method, path, headers, body);
-      const isOver = answer.status !== undefined && !isPassing(answer.status);
-      if (isOver) return take(answer, status, call, inDoubt);
-      // A page is not told whether a request that failed had arrived.
-      inDoubt ||= !neverTaken(answer.status);
+      const isFinal = answer.status !== undefined && !isTransient(answer.status);
+      if (isFinal) return parse(answer, status, call, inDoubt);
+      // Browsers do not say whether a failed request had reached the server.
+      inDoubt ||= !isUnprocessed(answer.status);
       const problem = answer.status === undefined ? null : problemIn(answer);
-      const asked = answer.headers ? retryAfter(answer.headers) : null;
-      // An operator has to start the server anew: no retry is as patient as that.
-      if (problem?.slug === "plugin-not-loaded" || !(await again(asked))) {
-        const what =
+      const retrySeconds = answer.headers ? retryAfter(answer.headers) : null;
+      // An operator has to restart the server, which takes longer than all retries.
+      if (problem?.slug === "plugin-not-loaded" || !(await waitToRetry(retrySeconds))) {
+        const outcome =
           answer.status === undefined ? "does not answer" : `answered ${answer.status} to`;
-        const why = problem?.message ?? answer.reason ?? "no reason given";
+        const reason = problem?.message ?? answer.reason ?? "no reason given";
         throw new UnansweredError(
-          `${this.url} ${what} (${call}): ${why}`,
+          `${this.url} ${outcome} (${call}): ${reason}`,
           answer.status ?? null,
-          asked,
+          retrySeconds,
         );
       }
     }
   }
 
-  /** Return the answer with its whole body, or only the reason why there is none. */
+  /** Return the response with its whole body, or only the reason why there is no response. */
   async #send(method, path, headers, body) {
-    const end = new AbortController();
-    const timer = setTimeout(() => end.abort(), 1000 * this.timeout);
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(), 1000 * this.timeout);
     try {
       const response = await this.fetch(this.url + path, {
         method,
         headers: { Accept: "application/json, application/problem+json", ...headers },
         body,
-        signal: end.signal,
-        // Neither reports nor keys go where the user did not send them; nothing ties reports
-        // together.
+        signal: controller.signal,
+        // Reports and keys go only to the server that the user named. Nothing links reports.
         redirect: "manual",
         credentials: "omit",
         referrerPolicy: "no-referrer",
@@ -120,7 +118,7 @@ export class Calls {
     } catch (error) {
       if (error instanceof InvalidAnswerError) throw error;
       return {
-        reason: end.signal.aborted
+        reason: controller.signal.aborted
           ? `no whole answer in ${this.timeout} seconds`
           : String(error?.message),
       };
@@ -129,7 +127,7 @@ export class Calls {
     }
   }
 
-  #warnIfReadable(secret) {
+  #warnIfUnencrypted(secret) {
     const { protocol, hostname, host } = new URL(this.url);
     if (protocol === "http:" && !LOCAL.test(hostname)) {
       console.warn(
@@ -154,8 +152,8 @@ async function textOf(response) {
   return text + pieces.decode();
 }
 
-/** Return what a final answer says: its JSON object. Throws RefusedError and InvalidAnswerError. */
-function take(answer, status, call, inDoubt) {
+/** Return the JSON object of a final response. Throws RefusedError and InvalidAnswerError. */
+function parse(answer, status, call, inDoubt) {
   if (answer.status === status) {
     const body = objectIn(answer);
     if (body) return body;
@@ -173,7 +171,7 @@ function problemIn(answer) {
   const body = kind === "application/problem+json" ? objectIn(answer) : null;
   if (!body) return null;
   const text = (name) =>
-    typeof body[name] === "string" && body[name] ? plain(body[name]) : undefined;
+    typeof body[name] === "string" && body[name] ? printable(body[name]) : undefined;
   return new RefusedError({
     status: answer.status,
     title: text("title") ?? `the server refused (${answer.status})`,

@@ -1,34 +1,18 @@
-// What can go wrong between a user and a round, by who is at fault:
+// Errors of the client: a tree by cause. CallerError is a wrong argument, LimitError the user's own
+// privacy limit, LedgerError a store on this device, RefusedError a problem that the server states,
+// ServerError a response that breaks the interface, UnansweredError the network or a busy server.
 //
-//     ClientError
-//     ├── CallerError                 you: what was asked for cannot be done
-//     │   ├── ArgumentError           an argument, a URL or the page itself does not do
-//     │   ├── UnknownItemError        the value is not an item of the round
-//     │   ├── UnknownProtocolError    this client does not know the round's protocol
-//     │   ├── AccessError             the round wants a key or a ticket, or takes no ticket
-//     │   └── AlreadyReportedError    the ledger already holds the round's one report
-//     ├── LimitError                  your own privacy limits say no; nothing was sent
-//     │   ├── EpsilonTooHighError     the round's epsilon is above your limit for one round
-//     │   ├── EpsilonSpentError       all rounds together would be above your total
-//     │   └── SecondSeedError         your ticket picks another seed than your first one
-//     ├── LedgerError                 this device: the ledger cannot be read or written
-//     ├── RefusedError                the server understood and said no; it names its reason
-//     ├── ServerError                 the server, or something that answers in its place
-//     │   ├── InvalidAnswerError      an answer that does not fit the interface
-//     │   └── InconsistentRoundError  parameters of a round that contradict each other
-//     └── UnansweredError             the network, or a server that is down: try again later
-//
-// Messages never hold a user's value: they may end up in logs, and a value must not leave its user.
+// No message contains a user's value: messages may be logged.
 
 export class ClientError extends Error {
-  /** What this means for a report that was written down before, or null. */
+  /** What happens to a report in the ledger, or null. */
   note = null;
 
   get name() {
     return this.constructor.errorName;
   }
 
-  // A minifier changes the names of classes, and callers may compare these.
+  // Minifiers rename classes, and callers may compare these names.
   static errorName = "ClientError";
 }
 
@@ -40,8 +24,8 @@ export class ArgumentError extends CallerError {
   static errorName = "ArgumentError";
 }
 
-/** Throw ArgumentError if there are options beside those known: a misspelt limit would be none. */
-export function refuseOthers(others) {
+/** Throw ArgumentError for an unknown option: a misspelt limit would not limit anything. */
+export function rejectUnknown(others) {
   const [name] = Object.keys(others);
   if (name !== undefined) throw new ArgumentError(`there is no option ${name}`);
 }
@@ -57,7 +41,7 @@ export class UnknownProtocolError extends CallerError {
 export class AccessError extends CallerError {
   static errorName = "AccessError";
 
-  /** `needs` is what the round takes reports with: "key", "ticket", or null for neither. */
+  /** `needs` is "key", "ticket", or null if the round takes reports without either. */
   constructor(message, needs) {
     super(message);
     this.needs = needs;
@@ -93,8 +77,7 @@ export class RefusedError extends ClientError {
 
   /**
    * A problem (RFC 9457): HTTP status, title, detail or null, type, index of the bad report or
-   * null. `inDoubt` says that an earlier try was not answered for good, so that it may have been
-   * taken.
+   * null. `inDoubt` says that an earlier try had no final answer, so it may have been processed.
    */
   constructor({ status, title, detail = null, type = "about:blank", position = null }) {
     const where = position === null ? "" : ` (report ${position})`;
@@ -103,10 +86,9 @@ export class RefusedError extends ClientError {
     Object.assign(this, { status, title, detail, type, position, inDoubt: false });
   }
 
-  /** The heading that `type` points to, such as "round-closed"; empty without one. */
+  /** The fragment of `type`, such as "round-closed", or an empty string. */
   get slug() {
-    const at = this.type.lastIndexOf("#");
-    return at < 0 ? "" : this.type.slice(at + 1);
+    return this.type.split("#").slice(1).at(-1) ?? "";
   }
 }
 
@@ -126,9 +108,8 @@ export class UnansweredError extends ClientError {
   static errorName = "UnansweredError";
 
   /**
-   * `status` is that of the last answer (408, 429 or 5xx), null if none came; `retryAfter` the
-   * seconds the server asked to wait, or null. Sending the same bytes again under the same key is
-   * safe.
+   * `status` is that of the last response (408, 429 or 5xx) or null, `retryAfter` the seconds that
+   * it asked to wait or null. Sending the same bytes again under the same key is safe.
    */
   constructor(message, status = null, retryAfter = null) {
     super(message);

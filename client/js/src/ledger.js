@@ -1,19 +1,19 @@
-// The ledger: what this user has reported, written down before it is sent, and what that has cost.
+// The ledger: a user's reports and the epsilon that they cost, stored before they are sent.
 //
-// One entry a round, by the round's random id: the packed report, the key it travels under, and its
+// It has one entry a round, by the round's id: the packed report, its idempotency key, and its
 // state:
 //
-//     pending ──► accepted    the server has it
-//        └──────► refused     the server will never take it; not sent again
+//     pending ──► accepted    the server has the report
+//        └──────► refused     the server will never take it
 //
-// An entry is never removed, so its epsilon stays spent. The user's value is not in it.
+// An entry is never removed, so its epsilon stays spent. It does not contain the user's value.
 //
-// A ticket takes the place of the key, so the same report under two tickets could count twice.
-// Before a try goes out under a ticket it is written down as open, and no longer so once the server
-// has refused that ticket. Only while no try is open may the report go to another ticket.
+// A ticket replaces the key, so the same report under two tickets could count twice. A try under a
+// ticket is recorded as open before it is sent, and no longer open once the server has refused that
+// ticket. The report may be sent under another ticket only while no try is open.
 //
-// Where seeds are given, the seed that the first ticket picks is written down before the value is
-// perturbed, and is the only one for that round.
+// If seeds are given, the seed that the first ticket picks is stored before the value is perturbed,
+// and is the only one for that round.
 import {
   ArgumentError,
   ClientError,
@@ -21,14 +21,14 @@ import {
   InconsistentRoundError,
   LedgerError,
   SecondSeedError,
-  refuseOthers,
+  rejectUnknown,
 } from "./errors.js";
 
 export const MAX_TOTAL_EPSILON = 4;
 
 const NAME = "ldprecover-ledger";
 const FORM = 1;
-const DIGITS = 30; // after the point, of epsilons that are added: no double from 0.01 on has more
+const DIGITS = 30; // after the decimal point; no double of 0.01 or more has more
 
 export class Ledger {
   #store;
@@ -39,7 +39,7 @@ export class Ledger {
    * Throws ArgumentError.
    */
   constructor(store, { maxTotalEpsilon = MAX_TOTAL_EPSILON, ...others } = {}) {
-    refuseOthers(others);
+    rejectUnknown(others);
     if (![store?.get, store?.set, store?.lock].every((method) => typeof method === "function")) {
       throw new ArgumentError("a store must have get, set and lock");
     }
@@ -48,7 +48,7 @@ export class Ledger {
     this.#limit = maxTotalEpsilon;
   }
 
-  /** Return every report, in the order they were made. */
+  /** Return all reports, oldest first. */
   entries() {
     return this.#transact((book) => Object.values(book.reports));
   }
@@ -58,24 +58,24 @@ export class Ledger {
     return this.#transact((book) => Number(total(book)) / 10 ** DIGITS);
   }
 
-  /** Return the seed that a ticket picked for a round, null for a round without. */
+  /** Return the seed that a ticket picked for a round, or null. */
   seed(roundId) {
     return this.#transact((book) => book.seeds[roundId] ?? null);
   }
 
   /**
-   * Return the round's entry, and whether it is new. Only if there is none `perturb` is called, and
-   * its report written with the key. Throws EpsilonSpentError, InconsistentRoundError,
+   * Return the round's entry, and whether it is new. Only without an entry `perturb` is called, and
+   * its report stored with the key. Throws EpsilonSpentError, InconsistentRoundError,
    * SecondSeedError and LedgerError.
    */
   claim({ round, serverUrl, key, ticket = null, seed = null, perturb }) {
     return this.#transact(async (book, save) => {
-      const found = book.reports[round.id];
-      if (!found) this.#checkTotal(book, round.epsilon);
-      if (seed !== null && (!found || found.state === "pending"))
-        await holdSeed(book, round.id, seed, save);
-      if (found) {
-        if (found.digest === round.digest) return { entry: found, isNew: false };
+      const known = book.reports[round.id];
+      if (!known) this.#checkTotal(book, round.epsilon);
+      if (seed !== null && (!known || known.state === "pending"))
+        await recordSeed(book, round.id, seed, save);
+      if (known) {
+        if (known.digest === round.digest) return { entry: known, isNew: false };
         throw new InconsistentRoundError(
           "the round had other parameters when it was first reported to",
         );
@@ -100,8 +100,8 @@ export class Ledger {
   }
 
   /**
-   * Write down that a try under a ticket goes out; return the entry as it must go out: under
-   * another ticket than before only if no try is open.
+   * Record an open try under a ticket; return the entry as it must be sent: under another ticket
+   * than before only if no try is open.
    */
   beginTry(roundId, ticket) {
     return this.#change(roundId, (entry) => {
@@ -110,19 +110,19 @@ export class Ledger {
     });
   }
 
-  /** Write down that a try under a ticket was certainly not taken. */
+  /** Record that the server certainly did not take a try under a ticket. */
   endTry(roundId) {
     return this.#change(roundId, (entry) => {
       entry.openTries -= 1;
     });
   }
 
-  /** Write down what became of a report: accepted or refused. */
+  /** Record that a report was accepted or refused. */
   settle(roundId, state, reason = null) {
     return this.#change(roundId, (entry) => Object.assign(entry, { state, reason }));
   }
 
-  /** Change a pending entry; return it as it then is. */
+  /** Change a pending entry; return the new one. */
   #change(roundId, change) {
     return this.#transact(async (book, save) => {
       const entry = book.reports[roundId];
@@ -146,29 +146,29 @@ export class Ledger {
     }
   }
 
-  /** Run an act on the book, alone; it must call `save` for what is to last. */
-  #transact(act) {
+  /** Run an action on the book under the lock. It calls `save` to store the book. */
+  #transact(action) {
     return this.#guarded(() =>
       this.#store.lock(NAME, async () => {
         const book = read(await this.#guarded(() => this.#store.get(NAME)));
-        return act(book, () => this.#save(book));
+        return action(book, () => this.#save(book));
       }),
     );
   }
 
   async #save(book) {
     const text = JSON.stringify(book);
-    const kept = await this.#guarded(async () => {
+    const stored = await this.#guarded(async () => {
       await this.#store.set(NAME, text);
       return this.#store.get(NAME);
     });
-    if (kept !== text) throw new LedgerError("the store does not keep what is written to it");
+    if (stored !== text) throw new LedgerError("the store does not keep what is written to it");
   }
 
-  /** Have what a store throws be a LedgerError. */
-  async #guarded(ask) {
+  /** Run an action, with the errors of a store as LedgerError. */
+  async #guarded(action) {
     try {
-      return await ask();
+      return await action();
     } catch (error) {
       if (error instanceof ClientError) throw error;
       throw new LedgerError(`the ledger's store failed: ${error?.message ?? error}`);
@@ -176,12 +176,12 @@ export class Ledger {
   }
 }
 
-async function holdSeed(book, roundId, seed, save) {
-  const held = book.seeds[roundId];
-  if (held === undefined) {
+async function recordSeed(book, roundId, seed, save) {
+  const recorded = book.seeds[roundId];
+  if (recorded === undefined) {
     book.seeds[roundId] = seed;
     await save();
-  } else if (held !== seed) {
+  } else if (recorded !== seed) {
     throw new SecondSeedError(
       "this ticket picks another seed than your first one for this round, and a value under two " +
         "seeds tells more of it: report with the first ticket, or one that picks the same seed",
@@ -198,9 +198,9 @@ function read(text) {
       book = null;
     }
     const isBook = book?.form === FORM && isTable(book.reports) && isTable(book.seeds);
-    if (!isBook) throw new LedgerError("what is kept is not a ledger that this version reads");
+    if (!isBook) throw new LedgerError("the store has no ledger that this version reads");
   }
-  // A round's id is the server's word, and may be "constructor".
+  // The server chooses a round's id, which may be "constructor".
   for (const table of [book.reports, book.seeds]) Object.setPrototypeOf(table, null);
   return book;
 }
@@ -214,8 +214,7 @@ function total(book) {
 }
 
 /**
- * Return a number as it was written, in units of 10^-30: forty times 0.1 is 4, and not a little
- * more.
+ * Return the decimal digits of a number in units of 10^-30, so that forty times 0.1 is exactly 4.
  */
 function decimal(value) {
   const [digits, power = "0"] = String(value).split("e");

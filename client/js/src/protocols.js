@@ -1,16 +1,15 @@
-// The frequency oracles: their probabilities, their thresholds, and how an item becomes a report.
+// The frequency oracles: probabilities, thresholds, and the randomised report of an item.
 //
-// Each takes the parameters of a round: epsilon, the number of items d, the protocol's own
-// parameter and, to perturb, the thresholds. `perturb` takes also an item's index, a source of
-// words and, where seeds are given, the ticket's seed; it returns the packed report. Words are
-// taken in the order that tests/vectors/README.md says, so that the same words make the same report
-// in every language.
+// Each method takes the parameters of a round: epsilon, the number of items d and the protocol's
+// own parameter. `perturb` also needs the thresholds, an item's index, a source of words and, if
+// seeds are given, the ticket's seed; it returns the packed report. It takes words in the order of
+// tests/vectors/README.md, so the same words make the same report in every language.
 import { bucketOf } from "./hashing.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "./thresholds.js";
 import { below } from "./words.js";
 
 const ALL = (1n << 64n) - 1n;
-const PREFIX = 8; // leading bits of the threshold that are decided for 64 numbers at once
+const PREFIX = 8; // leading bits of the threshold that are compared for 64 numbers together
 
 const grr = {
   chances({ epsilon, d }) {
@@ -40,13 +39,13 @@ const sue = {
     const root = Math.exp(epsilon / 2);
     return [root / (root + 1), 1 / (root + 1)];
   },
-  // The smallest t with ((2^64-t)/t)^2 <= e^epsilon; half a double is a double.
+  // The smallest t with ((2^64-t)/t)^2 <= e^epsilon. Halving a double is exact.
   thresholds: ({ epsilon }) => ({ turn_below: flipThreshold(epsilon / 2) }),
   perturb(round, item, words) {
-    const turned = round.thresholds.turn_below;
-    const row = unaryRow(round.d, turned, words);
+    const threshold = round.thresholds.turn_below;
+    const row = unaryRow(round.d, threshold, words);
     const [word] = words(1);
-    return setBit(row, item, word >= turned);
+    return setBit(row, item, word >= threshold);
   },
 };
 
@@ -99,7 +98,7 @@ const hr = {
     const columns = 2 ** (32 - Math.clz32(round.d)); // 2^ceil(log2(d+1))
     let column = Number(words(1)[0] & BigInt(columns - 1));
     const row = item + 1;
-    // Changing the bit that is the row's lowest pairs the columns of the two kinds.
+    // Flipping the row's lowest one bit maps even columns to odd ones, one to one.
     if (isOdd(row & column) !== odd) column ^= row & -row;
     return u4(column);
   },
@@ -109,8 +108,7 @@ const hr = {
 export const PROTOCOLS = new Map(Object.entries({ grr, oue, olh, sue, ss, hr }));
 
 /**
- * Return the item of a round for numbers, GRR over "-1" and "1", that x becomes: 1 with probability
- * (1+x)/2.
+ * Return the item of x in a round for numbers, GRR over "-1" and "1": 1 with probability (1+x)/2.
  */
 export function roundNumber(x, words) {
   const [word] = words(1);
@@ -125,7 +123,7 @@ function u4(value) {
 
 function isOdd(bits) {
   let odd = false;
-  for (let left = bits; left; left &= left - 1) odd = !odd;
+  for (let rest = bits; rest; rest &= rest - 1) odd = !odd;
   return odd;
 }
 
@@ -140,63 +138,63 @@ function setBit(row, item, one) {
 /**
  * Return d packed bits, each one with probability threshold/2^64; the padding bits are zero.
  *
- * Each bit is 1[a uniform 64-bit number < threshold], 64 numbers a word at once, drawn from their
- * highest bit on. A number is open while its bits equal the threshold's, and below at the first
- * difference where the threshold has the one. What is open after the prefix is decided by one word
- * a number.
+ * Each bit is 1[a uniform 64-bit number < threshold]. A word has one bit of 64 numbers, the highest
+ * bits first. A number is undecided while its bits equal the threshold's; at the first difference
+ * it is below if the threshold's bit is one. A number still undecided after the prefix takes one
+ * more word.
  */
 function unaryRow(d, threshold, words) {
-  const lanes = Math.ceil(d / 64);
-  const drawn = words(PREFIX * lanes);
-  const ones = new BigUint64Array(lanes);
-  const open = new BigUint64Array(lanes).fill(ALL);
-  drawn.forEach((bits, i) => {
-    const lane = i % lanes;
-    const place = Math.floor(i / lanes);
-    // Bits are fair: a drawn one stands for a number's zero.
-    const found = open[lane] & bits;
+  const n = Math.ceil(d / 64);
+  const prefixes = words(PREFIX * n);
+  const ones = new BigUint64Array(n);
+  const undecided = new BigUint64Array(n).fill(ALL);
+  prefixes.forEach((bits, i) => {
+    const block = i % n;
+    const place = Math.floor(i / n);
+    // A random one bit means that the number's bit is zero; both are equally likely.
+    const zeros = undecided[block] & bits;
     if ((threshold >> BigInt(63 - place)) & 1n) {
-      ones[lane] |= found;
-      open[lane] ^= found;
+      ones[block] |= zeros;
+      undecided[block] ^= zeros;
     } else {
-      open[lane] = found;
+      undecided[block] = zeros;
     }
   });
   const rest = (threshold << BigInt(PREFIX)) & ALL;
-  for (let at = openOf(open); at.length; at = openOf(open)) {
-    const more = words(at.length);
-    at.forEach((lane, i) => {
-      const lowest = open[lane] & -open[lane];
-      if (more[i] < rest) ones[lane] |= lowest;
-      open[lane] ^= lowest;
+  for (let blocks = nonZero(undecided); blocks.length; blocks = nonZero(undecided)) {
+    const suffixes = words(blocks.length);
+    blocks.forEach((block, i) => {
+      const lowest = undecided[block] & -undecided[block];
+      if (suffixes[i] < rest) ones[block] |= lowest;
+      undecided[block] ^= lowest;
     });
   }
   return rowOf(ones, d);
 }
 
-function openOf(open) {
-  return Array.from(open.keys()).filter((lane) => open[lane] !== 0n);
+function nonZero(blocks) {
+  return Array.from(blocks.keys()).filter((block) => blocks[block] !== 0n);
 }
 
 function rowOf(ones, d) {
   const view = new DataView(new ArrayBuffer(8 * ones.length));
-  ones.forEach((bits, lane) => view.setBigUint64(8 * lane, bits, true));
+  ones.forEach((bits, block) => view.setBigUint64(8 * block, bits, true));
   const row = new Uint8Array(view.buffer, 0, Math.ceil(d / 8));
   if (d % 8) row[row.length - 1] &= (1 << d % 8) - 1;
   return row.slice();
 }
 
 /**
- * Return the packed row of `count` of the d - 1 items other than this one, each set equally likely.
+ * Return the packed row of `count` of the d - 1 other items, each set equally likely.
  *
- * Those with the lowest of random keys; where the last of them and the next have equal keys all are
- * drawn again.
+ * They are those with the lowest random keys. All keys are drawn again if the last key of the set
+ * equals the next one.
  */
 function otherItems(d, item, count, words) {
   for (;;) {
-    const drawn = words(Math.ceil(d / 2));
+    const pairs = words(Math.ceil(d / 2));
     const keys = Uint32Array.from({ length: d }, (_, i) =>
-      Number((drawn[i >> 1] >> (i & 1 ? 32n : 0n)) & 0xffffffffn),
+      Number((pairs[i >> 1] >> (i & 1 ? 32n : 0n)) & 0xffffffffn),
     );
     keys[item] = 0xffffffff;
     const ordered = keys.slice().sort();

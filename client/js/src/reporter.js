@@ -1,5 +1,5 @@
-// One user's report of one value: perturbed once, written down, sent until it is answered.
-import { Calls, checkedTicket, serverUrl } from "./calls.js";
+// Reports one user's value: perturbs it once, stores it in the ledger, and sends it.
+import { Calls, validateTicket, serverUrl } from "./calls.js";
 import {
   AccessError,
   AlreadyReportedError,
@@ -11,20 +11,20 @@ import {
   ServerError,
   UnansweredError,
   UnknownItemError,
-  refuseOthers,
+  rejectUnknown,
 } from "./errors.js";
 import { seedOfTicket } from "./hashing.js";
 import { Ledger } from "./ledger.js";
 import { PROTOCOLS, roundNumber } from "./protocols.js";
 import { Retries } from "./retries.js";
-import { field, hex, plain, readRound } from "./rounds.js";
+import { field, hex, printable, readRound } from "./rounds.js";
 import { browserStore } from "./stores.js";
 import { systemCrypto, wordsFrom } from "./words.js";
 
 /** The default limit of epsilon for one round. */
 export const MAX_EPSILON = 2;
 
-const OF_TICKETS = ["invalid-ticket", "idempotency-key-reused"];
+const TICKET_PROBLEMS = ["invalid-ticket", "idempotency-key-reused"];
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 
@@ -37,12 +37,13 @@ const KEEPS_TICKET =
 /**
  * Reports one user's value to a round, once.
  *
- * `round` is an id, a name, or "current". `ledger` is the user's: by default in the browser's own
- * database; elsewhere it must be given. `maxEpsilon` limits each round. `key` is a report key and
- * `ticket` a ticket, where the round wants one. `timeout` is the seconds that a request may take,
- * `retries` a `Retries`. With `byName` the report is sent to the round's name, and written down
- * under it: behind a proxy to several deployments the round has another id on each. Throws
- * ArgumentError.
+ *     const receipt = await new Reporter("https://reports.example.org", "lunch").report("soup");
+ *
+ * `round` is an id, a name, or "current". `ledger` is the user's: by default in the browser's
+ * database; outside a browser it is required. `maxEpsilon` limits each round. `key` is a report key
+ * and `ticket` a ticket, if the round needs one. `timeout` limits the seconds of a request,
+ * `retries` is a `Retries`. `byName` sends the report to the round's name, for several deployments
+ * behind a proxy: the round has another id on each. Throws ArgumentError.
  */
 export class Reporter {
   #ledger;
@@ -61,7 +62,7 @@ export class Reporter {
       fetch = (...request) => globalThis.fetch(...request),
       ...others
     } = options;
-    refuseOthers(others);
+    rejectUnknown(others);
     if (!(maxEpsilon > 0)) throw new ArgumentError("maxEpsilon must be above 0");
     if (!(timeout > 0)) throw new ArgumentError("timeout must be above 0");
     if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
@@ -82,7 +83,7 @@ export class Reporter {
       round,
       byName,
       maxEpsilon,
-      ticket: ticket === null ? null : checkedTicket(ticket),
+      ticket: ticket === null ? null : validateTicket(ticket),
       key,
     };
     this.#settings = { timeout, retries, fetch };
@@ -93,7 +94,7 @@ export class Reporter {
     return this.#ledger;
   }
 
-  /** Return the round as its server states it, checked. */
+  /** Return the checked parameters of the round. */
   async round() {
     const body = await this.#calls(this.#options.url).parameters(this.#options.round);
     return readRound(body, await systemCrypto());
@@ -103,15 +104,14 @@ export class Reporter {
    * Report a value: an item's label (always a string) or its index (always a number); in a round
    * for numbers, GRR over the items "-1" and "1", the number itself. Return a receipt.
    *
-   * If the round's report was made before and not answered, that one is sent again. Throws, having
-   * perturbed nothing, CallerError, LimitError, LedgerError and InconsistentRoundError;
-   * RefusedError, UnansweredError and InvalidAnswerError with a `note` of what became of the
-   * report.
+   * If the ledger has a report without an answer, that one is sent again. Throws, before anything
+   * is perturbed, CallerError, LimitError, LedgerError and InconsistentRoundError; RefusedError,
+   * UnansweredError and InvalidAnswerError have a `note` of what happens to the report.
    */
   async report(value) {
     const crypto = await systemCrypto();
     const round = await this.round();
-    const { entry, isNew } = await this.#enter(round, value, crypto);
+    const { entry, isNew } = await this.#claim(round, value, crypto);
     const { receipt, error } = await this.#deliver(
       entry,
       this.#options.ticket ?? entry.ticket,
@@ -121,7 +121,7 @@ export class Reporter {
     return receipt;
   }
 
-  /** Send every pending report again, each to the server it was made for; return their receipts. */
+  /** Send each pending report again to its server; return their receipts. */
   async resume() {
     const receipts = [];
     for (const entry of await this.#ledger.entries()) {
@@ -136,7 +136,7 @@ export class Reporter {
     return new Calls(url, { ...this.#settings, key: url === this.#options.url ? key : null });
   }
 
-  async #enter(round, value, crypto) {
+  async #claim(round, value, crypto) {
     const { byName, maxEpsilon, ticket, url } = this.#options;
     if (byName && round.name !== this.#options.round) {
       throw new InconsistentRoundError(
@@ -160,7 +160,7 @@ export class Reporter {
     const { entry, isNew } = await this.#ledger.claim({
       round: byName ? { ...round, id: round.name } : round,
       serverUrl: url,
-      // 128 random bits: nobody can guess, and so claim, another user's key.
+      // 128 random bits: nobody can guess another user's key and send a report under it.
       key: hex(crypto.getRandomValues(new Uint8Array(16))),
       ticket,
       seed,
@@ -205,7 +205,7 @@ export class Reporter {
       if (this.#options.ticket !== null)
         throw new AccessError("this round takes no tickets: report without one", null);
     } else {
-      throw new AccessError(`this version knows no rounds of access '${plain(access)}'`, null);
+      throw new AccessError(`this version knows no rounds of access '${printable(access)}'`, null);
     }
   }
 
@@ -226,7 +226,7 @@ export class Reporter {
         sent.key,
         sent.ticket,
       );
-      const byName = sent.roundId === sent.roundName; // on each deployment the round has another id
+      const byName = sent.roundId === sent.roundName; // its id differs between deployments
       if (
         answer.accepted !== 1 ||
         (field.text(answer, "round") !== sent.roundId && !byName) ||
@@ -255,14 +255,14 @@ export class Reporter {
   }
 
   /**
-   * Settle what the server will never take, leave all else pending; note on the error which it is.
+   * Settle a report that the server will never take, leave others pending, and set `error.note`.
    */
   async #failed(entry, error) {
     error.note = PENDING;
     if (!(error instanceof RefusedError)) return "pending";
-    if (entry.ticket !== null && OF_TICKETS.includes(error.slug)) {
+    if (entry.ticket !== null && TICKET_PROBLEMS.includes(error.slug)) {
       if (!error.inDoubt) await this.#ledger.endTry(entry.roundId);
-      const isBound = error.inDoubt || entry.openTries > 1; // the first is this one
+      const isBound = error.inDoubt || entry.openTries > 1; // one is this try
       const same =
         (await this.#ledger.seed(entry.roundId)) === null ? "" : " that picks the same seed";
       error.note = isBound ? KEEPS_TICKET : `${PENDING} with another ticket${same}`;
@@ -276,8 +276,8 @@ export class Reporter {
 }
 
 /**
- * Tell whether the round, by its server's own word, will never take these bytes. A 404 for the path
- * is not that word, but a wrong URL's; and a key may come for a 401 or 403.
+ * Tell whether the server states that the round will never take these bytes. A 404 without a known
+ * slug means a wrong URL. After a 401 or 403 the user may get a key.
  */
 function isFinal({ status, slug }) {
   return [409, 410, 422].includes(status) || (status === 404 && !["", "not-found"].includes(slug));

@@ -1,36 +1,33 @@
-// When to send again, and when to give up: exponential back-off with full jitter, Retry-After
-// honoured.
-import { ArgumentError, refuseOthers } from "./errors.js";
+// Retry policy: exponential back-off with full jitter that honours Retry-After.
+import { ArgumentError, rejectUnknown } from "./errors.js";
 
 const PERMANENT = new Set([501, 505]);
 
-/** Tell whether an answer says "not now": 408, 429 or 5xx, but what a server can never do. */
-export function isPassing(status) {
+/** Tell whether a later try may succeed: 408, 429, or 5xx except 501 and 505. */
+export function isTransient(status) {
   return status === 408 || status === 429 || (status >= 500 && !PERMANENT.has(status));
 }
 
-/**
- * Tell whether a passing answer says that nothing was done: 408, too slowly sent, or 429, too many.
- */
-export function neverTaken(status) {
+/** Tell whether the server did nothing: 408, sent too slowly, or 429, too many requests. */
+export function isUnprocessed(status) {
   return status === 408 || status === 429;
 }
 
-/** Return the seconds that Retry-After asks to wait, null where it is absent or says nothing. */
+/** Return the seconds of a Retry-After header, null if it is absent or malformed. */
 export function retryAfter(headers, now = Date.now()) {
   const value = headers.get("retry-after")?.trim();
   if (!value) return null;
   if (/^[0-9]+$/.test(value)) return Number(value);
-  // A date counts from the answer's own, where a page may see that, so that the clock need not be
-  // right.
+  // A date counts from the response's own, if a page may read that: the clock may be wrong.
   const seconds = (Date.parse(value) - (Date.parse(headers.get("date") ?? "") || now)) / 1000;
   return Number.isNaN(seconds) ? null : Math.max(0, seconds);
 }
 
 /**
- * How persistent to be: at most `attempts` sends, `longest` seconds between two, `total` seconds in
- * all. Before retry i the wait is uniform from 0 to min(longest, base 2^i), after what Retry-After
- * asks for, which counts up to `longest`. `sleep`, `clock` and `draw` are for tests.
+ * Retry policy: at most `attempts` sends in `total` seconds, waits of up to `longest` seconds.
+ *
+ * The wait before retry i is Retry-After, up to `longest`, plus a uniform draw from 0 to
+ * min(longest, base 2^i). `sleep`, `clock` and `draw` are for tests.
  */
 export class Retries {
   constructor({
@@ -43,7 +40,7 @@ export class Retries {
     draw = Math.random,
     ...others
   } = {}) {
-    refuseOthers(others);
+    rejectUnknown(others);
     if (!(Number.isInteger(attempts) && attempts >= 1))
       throw new ArgumentError("attempts must be at least 1");
     for (const [name, seconds] of Object.entries({ base, longest, total })) {
@@ -54,15 +51,15 @@ export class Retries {
   }
 
   /**
-   * Return the retries of one request: asked after each failure, whether to send again once the
-   * wait is over.
+   * Return the retries of one request: a function to call after each failure, which waits and
+   * resolves with whether to send again.
    */
   begin() {
     const start = this.clock();
     let failures = 0;
-    return async (asked = null) => {
+    return async (retrySeconds = null) => {
       const jitter = this.draw() * Math.min(this.longest, this.base * 2 ** failures);
-      const delay = Math.min(asked ?? 0, this.longest) + jitter;
+      const delay = Math.min(retrySeconds ?? 0, this.longest) + jitter;
       failures += 1;
       if (failures >= this.attempts || this.clock() - start + delay > this.total) return false;
       await this.sleep(delay);

@@ -1,13 +1,12 @@
-// A round's parameters as a server states them: read, and checked by what follows from them.
+// Reads and checks the parameters of a round; nothing here trusts the server.
 //
-// Nothing here trusts the server. What is missing or of another type is an InvalidAnswerError, what
-// contradicts the rest an InconsistentRoundError.
+// A missing field or wrong type is an InvalidAnswerError, a contradiction an InconsistentRoundError.
 import { InconsistentRoundError, InvalidAnswerError, UnknownProtocolError } from "./errors.js";
 import { PROTOCOLS } from "./protocols.js";
 
-const TOLERANCE = 1e-9; // of p and q: another language's exp may differ in the last bits
+const TOLERANCE = 1e-9; // relative, of p and q: exp differs between languages in the last bits
 const MAX_ITEMS = 100_000;
-const REFERENCE = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/; // what a round may be named by in a path
+const REFERENCE = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/; // of a round in a path
 const OWN = ["hash_range", "subset_size"];
 
 /** Tell whether a text can name a round in a path. */
@@ -15,15 +14,14 @@ export function isReference(text) {
   return typeof text === "string" && REFERENCE.test(text);
 }
 
-/** Return a stranger's text fit to be shown: no control characters, not endless. */
-export function plain(text) {
+/** Return untrusted text fit to be shown: without control characters, at most 300 long. */
+export function printable(text) {
   const shown = text.slice(0, 300).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
   return text.length > 300 ? `${shown}\u2026` : shown;
 }
 
 /**
- * Return a field of an answer that must be text, a finite number, or a safe integer of at least
- * `least`.
+ * Readers of fields that must be text, a finite number, or a safe integer of at least `least`.
  */
 export const field = {
   text(body, name) {
@@ -48,7 +46,7 @@ export async function readRound(body, crypto) {
   const name = field.text(body, "protocol");
   const protocol = PROTOCOLS.get(name);
   if (!protocol)
-    throw new UnknownProtocolError(`protocol '${plain(name)}' is not known to this client`);
+    throw new UnknownProtocolError(`protocol '${printable(name)}' is not known to this client`);
   const items = labels(body);
   const round = {
     id: field.text(body, "id"),
@@ -77,7 +75,7 @@ export async function readRound(body, crypto) {
   return Object.freeze(round);
 }
 
-/** Return SHA-256 in hex over what matters of a round: parameters.json in tests/vectors pins it. */
+/** Return the digest of a round, SHA-256 in hex, which tests/vectors/parameters.json pins. */
 export async function digestOf(round, crypto) {
   const parts = [text(`${round.protocol}\0`), f8(round.epsilon), u4(round.own ?? 0, round.d)];
   for (const label of round.items) {
@@ -89,10 +87,10 @@ export async function digestOf(round, crypto) {
   if (round.quarantine) parts.push(text("quarantine\0"));
   if (round.givenSeeds !== null) parts.push(text("given_seeds\0"), u4(round.givenSeeds));
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
+  let offset = 0;
   for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
+    bytes.set(part, offset);
+    offset += part.length;
   }
   return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
 }
@@ -110,7 +108,7 @@ function labels(body) {
   if (items.length < 2 || items.length > MAX_ITEMS)
     inconsistent(`${items.length} items, not 2 to ${MAX_ITEMS}`);
   if (new Set(items).size !== items.length) inconsistent("items that are not distinct");
-  // A lone surrogate would be hashed as another character.
+  // UTF-8 would replace a lone surrogate, so two labels could have one digest.
   if (items.some((label) => !label || /\p{Cs}/u.test(label)))
     inconsistent("an item that is no text");
   return items;
@@ -121,19 +119,19 @@ function ownParameter(body, protocol, name) {
     if (other !== protocol.own && body[other] != null)
       inconsistent(`a ${other}, which ${name} has not`);
   }
-  // A client never computes it: both sides take what the round states.
+  // A client never computes it: both sides use the stated value.
   return protocol.own ? field.integer(body, protocol.own, 0) : null;
 }
 
 function canaries(body, d) {
-  const found = body.canaries ?? [];
+  const indices = body.canaries ?? [];
   if (
-    !Array.isArray(found) ||
-    !found.every((item) => Number.isInteger(item) && item >= 0 && item < d)
+    !Array.isArray(indices) ||
+    !indices.every((item) => Number.isInteger(item) && item >= 0 && item < d)
   ) {
     throw new InvalidAnswerError("canaries must be an array of item indices");
   }
-  return found;
+  return indices;
 }
 
 function checkRanges({ protocol: name, epsilon, d, own, givenSeeds: m, access }, protocol) {
@@ -154,19 +152,19 @@ function checkRanges({ protocol: name, epsilon, d, own, givenSeeds: m, access },
 }
 
 function checkChances(body, round, protocol) {
-  const right = protocol.chances(round);
+  const expected = protocol.chances(round);
   ["p", "q"].forEach((name, i) => {
     const stated = field.number(body, name);
-    if (!(Math.abs(stated - right[i]) <= TOLERANCE * right[i])) {
+    if (!(Math.abs(stated - expected[i]) <= TOLERANCE * expected[i])) {
       throw new InconsistentRoundError(
-        `the round states ${name} = ${stated}, but ${round.protocol} with its parameters has ${right[i]}`,
+        `the round states ${name} = ${stated}, but ${round.protocol} with its parameters has ${expected[i]}`,
       );
     }
   });
   const stated = body.thresholds ?? {};
   if (typeof stated !== "object") throw new InvalidAnswerError("thresholds must be an object");
   for (const [name, threshold] of Object.entries(round.thresholds)) {
-    // There is one that keeps epsilon and differs from p or q by no more than rounding.
+    // Only one integer keeps epsilon and differs from p or q by rounding alone.
     if (name in stated && stated[name] !== String(threshold)) {
       throw new InconsistentRoundError(
         `the round states another threshold ${name} than ${threshold}`,
@@ -175,8 +173,8 @@ function checkChances(body, round, protocol) {
   }
 }
 
-function inconsistent(what) {
-  throw new InconsistentRoundError(`no round can have ${what}`);
+function inconsistent(fault) {
+  throw new InconsistentRoundError(`no round can have ${fault}`);
 }
 
 function text(characters) {

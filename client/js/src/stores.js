@@ -1,34 +1,34 @@
-// Where a ledger is kept: texts by name, and a lock that nobody else holds meanwhile.
+// Stores for a ledger: texts by name, and a lock.
 //
-// A store has get(name) -> text or null, set(name, text), and lock(name, act), which runs act
-// alone. Any of them may return a promise. What set has taken must outlive the page or process.
+// A store has get(name) -> text or null, set(name, text), and lock(name, act), which runs act under
+// a lock. Each may return a promise. A text that was set must survive the page or process.
 import { LedgerError } from "./errors.js";
 
 const DATABASE = "ldprecover";
 const TABLE = "ledgers";
 
 /**
- * Keep the ledger in the browser's database, on the disk before a report is sent: the default of
- * pages. It is of one origin and one browser.
+ * Keep the ledger in the browser's database, the default of pages: it is on disk before a report is
+ * sent. The database belongs to one origin and browser.
  */
 export function browserStore() {
   const open = () =>
-    settled("the browser's database cannot be opened", (done, fail) => {
+    settled("the browser's database cannot be opened", (resolve, reject) => {
       const request = globalThis.indexedDB.open(DATABASE, 1);
       request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
-      request.onsuccess = () => done(request.result);
-      request.onerror = () => fail(request.error);
-      request.onblocked = () => fail(new Error("another page keeps it"));
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+      request.onblocked = () => reject(new Error("another page keeps it"));
     });
   const transact = async (mode, ask) => {
     const database = await open();
     try {
-      return await settled("the browser's database failed", (done, fail) => {
-        // "strict": written through to the disk, not only handed to the system.
+      return await settled("the browser's database failed", (resolve, reject) => {
+        // "strict": flushed to the disk, not only passed to the operating system.
         const transaction = database.transaction(TABLE, mode, { durability: "strict" });
         const request = ask(transaction.objectStore(TABLE));
-        transaction.oncomplete = () => done(request.result);
-        transaction.onabort = () => fail(transaction.error ?? new Error("it gave up"));
+        transaction.oncomplete = () => resolve(request.result);
+        transaction.onabort = () => reject(transaction.error ?? new Error("it gave up"));
       });
     } finally {
       database.close();
@@ -42,8 +42,8 @@ export function browserStore() {
 }
 
 /**
- * Keep the ledger in localStorage. Browsers write that to the disk when it suits them, often
- * seconds later: a browser that dies before then has forgotten a report that may have been sent.
+ * Keep the ledger in localStorage. Browsers write that to disk seconds later: a browser that crashes
+ * before then loses a report that may have been sent.
  */
 export function localStore() {
   return {
@@ -53,9 +53,7 @@ export function localStore() {
   };
 }
 
-/**
- * Keep the ledger in memory: for tests and demonstrations, since the next page may report again.
- */
+/** Keep the ledger in memory, for tests and demonstrations: the next page may report again. */
 export function memoryStore() {
   const texts = new Map();
   return {
@@ -65,10 +63,7 @@ export function memoryStore() {
   };
 }
 
-/**
- * Return a lock of this process: calls run one after another, those of one name and all others
- * alike.
- */
+/** Return a lock within this process, which ignores the name: calls run one after another. */
 export function queue() {
   let last = Promise.resolve();
   return (name, act) => {
@@ -81,14 +76,14 @@ export function queue() {
 function webLock(name, act) {
   const locks = globalThis.navigator?.locks;
   if (!locks)
-    throw new LedgerError("this browser has no Web Locks, so that two pages could report at once");
+    throw new LedgerError("this browser has no Web Locks, so two pages could report together");
   return locks.request(name, act);
 }
 
-async function settled(what, start) {
+async function settled(failure, executor) {
   try {
-    return await new Promise(start);
+    return await new Promise(executor);
   } catch (error) {
-    throw new LedgerError(`${what}: ${error?.message ?? error}`);
+    throw new LedgerError(`${failure}: ${error?.message ?? error}`);
   }
 }

@@ -1,9 +1,8 @@
-// The integers that uniform 64-bit words are compared with, exactly.
+// The exact integer thresholds of uniform 64-bit words.
 //
-// They are rounded to the private side: of all integers each is the last for which the ratio of
-// the probabilities of any report under any two items is at most e^epsilon. A double has too few
-// digits for that, so numbers here are integers in units of 2^-320. e^epsilon is rounded down, by
-// less than 2^-290, which takes every threshold to the private side, if it changes one at all.
+// Each is the last integer for which the probabilities of any report under any two items have a
+// ratio of at most e^epsilon. A double has too few digits for that, so numbers here are integers in
+// units of 2^-320. e^epsilon is rounded down by less than 2^-290: that can only increase privacy.
 
 const FRACTION = 320n;
 const ONE = 1n << FRACTION;
@@ -18,7 +17,7 @@ function exact(x) {
   return mantissa << (FRACTION + (bits >> 52n) - 1075n);
 }
 
-/** Return e^epsilon rounded down: every term of its Taylor series is. */
+/** Return e^epsilon, with every term of its Taylor series rounded down. */
 function expBelow(epsilon) {
   const x = exact(epsilon);
   let [sum, term] = [ONE, ONE];
@@ -29,21 +28,21 @@ function expBelow(epsilon) {
   return sum;
 }
 
-/** Return the largest t with t(k-1)/(2^64-t) <= e^epsilon: below it one of k values is kept. */
+/** Return the largest t with t(k-1)/(2^64-t) <= e^epsilon: a word below it keeps one of k values. */
 export function keepThreshold(epsilon, k) {
   const e = expBelow(epsilon);
   return (WORDS * e) / (e + BigInt(k - 1) * ONE);
 }
 
-/** Return the smallest t with (2^64-t)/t <= e^epsilon: below it a bit is turned over. */
+/** Return the smallest t with (2^64-t)/t <= e^epsilon: a word below it flips a bit. */
 export function flipThreshold(epsilon) {
   const sum = expBelow(epsilon) + ONE;
   return (WORDS * ONE + sum - 1n) / sum;
 }
 
 /**
- * Return the largest t with t(d-k)/((2^64-t)k) <= e^epsilon: below it a set of k of d items holds
- * the user's.
+ * Return the largest t with t(d-k)/((2^64-t)k) <= e^epsilon: for a word below it the set of k of d
+ * items contains the user's.
  */
 export function holdThreshold(epsilon, d, k) {
   const e = BigInt(k) * expBelow(epsilon);

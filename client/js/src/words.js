@@ -1,19 +1,19 @@
-// Uniform 64-bit words, and exactly uniform integers made of them.
+// Uniform 64-bit words, and exactly uniform integers from them.
 import { ArgumentError } from "./errors.js";
 
-const AT_ONCE = 65536; // bytes that crypto.getRandomValues fills in one call
+const MAX_RANDOM_BYTES = 65536; // that one call of crypto.getRandomValues may fill
 
 /**
- * Return the platform's cryptography. Throws ArgumentError where there is none: browsers keep it
- * from pages that somebody could change on their way.
+ * Return the platform's cryptography. Throws ArgumentError if it is missing: browsers refuse
+ * it to pages that were loaded over plain http.
  */
 export async function systemCrypto() {
-  // Node 18 has it as a module alone.
-  const found = globalThis.crypto ?? (await import("node:crypto")).webcrypto;
-  if (!found?.subtle) {
+  // Node 18 has it only as a module.
+  const crypto = globalThis.crypto ?? (await import("node:crypto")).webcrypto;
+  if (!crypto?.subtle) {
     throw new ArgumentError("a page that reports must come over https, or from this device");
   }
-  return found;
+  return crypto;
 }
 
 /** Return n -> n independent uniform 64-bit words from a cryptographic source. */
@@ -21,8 +21,8 @@ export function wordsFrom(crypto) {
   return (n) => {
     const words = new BigUint64Array(n);
     const bytes = new Uint8Array(words.buffer);
-    for (let at = 0; at < bytes.length; at += AT_ONCE) {
-      crypto.getRandomValues(bytes.subarray(at, at + AT_ONCE));
+    for (let start = 0; start < bytes.length; start += MAX_RANDOM_BYTES) {
+      crypto.getRandomValues(bytes.subarray(start, start + MAX_RANDOM_BYTES));
     }
     return words;
   };

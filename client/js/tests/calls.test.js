@@ -23,21 +23,21 @@ function counted(options = {}) {
   return [new Retries({ sleep, clock: () => now, draw: () => 0.5, ...options }), waits];
 }
 
-test("waits grow to the longest, and end with the attempts", async () => {
+test("waits double up to `longest` and end after `attempts`", async () => {
   const [retries, waits] = counted({ attempts: 6, longest: 3 });
   const again = retries.begin();
   while (await again());
   assert.deepEqual(waits, [0.25, 0.5, 1, 1.5, 1.5]);
 });
 
-test("retries end with their time", async () => {
+test("retries end after `total` seconds", async () => {
   const [retries, waits] = counted({ total: 1 });
   const again = retries.begin();
   while (await again());
   assert.deepEqual(waits, [0.25, 0.5]);
 });
 
-test("Retry-After comes before the jitter, up to the longest wait", async () => {
+test("Retry-After adds to the jitter, up to `longest`", async () => {
   const collector = await Collector.of({});
   collector.faults = [
     () => problem(503, "queue-full", { "Retry-After": "4" }),
@@ -48,7 +48,7 @@ test("Retry-After comes before the jitter, up to the longest wait", async () => 
   assert.deepEqual(waits, [4.25, 30.5]);
 });
 
-test("Retry-After may be a date, which counts from the answer's own", () => {
+test("a Retry-After date counts from the response's date", () => {
   const headers = (fields) => new Headers(fields);
   const until = "Wed, 21 Oct 2015 07:28:30 GMT";
   assert.equal(
@@ -61,7 +61,7 @@ test("Retry-After may be a date, which counts from the answer's own", () => {
   assert.equal(retryAfter(headers({})), null);
 });
 
-test("what passes is sent again", async () => {
+test("a transient failure is retried", async () => {
   for (const status of [408, 429, 500, 502, 503, 504, 507]) {
     const collector = await Collector.of({});
     collector.faults = [() => problem(status, "x"), () => new Response("<html>", { status })];
@@ -70,7 +70,7 @@ test("what passes is sent again", async () => {
   }
 });
 
-test("what is final is not sent again", async () => {
+test("a final response is not retried", async () => {
   for (const status of [400, 403, 413, 501, 505]) {
     const collector = await Collector.of({});
     collector.faults = [() => problem(status, "x")];
@@ -79,14 +79,14 @@ test("what is final is not sent again", async () => {
   }
 });
 
-test("a server without its plugin is not asked again", async () => {
+test("plugin-not-loaded is not retried", async () => {
   const collector = await Collector.of({});
   collector.faults = [() => problem(503, "plugin-not-loaded")];
   await assert.rejects(collector.reporter().report("a"), UnansweredError);
   assert.equal(collector.posts.length, 1);
 });
 
-test("an error says the last status, and what the server asked for", async () => {
+test("UnansweredError has the last status and Retry-After", async () => {
   const collector = await Collector.of({});
   collector.faults = new Array(3).fill(() => problem(503, "queue-full", { "Retry-After": "7" }));
   const [retries] = counted({ attempts: 3 });
@@ -99,7 +99,7 @@ test("an error says the last status, and what the server asked for", async () =>
   assert.match(error.message, /queue full/);
 });
 
-test("an answer that does not come in time is given up", async () => {
+test("a late response times out", async () => {
   const collector = await Collector.of({});
   const never = (url, { signal }) =>
     new Promise((_, fail) =>
@@ -112,7 +112,7 @@ test("an answer that does not come in time is given up", async () => {
   );
 });
 
-test("an answer without end is refused", async () => {
+test("an endless response is rejected", async () => {
   const collector = await Collector.of({});
   const piece = new Uint8Array(2 ** 20);
   const endless = async () =>
@@ -120,7 +120,7 @@ test("an answer without end is refused", async () => {
   await assert.rejects(collector.reporter({ fetch: endless }).round(), /larger than/);
 });
 
-test("what is no server of reports is said to be none", async () => {
+test("another kind of server is an InvalidAnswerError", async () => {
   const collector = await Collector.of({});
   for (const answer of [
     new Response("<html>"),
@@ -134,7 +134,7 @@ test("what is no server of reports is said to be none", async () => {
   }
 });
 
-test("a stranger's text is shown without control characters, and not without end", async () => {
+test("server text is printable and shortened", async () => {
   const collector = await Collector.of({});
   const body = JSON.stringify({ title: `a\u001b[2J${"x".repeat(1000)}`, detail: 7, type: [] });
   const answer = new Response(body, {
@@ -151,7 +151,7 @@ test("a stranger's text is shown without control characters, and not without end
   assert.deepEqual([error.type, error.slug], ["about:blank", ""]);
 });
 
-test("nothing that browsers add ties reports together, and no redirect is followed", async () => {
+test("requests carry no cookie or referrer and follow no redirect", async () => {
   const collector = await Collector.of({});
   const seen = [];
   const fetch = (url, request) => {
@@ -165,7 +165,7 @@ test("nothing that browsers add ties reports together, and no redirect is follow
   }
 });
 
-test("a ticket over plain http to another machine is warned of", async (context) => {
+test("warns of a ticket over plain http", async (context) => {
   const warned = context.mock.method(console, "warn", () => undefined);
   const ticket = `${"A".repeat(22)}.${"A".repeat(22)}`;
   for (const [url, times] of [
@@ -182,7 +182,7 @@ test("a ticket over plain http to another machine is warned of", async (context)
   }
 });
 
-test("retries that cannot be meant are refused", () => {
+test("rejects invalid retry policies", () => {
   for (const options of [
     { attempts: 0 },
     { attempts: 1.5 },

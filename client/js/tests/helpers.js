@@ -1,4 +1,4 @@
-// What several tests need: vectors, words that are given, and a server in memory.
+// Shared by the tests: vectors, fixed words, and a server in memory.
 import { readFileSync } from "node:fs";
 
 import { Ledger, Reporter, Retries, memoryStore } from "../ldprecover.js";
@@ -13,26 +13,25 @@ export function cases(name, key = "cases") {
   return JSON.parse(readFileSync(new URL(name, VECTORS), "utf8"))[key];
 }
 
-/** Return the parameters that `PROTOCOLS` take, of a vector's case. */
+/** Return the parameters for `PROTOCOLS` of a vector's case. */
 export function parametersOf(fields) {
   const { protocol, epsilon = 1, domain_size: d, hash_range, subset_size } = fields;
   const round = { protocol, epsilon, d, own: hash_range ?? subset_size ?? null };
   return { ...round, thresholds: PROTOCOLS.get(protocol).thresholds(round) };
 }
 
-/** Return a source of given words, and what says how many are left. */
-export function given(words) {
-  const left = words.map(BigInt);
+/** Return a source of fixed words, and a function that counts the remaining ones. */
+export function fixedWords(words) {
+  const rest = words.map(BigInt);
   const take = (n) => {
-    if (n > left.length) throw new Error("more words are drawn than are given");
-    return BigUint64Array.from(left.splice(0, n));
+    if (n > rest.length) throw new Error("there are too few words");
+    return BigUint64Array.from(rest.splice(0, n));
   };
-  return [take, () => left.length];
+  return [take, () => rest.length];
 }
 
 /**
- * Return what a server states of a round, right in itself; `fields` change it before the digest is
- * made.
+ * Return the consistent parameters of a round; `fields` replace some before the digest is made.
  */
 export async function statedRound(fields = {}) {
   const body = {
@@ -105,8 +104,8 @@ export function problem(status, slug, headers = {}) {
 }
 
 /**
- * A server in memory that keeps the interface: it counts a key once, and a ticket once. What
- * `faults` hold befalls the next submissions: each is given `send`, which takes the submission.
+ * A server in memory, which counts each key and ticket once. Each of `faults` handles one of the
+ * next submissions: it is called with `send`, which stores the submission.
  */
 export class Collector {
   url = "https://collector.test";
@@ -146,7 +145,7 @@ export class Collector {
     return Response.json({ round: this.round.id, accepted: 1, duplicate }, { status: 202 });
   }
 
-  /** Return a reporter that waits for nothing between its tries. */
+  /** Return a reporter that does not wait between its tries. */
   reporter({ url = this.url, ...options } = {}) {
     const retries = new Retries({ attempts: 3, base: 0, longest: 0 });
     return new Reporter(url, "letters", {
@@ -158,13 +157,13 @@ export class Collector {
   }
 }
 
-/** A fault: the server takes the request, and its answer never arrives. */
+/** A fault: the server takes the request, and its response is lost. */
 export const answerLost = (send) => {
   send();
   throw new TypeError("connection reset");
 };
 
-/** A fault: the request never arrives. */
+/** A fault: the request is lost. */
 export const requestLost = () => {
   throw new TypeError("connection refused");
 };

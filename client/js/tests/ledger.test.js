@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { ArgumentError, Ledger, LedgerError, memoryStore } from "../ldprecover.js";
 import { Collector } from "./helpers.js";
 
-test("what fails to be written down is not sent", async () => {
+test("a report that cannot be stored is not sent", async () => {
   const full = { ...memoryStore(), set: () => Promise.reject(new Error("the quota is exceeded")) };
   const forgetful = { ...memoryStore(), set: () => undefined };
   for (const store of [full, forgetful]) {
@@ -18,7 +18,7 @@ test("what fails to be written down is not sent", async () => {
   }
 });
 
-test("what is kept and is no ledger of this version is left as it is", async () => {
+test("another version's ledger is left unchanged", async () => {
   for (const text of [
     "",
     "{",
@@ -81,7 +81,7 @@ test("a round may have any id", async () => {
   }
 });
 
-test("a seed is written down before the value is perturbed", async () => {
+test("a seed is stored before the value is perturbed", async () => {
   const ledger = new Ledger(memoryStore());
   const round = { id: "R1", name: "letters", digest: "d", epsilon: 1 };
   const stopped = () => {
@@ -95,7 +95,7 @@ test("a seed is written down before the value is perturbed", async () => {
   assert.deepEqual(await ledger.entries(), []);
 });
 
-test("of calls at once one makes the report, and the others find it", async () => {
+test("concurrent claims make one report", async () => {
   const ledger = new Ledger(memoryStore());
   const round = { id: "R1", name: "letters", digest: "d", epsilon: 1 };
   const claim = (key) => ledger.claim({ round, serverUrl: "u", key, perturb: () => "00" });
@@ -116,7 +116,7 @@ test("limits and stores are checked", () => {
   assert.throws(() => new Ledger(), ArgumentError);
 });
 
-test("many small epsilons add up as they are written", async () => {
+test("small epsilons add up exactly", async () => {
   const ledger = new Ledger(memoryStore());
   for (let i = 0; i < 40; i += 1) {
     const round = { id: `R${i}`, name: "r", digest: "d", epsilon: 0.1 };

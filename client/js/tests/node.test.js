@@ -20,7 +20,7 @@ before(() => {
 
 after(() => rmSync(folder, { recursive: true }));
 
-test("a file keeps the ledger for the next process, and only its user can read it", async () => {
+test("a private file keeps the ledger between processes", async () => {
   const path = join(folder, "kept.json");
   const collector = await Collector.of({});
   await collector.reporter({ ledger: new Ledger(fileStore(path)) }).report("a");
@@ -35,7 +35,7 @@ test("a file keeps the ledger for the next process, and only its user can read i
   );
 });
 
-test("a process waits for the one that holds the ledger", async () => {
+test("a process waits for the lock", async () => {
   const path = join(folder, "shared.json");
   const [ledger, node] = ["ldprecover.js", "node.js"].map((file) => {
     return JSON.stringify(new URL(`../${file}`, import.meta.url).href);
@@ -59,14 +59,14 @@ test("a process waits for the one that holds the ledger", async () => {
   assert.deepEqual(said, ["begun", "waits", "done"]);
 });
 
-test("a file that is no ledger is left as it is", async () => {
+test("another kind of file is left unchanged", async () => {
   const path = join(folder, "other.json");
   writeFileSync(path, "a letter");
   await assert.rejects(new Ledger(fileStore(path)).entries(), LedgerError);
   assert.equal(readFileSync(path, "utf8"), "a letter");
 });
 
-test("a folder that is not there is a LedgerError", async () => {
+test("a missing folder is a LedgerError", async () => {
   await assert.rejects(
     new Ledger(fileStore(join(folder, "none", "x.json"))).entries(),
     LedgerError,

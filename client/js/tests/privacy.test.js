@@ -6,7 +6,7 @@ import { bucketOf } from "../src/hashing.js";
 import { PROTOCOLS } from "../src/protocols.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "../src/thresholds.js";
 import { below, systemCrypto, wordsFrom } from "../src/words.js";
-import { given, parametersOf } from "./helpers.js";
+import { fixedWords, parametersOf } from "./helpers.js";
 
 const WORDS = 1n << 64n;
 const UNIT = 1n << 400n;
@@ -48,7 +48,7 @@ function assertLast(epsilon, [a, b], [stepA, stepB]) {
   assert.ok(stepA * UNIT > high * stepB, `the threshold for ${epsilon} is not the last one`);
 }
 
-test("each threshold is the last that keeps epsilon, for any epsilon", async () => {
+test("each threshold is the last that keeps epsilon", async () => {
   for (const epsilon of await epsilons()) {
     for (const k of [2, 3, 102, 100000]) {
       const ratio = (t) => [t * BigInt(k - 1), WORDS - t];
@@ -74,22 +74,22 @@ test("each threshold is the last that keeps epsilon, for any epsilon", async () 
   }
 });
 
-test("the words right at a threshold fall on the two sides of it", () => {
+test("the words at a threshold fall on its two sides", () => {
   const round = parametersOf({ protocol: "grr", epsilon: 1, domain_size: 5 });
   const { keep_below: t } = round.thresholds;
-  const item = (word) => PROTOCOLS.get("grr").perturb(round, 2, given([word, 0n])[0])[0];
+  const item = (word) => PROTOCOLS.get("grr").perturb(round, 2, fixedWords([word, 0n])[0])[0];
   assert.deepEqual([item(t - 1n), item(t)], [2, 3]);
 });
 
-test("uniform integers leave the biased tail out", () => {
+test("uniform integers skip the biased tail", () => {
   const limit = (WORDS / 3n) * 3n;
-  const [words, left] = given([limit, WORDS - 1n, limit - 1n]);
+  const [words, left] = fixedWords([limit, WORDS - 1n, limit - 1n]);
   assert.equal(below(3, words), 2);
   assert.equal(left(), 0);
-  assert.equal(below(4, given([WORDS - 1n])[0]), 3);
+  assert.equal(below(4, fixedWords([WORDS - 1n])[0]), 3);
 });
 
-test("random values are asked for in pieces that browsers grant", () => {
+test("random values are requested in allowed sizes", () => {
   const sizes = [];
   wordsFrom({ getRandomValues: (bytes) => sizes.push(bytes.length) })(20000);
   assert.deepEqual(sizes, [65536, 65536, 28928]);

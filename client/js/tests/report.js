@@ -1,9 +1,7 @@
-// Reports as it is told on standard input, and says what became of it: for tests against a real
-// server.
+// Reports the values that standard input lists, and prints the receipts: for tests on real servers.
 //
 // {"url": …, "round": …, "values": […], "key": …, "tickets": […], "file": …, "loses": n}: each value
-// has a user of its own, unless they share the ledger in `file`; `loses` answers to submissions
-// never arrive.
+// is another user's, unless `file` names a ledger; the first `loses` responses get lost.
 import { Ledger, Reporter, Retries, memoryStore } from "../ldprecover.js";
 import { fileStore } from "../node.js";
 
@@ -21,7 +19,7 @@ async function losing(address, request) {
   return answer;
 }
 
-const said = [];
+const results = [];
 for (const [i, value] of values.entries()) {
   const ledger = new Ledger(file === null ? memoryStore() : fileStore(file), {
     maxTotalEpsilon: Infinity,
@@ -36,9 +34,9 @@ for (const [i, value] of values.entries()) {
     fetch: losing,
   };
   try {
-    said.push(await new Reporter(url, round, options).report(value));
+    results.push(await new Reporter(url, round, options).report(value));
   } catch (error) {
-    said.push({ error: error.name, message: error.message, note: error.note, slug: error.slug });
+    results.push({ error: error.name, message: error.message, note: error.note, slug: error.slug });
   }
 }
-console.log(JSON.stringify(said));
+console.log(JSON.stringify(results));

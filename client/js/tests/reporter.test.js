@@ -26,7 +26,7 @@ import { Collector, answerLost, problem, requestLost } from "./helpers.js";
 const TICKET = `${"A".repeat(22)}.${"A".repeat(22)}`;
 const OTHER = `${"B".repeat(22)}.${"z".repeat(22)}`;
 
-test("a report is accepted once, and every further one is refused", async () => {
+test("a second report throws AlreadyReportedError", async () => {
   const collector = await Collector.of({});
   const reporter = collector.reporter();
   const receipt = await reporter.report("b");
@@ -48,7 +48,7 @@ test("a report is accepted once, and every further one is refused", async () => 
   assert.equal((await reporter.ledger.entries())[0].openTries, 0); // which are of tickets
 });
 
-test("after a lost answer the same bytes go out under the same key, in the call and in later ones", async () => {
+test("a lost response repeats the same bytes and key", async () => {
   const collector = await Collector.of({ protocol: "olh", hash_range: 4 });
   collector.faults = [answerLost, answerLost, answerLost];
   const ledger = new Ledger(memoryStore());
@@ -65,7 +65,7 @@ test("after a lost answer the same bytes go out under the same key, in the call 
   assert.equal(collector.stored.size, 1);
 });
 
-test("the report is written down before it is sent", async () => {
+test("the report is stored before it is sent", async () => {
   const collector = await Collector.of({});
   const store = memoryStore();
   collector.faults = [
@@ -82,7 +82,7 @@ test("the report is written down before it is sent", async () => {
   assert.equal(collector.posts.length, 1);
 });
 
-test("two calls at once make one report", async () => {
+test("two concurrent calls make one report", async () => {
   const collector = await Collector.of({ protocol: "oue" });
   const ledger = new Ledger(memoryStore());
   const values = ["a", "b", "c"];
@@ -95,7 +95,7 @@ test("two calls at once make one report", async () => {
   assert.equal((await ledger.entries()).length, 1);
 });
 
-test("a round that changes its parameters after a report is refused", async () => {
+test("changed parameters are an InconsistentRoundError", async () => {
   const collector = await Collector.of({});
   const ledger = new Ledger(memoryStore());
   collector.faults = [requestLost, requestLost, requestLost];
@@ -105,7 +105,7 @@ test("a round that changes its parameters after a report is refused", async () =
   assert.equal(changed.posts.length, 0);
 });
 
-test("resume sends what is pending to the server it was made for, and no key to a stranger", async () => {
+test("resume sends no key to another server", async () => {
   const collector = await Collector.of({});
   const ledger = new Ledger(memoryStore());
   collector.faults = [requestLost, requestLost, requestLost];
@@ -124,7 +124,7 @@ test("resume sends what is pending to the server it was made for, and no key to 
   assert.deepEqual(await collector.reporter(elsewhere).resume(), []);
 });
 
-test("a report made for one server is not sent to another that claims its round", async () => {
+test("a report for one server is not sent to another", async () => {
   const collector = await Collector.of({});
   const ledger = new Ledger(memoryStore());
   collector.faults = [requestLost, requestLost, requestLost];
@@ -135,7 +135,7 @@ test("a report made for one server is not sent to another that claims its round"
   assert.equal(impostor.posts.length, 0);
 });
 
-test("a value that is no item, or a canary, is not sent and not repeated in the message", async () => {
+test("an unknown value is not sent or repeated in the message", async () => {
   const collector = await Collector.of({ canaries: [3] });
   for (const value of ["secret", 7, -1, 1.5, true, null, undefined, "d", 3, "1"]) {
     const error = await collector
@@ -148,7 +148,7 @@ test("a value that is no item, or a canary, is not sent and not repeated in the 
   assert.equal(collector.posts.length, 0);
 });
 
-test("in a round for numbers the value is a number from -1 to 1", async () => {
+test("a round for numbers takes -1 to 1", async () => {
   for (const [value, isRight] of [
     [0.3, true],
     ["-0.5", true],
@@ -166,7 +166,7 @@ test("in a round for numbers the value is a number from -1 to 1", async () => {
   }
 });
 
-test("the user's limits come before anything is perturbed", async () => {
+test("limits are checked before anything is perturbed", async () => {
   const collector = await Collector.of({ epsilon: 2.5 });
   await assert.rejects(collector.reporter().report("a"), EpsilonTooHighError);
   assert.equal((await collector.reporter({ maxEpsilon: 2.5 }).report("a")).state, "accepted");
@@ -179,7 +179,7 @@ test("the user's limits come before anything is perturbed", async () => {
   assert.equal(await ledger.spent(), 0.3);
 });
 
-test("a final refusal is written down, and the report never sent again", async () => {
+test("a final refusal is stored, and the report not sent again", async () => {
   const collector = await Collector.of({});
   collector.faults = [() => problem(409, "round-closed")];
   const reporter = collector.reporter();
@@ -192,7 +192,7 @@ test("a final refusal is written down, and the report never sent again", async (
   assert.equal(collector.posts.length, 1);
 });
 
-test("what another key or URL may mend stays pending", async () => {
+test("a refused key or wrong URL leaves the report pending", async () => {
   for (const refusal of [
     () => problem(401, "unauthorized"),
     () => problem(404, "not-found"),
@@ -207,7 +207,7 @@ test("what another key or URL may mend stays pending", async () => {
   }
 });
 
-test("an answer for other reports does not settle this one", async () => {
+test("a response for another round does not settle the report", async () => {
   for (const body of [
     { round: "R1", accepted: 2, duplicate: false },
     { round: "R2", accepted: 1, duplicate: false },
@@ -231,7 +231,7 @@ test("a redirect is not followed", async () => {
   await assert.rejects(collector.reporter().report("a"), /redirects/);
 });
 
-test("a round says with what it takes reports", async () => {
+test("AccessError names what the round needs", async () => {
   const needs = async (fields, options) => {
     const collector = await Collector.of(fields);
     const reporter = collector.reporter(options);
@@ -247,7 +247,7 @@ test("a round says with what it takes reports", async () => {
   assert.equal(await needs({ access: "riddle" }, {}), null);
 });
 
-test("a report goes over to another ticket only while nothing is in doubt", async () => {
+test("a report changes its ticket only while no try is open", async () => {
   const collector = await Collector.of({ access: "ticket" });
   collector.tickets.add(OTHER);
   const ledger = new Ledger(memoryStore());
@@ -261,7 +261,7 @@ test("a report goes over to another ticket only while nothing is in doubt", asyn
   assert.equal(new Set(collector.posts.map(({ body }) => body)).size, 1);
 });
 
-test("a try that nobody answered binds the report to its ticket", async () => {
+test("a lost response binds the report to its ticket", async () => {
   const collector = await Collector.of({ access: "ticket" });
   collector.tickets.add(TICKET).add(OTHER);
   collector.faults = [answerLost, requestLost, requestLost];
@@ -271,7 +271,7 @@ test("a try that nobody answered binds the report to its ticket", async () => {
   assert.deepEqual([...collector.stored.keys()], [TICKET]);
 });
 
-test("a try that nobody answered is remembered through a later refusal", async () => {
+test("an open try survives a later refusal", async () => {
   const collector = await Collector.of({ access: "ticket" });
   const reporter = collector.reporter({ ticket: TICKET });
   collector.faults = [requestLost, requestLost, requestLost];
@@ -282,7 +282,7 @@ test("a try that nobody answered is remembered through a later refusal", async (
   assert.equal((await reporter.ledger.entries())[0].openTries, 1);
 });
 
-test("a refusal after a lost answer keeps the ticket as well", async () => {
+test("a refusal after a lost response keeps the ticket", async () => {
   const collector = await Collector.of({ access: "ticket" });
   collector.faults = [requestLost, () => problem(401, "invalid-ticket")];
   const reporter = collector.reporter({ ticket: TICKET });
@@ -291,7 +291,7 @@ test("a refusal after a lost answer keeps the ticket as well", async () => {
   assert.equal((await reporter.ledger.entries())[0].openTries, 1);
 });
 
-test("where seeds are given the ticket's seed is in the report, and the only one of the round", async () => {
+test("the report has its ticket's seed, and the round no other", async () => {
   const collector = await Collector.of({
     protocol: "olh",
     hash_range: 4,
@@ -322,7 +322,7 @@ test("the key goes in Authorization", async () => {
   assert.equal(collector.posts[0].authorization, "Bearer a report key");
 });
 
-test("by its name a report reaches any of several deployments, whichever states the round", async () => {
+test("byName reaches any of several deployments", async () => {
   const [states, takes] = [
     await Collector.of({ name: "cities" }),
     await Collector.of({ id: "R2", name: "cities" }),
@@ -350,7 +350,7 @@ test("by its name a report reaches any of several deployments, whichever states 
   await assert.rejects(reporter.report("b"), InconsistentRoundError);
 });
 
-test("what cannot be meant is refused when the reporter is made", () => {
+test("rejects invalid reporter options", () => {
   const ledger = new Ledger(memoryStore());
   const make = (server, options) => () => new Reporter(server, "current", { ledger, ...options });
   for (const server of [

@@ -14,7 +14,7 @@ async function read(fields, changes = {}) {
   return readRound({ ...(await statedRound(fields)), ...changes }, await systemCrypto());
 }
 
-test("a right round of each protocol is taken", async () => {
+test("accepts a valid round of each protocol", async () => {
   for (const protocol of PROTOCOLS.keys()) {
     const round = await read({ protocol, ...OWN[protocol] });
     assert.deepEqual(
@@ -28,12 +28,12 @@ test("a right round of each protocol is taken", async () => {
   await read({ items: ["Zürich", "東京", "😀"] });
 });
 
-test("a server that states no thresholds, or more than this client knows, is taken", async () => {
+test("accepts missing and unknown thresholds", async () => {
   await read({}, { thresholds: undefined });
   await read({}, { thresholds: { of_a_later_version: "1" } });
 });
 
-test("a round that contradicts itself is refused", async () => {
+test("rejects a contradictory round", async () => {
   const { p, thresholds } = await statedRound();
   for (const [changes, words] of [
     [{ p: p * 1.0001 }, /states p/],
@@ -72,7 +72,7 @@ test("a round that contradicts itself is refused", async () => {
   await assert.rejects(read({ protocol: "ss", subset_size: 4 }), /can have subset_size/);
 });
 
-test("what is missing or of another type is named", async () => {
+test("names a missing or malformed field", async () => {
   for (const [name, value] of [
     ["id", "../x"],
     ["id", ""],
@@ -101,7 +101,7 @@ test("what is missing or of another type is named", async () => {
   );
 });
 
-test("an unknown protocol is refused by its name, and nothing is sent", async () => {
+test("names an unknown protocol and sends nothing", async () => {
   const collector = await Collector.of({});
   collector.round.protocol = "rappor\u0007";
   await assert.rejects(collector.reporter().report("a"), (error) => {

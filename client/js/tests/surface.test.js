@@ -16,12 +16,12 @@ function declared(path) {
     .sort();
 }
 
-test("the types have every name that is exported, and no other", () => {
+test("the types declare exactly the exported names", () => {
   assert.deepEqual(declared("ldprecover.d.ts"), Object.keys(client).sort());
   assert.deepEqual(declared("node.d.ts"), Object.keys(node).sort());
 });
 
-test("the types have every public method of the classes", () => {
+test("the types declare every public method", () => {
   for (const name of ["Ledger", "Reporter"]) {
     const members = text("ldprecover.d.ts").split(`export class ${name} {`)[1].split("\n}")[0];
     const inTypes = [...members.matchAll(/^ {2}(?:readonly )?(\w+)[(:]/gm)].map(
@@ -33,7 +33,7 @@ test("the types have every public method of the classes", () => {
   }
 });
 
-test("the errors are a tree, and say their names", () => {
+test("the errors are a tree with names", () => {
   for (const [name, value] of Object.entries(client)) {
     if (!name.endsWith("Error")) continue;
     assert.ok(name === "ClientError" || value.prototype instanceof client.ClientError, name);
@@ -42,7 +42,7 @@ test("the errors are a tree, and say their names", () => {
   assert.equal(new client.LedgerError("x").name, "LedgerError");
 });
 
-test("what the package exports and ships is there", () => {
+test("the package's files exist", () => {
   const exported = Object.values(manifest.exports).flatMap((entry) =>
     typeof entry === "string" ? entry : Object.values(entry),
   );

@@ -116,14 +116,12 @@ export function frequencies(place, data, signal) {
         text: frequency,
       })),
       { title: "± 95 %", kind: "number", value: (i) => Z * errors[i], text: frequency },
-      ...shown
-        .slice(1)
-        .map((each) => ({
-          title: `change: ${each.name}`,
-          kind: "number",
-          value: (i) => each.values[i] - poisoned[i],
-          text: change,
-        })),
+      ...shown.slice(1).map((each) => ({
+        title: `change: ${each.name}`,
+        kind: "number",
+        value: (i) => each.values[i] - poisoned[i],
+        text: change,
+      })),
     ];
   }
 
