@@ -22,7 +22,7 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import make_attack
 from ldprecover_experiments import MethodSpec, Outcome, PoisonedRound
-from ldprecover_experiments.measures import measured
+from ldprecover_experiments.measures import POISONED, measure
 from ldprecover_experiments.tables import Table
 
 ATTACKS: dict[str, dict[str, Any] | None] = {
@@ -122,9 +122,8 @@ def table(setting: Setting, protocol: str) -> str:
     }
     for attack in attacks:
         for round_ in play(setting, protocol, attack):
-            for outcome in measured(round_, asked):
-                if outcome.method in cells:
-                    cells[outcome.method].setdefault(attack, []).append(outcome)
+            for outcome in measure(round_, [POISONED, *asked]):
+                cells[outcome.method].setdefault(attack, []).append(outcome)
     rows = [[name, *(_cell(found[attack]) for attack in attacks)] for name, found in cells.items()]
     return Table([protocol.upper(), *attacks], rows).markdown()
 

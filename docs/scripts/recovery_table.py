@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from round_setting import Setting, asked_for, pads_one_item
 
-from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, project_simplex, recover
+from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, project_simplex
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import DEFAULT_ETA
 from ldprecover_attacker import make_attack
 from ldprecover_experiments import PoisonedRound
-from ldprecover_experiments.measures import most_risen
+from ldprecover_experiments.measures import known_targets
 from ldprecover_experiments.poisoned_round import Targets, Vector
 from ldprecover_experiments.tables import Table
 
@@ -57,10 +57,8 @@ class Trial:
 
     @cached_property
     def told(self) -> Targets:
-        """What LDPRecover* is told: the targets, or where there are none the r/2 greatest rises
-        (paper, VI-A).
-        """
-        return self.targets if self.targeted else most_risen(self.round, len(self.targets) // 2)
+        """The targets that LDPRecover* knows."""
+        return known_targets(self.round, len(self.targets) // 2)
 
     @cached_property
     def suspected(self) -> Targets:
@@ -85,12 +83,8 @@ def told(
     """LDPRecover*."""
 
     def recovered(t: Trial) -> Vector:
-        poisoned = t.round.poisoned.frequencies
-        return recover(
-            t.round.oracle,
-            poisoned,
-            RecoveryRequest(eta=eta, targets=targets(t), malicious_model=model),
-        ).recovered
+        request = RecoveryRequest(eta=eta, targets=targets(t), malicious_model=model)
+        return t.round.recover(request).recovered
 
     return recovered
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.measures import errors
 from ldprecover_experiments.poisoned_round import Targets, Vector
 from ldprecover_experiments.tables import Table, frame, shown_error, shown_gain
 
@@ -43,18 +43,20 @@ class Comparison:
     @property
     def mse(self) -> dict[str, float | None]:
         """Mean squared error of each estimate against f_X."""
-        return {
-            name: None if f is None else mse(f, self.true) for name, f in self.estimates.items()
-        }
+        return {name: error for name, (error, _) in self._errors.items()}
 
     @property
     def fg(self) -> dict[str, float | None] | None:
         """Frequency gain of each estimate over the genuine one, f~_X~; None without targets."""
         if self.targets is None:
             return None
-        genuine, targets = self.estimate("genuine"), self.targets
+        return {name: gain for name, (_, gain) in self._errors.items()}
+
+    @property
+    def _errors(self) -> dict[str, tuple[float | None, float | None]]:
+        genuine = self.estimate("genuine")
         return {
-            name: None if f is None else frequency_gain(f, genuine, targets)
+            name: (None, None) if f is None else errors(f, self.true, genuine, self.targets)
             for name, f in self.estimates.items()
         }
 

@@ -4,7 +4,6 @@ nothing.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import numpy as np
 
@@ -15,9 +14,9 @@ from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.datasets import dataset_of
 from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.over_http import open_round
+from ldprecover_experiments.over_http import open_round, recover_on_server
 from ldprecover_experiments.parameters import draw_targets
-from ldprecover_experiments.poisoned_round import PoisonedRound, Vector
+from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
 
 Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """Shows how far a stage of the demo is: its title in, a context manager of "done, of all" out."""
@@ -97,11 +96,9 @@ class Demo:
         """Ask for what the poisoned round says and for each recovery of it."""
         poisoned = server.frequencies(round)["frequencies"]
 
-        def recovered(method: str, targets: tuple[int, ...] = ()) -> Any:
-            answer = server.recover(
-                round, method=method, eta=self.settings.eta, targets=list(targets)
-            )
-            return answer["recovered"]
+        def recovered(method: str, targets: Targets = ()) -> Vector:
+            request = RecoveryRequest(method, eta=self.settings.eta, targets=targets)
+            return recover_on_server(server, round, request).recovered
 
         known = recovered("ldprecover", self.targets) if self.targets else None
         unmixed = None if METHODS["unmix"].unfit(self.parameters.oracle) else recovered("unmix")

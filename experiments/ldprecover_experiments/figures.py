@@ -9,8 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldprecover_experiments.measures import LABELS
-from ldprecover_experiments.paper import EXPERIMENTS, PROTOCOLS, Experiment
+from ldprecover_experiments.paper import EXPERIMENTS, LABELS, PROTOCOLS, Experiment
 from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.run_file import replaced
 from ldprecover_experiments.tables import Summary

@@ -1,66 +1,36 @@
-"""What each method makes of one poisoned round, and how far that is from the truth."""
+"""Estimates of one poisoned round, by recovery methods and by references, and their errors.
+
+A reference is an estimate that needs what the simulator alone knows, such as the genuine reports.
+
+    list(measure(round_, [GENUINE, POISONED, MethodSpec("ldprecover")]))
+"""
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from math import nan
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ldprecover import (
-    ContractError,
-    ParameterError,
-    Recovery,
-    RecoveryRequest,
-    project_simplex,
-    recover,
-)
+from ldprecover import ContractError, ParameterError, Recovery, RecoveryRequest, project_simplex
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
 from ldprecover_experiments.oracle_bounds import floor_counts, floor_removed
 from ldprecover_experiments.parameters import ETA, TARGETS
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
 
-Recoverer = Callable[..., tuple[Vector, Vector]]
-"""(method, eta, targets, malicious_model) -> what was recovered, and the malicious frequencies it
-assumed.
-"""
-
-LABELS = {
-    "genuine": "genuine",
-    "poisoned": "poisoned",
-    "norm-sub": "Norm-Sub",
-    "scaled": "Π((1+η)f)",
-    "ldprecover": "LDPRecover",
-    "ldprecover-star": "LDPRecover*",
-    "ldprecover-star-exact": "LDPRecover* exact",
-    "detection": "Detection",
-    "detection-projected": "Detection, projected",
-    "oracle": "oracle",
-    "uniform": "uniform",
-    "k-means-raw": "k-means",
-    "k-means": "k-means, projected",
-    "ldprecover-km": "LDPRecover-KM",
-}
-"""Name of each method of the paper's evaluation -> what tables and figures call it.
-
-`genuine` is f~_X~, raw; `scaled` the projection of (1 + eta) f~_Z; `oracle` subtracts the true
-malicious frequencies with the true eta and projects, which leaves the projection of f~_X~;
-`ldprecover-star-exact` counts the items outside T as d - r. `detection` drops all reports in T;
-`uniform` answers 1/d; `k-means-raw` is the mean estimate of the larger cluster of subsets.
-"""
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """One method's error on one round.
+    """The errors of one estimate of a round, averages over its items.
 
-    `mse` is NaN where the method refuses the round or fails, and `refused` says why; `fg` is None
-    without targets, `malicious_mse` None where no f~_Y was assumed. Of a method that says how sure
-    it is: `coverage` is the share of the items whose 95 % interval holds the truth, `variance` the
-    mean over the items of its squared standard deviations, `attack_probability` its own.
+    `mse` is the mean squared error, NaN for a method that rejects the round or fails; `refused` is
+    then the reason. `fg` is the frequency gain, None without targets. `malicious_mse` is the error
+    of the assumed malicious frequencies, None for a method that assumes none. `coverage` is the
+    share of items whose 95 % interval holds the truth, `variance` the mean squared standard
+    deviation, and `attack_probability` the method's own; each may be None.
     """
 
     method: str
@@ -74,14 +44,60 @@ class Outcome:
     refused: str | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Estimated frequencies, the malicious frequencies assumed for them, and the conclusions."""
+
+    frequencies: Vector
+    malicious: Vector | None = None
+    conclusions: Conclusions | None = None
+
+
+class Estimator(Protocol):
+    """Anything that estimates the frequencies of a round: a Reference or a MethodSpec."""
+
+    @property
+    def name(self) -> str: ...
+
+    def estimate(self, round_: PoisonedRound, eta: float) -> Estimate:
+        """Return the estimate. Raises ParameterError for a round that does not fit."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An estimate computed from the round and the assumed eta by `function`."""
+
+    name: str
+    function: Callable[[PoisonedRound, float], Vector]
+
+    def estimate(self, round_: PoisonedRound, eta: float) -> Estimate:
+        """Return the estimate."""
+        return Estimate(self.function(round_, eta))
+
+
+GENUINE = Reference("genuine", lambda round_, eta: round_.f_genuine)
+POISONED = Reference("poisoned", lambda round_, eta: round_.poisoned.frequencies)
+UNIFORM = Reference(
+    "uniform", lambda round_, eta: np.full_like(round_.truth, 1 / round_.truth.size)
+)
+
+ORACLE_BOUNDS = (
+    Reference("genuine, projected", lambda round_, eta: project_simplex(round_.f_genuine)),
+    Reference("floor, attack removed", lambda round_, eta: floor_removed(round_)),
+    Reference("floor, counts", lambda round_, eta: floor_counts(round_)),
+    UNIFORM,
+)
+"""References that show how much room is left below and above a method's error."""
+
+
 @dataclass(frozen=True)
 class MethodSpec:
-    """A method of METHODS and what it is told of the attack.
+    """A method of METHODS and its knowledge of the attack.
 
-    `eta` None is the cell's, "true" the round's own m/n. With `targets` it is told the items that
-    are attacked, and with `support` the true share of the malicious reports that supports each
-    item: the malicious model custom. `reads` False keeps the reports from it, and `history` gives
-    it an earlier clean round.
+    `eta` None is the one of the run, "true" the round's own m/n. With `targets` the method knows
+    the attacked items. With `support` it knows the true share of malicious reports that supports
+    each item (the malicious model custom). `reads` False withholds the reports; `history` gives it
+    an earlier clean round.
     """
 
     name: str
@@ -96,17 +112,17 @@ class MethodSpec:
 
     @property
     def reads_reports(self) -> bool:
-        """Whether it makes something of the reports, where they are kept."""
+        """Whether the method uses the reports if they are kept."""
         method = METHODS[self.method]
         return "reports" in method.needs or (self.reads and "reports" in method.better_with)
 
     @property
     def text(self) -> str:
-        """All of it, in one line that no other specification has."""
+        """The specification as one line of JSON."""
         return json.dumps(asdict(self), sort_keys=True)
 
     def recovery(self, round_: PoisonedRound, eta: float | str = ETA) -> Recovery:
-        """Return what the method makes of a round. Raises ParameterError where it refuses."""
+        """Return the recovery of a round. Raises ParameterError for one that does not fit."""
         history = []
         if self.history:
             assert round_.earlier is not None
@@ -115,155 +131,74 @@ class MethodSpec:
         request = RecoveryRequest(
             self.method,
             eta=eta if self.eta is None else round_.eta if self.eta == "true" else self.eta,
-            targets=told(round_) if has_targets else (),
+            targets=known_targets(round_) if has_targets else (),
             malicious_model="custom" if self.support else self.malicious_model,
             support=round_.support if self.support else None,
             options=self.options,
             history=history,
         )
-        return recover(
-            round_.oracle,
-            round_.poisoned.frequencies,
-            request,
-            n=round_.together.n,
-            reports=round_.reports if self.reads else None,
-        )
+        return round_.recover(request, with_reports=self.reads)
+
+    def estimate(self, round_: PoisonedRound, eta: float) -> Estimate:
+        """Return the recovered frequencies. Raises as `recovery` does."""
+        recovery = self.recovery(round_, eta)
+        assumes = "malicious_model" in METHODS[self.method].uses
+        malicious = recovery.malicious if assumes else None
+        return Estimate(recovery.recovered, malicious, recovery.conclusions)
 
 
-def told(round_: PoisonedRound) -> Targets:
-    """Return what LDPRecover* is told: the targets, or where there are none the r/2 that rose most
-    (paper, VI-A).
+def known_targets(round_: PoisonedRound, number: int = TARGETS // 2) -> Targets:
+    """Return the targets that LDPRecover* knows (paper, VI-A).
+
+    For an attack without targets they are the `number` items that rose most.
     """
-    return most_risen(round_, TARGETS // 2) if round_.targets is None else round_.targets
-
-
-def most_risen(round_: PoisonedRound, number: int) -> Targets:
-    """Return the items that rose most over the frequencies before the attack."""
+    if round_.targets is not None:
+        return round_.targets
     rise = round_.poisoned.frequencies - round_.f_genuine
     return tuple(sorted(np.argsort(rise, kind="stable")[-number:].tolist()))
 
 
-def in_process(round_: PoisonedRound) -> Recoverer:
-    """Return the recovery of this round by the library itself."""
-
-    def recoverer(
-        method: str, eta: float, targets: Targets = (), malicious_model: str = "paper"
-    ) -> tuple[Vector, Vector]:
-        result = recover(
-            round_.oracle,
-            round_.poisoned.frequencies,
-            RecoveryRequest(method, eta=eta, targets=targets, malicious_model=malicious_model),
-        )
-        return result.recovered, result.malicious
-
-    return recoverer
-
-
-def outcomes(
-    round_: PoisonedRound,
-    recoverer: Recoverer,
-    *,
-    eta: float = ETA,
-    xi: float = 0.0,
-    trial: int = 0,
+def measure(
+    round_: PoisonedRound, estimators: Iterable[Estimator], eta: float = ETA
 ) -> Iterator[Outcome]:
-    """Yield what each method of the paper's evaluation that fits the round makes of it."""
-    oracle, f_poisoned, f_malicious = round_.oracle, round_.poisoned.frequencies, round_.f_malicious
-
-    def made(method: str, answer: Callable[[], Vector | tuple[Vector, Vector]]) -> Outcome:
-        return _outcome(round_, method, answer)
-
-    yield made("genuine", lambda: round_.f_genuine)
-    yield made("poisoned", lambda: f_poisoned)
-    yield made("norm-sub", lambda: recoverer("norm-sub", eta)[0])
-    yield made("scaled", lambda: project_simplex((1 + eta) * f_poisoned))
-    yield made("ldprecover", lambda: recoverer("ldprecover", eta))
-    if f_malicious is None:
-        yield made("uniform", lambda: np.full_like(f_poisoned, 1 / f_poisoned.size))
-        return
-    known = told(round_)
-    yield made("ldprecover-star", lambda: recoverer("ldprecover", eta, known))
-    yield made("ldprecover-star-exact", lambda: recoverer("ldprecover", eta, known, "exact"))
-    if oracle.traits.one_item and round_.targets is not None:
-        kept = round_.together.counts(oracle).copy()
-        kept[list(round_.targets)] = 0  # a report supports one item, so counts show what is dropped
-        f_kept = oracle.estimate(kept, int(kept.sum()))
-        yield made("detection", lambda: f_kept)
-        yield made("detection-projected", lambda: project_simplex(f_kept))
-    yield made(
-        "oracle", lambda: project_simplex((1 + round_.eta) * f_poisoned - round_.eta * f_malicious)
-    )
-    if xi:
-        subsets = {"rate": xi, "seed": trial}
-        clustered = MethodSpec("k-means", "k-means", options=subsets).recovery(round_, eta)
-        yield made("k-means-raw", lambda: clustered.genuine)
-        yield made("k-means", lambda: clustered.recovered)
-        spec = MethodSpec("ldprecover-km", "ldprecover-km", options=subsets)
-        yield made(spec.name, lambda: spec.recovery(round_, eta).recovered)
-
-
-def measured(
-    round_: PoisonedRound, methods: Sequence[MethodSpec], eta: float = ETA
-) -> Iterator[Outcome]:
-    """Yield `genuine` and `poisoned`, and what each of these methods makes of a round."""
-    yield _outcome(round_, "genuine", lambda: round_.f_genuine)
-    yield _outcome(round_, "poisoned", lambda: round_.poisoned.frequencies)
-    for spec in methods:
-        found: list[Recovery] = []
-
-        def answer(
-            spec: MethodSpec = spec, found: list[Recovery] = found
-        ) -> tuple[Vector, Vector | None]:
-            found.append(spec.recovery(round_, eta))
-            assumes = "malicious_model" in METHODS[spec.method].uses
-            return found[0].recovered, found[0].malicious if assumes else None
-
+    """Yield the outcome of each estimator. `eta` is the assumed m/n."""
+    for estimator in estimators:
+        started = time.perf_counter()
         try:
-            outcome = _outcome(round_, spec.name, answer)
+            estimate = estimator.estimate(round_, eta)
         except (ParameterError, ContractError) as error:
-            outcome = Outcome(spec.name, nan, None, None, 0.0, refused=" ".join(str(error).split()))
-        yield outcome if not found else replace(outcome, **_certainty(round_, found[0].conclusions))
-
-
-def reckoned(round_: PoisonedRound) -> Iterator[Outcome]:
-    """Yield what needs the truth: the genuine reports projected, the computed floors, and 1/d for
-    every item.
-    """
-    yield _outcome(round_, "genuine, projected", lambda: project_simplex(round_.f_genuine))
-    yield _outcome(round_, "floor, attack removed", lambda: floor_removed(round_))
-    yield _outcome(round_, "floor, counts", lambda: floor_counts(round_))
-    yield _outcome(round_, "uniform", lambda: np.full_like(round_.truth, 1 / round_.truth.size))
-
-
-def _certainty(round_: PoisonedRound, said: Conclusions | None) -> dict[str, Any]:
-    """Return how the errors compare with what a method says of them, as far as it does."""
-    if said is None:
-        return {}
-    found = {}
-    if said.lower is not None and said.upper is not None:
-        found["coverage"] = float(
-            np.mean((said.lower <= round_.truth) & (round_.truth <= said.upper))
+            reason = " ".join(str(error).split())
+            yield Outcome(estimator.name, nan, None, None, 0.0, refused=reason)
+            continue
+        seconds = time.perf_counter() - started
+        squared, gain = errors(estimate.frequencies, round_.truth, round_.f_genuine, round_.targets)
+        malicious_error = (
+            None
+            if estimate.malicious is None or round_.f_malicious is None
+            else mse(estimate.malicious, round_.f_malicious)
         )
-    if said.standard_deviations is not None:
-        found["variance"] = float(np.mean(said.standard_deviations**2))
-    if said.attack_probability is not None:
-        found["attack_probability"] = float(said.attack_probability)
-    return found
+        certainty = _certainty(round_, estimate.conclusions)
+        yield Outcome(estimator.name, squared, gain, malicious_error, seconds, **certainty)
 
 
-def _outcome(
-    round_: PoisonedRound, method: str, answer: Callable[[], Vector | tuple[Vector, Vector | None]]
-) -> Outcome:
-    started = time.perf_counter()
-    given = answer()
-    seconds = time.perf_counter() - started
-    estimate, assumed = given if isinstance(given, tuple) else (given, None)
-    gain = (
-        None
-        if round_.targets is None
-        else frequency_gain(estimate, round_.f_genuine, round_.targets)
-    )
-    wrong = (
-        None if assumed is None or round_.f_malicious is None else mse(assumed, round_.f_malicious)
-    )
-    return Outcome(method, mse(estimate, round_.truth), gain, wrong, seconds)
+def errors(
+    estimate: Vector, truth: Vector, genuine: Vector, targets: Targets | None
+) -> tuple[float, float | None]:
+    """Return the mean squared error of an estimate, and with targets its frequency gain."""
+    gain = None if targets is None else frequency_gain(estimate, genuine, targets)
+    return mse(estimate, truth), gain
+
+
+def _certainty(round_: PoisonedRound, conclusions: Conclusions | None) -> dict[str, Any]:
+    """Return the fields of an Outcome that compare the errors with a method's conclusions."""
+    if conclusions is None:
+        return {}
+    certainty = {}
+    if conclusions.lower is not None and conclusions.upper is not None:
+        covered = (conclusions.lower <= round_.truth) & (round_.truth <= conclusions.upper)
+        certainty["coverage"] = float(np.mean(covered))
+    if conclusions.standard_deviations is not None:
+        certainty["variance"] = float(np.mean(conclusions.standard_deviations**2))
+    if conclusions.attack_probability is not None:
+        certainty["attack_probability"] = float(conclusions.attack_probability)
+    return certainty

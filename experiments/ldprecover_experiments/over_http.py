@@ -1,21 +1,23 @@
-"""Cells through a real server: every report is made, sent and counted there, and the server
-recovers.
-"""
+"""Experiment runs on a real server, which receives every report and recovers the round."""
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ldprecover import RoundParameters, Tally, frequency_oracle
-from ldprecover_client import Client, RoundStatus, submit_reports
+from ldprecover import Recovery, RecoveryRequest, RoundParameters, Tally, frequency_oracle
+from ldprecover_client import Client, ClientError, RoundStatus, submit_reports
 from ldprecover_experiments.local_server import local_server
-from ldprecover_experiments.measures import Recoverer, outcomes
+from ldprecover_experiments.measures import measure
+from ldprecover_experiments.paper import estimators
 from ldprecover_experiments.parameters import Cell
-from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, Targets, Vector
+from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, Vector
 from ldprecover_experiments.runs import Done, Work
 
-_MANY = 100  # items, of which a report that supports more than its own would support some
+_ANY_DOMAIN = 100
+"""Number of items of an oracle of which only the protocol matters."""
 
 
 def open_round(server: Client, parameters: RoundParameters, name: str | None = None) -> RoundStatus:
@@ -26,67 +28,107 @@ def open_round(server: Client, parameters: RoundParameters, name: str | None = N
     )
 
 
-def can_travel(cell: Cell) -> bool:
-    """Whether reports of the cell exist that a server takes, and whose recovery needs no second
-    look at them.
+def recover_on_server(
+    server: Client,
+    round: str,
+    request: RecoveryRequest,
+    progress: Callable[[int, int], None] | None = None,
+) -> Recovery:
+    """Return the server's recovery of a round, without conclusions. Raises ClientError.
 
-    Of some protocols, as OLH, reports that support exactly one item exist as counts alone. OLH
-    without its randomised response is not a protocol of a server, and random subsets of users are
-    drawn where the reports were made.
+    With `progress` the server works on it as a job, and progress is reported in percent. The job is
+    cancelled if waiting for it ends early.
+    """
+    fields: dict[str, Any] = {
+        "method": request.method,
+        "eta": request.eta,
+        "targets": list(request.targets),
+        "malicious_model": request.malicious_model,
+    }
+    if progress is None:
+        answer = server.recover(round, **fields)
+    else:
+        job = server.start_recovery(round, **fields)
+        try:
+            answer = job.wait(lambda share: progress(int(100 * share), 100))
+        except BaseException:
+            with suppress(ClientError):
+                job.cancel()
+            raise
+
+    def column(name: str) -> Vector:
+        return np.asarray(answer[name], dtype=np.float64)
+
+    return Recovery(
+        method=answer["method"],
+        eta=answer["eta"],
+        targets=tuple(answer["targets"]),
+        malicious_sum=answer["malicious_sum"],
+        poisoned=column("poisoned"),
+        malicious=column("malicious"),
+        genuine=column("genuine"),
+        recovered=column("recovered"),
+        notes=tuple(answer.get("notes", ())),
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ServerRound(PoisonedRound):
+    """A poisoned round of a running server, which recovers it."""
+
+    server: Client
+    id: str
+
+    def recover(self, request: RecoveryRequest, *, with_reports: bool = True) -> Recovery:
+        return recover_on_server(self.server, self.id, request)
+
+
+def can_travel(cell: Cell) -> bool:
+    """Return whether a server takes the cell's reports and needs no second look at them.
+
+    OLH and similar protocols have no report that supports exactly one item; such reports exist as
+    counts alone. OLH without its randomised response is no protocol of a server. Random subsets of
+    users are drawn by the process that made the reports.
     """
     if cell.protocol == HASH_ONLY or cell.xi:
         return False
-    others = frequency_oracle(cell.protocol, cell.epsilon, _MANY).encoded_others()
+    others = frequency_oracle(cell.protocol, cell.epsilon, _ANY_DOMAIN).encoded_others()
     return not (others and cell.model == "one-hot" and cell.beta > 0)
 
 
 def run_over_http(cells: Sequence[Cell], work: Work) -> Generator[Done, None, None]:
-    """Yield the cells with their outcomes, one at a time, on a server that is started for them and
-    goes with them.
-    """
+    """Yield each cell with its outcomes, run on a temporary server."""
     with local_server() as running, Client(running.url, key=running.key) as server:
         for cell in cells:
             plan = Plan(cell, work.crowds[cell.data], work.seed)
-            with round_over_http(plan, server, running.key) as (round_, recoverer):
-                found = list(outcomes(round_, recoverer, eta=cell.eta, trial=cell.trial))
-            yield [(cell, found)]
+            with round_over_http(plan, server, running.key) as round_:
+                outcomes = measure(round_, estimators(round_, trial=cell.trial), cell.eta)
+                yield [(cell, list(outcomes))]
 
 
 @contextmanager
-def round_over_http(
-    plan: Plan, server: Client, key: str
-) -> Iterator[tuple[PoisonedRound, Recoverer]]:
-    """Have all users of a plan report to a round of their own; yield what the server counted, and
-    its recovery.
-    """
+def round_over_http(plan: Plan, server: Client, key: str) -> Iterator[ServerRound]:
+    """Have all users of a plan report to a new round, and delete the round at the end."""
     oracle = plan.oracle
     opened = open_round(server, RoundParameters(oracle.protocol, oracle.epsilon, plan.crowd.items))
 
     def tally() -> Tally:
         answer = server.frequencies(opened.id)
-        return oracle.tally_of_counts(
-            np.asarray(answer["counts"], dtype=np.int64), int(answer["n"])
-        )
-
-    def recoverer(
-        method: str, eta: float, targets: Targets = (), malicious_model: str = "paper"
-    ) -> tuple[Vector, Vector]:
-        answer = server.recover(
-            opened.id,
-            method=method,
-            eta=eta,
-            targets=list(targets),
-            malicious_model=malicious_model,
-        )
-        return np.asarray(answer["recovered"]), np.asarray(answer["malicious"])
+        counts = np.asarray(answer["counts"], dtype=np.int64)
+        return oracle.tally_of_counts(counts, int(answer["n"]))
 
     try:
         submit_reports(server.url, opened.id, plan.genuine_reports(), key=key)
         genuine = tally()
         submit_reports(server.url, opened.id, plan.malicious_reports(), key=key)
-        yield (
-            PoisonedRound(oracle, plan.crowd.frequencies, genuine, tally() - genuine, plan.targets),
-            recoverer,
+        yield ServerRound(
+            oracle,
+            plan.crowd.frequencies,
+            genuine,
+            tally() - genuine,
+            plan.targets,
+            server=server,
+            id=opened.id,
         )
     finally:
         server.delete_round(opened.id)

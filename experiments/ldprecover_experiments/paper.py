@@ -4,8 +4,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from ldprecover import project_simplex
+from ldprecover_experiments.measures import (
+    GENUINE,
+    POISONED,
+    UNIFORM,
+    Estimator,
+    MethodSpec,
+    Reference,
+)
 from ldprecover_experiments.parameters import BETA, Cell
-from ldprecover_experiments.poisoned_round import HASH_ONLY
+from ldprecover_experiments.poisoned_round import HASH_ONLY, PoisonedRound, Vector
 
 PROTOCOLS = ("grr", "oue", "olh")
 PAPER_NAMES = {"cities": "IPUMS", "fire": "Fire"}
@@ -21,6 +30,74 @@ PAPER_TABLE = {
     ("fire", "olh"): (6.87e-7, 3.63e-5),
 }
 """The paper's Table I: MSE before and after recovery."""
+
+LABELS = {
+    "genuine": "genuine",
+    "poisoned": "poisoned",
+    "norm-sub": "Norm-Sub",
+    "scaled": "Π((1+η)f)",
+    "ldprecover": "LDPRecover",
+    "ldprecover-star": "LDPRecover*",
+    "ldprecover-star-exact": "LDPRecover* exact",
+    "detection": "Detection",
+    "detection-projected": "Detection, projected",
+    "oracle": "oracle",
+    "uniform": "uniform",
+    "k-means-raw": "k-means",
+    "k-means": "k-means, projected",
+    "ldprecover-km": "LDPRecover-KM",
+}
+"""Name of each method of the paper's evaluation -> its label in tables and figures."""
+
+
+def estimators(round_: PoisonedRound, xi: float = 0.0, trial: int = 0) -> Iterator[Estimator]:
+    """Yield the references and methods of the paper's evaluation that fit a round.
+
+    `xi` > 0 adds the defences over random subsets of this share of the users, drawn with `trial`.
+    """
+    yield from (GENUINE, POISONED, MethodSpec("norm-sub", "norm-sub"), _SCALED)
+    yield MethodSpec("ldprecover")
+    if not round_.malicious.n:
+        yield UNIFORM
+        return
+    yield MethodSpec("ldprecover-star", targets=True)
+    yield MethodSpec("ldprecover-star-exact", targets=True, malicious_model="exact")
+    if round_.oracle.traits.one_item and round_.targets is not None:
+        yield from _DETECTION
+    yield _ORACLE
+    if xi:
+        subsets = {"rate": xi, "seed": trial}
+        k_means = MethodSpec("k-means", "k-means", options=subsets)
+        yield Reference("k-means-raw", lambda round_, eta: k_means.recovery(round_, eta).genuine)
+        yield k_means
+        yield MethodSpec("ldprecover-km", "ldprecover-km", options=subsets)
+
+
+def _detection(round_: PoisonedRound) -> Vector:
+    """Return the estimate without the reports of targets.
+
+    A report supports one item, so the counts show which reports are dropped.
+    """
+    counts = round_.together.counts(round_.oracle).copy()
+    counts[list(round_.targets or ())] = 0
+    return round_.oracle.estimate(counts, int(counts.sum()))
+
+
+def _oracle(round_: PoisonedRound) -> Vector:
+    """Return the projected estimate minus the true malicious frequencies, with the true eta."""
+    assert round_.f_malicious is not None
+    f_poisoned = round_.poisoned.frequencies
+    return project_simplex((1 + round_.eta) * f_poisoned - round_.eta * round_.f_malicious)
+
+
+_SCALED = Reference(
+    "scaled", lambda round_, eta: project_simplex((1 + eta) * round_.poisoned.frequencies)
+)
+_DETECTION = (
+    Reference("detection", lambda round_, eta: _detection(round_)),
+    Reference("detection-projected", lambda round_, eta: project_simplex(_detection(round_))),
+)
+_ORACLE = Reference("oracle", lambda round_, eta: _oracle(round_))
 
 Name = Literal[
     "table1",

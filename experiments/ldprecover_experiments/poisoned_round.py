@@ -11,7 +11,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover import OLH, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
+from ldprecover import (
+    OLH,
+    Estimates,
+    FrequencyOracle,
+    ParameterError,
+    Recovery,
+    RecoveryRequest,
+    Tally,
+    frequency_oracle,
+    recover,
+)
 from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
@@ -90,6 +100,15 @@ class PoisonedRound:
         return replace(
             self, malicious=Tally.of(self.oracle, made), targets=targets, reports=everything
         )
+
+    def recover(self, request: RecoveryRequest, *, with_reports: bool = True) -> Recovery:
+        """Return the recovery of this round. Raises ParameterError for a request that does not fit.
+
+        `with_reports` False withholds the reports from the method.
+        """
+        reports = self.reports if with_reports else None
+        frequencies = self.poisoned.frequencies
+        return recover(self.oracle, frequencies, request, n=self.together.n, reports=reports)
 
     @cached_property
     def together(self) -> Tally:

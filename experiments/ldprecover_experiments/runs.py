@@ -3,7 +3,7 @@ come.
 """
 
 import hashlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
@@ -15,13 +15,15 @@ from ldprecover_attacker.plugins import load
 from ldprecover_cluster import EngineError, Scheduler, engine
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import (
+    GENUINE,
+    ORACLE_BOUNDS,
+    POISONED,
+    Estimator,
     MethodSpec,
     Outcome,
-    in_process,
-    measured,
-    outcomes,
-    reckoned,
+    measure,
 )
+from ldprecover_experiments.paper import estimators
 from ldprecover_experiments.parameters import Cell, Crowd
 from ldprecover_experiments.poisoned_round import draw_round
 
@@ -65,14 +67,11 @@ class Work:
         round_ = draw_round(
             cell, self.crowds[cell.data], self.seed, reports=self.reads_reports, drift=drift
         )
+        chosen: Iterable[Estimator] = estimators(round_, cell.xi, cell.trial)
         if self.methods:
-            return [
-                *measured(round_, self.methods, cell.eta),
-                *(reckoned(round_) if self.floors else ()),
-            ]
-        return list(
-            outcomes(round_, in_process(round_), eta=cell.eta, xi=cell.xi, trial=cell.trial)
-        )
+            bounds = ORACLE_BOUNDS if self.floors else ()
+            chosen = (GENUINE, POISONED, *self.methods, *bounds)
+        return list(measure(round_, chosen, cell.eta))
 
 
 def run_cells(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.measures import LABELS, Outcome
-from ldprecover_experiments.paper import Experiment
+from ldprecover_experiments.measures import Outcome
+from ldprecover_experiments.paper import LABELS, Experiment
 from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.run_file import csv_line
 

@@ -12,9 +12,9 @@ from ldprecover import GRR, OLH, RecoveryRequest, Tally, frequency_oracle, proje
 from ldprecover.estimation.metrics import mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
-from ldprecover_experiments.measures import LABELS, Outcome, in_process, outcomes
+from ldprecover_experiments.measures import Outcome, measure
 from ldprecover_experiments.over_http import can_travel
-from ldprecover_experiments.paper import EXPERIMENTS, cells_of
+from ldprecover_experiments.paper import EXPERIMENTS, LABELS, cells_of, estimators
 from ldprecover_experiments.parameters import Cell, Crowd, load_crowd
 from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, draw_round
 from ldprecover_experiments.run_file import COLUMNS, CellFile, Run
@@ -83,7 +83,7 @@ def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(
     small = replace(cell, xi=0.5) if cell.xi else cell
     round_ = draw_round(small, crowd, 0)
     assert (round_.genuine.n, round_.malicious.n) == (20_000, 1_053 if cell.beta else 0)
-    found = list(outcomes(round_, in_process(round_), xi=small.xi))
+    found = list(measure(round_, estimators(round_, small.xi)))
     assert {outcome.method for outcome in found} <= LABELS.keys()
     assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in found)
     assert all((outcome.fg is not None) == (cell.attack == "mga") for outcome in found)
@@ -119,7 +119,7 @@ def test_the_oracle_gives_the_projection_of_the_genuine_estimate(crowd: Crowd) -
         cell = Cell("cities", protocol, "mga", "one-hot")
         round_ = draw_round(cell, crowd, 1)
         genuine = round_.oracle.estimate(round_.genuine.counts(round_.oracle), round_.genuine.n)
-        errors = {outcome.method: outcome.mse for outcome in outcomes(round_, in_process(round_))}
+        errors = {outcome.method: outcome.mse for outcome in measure(round_, estimators(round_))}
         assert errors["oracle"] == pytest.approx(
             mse(project_simplex(genuine), round_.truth), rel=1e-9
         )
@@ -138,7 +138,7 @@ def test_detection_at_the_level_of_counts_is_detection_on_reports(crowd: Crowd) 
     expected = plan.oracle.estimate(plan.oracle.support_counts(kept), len(kept))
     tallies = Tally.of(plan.oracle, genuine), Tally.of(plan.oracle, malicious)
     round_ = PoisonedRound(plan.oracle, crowd.frequencies, *tallies, plan.targets)
-    errors = {outcome.method: outcome.mse for outcome in outcomes(round_, in_process(round_))}
+    errors = {outcome.method: outcome.mse for outcome in measure(round_, estimators(round_))}
     assert errors["detection"] == pytest.approx(mse(expected, round_.truth), rel=1e-12)
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from tests.conftest import ServerProcess
 
+from ldprecover import RecoveryRequest
 from ldprecover_client import Client, RefusedError
-from ldprecover_experiments.measures import in_process
 from ldprecover_experiments.over_http import round_over_http, run_over_http
 from ldprecover_experiments.parameters import Cell, load_crowd
-from ldprecover_experiments.poisoned_round import Plan, draw_round
+from ldprecover_experiments.poisoned_round import Plan, PoisonedRound, draw_round
 from ldprecover_experiments.runs import Work
 
 Z = 7.0
@@ -42,7 +42,7 @@ def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
     p, q, n, m = plan.oracle.p, plan.oracle.q, crowd.n, plan.m
     with (
         Client(server.url, key=server.admin_key) as connection,
-        round_over_http(plan, connection, server.admin_key) as (round_, recoverer),
+        round_over_http(plan, connection, server.admin_key) as round_,
     ):
         assert (round_.genuine.n, round_.malicious.n, round_.targets) == (n, m, drawn.targets)
         deviation = np.sqrt(2 * (crowd.counts * p * (1 - p) + (n - crowd.counts) * q * (1 - q)))
@@ -59,14 +59,14 @@ def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
             np.abs(round_.malicious.summary - drawn.malicious.summary) <= Z * deviation + Z**2 / 6
         ).all()
 
-        for arguments in (
-            ("norm-sub", 0.2),
-            ("ldprecover", 0.2),
-            ("ldprecover", 0.1, (1, 2, 3), "exact"),
+        for request in (
+            RecoveryRequest("norm-sub"),
+            RecoveryRequest(),
+            RecoveryRequest(eta=0.1, targets=(1, 2, 3), malicious_model="exact"),
         ):
-            theirs, ours = recoverer(*arguments), in_process(round_)(*arguments)
-            assert np.abs(theirs[0] - ours[0]).max() < 1e-12
-            assert np.allclose(theirs[1], ours[1], rtol=1e-12, atol=0)
+            theirs, ours = round_.recover(request), PoisonedRound.recover(round_, request)
+            assert np.abs(theirs.recovered - ours.recovered).max() < 1e-12
+            assert np.allclose(theirs.malicious, ours.malicious, rtol=1e-12, atol=0)
         opened = connection.rounds()[0].id
     with (
         Client(server.url, key=server.admin_key) as connection,

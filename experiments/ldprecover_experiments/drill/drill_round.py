@@ -10,11 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from ldprecover import RecoveryRequest
 from ldprecover.recovery import METHODS
 from ldprecover_client import Client, ClientError, RefusedError, Retries
 from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.drill.jobs import Run
 from ldprecover_experiments.drill.score import Recovered, Score
+from ldprecover_experiments.over_http import recover_on_server
 from ldprecover_experiments.poisoned_round import Vector
 
 MAX_USERS, MAX_BYTES = 1_000_000, 256 << 20
@@ -96,30 +98,15 @@ class Played:
         return np.asarray(server.frequencies(round)["frequencies"], dtype=np.float64)
 
     def _recovered(self, server: Client, round: str, told: Told, progress: Any) -> Recovered:
-        fields: dict[str, Any] = {"method": told.method, "eta": self.demo.settings.eta}
-        if told.targets:
-            fields["targets"] = list(self.demo.targets or ())
+        method = METHODS[told.method]
+        targets = self.demo.targets if told.targets else None
+        request = RecoveryRequest(told.method, eta=self.demo.settings.eta, targets=targets or ())
+        as_job = method.long or "reports" in method.needs
         try:
-            if METHODS[told.method].long or "reports" in METHODS[told.method].needs:
-                answer = _as_a_job(server, round, fields, progress)
-            else:
-                answer = server.recover(round, **fields)
-        except RefusedError as error:  # such as a method that is not for the protocol
+            recovery = recover_on_server(server, round, request, progress if as_job else None)
+        except RefusedError as error:  # such as a method that does not fit the protocol
             return Recovered(None, refused=" ".join(str(error).split()))
-        return Recovered(
-            np.asarray(answer["recovered"], dtype=np.float64), tuple(answer.get("notes", ()))
-        )
-
-
-def _as_a_job(server: Client, round: str, fields: dict[str, Any], progress: Any) -> dict[str, Any]:
-    """Return the recovery; where waiting for it ends early, the server drops it."""
-    job = server.start_recovery(round, **fields)
-    try:
-        return job.wait(lambda share: progress(int(100 * share), 100))
-    except BaseException:
-        with suppress(ClientError):
-            job.cancel()
-        raise
+        return Recovered(recovery.recovered, recovery.notes)
 
 
 @contextmanager
