@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import OUE
-from ldprecover.protocols.crafting import CraftedReports
+from ldprecover.crafting.bit_vectors import padded_rows
 from ldprecover.protocols.description import Traits
-from ldprecover.protocols.padding import padded_rows
 from ldprecover.types import Reports
 
 
@@ -32,8 +31,4 @@ class Bare(OUE):
     """A protocol that says nothing of crafted reports."""
 
     protocol = "bare"
-
-
-for _name, _value in vars(CraftedReports).items():
-    if not _name.startswith("_"):
-        setattr(Bare, _name, _value)
+    crafter = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
+from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray
 from ldprecover_attacker.base import Plan
 from ldprecover_attacker.mga_a import MGAA
@@ -32,7 +33,7 @@ class APA(MGAA):
     _aim = "honest"
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        each, most = self.subset_size(oracle.domain_size), oracle.expected_size
+        each, most = self.subset_size(oracle.domain_size), crafter_of(oracle).expected_size
         if each > most and oracle.fixed_size != 1:
             raise ParameterError(
                 f"apa cannot hide {each} targets in a report that supports as many items as an "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.protocols import DEFAULT_SEARCH
+from ldprecover.protocols import DEFAULT_SEARCH, coins_of
 from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import Plan
 from ldprecover_attacker.targets import TargetedAttack
@@ -55,16 +55,16 @@ class APA2(TargetedAttack):
                 "item: use mga"
             )
         targets = self.target_indices(oracle.domain_size)
-        if targets.size * self.rate > oracle.coin_room:
+        if targets.size * self.rate > coins_of(oracle).room:
             raise ParameterError(
                 f"apa2 cannot hide {targets.size * self.rate:g} targets in a report that supports "
                 "as many items as an"
                 f" honest one, which is {oracle.laws.mean_size:.3g} on average"
             )
         return Plan(
-            send=lambda m, rng: oracle.craft_by_coins(
+            send=lambda m, rng: coins_of(oracle).craft(
                 targets, self.rate, m, rng, search=self.search
             ),
-            support=lambda m: oracle.coin_support(targets, self.rate, search=self.search),
+            support=lambda m: coins_of(oracle).support(targets, self.rate, search=self.search),
             sizes=lambda: None if oracle.traits.seeded else oracle.laws.size_law().probabilities(),
         )

@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import ContractError, FrequencyOracle, LDPRecoverError, ParameterError, ReportError
+from ldprecover.crafting.crafter import ENCODED_LAW
+from ldprecover.laws import required
 from ldprecover.laws.distributions import binomial_law
 from ldprecover.plugins import named
+from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports
 
 T = TypeVar("T")
@@ -232,15 +235,17 @@ class ModelledAttack(ItemAttack):
             return self._crafted(oracle, weights)
         return Plan(
             send=lambda m, rng: oracle.encode(draw_items(weights, m, rng), rng),
-            support=lambda m: oracle.encoded_support(weights),
+            support=lambda m: required(
+                oracle.crafter, oracle.protocol, ENCODED_LAW
+            ).encoded_support(weights),
             sizes=lambda: encoded_sizes(oracle),
         )
 
     def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> Plan:
         """Craft each report for the one item it drew, so that its support size looks honest."""
         return Plan(
-            send=lambda m, rng: oracle.craft(draw_items(weights, m, rng)[:, None], rng),
-            support=lambda m: oracle.crafted_support(weights, 1),
+            send=lambda m, rng: crafter_of(oracle).craft(draw_items(weights, m, rng)[:, None], rng),
+            support=lambda m: crafter_of(oracle).crafted_support(weights, 1),
             sizes=lambda: padded_sizes(oracle, 1),
         )
 
@@ -255,9 +260,10 @@ def encoded_sizes(oracle: FrequencyOracle) -> FloatArray | None:
 
 def padded_sizes(oracle: FrequencyOracle, r: int) -> FloatArray | None:
     """Return the law of reports crafted for r items and padded to an honest size, if they are."""
-    if oracle.crafted_model != "padded":
+    crafter = oracle.crafter
+    if crafter is None or crafter.model != "padded":
         return None
-    return exact_size(oracle.domain_size, max(oracle.expected_size, r))
+    return exact_size(oracle.domain_size, max(crafter.expected_size, r))
 
 
 def exact_size(d: int, size: int) -> FloatArray:

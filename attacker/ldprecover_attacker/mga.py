@@ -8,7 +8,7 @@ import numpy as np
 from ldprecover import FrequencyOracle
 from ldprecover.crafting.search_laws import most_hits_law
 from ldprecover.laws.distributions import binomial_law
-from ldprecover.protocols import DEFAULT_SEARCH
+from ldprecover.protocols import DEFAULT_SEARCH, crafter_of
 from ldprecover.types import FloatArray
 from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import ModelledAttack, Plan, exact_size, padded_sizes
@@ -49,10 +49,12 @@ class MGA(TargetedAttack, ModelledAttack):
         targets = self.target_indices(oracle.domain_size)
         r = targets.size
         return Plan(
-            send=lambda m, rng: oracle.craft(
+            send=lambda m, rng: crafter_of(oracle).craft(
                 np.broadcast_to(targets, (m, r)), rng, search=self.search
             ),
-            support=lambda m: oracle.crafted_support(weights * r, r, search=self.search, m=m),
+            support=lambda m: crafter_of(oracle).crafted_support(
+                weights * r, r, search=self.search, m=m
+            ),
             sizes=lambda: self._sizes(oracle, r),
         )
 

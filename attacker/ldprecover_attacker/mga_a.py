@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ldprecover import FrequencyOracle
-from ldprecover.protocols import DEFAULT_SEARCH, Aim
+from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray
 from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import Plan, padded_sizes
@@ -44,10 +44,10 @@ class MGAA(SubsetAttack):
         d = oracle.domain_size
         included, each = self.inclusion(d), self.subset_size(d)
         return Plan(
-            send=lambda m, rng: oracle.craft(
+            send=lambda m, rng: crafter_of(oracle).craft(
                 self.subsets(d, m, rng), rng, aim=self._aim, search=self.search
             ),
-            support=lambda m: oracle.crafted_support(
+            support=lambda m: crafter_of(oracle).crafted_support(
                 included, each, aim=self._aim, search=self.search
             ),
             sizes=lambda: self._sizes(oracle, each),

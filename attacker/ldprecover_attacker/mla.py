@@ -8,7 +8,7 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.items import find_items
-from ldprecover.protocols import DEFAULT_SEARCH
+from ldprecover.protocols import DEFAULT_SEARCH, crafter_of
 from ldprecover.types import FloatArray, Reports
 from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import ItemAttack, Plan, exact_size
@@ -94,8 +94,10 @@ class MLA(ItemAttack):
         included = np.zeros(d)
         included[items] = 1.0
         return Plan(
-            send=lambda m, rng: oracle.craft(np.broadcast_to(items, (m, items.size)), rng),
-            support=lambda m: oracle.crafted_support(included, items.size),
+            send=lambda m, rng: crafter_of(oracle).craft(
+                np.broadcast_to(items, (m, items.size)), rng
+            ),
+            support=lambda m: crafter_of(oracle).crafted_support(included, items.size),
         )
 
     def _report(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Reports:
@@ -103,4 +105,6 @@ class MLA(ItemAttack):
         d = oracle.domain_size
         if oracle.fixed_size == 1:
             return oracle.encode(np.flatnonzero(self.distribution(d, rng)), rng)
-        return oracle.report_of_size(d if self.against == "raw" else d / 2, rng, search=self.search)
+        return crafter_of(oracle).report_of_size(
+            d if self.against == "raw" else d / 2, rng, search=self.search
+        )

@@ -8,6 +8,7 @@ import numpy as np
 
 from ldprecover import FrequencyOracle
 from ldprecover.laws.distributions import binomial_law
+from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray
 from ldprecover_attacker.base import ItemAttack, Plan
 
@@ -33,12 +34,12 @@ class RPA(ItemAttack):
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
         return Plan(
-            send=oracle.uniform_reports,
-            support=lambda m: np.full(oracle.domain_size, oracle.uniform_support()),
+            send=crafter_of(oracle).uniform_reports,
+            support=lambda m: np.full(oracle.domain_size, crafter_of(oracle).uniform_support),
             sizes=lambda: self._sizes(oracle),
         )
 
     def _sizes(self, oracle: FrequencyOracle) -> FloatArray | None:
         if not (oracle.traits.independent_bits or oracle.traits.seeded):
             return None
-        return binomial_law(oracle.domain_size, oracle.uniform_support())
+        return binomial_law(oracle.domain_size, crafter_of(oracle).uniform_support)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover import FrequencyOracle, frequency_oracle
+from ldprecover.protocols import crafter_of
 from ldprecover_attacker import plugins
 from ldprecover_client import DATASETS, Population
 from ldprecover_experiments import PoisonedRound, dataset_of
@@ -57,7 +58,7 @@ def pads_one_item(oracle: FrequencyOracle) -> bool:
     """Tell whether a report crafted for one item is another than that item sent as it is: padded to
     an honest size.
     """
-    return oracle.crafted_model == "padded" and oracle.fixed_size is None
+    return crafter_of(oracle).model == "padded" and oracle.fixed_size is None
 
 
 def asked_for(doc: str, default: Setting) -> Setting:

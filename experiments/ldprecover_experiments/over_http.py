@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import Recovery, RecoveryRequest, RoundParameters, Tally, frequency_oracle
+from ldprecover.protocols import crafter_of
 from ldprecover_client import Client, ClientError, RoundStatus, submit_reports
 from ldprecover_experiments.local_server import local_server
 from ldprecover_experiments.measures import measure
@@ -92,7 +93,7 @@ def can_travel(cell: Cell) -> bool:
     """
     if cell.protocol == HASH_ONLY or cell.xi:
         return False
-    others = frequency_oracle(cell.protocol, cell.epsilon, _ANY_DOMAIN).encoded_others()
+    others = crafter_of(frequency_oracle(cell.protocol, cell.epsilon, _ANY_DOMAIN)).encoded_others
     return not (others and cell.model == "one-hot" and cell.beta > 0)
 
 

@@ -23,6 +23,7 @@ from ldprecover import (
     recover,
 )
 from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.protocols import crafter_of
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
 from ldprecover_experiments.attacks import parse
@@ -208,7 +209,7 @@ class Plan:
         """
         rng, model = self.malicious_rng, self.cell.model
         m = self.m if m is None else m
-        if model == "one-hot" and self.oracle.encoded_others():
+        if model == "one-hot" and crafter_of(self.oracle).encoded_others:
             name = self.oracle.protocol.upper()
             raise ParameterError(
                 f"no {name} report supports exactly one item: such malicious users are counts alone"

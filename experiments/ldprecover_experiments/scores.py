@@ -14,6 +14,7 @@ from math import isnan, nan, sqrt
 import numpy as np
 
 from ldprecover import frequency_oracle
+from ldprecover.protocols import crafter_of
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.tables import Mean, Table, summarise
@@ -55,7 +56,7 @@ class Setting:
         oracle = frequency_oracle(self.cell.protocol, self.cell.epsilon, 64)
         if self.cell.attack == "none":
             return True
-        natural = self.cell.model == "sampled" and bool(oracle.encoded_others())
+        natural = self.cell.model == "sampled" and bool(crafter_of(oracle).encoded_others)
         return not (oracle.traits.one_item or self.cell.model == "input" or natural)
 
 

@@ -81,7 +81,7 @@ ATTACKS: dict[str, Any] = {
     "APA2": lambda oracle, r: None if oracle.traits.one_item else (_text("apa2", r), "crafted"),
     "RPA": lambda oracle, r: ("rpa", "crafted"),
     "Manip padded": lambda oracle, r: (
-        None if oracle.crafted_model != "padded" else ("manip", "crafted")
+        ("manip", "crafted") if oracle.crafter and oracle.crafter.model == "padded" else None
     ),
     "MLA": lambda oracle, r: ("mla", "crafted"),
     "MGA-A": lambda oracle, r: (

@@ -3,8 +3,8 @@
 from hypothesis import strategies as st
 
 from ldprecover import OLH, FrequencyOracle, frequency_oracle
-from ldprecover.protocols import PROTOCOLS
-from ldprecover.protocols.crafting import CraftedReports
+from ldprecover.crafting.crafter import Crafter
+from ldprecover.protocols import PROTOCOLS, crafter_of
 from ldprecover_attacker import (
     AA,
     AGAINST,
@@ -30,14 +30,14 @@ models = st.sampled_from(MODELS)
 
 def tosses_coins(oracle: FrequencyOracle) -> bool:
     """Return whether APA2 has reports of this protocol."""
-    return type(oracle).craft_by_coins is not CraftedReports.craft_by_coins
+    return crafter_of(oracle).coins is not None
 
 
 def items_are_alike(oracle: FrequencyOracle) -> bool:
     """Return whether what a crafted report supports depends on no more than which items are
     wanted.
     """
-    return type(oracle).crafted_support is CraftedReports.crafted_support
+    return type(crafter_of(oracle)).crafted_support is Crafter.crafted_support
 
 
 @st.composite

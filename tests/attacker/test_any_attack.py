@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.attacker.strategies import attacks, items_are_alike, oracles, tosses_coins
 
 from ldprecover import OLH, FrequencyOracle, ParameterError, Tally
+from ldprecover.protocols import coins_of, crafter_of
 from ldprecover_attacker import APA, APA2, Attack, Several
 
 NO_ROOM = "in a report that supports as many items as an honest one"
@@ -27,10 +28,10 @@ def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
     if isinstance(attack, APA2) and not tosses_coins(oracle):
         return r"lacks .*reports crafted by coins"
     if isinstance(attack, APA2):
-        return NO_ROOM if len(attack.targets) * attack.rate > oracle.coin_room else None
+        return NO_ROOM if len(attack.targets) * attack.rate > coins_of(oracle).room else None
     if isinstance(attack, APA) and oracle.fixed_size != 1:
         each = attack.each or (len(attack.targets) + 1) // 2
-        return NO_ROOM if each > oracle.expected_size else None
+        return NO_ROOM if each > crafter_of(oracle).expected_size else None
     return None
 
 

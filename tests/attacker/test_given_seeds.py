@@ -5,6 +5,7 @@ import pytest
 
 from ldprecover import Estimates, ParameterError, Tally, frequency_oracle
 from ldprecover.crafting.search_laws import most_hits_law
+from ldprecover.protocols import crafter_of
 from ldprecover_attacker import (
     AA,
     APA,
@@ -117,7 +118,7 @@ def test_whoever_has_more_tickets_than_reports_takes_the_best_of_them() -> None:
     """
     listed = np.asarray([GIVEN.seed_of(i << 55) for i in range(512)], np.uint32)
     wanted = np.broadcast_to(np.array(TARGETS), (512, 10))
-    reports = GIVEN.with_seeds(listed).craft(wanted, rng())
+    reports = crafter_of(GIVEN.with_seeds(listed)).craft(wanted, rng())
     hits = GIVEN.supported(reports, np.array(TARGETS)).sum(axis=1)
     best = reports[np.argsort(-hits)[:64]]  # one in eight
     gains = [

@@ -3,15 +3,13 @@ support.
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from tests.toy_protocols import Bare, Subsets
 
 from ldprecover import OUE, FrequencyOracle, ParameterError, frequency_oracle
-from ldprecover.protocols import PROTOCOLS, Aim
-from ldprecover.protocols.crafting import CraftedReports
+from ldprecover.protocols import PROTOCOLS, Aim, coins_of, crafter_of
 from ldprecover.types import FloatArray, Reports
 
 D, M = 24, 4_000
@@ -57,13 +55,15 @@ def test_crafted_reports_support_what_is_expected(
 ) -> None:
     included = np.zeros(D)
     included[targets] = r / len(targets)
-    reports = oracle.craft(subsets(targets, r), rng(), aim=aim, search=20)
-    if oracle.crafted_model == "solved" and math.comb(len(targets), r) > 16_384:
+    reports = crafter_of(oracle).craft(subsets(targets, r), rng(), aim=aim, search=20)
+    if crafter_of(oracle).model == "solved" and math.comb(len(targets), r) > 16_384:
         with pytest.raises(ParameterError, match="too many"):
-            oracle.crafted_support(included, r, aim=aim)
+            crafter_of(oracle).crafted_support(included, r, aim=aim)
         oracle.check(reports)
         return
-    assert_expected(oracle, reports, oracle.crafted_support(included, r, aim=aim, search=20, m=M))
+    assert_expected(
+        oracle, reports, crafter_of(oracle).crafted_support(included, r, aim=aim, search=20, m=M)
+    )
 
 
 @over_oracles
@@ -75,27 +75,35 @@ def test_reports_of_one_item_support_what_is_expected(
     items = rng(5).choice(D, size=M, p=weights)
     if crafted:
         assert_expected(
-            oracle, oracle.craft(items[:, None], rng()), oracle.crafted_support(weights, 1)
+            oracle,
+            crafter_of(oracle).craft(items[:, None], rng()),
+            crafter_of(oracle).crafted_support(weights, 1),
         )
     else:
-        assert_expected(oracle, oracle.encode(items, rng()), oracle.encoded_support(weights))
+        assert_expected(
+            oracle, oracle.encode(items, rng()), crafter_of(oracle).encoded_support(weights)
+        )
 
 
 @over_oracles
 def test_uniform_reports_support_every_item_alike(oracle: FrequencyOracle) -> None:
-    assert_expected(oracle, oracle.uniform_reports(M, rng()), np.full(D, oracle.uniform_support()))
+    assert_expected(
+        oracle,
+        crafter_of(oracle).uniform_reports(M, rng()),
+        np.full(D, crafter_of(oracle).uniform_support),
+    )
 
 
 @over_oracles
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_reports_by_coins_support_what_is_expected(oracle: FrequencyOracle, rate: float) -> None:
     targets = np.array([5, 0, 17, 11])
-    if type(oracle).craft_by_coins is CraftedReports.craft_by_coins:
+    if crafter_of(oracle).coins is None:
         with pytest.raises(ParameterError, match=f"{oracle.protocol} lacks"):
-            oracle.craft_by_coins(targets, rate, M, rng())
+            coins_of(oracle)
         return
-    reports = oracle.craft_by_coins(targets, rate, M, rng(), search=20)
-    assert_expected(oracle, reports, oracle.coin_support(targets, rate, search=20))
+    reports = coins_of(oracle).craft(targets, rate, M, rng(), search=20)
+    assert_expected(oracle, reports, coins_of(oracle).support(targets, rate, search=20))
 
 
 @over_oracles
@@ -103,7 +111,7 @@ def test_reports_by_coins_support_what_is_expected(oracle: FrequencyOracle, rate
 def test_a_report_of_a_wished_size_is_one_valid_report(
     oracle: FrequencyOracle, size: float
 ) -> None:
-    report = oracle.report_of_size(size, rng(), search=50)
+    report = crafter_of(oracle).report_of_size(size, rng(), search=50)
     oracle.check(report)
     assert len(report) == 1
     assert oracle.fixed_size in (None, int(oracle.supports(report).sum()))
@@ -111,7 +119,7 @@ def test_a_report_of_a_wished_size_is_one_valid_report(
 
 @pytest.mark.parametrize("size", [D, D / 2, 1, 0])
 def test_a_bit_vector_has_the_wished_size(size: float) -> None:
-    assert OUE(1.0, D).supports(OUE(1.0, D).report_of_size(size, rng())).sum() == size
+    assert OUE(1.0, D).supports(crafter_of(OUE(1.0, D)).report_of_size(size, rng())).sum() == size
 
 
 def test_reports_of_a_fixed_size_have_it_whatever_is_wanted() -> None:
@@ -119,29 +127,23 @@ def test_reports_of_a_fixed_size_have_it_whatever_is_wanted() -> None:
     for r in (1, 5, 9):
         wanted = subsets(list(range(D)), r)
         for aim in AIMS:
-            supports = oracle.supports(oracle.craft(wanted, rng(), aim=aim))
+            supports = oracle.supports(crafter_of(oracle).craft(wanted, rng(), aim=aim))
             assert (supports.sum(axis=1) == 5).all()
             assert (np.take_along_axis(supports, wanted, axis=1).sum(axis=1) == min(r, 5)).all()
-            assert oracle.expected_hits(r, aim=aim) == pytest.approx((min(r, 5), max(5 - r, 0)))
+            assert crafter_of(oracle).expected_hits(r, aim=aim) == pytest.approx(
+                (min(r, 5), max(5 - r, 0))
+            )
     for reports in (
-        oracle.uniform_reports(50, rng()),
-        oracle.craft_by_coins(np.arange(8), 0.9, 50, rng()),
+        crafter_of(oracle).uniform_reports(50, rng()),
+        coins_of(oracle).craft(np.arange(8), 0.9, 50, rng()),
     ):
         assert (oracle.supports(reports).sum(axis=1) == 5).all()
 
 
-def test_a_protocol_refuses_by_its_name_what_it_lacks() -> None:
-    oracle, targets, weights = Bare(1.0, D), np.array([1, 2]), np.full(D, 1 / D)
-    lacking: dict[str, Callable[[], object]] = {
-        "a law of encoded reports": lambda: oracle.encoded_support(weights),
-        "crafted reports": lambda: oracle.craft(targets[None, :], rng()),
-        "a law of crafted reports": lambda: oracle.crafted_support(weights, 1),
-        "reports crafted by coins": lambda: oracle.craft_by_coins(targets, 0.5, 1, rng()),
-        "a law of reports crafted by coins": lambda: oracle.coin_support(targets, 0.5),
-        "uniformly random reports": lambda: oracle.uniform_reports(1, rng()),
-        "a law of uniformly random reports": oracle.uniform_support,
-        "reports of a wished size": lambda: oracle.report_of_size(3, rng()),
-    }
-    for what, call in lacking.items():
-        with pytest.raises(ParameterError, match=f"^bare lacks {what}$"):
-            call()
+def test_a_protocol_without_a_crafter_is_named() -> None:
+    oracle = Bare(1.0, D)
+    assert oracle.crafter is None
+    with pytest.raises(ParameterError, match=r"^bare lacks crafted reports$"):
+        crafter_of(oracle)
+    with pytest.raises(ParameterError, match=r"^bare lacks reports crafted by coins$"):
+        coins_of(oracle)

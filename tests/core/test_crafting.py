@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover.protocols import crafter_of
 
 
 def rng(seed: int = 11) -> np.random.Generator:
@@ -29,7 +30,7 @@ def test_a_padded_report_has_its_items_and_exactly_an_honest_number_of_ones(
     case: tuple[OUE, np.ndarray],
 ) -> None:
     oracle, wanted = case
-    reports = oracle.craft(wanted, rng())
+    reports = crafter_of(oracle).craft(wanted, rng())
     oracle.check(reports)
     supports = oracle.supports(reports)
     assert np.take_along_axis(supports, wanted, axis=1).all()
@@ -44,7 +45,7 @@ def test_padding_is_a_uniform_set_drawn_afresh_for_each_report() -> None:
     oracle, m, r = OUE(0.5, 102), 20_000, 10
     wanted = np.broadcast_to(np.arange(0, 100, 10), (m, r))
     others = np.setdiff1d(np.arange(102), wanted[0])
-    bits = oracle.supports(oracle.craft(wanted, rng()))[:, others].astype(np.float64)
+    bits = oracle.supports(crafter_of(oracle).craft(wanted, rng()))[:, others].astype(np.float64)
     pairs = bits.T @ bits
     l, k = 38 - r, 102 - r  # noqa: E741
     one, both = l / k, l * (l - 1) / (k * (k - 1))
@@ -56,16 +57,18 @@ def test_padding_is_a_uniform_set_drawn_afresh_for_each_report() -> None:
 def test_padding_is_the_same_in_blocks_as_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = OUE(1.0, 30)
     wanted = np.broadcast_to([4, 7], (100, 2))
-    whole = oracle.craft(wanted, rng())
-    monkeypatch.setattr("ldprecover.protocols.padding._CELLS", 90)
-    assert np.array_equal(oracle.craft(wanted, rng()), whole)
+    whole = crafter_of(oracle).craft(wanted, rng())
+    monkeypatch.setattr("ldprecover.crafting.bit_vectors._CELLS", 90)
+    assert np.array_equal(crafter_of(oracle).craft(wanted, rng()), whole)
 
 
 def test_a_grr_report_is_one_of_its_items_uniformly() -> None:
     """Each of three items in a third of 30,000 reports to 6 sd (6e-9 in all)."""
     m = 30_000
     oracle = GRR(0.5, 9)
-    counts = oracle.support_counts(oracle.craft(np.broadcast_to([8, 1, 4], (m, 3)), rng()))
+    counts = oracle.support_counts(
+        crafter_of(oracle).craft(np.broadcast_to([8, 1, 4], (m, 3)), rng())
+    )
     assert counts[[0, 2, 3, 5, 6, 7]].tolist() == [0] * 6
     assert np.abs(counts[[1, 4, 8]] - m / 3).max() <= 6 * (m * 2 / 9) ** 0.5
 
@@ -75,7 +78,7 @@ def test_an_olh_report_for_one_item_has_a_random_seed_and_the_items_bucket() -> 
     all).
     """
     oracle, m = OLH(0.5, 102, 3), 30_000
-    counts = oracle.support_counts(oracle.craft(np.full((m, 1), 17), rng()))
+    counts = oracle.support_counts(crafter_of(oracle).craft(np.full((m, 1), 17), rng()))
     assert counts[17] == m
     assert np.abs(np.delete(counts, 17) - m / 3).max() <= 6 * (m * 2 / 9) ** 0.5
 
@@ -87,7 +90,7 @@ def test_a_searched_olh_report_supports_other_items_as_any_report_does(search: A
     """
     oracle, m, r = OLH(0.5, 102, 3), 4_000, 8
     supports = oracle.supports(
-        oracle.craft(np.broadcast_to(np.arange(r), (m, r)), rng(), search=search)
+        crafter_of(oracle).craft(np.broadcast_to(np.arange(r), (m, r)), rng(), search=search)
     )
     assert abs(supports[:, r:].mean() - 1 / 3) <= 6 * (2 / 9 / (m * (102 - r))) ** 0.5
 
@@ -95,7 +98,7 @@ def test_a_searched_olh_report_supports_other_items_as_any_report_does(search: A
 def test_an_exhaustive_search_serves_each_set_of_items_apart() -> None:
     oracle = OLH(0.5, 50, 3)
     wanted = np.array([[0, 1, 2], [7, 8, 9]] * 200)
-    reports = oracle.craft(wanted, rng(), search="exhaustive")
+    reports = crafter_of(oracle).craft(wanted, rng(), search="exhaustive")
     assert np.take_along_axis(oracle.supports(reports), wanted, axis=1).all()
     assert all(np.unique(reports["seed"][half::2]).size == 200 for half in (0, 1))
 
@@ -103,5 +106,5 @@ def test_an_exhaustive_search_serves_each_set_of_items_apart() -> None:
 @pytest.mark.parametrize("oracle", [GRR(1.0, 6), OUE(1.0, 6), OLH(1.0, 6, 4)], ids=repr)
 def test_no_user_crafts_no_report(oracle: FrequencyOracle) -> None:
     for search in (10, "exhaustive"):
-        reports = oracle.craft(np.empty((0, 3), dtype=np.int64), rng(), search=search)
+        reports = crafter_of(oracle).craft(np.empty((0, 3), dtype=np.int64), rng(), search=search)
         assert len(reports) == 0

@@ -16,6 +16,7 @@ from ldprecover.estimation.theory import (
     poisoned_law,
     worst_change,
 )
+from ldprecover.protocols import crafter_of
 
 SMALL = [GRR(0.5, 4), GRR(3, 4), OUE(0.5, 4), OUE(2, 4), OLH(0.5, 4, 3), OLH(2, 4, 9)]
 small_oracles = pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_no_report_moves_a_sum_of_items_further_than_the_worst_change(
     items = min(items, d - 1)
     chosen = np.arange(items)
     reports = [oracle.encode(np.arange(d)), oracle.perturb(rng.integers(d, size=20_000), rng)]
-    reports.append(oracle.craft(np.tile(chosen, (50, 1)), rng))
+    reports.append(crafter_of(oracle).craft(np.tile(chosen, (50, 1)), rng))
     hits = oracle.supported(np.concatenate(reports), chosen).sum(axis=1)
     changes = beta * (
         (hits - items * oracle.q) / (oracle.p - oracle.q) - 0.3

@@ -10,7 +10,7 @@ from tests.conftest import PACKED
 from tests.server.conftest import InProcess, ProblemOf
 
 from ldprecover import frequency_oracle
-from ldprecover.protocols import PROTOCOLS, wire
+from ldprecover.protocols import PROTOCOLS, crafter_of, wire
 from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
 
 D = 12
@@ -125,5 +125,5 @@ def test_every_malicious_model_is_taken_where_it_is_of_the_protocol(
         asked = {"targets": [3], "malicious_model": model}
         asked |= {"support": [1 / D * (oracle.fixed_size or 1)] * D} if model == "custom" else {}
         answer = in_process.post(f"/rounds/{opened}/recover", json=asked)
-        fits = model in ("paper", "exact", "custom", oracle.crafted_model)
+        fits = model in ("paper", "exact", "custom", crafter_of(oracle).model)
         assert answer.status_code == (200 if fits else 422), answer.text

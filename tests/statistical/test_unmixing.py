@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, Recovery, recover
-from ldprecover.protocols import SS, SUE
+from ldprecover.protocols import SS, SUE, crafter_of
 from ldprecover_client.datasets import load_dataset
 
 N, D, TRIALS = 389_894, 102, 3
@@ -34,7 +34,9 @@ def played(
             held = np.bincount(rng.choice(targets, m), minlength=users.size)
             counts = counts + oracle.encoded_tally(held, rng).counts(oracle)
         else:
-            counts = counts + oracle.support_counts(oracle.craft(np.tile(targets, (m, 1)), rng))
+            counts = counts + oracle.support_counts(
+                crafter_of(oracle).craft(np.tile(targets, (m, 1)), rng)
+            )
         n += m
     f_z = oracle.estimate(counts, n)
     found = recover(oracle, f_z, "unmix", n=n)

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover.crafting.crafter import CRAFTED_LAW
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import Aim, FrequencyOracle
+from ldprecover.laws import required
+from ldprecover.protocols import Aim, FrequencyOracle, coins_of, crafter_of
 
 _COIN = 0.5
 _FEW_ITEMS = 10_000  # of which a law of honest sizes takes a millisecond
@@ -54,7 +56,7 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
 
     def subsets(aim: Aim) -> float:
         each = (r + 1) // 2
-        if aim == "honest" and each > oracle.expected_size and oracle.fixed_size != 1:
+        if aim == "honest" and each > crafter_of(oracle).expected_size and oracle.fixed_size != 1:
             raise ParameterError(f"{each} targets do not fit into a report of an honest size")
         if oracle.hash_tests and not thorough:
             raise ParameterError(
@@ -62,7 +64,8 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
             )
         if aim == "honest":
             check_items()
-        hits, others = oracle.expected_hits(each, aim=aim)
+        mean = crafter_of(oracle).expected_hits(each, aim=aim)
+        hits, others = required(mean, oracle.protocol, CRAFTED_LAW)
         return hits + (r - each) * others / (d - each)
 
     def check_items() -> None:
@@ -74,12 +77,12 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
     def coins() -> float:
         if oracle.fixed_size == 1:
             raise ParameterError("a report supports one item, and tosses no coins")
-        if r * _COIN > oracle.coin_room:
+        if r * _COIN > coins_of(oracle).room:
             raise ParameterError(
                 f"{r * _COIN:g} targets do not fit into a report of an honest size"
             )
         check_items()
-        return float(oracle.coin_support(np.arange(r), _COIN)[:r].sum())
+        return float(coins_of(oracle).support(np.arange(r), _COIN)[:r].sum())
 
     def weighted(law: Callable[[np.ndarray], np.ndarray]) -> float:
         weights = np.zeros(d)
@@ -98,14 +101,14 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
         (
             "mga, sampled",
             "a target, encoded and not perturbed",
-            lambda: weighted(oracle.encoded_support),
+            lambda: weighted(crafter_of(oracle).encoded_support),
         ),
         (
             "ria",
             "a lie: a target, perturbed honestly",
             lambda: weighted(oracle.laws.honest_support),
         ),
-        ("rpa", "any report, at random", lambda: r * oracle.uniform_support()),
+        ("rpa", "any report, at random", lambda: r * crafter_of(oracle).uniform_support),
     )
     return tuple(_gain(oracle, r, *each) for each in laws)
 
@@ -124,10 +127,10 @@ def _most_hits(oracle: FrequencyOracle, r: int) -> float:
     they are, as with Hadamard response, or is not known, there are targets of which a report
     supports as many as it may.
     """
-    try:
-        return oracle.expected_hits(r)[0]
-    except ParameterError:
-        return float(r if oracle.fixed_size is None else min(r, oracle.fixed_size))
+    hits = None if oracle.crafter is None else oracle.crafter.expected_hits(r)
+    if hits is not None:
+        return hits[0]
+    return float(r if oracle.fixed_size is None else min(r, oracle.fixed_size))
 
 
 def _of_hits(oracle: FrequencyOracle, r: int, hits: float) -> float:

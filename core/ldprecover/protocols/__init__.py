@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
+from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
-from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
 from ldprecover.protocols.given_seeds import GivenSeedsOLH
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
-from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.protocols.oracle import FrequencyOracle, coins_of, crafter_of
 from ldprecover.protocols.oue import OUE
 from ldprecover.protocols.randomiser import (
     MAX_DOMAIN_SIZE,
@@ -39,6 +39,7 @@ __all__ = [
     "WITH_GIVEN_SEEDS",
     "Aim",
     "Column",
+    "Crafter",
     "FrequencyOracle",
     "GivenSeedsOLH",
     "OwnParameter",
@@ -46,6 +47,8 @@ __all__ = [
     "Search",
     "Traits",
     "UnaryEncoding",
+    "coins_of",
+    "crafter_of",
     "default_hash_range",
     "default_subset_size",
     "frequency_oracle",

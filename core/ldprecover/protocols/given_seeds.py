@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover.counting.tally import Tally
+from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, CoinCrafter, Crafter, Search
 from ldprecover.errors import ParameterError
 from ldprecover.laws import IndependentSizes, Laws
 from ldprecover.laws.distributions import binomial_law
-from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.olh import OLH
 from ldprecover.protocols.randomiser import check_integer, tiles
@@ -172,124 +172,24 @@ class GivenSeedsOLH(OLH):
         """Return a tally of reports of `encode`, drawn from its exact law in O(dM)."""
         return self._tally_of_cells(self._held_cells(self._true_counts(true_counts), rng))
 
-    def encoded_others(self) -> float:
-        raise self._lacks("a law of encoded reports that is the same for all items")
-
-    def encoded_support(self, weights: FloatArray) -> FloatArray:
-        g = self.hash_range
-        support: FloatArray = (1 + (g - 1) * (self._collisions.gram @ weights)) / g
-        return support
-
-    def craft(
-        self,
-        wanted: Int64Array,
-        rng: np.random.Generator,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-    ) -> Reports:
-        """Return the given seed and its bucket that is best of all; ties at random. Nothing is
-        searched.
-
-        - "most": the bucket with most wanted items;
-        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' =
-          floor(d/g);
-        - "honest": the size nearest to the one drawn; among these, the most wanted items.
-        """
-        m, d = len(wanted), self.domain_size
-        places = self._pick(m, rng)
-        aimed = IndependentSizes(d, self.p, self.q).draw(m, rng) if aim == "honest" else None
-        buckets = np.empty(m, np.int64)
-        for rows in tiles((m, max(wanted.shape[1], self.hash_range))):
-            at = places[rows]
-            hits = self._hits(self._table[at[:, None], wanted[rows]])
-            best = self._best(
-                hits,
-                self._sizes[at],
-                wanted.shape[1],
-                aim,
-                None if aimed is None else aimed[rows, None],
-            )
-            buckets[rows] = _any(best, rng)
-        return self.reports(self._list[places], buckets)
-
-    def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
-    ) -> tuple[float, float]:
-        raise self._lacks("a law of crafted reports that is the same for all items")
-
-    def crafted_support(
-        self,
-        included: FloatArray,
-        r: int,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-        m: int = 1,
-    ) -> FloatArray:
-        """As the contract has it, exactly, for at most 1,024 sets of wanted items that a report may
-        be of.
-        """
-        if r == 1 and aim == "most":
-            return self.encoded_support(included)
-        items = np.flatnonzero(included)
-        sets = math.comb(items.size, r)
-        if sets > _SUBSETS:
-            raise self._lacks(
-                f"a law of reports crafted for {r} of {items.size} items, of which there are too "
-                "many"
-            )
-        shares = np.zeros(self._sizes.shape)
-        for wanted in combinations(items.tolist(), r):
-            weight = float(included[wanted[0]]) if r == 1 else 1 / sets
-            hits = self._hits(self._table[:, wanted])
-            for size, likely in self._aimed(aim):
-                best = self._best(hits, self._sizes, r, aim, size)
-                shares += weight * likely * best / best.sum(axis=1, keepdims=True)
-        return self._support_of_shares(shares)
-
-    def craft_by_coins(
-        self,
-        targets: Int64Array,
-        rate: float,
-        m: int,
-        rng: np.random.Generator,
-        *,
-        search: int = DEFAULT_SEARCH,
-    ) -> Reports:
-        """Return the given seeds, and of each the bucket that holds a wished number of targets, or
-        nearest to it.
-
-        The number is from Binomial(r, rate); the smaller of two as near, and a random one of
-        several buckets.
-        """
-        places = self._pick(m, rng)
-        wishes = rng.binomial(targets.size, rate, size=m)
-        hits = self._hits(self._table[:, targets])
-        return self.reports(self._list[places], _any(_nearest(hits[places], wishes[:, None]), rng))
-
-    def coin_support(
-        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
-    ) -> FloatArray:
-        hits = self._hits(self._table[:, targets])
-        shares = np.zeros(hits.shape)
-        for wish, likely in enumerate(binomial_law(targets.size, rate).tolist()):
-            best = _nearest(hits, np.int64(wish))
-            shares += likely * best / best.sum(axis=1, keepdims=True)
-        return self._support_of_shares(shares)
-
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
-        return self.reports(self._list[self._pick(m, rng)], rng.integers(self.hash_range, size=m))
-
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
-        raise self._lacks("a report that others may send as well")
+    @property
+    def crafter(self) -> "GivenSeedsCrafter":
+        return GivenSeedsCrafter(
+            f"{self.protocol} with given seeds",
+            self.domain_size,
+            self.q,
+            math.floor(self.laws.mean_size),
+            oracle=self,
+        )
 
     @property
     def _other(self) -> float:
         """Probability of each bucket but the item's own."""
         return (1 - self.p) / (self.hash_range - 1)
+
+    @property
+    def _honest_sizes(self) -> IndependentSizes:
+        return IndependentSizes(self.domain_size, self.p, self.q)
 
     @property
     def _list(self) -> UInt32Array:
@@ -350,32 +250,6 @@ class GivenSeedsOLH(OLH):
         flat = np.arange(rows)[:, None] * g + buckets
         return np.bincount(flat.ravel(), minlength=rows * g).reshape(rows, g)
 
-    def _best(
-        self,
-        hits: Int64Array,
-        sizes: Int64Array,
-        r: int,
-        aim: Aim,
-        aimed: "Int64Array | int | None",
-    ) -> BoolArray:
-        """Tell which buckets of each row are the best for this aim."""
-        if aim == "balanced":
-            return _greatest(hits - np.abs(sizes - self.domain_size // self.hash_range))
-        if aim == "honest":
-            return _greatest(hits - (r + 1) * np.abs(sizes - np.asarray(aimed)))
-        return _greatest(hits)
-
-    def _aimed(self, aim: Aim) -> list[tuple[int | None, float]]:
-        """Return the sizes that a report of this aim may be drawn to have, with their
-        probabilities.
-        """
-        if aim != "honest":
-            return [(None, 1.0)]
-        law = IndependentSizes(self.domain_size, self.p, self.q).probabilities()
-        likely = np.flatnonzero(law > _NEGLIGIBLE)
-        total = float(law[likely].sum())
-        return [(int(size), float(law[size]) / total) for size in likely]
-
     def _support_of_shares(self, shares: FloatArray) -> FloatArray:
         """Return pi of users who take each bucket of the seed they have with these probabilities,
         (M, g).
@@ -424,6 +298,176 @@ class _GivenSeedsLaws(Laws):
         assert self.collisions is not None
         support: FloatArray = self.q + (self.p - self.q) * (self.collisions.gram @ weights)
         return support
+
+
+@dataclass(frozen=True)
+class GivenSeedsCrafter(Crafter):
+    """Malicious users choose a bucket under the seed that their ticket picks."""
+
+    oracle: GivenSeedsOLH
+
+    model = "searched"
+
+    @property
+    def coins(self) -> CoinCrafter:
+        return _GivenSeedsCoins(self.oracle)
+
+    def encoded_support(self, weights: FloatArray) -> FloatArray:
+        g = self.oracle.hash_range
+        support: FloatArray = (1 + (g - 1) * (self.oracle._collisions.gram @ weights)) / g
+        return support
+
+    def craft(
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return the given seed and its bucket that is best of all; ties at random. Nothing is
+        searched.
+
+        - "most": the bucket with most wanted items;
+        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' =
+          floor(d/g);
+        - "honest": the size nearest to the one drawn; among these, the most wanted items.
+        """
+        m = len(wanted)
+        places = self.oracle._pick(m, rng)
+        aimed = self.oracle._honest_sizes.draw(m, rng) if aim == "honest" else None
+        buckets = np.empty(m, np.int64)
+        for rows in tiles((m, max(wanted.shape[1], self.oracle.hash_range))):
+            at = places[rows]
+            hits = self.oracle._hits(self.oracle._table[at[:, None], wanted[rows]])
+            best = self._best(
+                hits,
+                self.oracle._sizes[at],
+                wanted.shape[1],
+                aim,
+                None if aimed is None else aimed[rows, None],
+            )
+            buckets[rows] = _any(best, rng)
+        return self.oracle.reports(self.oracle._list[places], buckets)
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> None:
+        """Return None: the law depends on the items."""
+        return
+
+    def crafted_support(
+        self,
+        included: FloatArray,
+        r: int,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+        m: int = 1,
+    ) -> FloatArray:
+        """Return pi exactly, for at most 1,024 possible sets of wanted items."""
+        if r == 1 and aim == "most":
+            return self.encoded_support(included)
+        items = np.flatnonzero(included)
+        sets = math.comb(items.size, r)
+        if sets > _SUBSETS:
+            raise ParameterError(
+                f"{self.protocol} lacks a law of reports crafted for {r} of {items.size} items, of "
+                "which there are too many"
+            )
+        shares = np.zeros(self.oracle._sizes.shape)
+        for wanted in combinations(items.tolist(), r):
+            weight = float(included[wanted[0]]) if r == 1 else 1 / sets
+            hits = self.oracle._hits(self.oracle._table[:, wanted])
+            for size, likely in self._aimed(aim):
+                best = self._best(hits, self.oracle._sizes, r, aim, size)
+                shares += weight * likely * best / best.sum(axis=1, keepdims=True)
+        return self.oracle._support_of_shares(shares)
+
+    def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        return np.zeros(len(reports))
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        return self.oracle.reports(
+            self.oracle._list[self.oracle._pick(m, rng)],
+            rng.integers(self.oracle.hash_range, size=m),
+        )
+
+    @property
+    def uniform_support(self) -> float:
+        return self.q
+
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        raise ParameterError(f"{self.protocol} lacks a report that others may send as well")
+
+    def _best(
+        self,
+        hits: Int64Array,
+        sizes: Int64Array,
+        r: int,
+        aim: Aim,
+        aimed: "Int64Array | int | None",
+    ) -> BoolArray:
+        """Tell which buckets of each row are the best for this aim."""
+        if aim == "balanced":
+            return _greatest(hits - np.abs(sizes - self.domain_size // self.oracle.hash_range))
+        if aim == "honest":
+            return _greatest(hits - (r + 1) * np.abs(sizes - np.asarray(aimed)))
+        return _greatest(hits)
+
+    def _aimed(self, aim: Aim) -> list[tuple[int | None, float]]:
+        """Return the sizes that a report of this aim may be drawn to have, with their
+        probabilities.
+        """
+        if aim != "honest":
+            return [(None, 1.0)]
+        law = self.oracle._honest_sizes.probabilities()
+        likely = np.flatnonzero(law > _NEGLIGIBLE)
+        total = float(law[likely].sum())
+        return [(int(size), float(law[size]) / total) for size in likely]
+
+
+@dataclass(frozen=True)
+class _GivenSeedsCoins(CoinCrafter):
+    oracle: GivenSeedsOLH
+
+    @property
+    def room(self) -> float:
+        return math.inf
+
+    def craft(
+        self,
+        targets: Int64Array,
+        rate: float,
+        m: int,
+        rng: np.random.Generator,
+        *,
+        search: int = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return the given seeds, and of each the bucket that holds a wished number of targets, or
+        nearest to it.
+
+        The number is from Binomial(r, rate); the smaller of two as near, and a random one of
+        several buckets.
+        """
+        places = self.oracle._pick(m, rng)
+        wishes = rng.binomial(targets.size, rate, size=m)
+        hits = self.oracle._hits(self.oracle._table[:, targets])
+        return self.oracle.reports(
+            self.oracle._list[places], _any(_nearest(hits[places], wishes[:, None]), rng)
+        )
+
+    def support(
+        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
+    ) -> FloatArray:
+        hits = self.oracle._hits(self.oracle._table[:, targets])
+        shares = np.zeros(hits.shape)
+        for wish, likely in enumerate(binomial_law(targets.size, rate).tolist()):
+            best = _nearest(hits, np.int64(wish))
+            shares += likely * best / best.sum(axis=1, keepdims=True)
+        return self.oracle._support_of_shares(shares)
 
 
 def _greatest(scores: Int64Array) -> BoolArray:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
+from ldprecover.crafting.one_item import OneItemCrafter
 from ldprecover.laws import Laws
-from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.description import Column, ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
@@ -98,9 +98,6 @@ class GRR(FrequencyOracle):
         log: FloatArray = np.log(self.q + (self.p - self.q) * frequencies[reports])
         return log
 
-    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
-        return np.zeros(len(reports))  # it names the target
-
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law in O(d).
 
@@ -126,34 +123,6 @@ class GRR(FrequencyOracle):
         held = self._true_counts(true_counts)
         return Tally(held, int(held.sum()))
 
-    def encoded_others(self) -> float:
-        return 0.0
-
-    def craft(
-        self,
-        wanted: Int64Array,
-        rng: np.random.Generator,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-    ) -> Reports:
-        """Return one of the wanted items, drawn uniformly."""
-        m, r = wanted.shape
-        return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
-
-    def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
-    ) -> tuple[float, float]:
-        return 1.0, 0.0
-
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
-        return rng.integers(self.domain_size, size=m, dtype=np.uint32)
-
-    def uniform_support(self) -> float:
-        return 1 / self.domain_size
-
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
-        """Return a random item: a report supports no more, and no less."""
-        return self.uniform_reports(1, rng)
+    @property
+    def crafter(self) -> OneItemCrafter:
+        return OneItemCrafter(self.protocol, self.domain_size, self.q, 1)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,15 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
+from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
 from ldprecover.laws import AllSupporting, HitLaw, Laws
 from ldprecover.laws.distributions import binomial_threshold
-from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
 from ldprecover.protocols.description import Column, ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.protocols.sampling import keep_threshold, words_from
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array, UInt64Array
 
 _CHUNK = 1 << 20  # reports drawn at once
-_SUBSETS = 1 << 14  # of wanted items, whose columns are looked at one by one
 _IMPROBABLE = 1e-9
 
 
@@ -51,7 +49,6 @@ class HR(FrequencyOracle):
         values={"reports": {"type": "integer", "minimum": 0}},
         example={"reports": [5, 0, 12]},
     )
-    crafted_model = "solved"
 
     @property
     def p(self) -> float:
@@ -182,10 +179,6 @@ class HR(FrequencyOracle):
         )
         return log
 
-    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
-        """Return log P(z) of the columns that support the target, but 0, drawn evenly."""
-        return np.where(reports != 0, -math.log(self.summary_size // 2 - 1), -np.inf)
-
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports: the reports themselves are drawn, in O(n + K)."""
         return self._drawn(self.perturb, self._true_counts(true_counts), rng)
@@ -217,104 +210,17 @@ class HR(FrequencyOracle):
             summary += self.summarise(reports)
         return Tally(summary, items.size)
 
-    def encoded_others(self) -> float:
-        return (self.domain_size - 1) / 2
-
-    def displacements(self) -> tuple[float, ...]:
-        """Refuse: reports of few columns support some half of the items and hardly the others,
-        which shifts neither.
-        """
-        raise self._lacks(
-            "a law of what malicious reports support beside their targets that is the same for "
-            "all items"
+    @property
+    def crafter(self) -> ColumnCrafter:
+        return ColumnCrafter(
+            self.protocol,
+            self.domain_size,
+            self.q,
+            math.floor(self.laws.mean_size),
+            bits=self.bits,
+            hits=self._hits,
+            support_counts=self.support_counts,
         )
-
-    def craft(
-        self,
-        wanted: Int64Array,
-        rng: np.random.Generator,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-    ) -> Reports:
-        """Return columns, but 0, that support most of the wanted items, drawn evenly: all of them
-        where one does.
-
-        They are the solutions y of popcount((v+1) & y) = 0 modulo 2 for the wanted items v, linear
-        equations over GF(2): nothing is searched. Where 0 is the only one, the best of the other
-        columns. Whatever the aim: they are columns as honest ones are, and of such sizes.
-        """
-        found = np.empty(len(wanted), "<u4")
-        if not found.size:
-            return found
-        rows, of = np.unique(wanted, axis=0, return_inverse=True)
-        order = np.argsort(of.reshape(-1), kind="stable")
-        ends = np.cumsum(np.bincount(of.reshape(-1), minlength=len(rows)))
-        for row, users in zip(rows, np.split(order, ends[:-1]), strict=True):
-            found[users] = rng.choice(self._best_columns(row), size=users.size)
-        return found
-
-    def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
-    ) -> tuple[float, float]:
-        """Return both for one wanted item; of several it hangs on which they are: see
-        `crafted_support`.
-        """
-        if r > 1:
-            raise self._lacks("a law of crafted reports that is the same for all items")
-        others = self._shares(self._best_columns(np.zeros(1, np.int64)))[1]
-        return 1.0, float(others * (self.domain_size - 1))
-
-    def crafted_support(
-        self,
-        included: FloatArray,
-        r: int,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-        m: int = 1,
-    ) -> FloatArray:
-        """As the contract has it, exactly, for at most 16,384 sets of wanted items that a report
-        may be of.
-        """
-        items = np.flatnonzero(included)
-        if math.comb(items.size, r) > _SUBSETS:
-            raise self._lacks(
-                f"a law of reports crafted for {r} of {items.size} items, of which there are too "
-                "many"
-            )
-        support = np.zeros(self.domain_size)
-        sets = list(combinations(items.tolist(), r))
-        for wanted in sets:
-            weight = float(included[wanted[0]]) if r == 1 else 1 / len(sets)
-            support += weight * self._shares(self._best_columns(np.array(wanted)))
-        return support
-
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
-        return rng.integers(self.summary_size, size=m, dtype=np.uint32)
-
-    def uniform_support(self) -> float:
-        return 0.5
-
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
-        """Return a random one of the columns whose number of items is nearest to the size."""
-        miss = np.abs(self._sizes - size)
-        return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")
-
-    def _best_columns(self, wanted: Int64Array) -> UInt32Array:
-        """Return the columns, but 0, that support most of the wanted items."""
-        found = _sums(_null_space(wanted + 1, self.bits))
-        if found.size:
-            return found
-        hits = self._hits(wanted)[1:]
-        return (np.flatnonzero(hits == hits.max()) + 1).astype(np.uint32)
-
-    def _shares(self, columns: UInt32Array) -> FloatArray:
-        """Return for each item the share of the columns that supports it."""
-        shares: FloatArray = self.support_counts(columns) / columns.size
-        return shares
 
 
 @dataclass(frozen=True)
@@ -329,7 +235,7 @@ class _HadamardHits(HitLaw):
     hits: Callable[[Int64Array], Int64Array]
 
     def of_others(self, items: Int64Array) -> FloatArray | None:
-        span = _sums(_basis(items + 1))
+        span = xor_sums(xor_basis(items + 1))
         if not np.isin(span[span <= self.domain_size], items + 1).all():
             return None
         hits = self.hits(items)
@@ -340,36 +246,3 @@ class _HadamardHits(HitLaw):
 def _is_odd(numbers: Reports) -> BoolArray:
     """Tell of which numbers an odd number of bits is one."""
     return (np.bitwise_count(numbers) & np.uint8(1)).view(np.bool_)
-
-
-def _null_space(rows: Int64Array, bits: int) -> list[int]:
-    """Return a basis of the numbers y of so many bits with popcount(row & y) even for every row."""
-    pivots = {row.bit_length() - 1: row for row in _basis(rows)}
-    free = (bit for bit in range(bits) if bit not in pivots)
-    return [
-        (1 << bit) | sum(1 << lead for lead, row in pivots.items() if row >> bit & 1)
-        for bit in free
-    ]
-
-
-def _basis(rows: Int64Array) -> list[int]:
-    """Return a basis of all sums of the rows modulo 2: the highest bit of each is zero in all
-    others.
-    """
-    basis: list[int] = []
-    left = rows
-    for bit in reversed(range(int(rows.max()).bit_length())):
-        has = (left >> bit & 1).astype(np.bool_)
-        if has.any():
-            lead = int(left[np.argmax(has)])
-            left = np.where(has, left ^ lead, left)
-            basis = [each ^ lead if each >> bit & 1 else each for each in basis] + [lead]
-    return basis
-
-
-def _sums(basis: Sequence[int]) -> UInt32Array:
-    """Return all sums modulo 2 of independent numbers, but 0."""
-    sums = np.zeros(1, np.uint32)
-    for number in basis:
-        sums = np.concatenate([sums, sums ^ np.uint32(number)])
-    return sums[1:]

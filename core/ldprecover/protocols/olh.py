@@ -12,19 +12,10 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
-from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
-from ldprecover.crafting.seed_search import (
-    SEEDS,
-    fullest_buckets,
-    sampled_seeds,
-    scanned_seeds,
-    seeds_near,
-)
-from ldprecover.crafting.size_search import sized_bucket, sized_seeds
-from ldprecover.errors import ParameterError
-from ldprecover.laws import IndependentSizes, JointSupport, Laws
-from ldprecover.laws.distributions import binomial_law
-from ldprecover.protocols.crafting import DEFAULT_SEARCH, Aim, Search
+from ldprecover.crafting.crafter import Crafter
+from ldprecover.crafting.seed_crafter import SeedCrafter
+from ldprecover.crafting.seed_search import SEEDS
+from ldprecover.laws import JointSupport, Laws
 from ldprecover.protocols.description import Column, ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
@@ -36,7 +27,6 @@ _CELLS, _LEAST = (
     1 << 22,
     1 << 10,
 )  # (report, item) tests held at once, and reports of these at the least
-_NEGLIGIBLE = 1e-12  # sizes less likely than this are left out of an expectation
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
 _pack_one = struct.Struct("<IH").pack
 
@@ -71,7 +61,6 @@ class OLH(FrequencyOracle):
         },
         example={"seeds": [2882400001, 5], "buckets": [2, 0]},
     )
-    crafted_model = "searched"
     parameter = "hash_range"
     parameter_range = (2, MAX_HASH_RANGE)
     parameter_meaning = "g, OLH only; default ceil(e^epsilon + 1)."
@@ -204,11 +193,6 @@ class OLH(FrequencyOracle):
         log: FloatArray = np.log(p * held + (1 - p) / (self.hash_range - 1) * (1 - held))
         return log
 
-    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
-        return np.zeros(
-            len(reports)
-        )  # a random seed, as an honest one, and its bucket of the target
-
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its law under an ideal hash in O(d).
 
@@ -228,112 +212,16 @@ class OLH(FrequencyOracle):
         n = int(held.sum())
         return Tally(held + rng.binomial(n - held, self.q), n)
 
-    def encoded_others(self) -> float:
-        return (self.domain_size - 1) * self.q
-
-    def craft(
-        self,
-        wanted: Int64Array,
-        rng: np.random.Generator,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-    ) -> Reports:
-        """Return a seed found by `search`, and its bucket that is best of all.
-
-        - "most": the seed that hashes most wanted items to one bucket. For one item every seed is
-          perfect, so it is a random one.
-        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' =
-          floor(d/g).
-        - "honest": the size nearest to the one drawn; among these, the most wanted items.
-        """
-        (m, r), d, g = wanted.shape, self.domain_size, self.hash_range
-        items = wanted.astype(np.uint32)
-        if aim != "most":
-            exact = aim == "honest"
-            aims = IndependentSizes(d, self.p, self.q).draw(m, rng) if exact else np.full(m, d // g)
-            return self.reports(
-                *sized_seeds(items, aims, d, g, self._seeds(search), rng, exact=exact)
-            )
-        if r == 1:
-            return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
-        seeds = (
-            scanned_seeds(items, g, rng)
-            if search == "exhaustive"
-            else sampled_seeds(items, g, search, rng)
+    @property
+    def crafter(self) -> Crafter:
+        laws = self.laws
+        return SeedCrafter(
+            self.protocol,
+            self.domain_size,
+            self.q,
+            math.floor(laws.mean_size),
+            hash_range=self.hash_range,
+            sizes=laws.size_law(),
+            encode=self.encode,
+            join=self.reports,
         )
-        return self.reports(seeds, fullest_buckets(seeds, items, g, rng))
-
-    def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
-    ) -> tuple[float, float]:
-        """As the contract has it, under an ideal hash."""
-        d, g = self.domain_size, self.hash_range
-        if aim == "balanced":
-            return sized_law(r, d, g, self._seeds(search), d // g, False)
-        if aim == "honest":
-            law = self.laws.size_law().probabilities()
-            likely = np.flatnonzero(law > _NEGLIGIBLE)
-            means = [
-                sized_law(r, d, g, self._seeds(search), size, True) for size in likely.tolist()
-            ]
-            hits, others = np.array(means).T @ law[likely] / law[likely].sum()
-            return float(hits), float(others)
-        rest = (d - r) * self.q
-        if r == 1:
-            return 1.0, rest
-        if search == "exhaustive":
-            return exhaustive_hits(r, g, m), rest
-        return float(most_hits_law(r, g, int(search)) @ np.arange(r + 1)), rest
-
-    def craft_by_coins(
-        self,
-        targets: Int64Array,
-        rate: float,
-        m: int,
-        rng: np.random.Generator,
-        *,
-        search: int = DEFAULT_SEARCH,
-    ) -> Reports:
-        """Return random buckets, and of each user's own seeds one that hashes a wished number of
-        targets there.
-
-        The number is from Binomial(r, rate); the seed with the nearest to it, the smaller of two as
-        near.
-        """
-        wishes = rng.binomial(targets.size, rate, size=m)
-        buckets = rng.integers(self.hash_range, size=m, dtype=np.uint32)
-        seeds = seeds_near(wishes, buckets, targets.astype(np.uint32), self.hash_range, search, rng)
-        return self.reports(seeds, buckets)
-
-    def coin_support(
-        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
-    ) -> FloatArray:
-        r = targets.size
-        near = [hits_near(r, self.hash_range, search, wish) for wish in range(r + 1)]
-        return self._support_of(
-            targets, float(binomial_law(r, rate) @ near), (self.domain_size - r) * self.q
-        )
-
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
-        seeds = rng.integers(0, SEEDS, size=m, dtype=np.uint32)
-        return self.reports(seeds, rng.integers(self.hash_range, size=m))
-
-    def uniform_support(self) -> float:
-        return self.q
-
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
-        """Return, of the buckets of `search` random seeds, the first whose number of items is
-        nearest to the size.
-        """
-        seed, bucket = sized_bucket(size, self.domain_size, self.hash_range, search, rng)
-        return self.reports(np.array([seed]), np.array([bucket]))
-
-    def _seeds(self, search: Search) -> int:
-        if search == "exhaustive":
-            raise ParameterError(
-                f"an exhaustive search of {self.protocol} seeds finds most items, not a wished size"
-            )
-        return search

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
+from ldprecover.crafting.crafter import COINS, CRAFTED, CoinCrafter, Crafter
 from ldprecover.errors import ParameterError
 from ldprecover.laws import (
     FixedSize,
@@ -24,15 +25,16 @@ from ldprecover.laws import (
     JointSupport,
     Laws,
     OneItemHits,
+    required,
 )
-from ldprecover.protocols.crafting import CraftedReports
+from ldprecover.protocols.randomiser import LocalRandomiser
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 _CHUNK = 1 << 22  # (report, item) pairs of the reports that are drawn at once
 
 
 @dataclass(frozen=True)
-class FrequencyOracle(CraftedReports):
+class FrequencyOracle(LocalRandomiser):
     """A pure LDP protocol for frequencies (Wang et al., USENIX Security 2017).
 
     Everything after counting needs only `p`, `q` and the support counts: p = P(v in S(z)) for a
@@ -155,19 +157,16 @@ class FrequencyOracle(CraftedReports):
         return laws
 
     @property
+    def crafter(self) -> Crafter | None:
+        """Crafts reports as malicious users do; None for a protocol that does not say how."""
+        return None
+
+    @property
     def malicious_sum(self) -> float:
         """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper,
         V-C).
         """
         return (1 - self.q * self.domain_size) / (self.p - self.q)
-
-    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
-        """Return log P(z) of reports crafted for one target (Cao et al., USENIX Security 2021), on
-        the same scale.
-
-        The reports all support the target. Raises ParameterError where it is not known.
-        """
-        raise self._lacks("a likelihood of crafted reports")
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law, where true_counts[v] users
@@ -216,3 +215,14 @@ class FrequencyOracle(CraftedReports):
                 f"true_counts must be an integer of at least 0 for each of the {d} items"
             )
         return counts.astype(np.int64, copy=False)
+
+
+def crafter_of(oracle: FrequencyOracle) -> Crafter:
+    """Return the crafter of a protocol. Raises ParameterError where it has none."""
+    return required(oracle.crafter, oracle.protocol, CRAFTED)
+
+
+def coins_of(oracle: FrequencyOracle) -> CoinCrafter:
+    """Return the coin crafter of a protocol. Raises ParameterError where it has none."""
+    coins = None if oracle.crafter is None else oracle.crafter.coins
+    return required(coins, oracle.protocol, COINS)

@@ -150,14 +150,6 @@ class SS(UnaryEncoding):
         """Return a tally of reports of `encode`, drawn from its exact law in O(dk)."""
         return self._random_sets(self._true_counts(true_counts), 0, rng)
 
-    def displacements(self) -> tuple[float, ...]:
-        """Return those of reports of r chosen items and k - r random others, for some r from 1 to
-        k.
-        """
-        k, d = self.subset_size, self.domain_size
-        chosen = [r for r in (1 << i for i in range(k.bit_length())) if r < k] + [k]
-        return tuple(self.q - (k - r) / (d - r) for r in chosen)
-
     def _random_sets(self, own: Int64Array, free: int, rng: np.random.Generator) -> Tally:
         """Return the tally of own[v] reports of v and k - 1 others at random, and of `free` reports
         of any k items.

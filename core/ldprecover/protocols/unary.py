@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
+from ldprecover.crafting.bit_vectors import BitCrafter, padded_rows
 from ldprecover.errors import ReportError
-from ldprecover.laws import Laws
+from ldprecover.laws import FixedSize, IndependentSizes, Laws
 from ldprecover.protocols.description import Column, ReportForms
-from ldprecover.protocols.padding import PaddedReports, padded_rows
+from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
 
 UNARY_FORMS = ReportForms(
@@ -27,7 +28,7 @@ UNARY_FORMS = ReportForms(
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(PaddedReports):
+class UnaryEncoding(FrequencyOracle):
     """A protocol whose report is d bits; it supports the items whose bits are one.
 
     Packed, item i is bit i%8 of byte i//8 (bit 0 the least significant); padding bits are zero. How
@@ -112,11 +113,12 @@ class UnaryEncoding(PaddedReports):
             self._raise_first(bad, column.reason)
         return np.packbits(digits, axis=1, bitorder="little")
 
-    def crafted_log_likelihood(self, reports: Reports, target: int) -> FloatArray:
-        """Return log P(z) of reports of L ones, L - 1 of them anywhere beside the target's."""
-        d, ones = self.domain_size, max(self.expected_size, 1)
-        crafted = -(math.lgamma(d) - math.lgamma(ones) - math.lgamma(d - ones + 1))
-        return np.where(self.support_sizes(reports) == ones, crafted, -np.inf)
+    @property
+    def crafter(self) -> BitCrafter | None:
+        d, p, q, k = self.domain_size, self.p, self.q, self.fixed_size
+        expected_size = math.floor(self.laws.mean_size) if k is None else k
+        sizes = IndependentSizes(d, p, q) if k is None else FixedSize(d, k)
+        return BitCrafter(self.protocol, d, q, expected_size, sizes)
 
     @property
     def laws(self) -> Laws:

@@ -14,8 +14,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ldprecover.crafting.crafter import CRAFTED_LAW
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import PROTOCOLS, FrequencyOracle
+from ldprecover.laws import required
+from ldprecover.protocols import PROTOCOLS, FrequencyOracle, crafter_of, frequency_oracle
 from ldprecover.types import FloatArray
 
 SEARCH = 1_000
@@ -69,7 +71,8 @@ def padded_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatA
     """
     _check_model(oracle, "padded", "no bits to pad")
     d, r = oracle.domain_size, len(targets)
-    hits, others = oracle.expected_hits(r)
+    mean = crafter_of(oracle).expected_hits(r)
+    hits, others = required(mean, oracle.protocol, CRAFTED_LAW)
     return _expected(oracle, targets, on=hits / r, off=others / (d - r))
 
 
@@ -90,7 +93,7 @@ def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> Floa
         )
     included = np.zeros(oracle.domain_size)
     included[list(targets)] = 1.0
-    return oracle.frequencies_of(oracle.crafted_support(included, r, search=SEARCH))
+    return oracle.frequencies_of(crafter_of(oracle).crafted_support(included, r, search=SEARCH))
 
 
 def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
@@ -103,7 +106,7 @@ def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatA
     _check_model(oracle, "solved", "no equations to solve")
     included = np.zeros(oracle.domain_size)
     included[list(targets)] = 1.0
-    return oracle.frequencies_of(oracle.crafted_support(included, len(targets)))
+    return oracle.frequencies_of(crafter_of(oracle).crafted_support(included, len(targets)))
 
 
 def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
@@ -125,13 +128,19 @@ def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
 
 
 def _check_model(oracle: FrequencyOracle, model: str, missing: str) -> None:
-    if oracle.crafted_model != model:
-        its = " and ".join(
-            name for name, protocol in PROTOCOLS.items() if protocol.crafted_model == model
+    if oracle.crafter is None or oracle.crafter.model != model:
+        protocols = " and ".join(
+            name for name in PROTOCOLS if _model_of(name, oracle.domain_size) == model
         )
         raise ParameterError(
-            f"malicious_model {model} is of {its} reports; {oracle.protocol} has {missing}"
+            f"malicious_model {model} is of {protocols} reports; {oracle.protocol} has {missing}"
         )
+
+
+def _model_of(protocol: str, d: int) -> str | None:
+    """Return the malicious model that a protocol's crafted reports follow."""
+    crafter = frequency_oracle(protocol, 1.0, d).crafter
+    return None if crafter is None else crafter.model
 
 
 def _expected(

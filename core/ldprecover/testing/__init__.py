@@ -345,7 +345,8 @@ def _check_moments(
 def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """Encoded reports, and a tally of them drawn at once, support what is said of them."""
     d, weights = oracle.domain_size, _one_hot(oracle.domain_size, 1)
-    support = _given(lambda: oracle.encoded_support(weights), oracle)
+    crafter = oracle.crafter
+    support = None if crafter is None else _given(lambda: crafter.encoded_support(weights), oracle)
     tally = oracle.encoded_tally((weights * _USERS).astype(np.int64), rng)
     assert tally.n == _USERS
     assert tally.counts(oracle)[1] == _USERS
@@ -355,7 +356,7 @@ def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         assert_counts(
             oracle.support_counts(oracle.encode(np.ones(_USERS, np.int64), rng)), support, _USERS
         )
-    displaced = _given(oracle.displacements, oracle)
+    displaced = None if crafter is None else crafter.displacements
     if displaced is not None and support is not None:
         least = oracle.q - float(support[0])  # of a report of `encode`
         assert_close(min(displaced, default=0.0), least)
@@ -367,21 +368,21 @@ def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     d = oracle.domain_size
     r, m = min(d, 3), 2000
     wanted = np.tile(np.arange(r), (m, 1))
-    reports = _given(lambda: oracle.craft(wanted, rng, search=20), oracle)
-    if reports is not None:
-        oracle.check(reports)
-        included = np.zeros(d)
-        included[:r] = 1
-        support = oracle.crafted_support(included, r, search=20, m=m)
-        assert_counts(oracle.support_counts(reports), support, m)
-        crafted = oracle.craft(np.zeros((100, 1), np.int64), rng)
-        likelihood = _given(lambda: oracle.crafted_log_likelihood(crafted, 0), oracle)
-        assert likelihood is None or np.isfinite(likelihood).all()
-    uniform = _given(lambda: oracle.uniform_reports(m, rng), oracle)
-    if uniform is not None:
-        oracle.check(uniform)
-        assert_counts(oracle.support_counts(uniform), np.full(d, oracle.uniform_support()), m)
-    sized = _given(lambda: oracle.report_of_size(d / 2, rng, search=20), oracle)
+    crafter = oracle.crafter
+    if crafter is None:
+        return
+    reports = crafter.craft(wanted, rng, search=20)
+    oracle.check(reports)
+    included = np.zeros(d)
+    included[:r] = 1
+    support = crafter.crafted_support(included, r, search=20, m=m)
+    assert_counts(oracle.support_counts(reports), support, m)
+    crafted = crafter.craft(np.zeros((100, 1), np.int64), rng)
+    assert np.isfinite(crafter.log_likelihood(crafted, 0)).all()
+    uniform = crafter.uniform_reports(m, rng)
+    oracle.check(uniform)
+    assert_counts(oracle.support_counts(uniform), np.full(d, crafter.uniform_support), m)
+    sized = _given(lambda: crafter.report_of_size(d / 2, rng, search=20), oracle)
     if sized is not None:
         assert len(sized) == 1
         oracle.check(sized)

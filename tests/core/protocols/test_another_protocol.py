@@ -17,9 +17,9 @@ from ldprecover import (
     Tally,
     recover,
 )
+from ldprecover.crafting.bit_vectors import padded_rows
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS, Traits, UnaryEncoding, frequency_oracle, wire
-from ldprecover.protocols.padding import padded_rows
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.testing import CHECKS
 from ldprecover.types import Reports

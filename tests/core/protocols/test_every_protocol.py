@@ -19,10 +19,11 @@ from ldprecover import (
     Tally,
     frequency_oracle,
 )
-from ldprecover.laws import Laws
+from ldprecover.crafting.bit_vectors import BitCrafter
+from ldprecover.laws import IndependentSizes, Laws
 from ldprecover.protocols import PROTOCOLS, Traits
 from ldprecover.testing import CHECKS, check_protocol
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 SETTINGS = [(0.5, 6), (2.0, 33), (1.0, 2), (4.0, 8)]
 
@@ -109,7 +110,7 @@ class Entangled(GRR):
 class Anonymous(GRR):
     """It refuses without its name."""
 
-    def encoded_support(self, weights: FloatArray) -> FloatArray:
+    def seeds(self, reports: Reports) -> UInt32Array:
         raise ParameterError("no")
 
 
@@ -124,12 +125,21 @@ class Repetitive(OLH):
         return reports
 
 
-@dataclass(frozen=True)
-class Greedy(OUE):
+class GreedyCrafter(BitCrafter):
     """Its crafted reports support less than it says."""
 
     def expected_hits(self, r: int, **options: Any) -> tuple[float, float]:
         return float(r), 0.0
+
+
+@dataclass(frozen=True)
+class Greedy(OUE):
+    """Its crafter claims too little support."""
+
+    @property
+    def crafter(self) -> GreedyCrafter:
+        sizes = IndependentSizes(self.domain_size, self.p, self.q)
+        return GreedyCrafter(self.protocol, self.domain_size, self.q, 6, sizes)
 
 
 BROKEN: list[tuple[Callable[[], FrequencyOracle], str]] = [
@@ -141,7 +151,7 @@ BROKEN: list[tuple[Callable[[], FrequencyOracle], str]] = [
     (lambda: Sure(1.0, 20), "honest_tally"),
     (lambda: Boastful(1.0, 20), "likelihood"),
     (lambda: Entangled(1.0, 20), "independence"),
-    (lambda: Anonymous(1.0, 20), "encoded"),
+    (lambda: Anonymous(1.0, 20), "seeds"),
     (lambda: Repetitive(1.0, 20, 4), "seeds"),
     (lambda: Greedy(1.0, 20), "crafted"),
 ]

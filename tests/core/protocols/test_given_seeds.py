@@ -28,6 +28,8 @@ from ldprecover.protocols import (
     OLH,
     PROTOCOLS,
     GivenSeedsOLH,
+    coins_of,
+    crafter_of,
     frequency_oracle,
     own_parameters,
     wire,
@@ -244,29 +246,29 @@ def test_crafted_reports_support_what_the_list_says(aim: str, r: int) -> None:
     wanted = items[rng.random((m, 5)).argsort(axis=1)[:, :r]]
     included = np.zeros(30)
     included[items] = r / 5
-    support = oracle.crafted_support(included, r, aim=aim)  # type: ignore[arg-type]
-    assert_counts(oracle.support_counts(oracle.craft(wanted, rng, aim=aim)), support, m)  # type: ignore[arg-type]
+    support = crafter_of(oracle).crafted_support(included, r, aim=aim)  # type: ignore[arg-type]
+    assert_counts(oracle.support_counts(crafter_of(oracle).craft(wanted, rng, aim=aim)), support, m)  # type: ignore[arg-type]
 
 
 def test_coins_and_random_buckets_support_what_the_list_says() -> None:
     oracle, rng, m = ORACLES[0], np.random.default_rng(8), 40_000
     items = np.array([3, 8, 9, 20, 29])
-    reports = oracle.craft_by_coins(items, 0.5, m, rng)
-    assert_counts(oracle.support_counts(reports), oracle.coin_support(items, 0.5), m)
-    uniform = oracle.uniform_reports(m, rng)
-    assert_counts(oracle.support_counts(uniform), np.full(30, oracle.uniform_support()), m)
+    reports = coins_of(oracle).craft(items, 0.5, m, rng)
+    assert_counts(oracle.support_counts(reports), coins_of(oracle).support(items, 0.5), m)
+    uniform = crafter_of(oracle).uniform_reports(m, rng)
+    assert_counts(
+        oracle.support_counts(uniform), np.full(30, crafter_of(oracle).uniform_support), m
+    )
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda oracle: oracle.expected_hits(3),
-        lambda oracle: oracle.encoded_others(),
         lambda oracle: oracle.laws.size_law().probabilities(),
-        lambda oracle: oracle.report_of_size(5, np.random.default_rng(1)),
+        lambda oracle: crafter_of(oracle).report_of_size(5, np.random.default_rng(1)),
         lambda oracle: oracle.laws.hits_of_others(np.array([1])),
         lambda oracle: oracle.laws.hits_of_others(np.array([1, 2])),
-        lambda oracle: oracle.crafted_support(np.full(30, 0.5), 15),
+        lambda oracle: crafter_of(oracle).crafted_support(np.full(30, 0.5), 15),
     ],
 )
 def test_laws_that_hold_under_an_ideal_hash_alone_are_refused(
@@ -321,7 +323,9 @@ def test_a_known_model_of_the_attack_recovers_given_seeds(model: str) -> None:
     oracle, rng, truth = GivenSeedsOLH(1.0, 30, 4, 64), np.random.default_rng(11), _skewed(30)
     targets = np.array([20, 22, 24, 26])
     genuine = oracle.population_tally(truth, 100_000, rng)
-    malicious = Tally.of(oracle, oracle.craft(np.broadcast_to(targets, (10_000, 4)), rng))
+    malicious = Tally.of(
+        oracle, crafter_of(oracle).craft(np.broadcast_to(targets, (10_000, 4)), rng)
+    )
     poisoned = Estimates.of(oracle, genuine + malicious).frequencies
     found = recover(
         oracle, poisoned, RecoveryRequest(targets=targets, eta=0.1, malicious_model=model)
@@ -338,7 +342,9 @@ def test_alarms_say_which_are_not_of_given_seeds_and_the_others_see_crafted_repo
     names = [alarm.name for alarm in raise_alarms(oracle, honest, rate=1e-6)]
     assert names == ["sum-drift", "excess"]
     assert not any(alarm.raised for alarm in raise_alarms(oracle, honest, rate=1e-6))
-    crafted = Tally.of(oracle, oracle.craft(np.broadcast_to(np.arange(10, 18), (10_000, 8)), rng))
+    crafted = Tally.of(
+        oracle, crafter_of(oracle).craft(np.broadcast_to(np.arange(10, 18), (10_000, 8)), rng)
+    )
     assert all(alarm.raised for alarm in raise_alarms(oracle, honest + crafted, rate=1e-6))
 
 

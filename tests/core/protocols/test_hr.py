@@ -11,7 +11,7 @@ import pytest
 from ldprecover import FrequencyOracle, ParameterError, RecoveryRequest, ReportError, Tally, recover
 from ldprecover.estimation.simulation import input_poisoning_tally
 from ldprecover.evidence.alarms import raise_alarms
-from ldprecover.protocols import HR, PROTOCOLS
+from ldprecover.protocols import HR, PROTOCOLS, crafter_of
 
 D = 102
 
@@ -44,7 +44,7 @@ def test_crafted_columns_are_found_without_a_search(targets: tuple[int, ...]) ->
     oracle = HR(0.5, D)
     best = columns_for(oracle, targets)
     wanted = np.tile(targets, (4_000, 1))
-    crafted = oracle.craft(wanted, np.random.default_rng(1))
+    crafted = crafter_of(oracle).craft(wanted, np.random.default_rng(1))
     assert set(crafted.tolist()) <= best
     # Each is drawn evenly: of at most 64 columns one is left out with probability 64 (63/64)^4000 <
     # 1e-25.
@@ -52,12 +52,14 @@ def test_crafted_columns_are_found_without_a_search(targets: tuple[int, ...]) ->
     included = np.zeros(D)
     included[list(targets)] = 1
     exact = oracle.supports(np.array(sorted(best), np.uint32)).mean(axis=0)
-    np.testing.assert_allclose(oracle.crafted_support(included, len(targets)), exact, atol=1e-12)
+    np.testing.assert_allclose(
+        crafter_of(oracle).crafted_support(included, len(targets)), exact, atol=1e-12
+    )
 
 
 def test_an_item_whose_row_is_a_sum_of_the_targets_comes_for_nothing() -> None:
     oracle = HR(0.5, D)
-    crafted = oracle.craft(
+    crafted = crafter_of(oracle).craft(
         np.tile([0, 1], (100, 1)), np.random.default_rng(1)
     )  # rows 1 and 2: row 3 is item 2
     assert oracle.supports(crafted)[:, :3].all()
@@ -67,7 +69,9 @@ def test_nobody_crafts_column_0() -> None:
     oracle = HR(0.5, 6)
     for r in range(1, 7):
         for targets in itertools.combinations(range(6), r):
-            assert oracle.craft(np.tile(targets, (50, 1)), np.random.default_rng(1)).all()
+            assert (
+                crafter_of(oracle).craft(np.tile(targets, (50, 1)), np.random.default_rng(1)).all()
+            )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_the_solved_model_gives_back_what_crafted_columns_added() -> None:
     oracle, rng = HR(1.0, D), np.random.default_rng(1)
     truth, targets, n, m = np.full(D, 1 / D), (5, 40, 77), 400_000, 20_000
     genuine = input_poisoning_tally(oracle, truth, n, rng)
-    malicious = Tally.of(oracle, oracle.craft(np.tile(targets, (m, 1)), rng))
+    malicious = Tally.of(oracle, crafter_of(oracle).craft(np.tile(targets, (m, 1)), rng))
     total = genuine + malicious
     poisoned = oracle.estimate(total.counts(oracle), total.n)
     result = recover(

@@ -23,6 +23,7 @@ from ldprecover import (
     recover,
 )
 from ldprecover.estimation.metrics import mse
+from ldprecover.protocols import crafter_of
 from ldprecover.protocols.given_seeds import GivenSeedsOLH
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.contract import indices_named
@@ -418,7 +419,7 @@ def test_diffstats_drops_nothing_where_no_removal_makes_the_sizes_honest() -> No
     """
     oracle, rng = OUE(1, D), np.random.default_rng(3)
     genuine = oracle.perturb(rng.integers(D, size=N), rng)
-    reports = np.concatenate([genuine, oracle.uniform_reports(2 * N // 3, rng)])
+    reports = np.concatenate([genuine, crafter_of(oracle).uniform_reports(2 * N // 3, rng)])
     estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
     result = recover(oracle, estimates, "diffstats", reports=reports)
     assert result.eta == 0
@@ -429,7 +430,7 @@ def test_diffstats_drops_nothing_where_no_removal_makes_the_sizes_honest() -> No
 def test_fiad_finds_an_attack_on_three_items_whatever_least_is() -> None:
     oracle, rng = OUE(1, D), np.random.default_rng(4)
     genuine = oracle.perturb(rng.integers(D, size=N), rng)
-    crafted = oracle.craft(np.tile([5, 20, 33], (N // 10, 1)), rng)
+    crafted = crafter_of(oracle).craft(np.tile([5, 20, 33], (N // 10, 1)), rng)
     reports = np.concatenate([genuine, crafted])
     estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
     result = recover(oracle, estimates, "fiad", reports=reports)

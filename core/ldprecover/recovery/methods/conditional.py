@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import FrequencyOracle
+from ldprecover.protocols import FrequencyOracle, crafter_of
 from ldprecover.recovery.contract import AUTO, Method, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.methods.detection import drop
 from ldprecover.recovery.simplex import project_simplex
@@ -55,7 +55,7 @@ def _more_probably_crafted(
         return np.zeros_like(on_target)
     log_likelihood = oracle.laws.log_likelihood
     assert log_likelihood is not None  # else `_unfit` has said why not
-    log_ratio = oracle.crafted_log_likelihood(suspects, target) - log_likelihood(suspects, f)
+    log_ratio = crafter_of(oracle).log_likelihood(suspects, target) - log_likelihood(suspects, f)
     on_target[on_target] = math.log(eta) + log_ratio > 0
     return on_target
 
@@ -63,11 +63,8 @@ def _more_probably_crafted(
 def _unfit(oracle: FrequencyOracle) -> str | None:
     if oracle.laws.log_likelihood is None:
         return f"{oracle.protocol} lacks a likelihood of its reports"
-    nothing = np.empty(0, dtype=oracle.report_dtype)
-    try:
-        oracle.crafted_log_likelihood(nothing, 0)
-    except ParameterError as error:
-        return str(error)
+    if oracle.crafter is None:
+        return f"{oracle.protocol} lacks a likelihood of crafted reports"
     return None
 
 

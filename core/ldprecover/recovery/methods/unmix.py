@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ldprecover.counting.tally import Tally
+from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
 from ldprecover.errors import ParameterError
 from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
@@ -224,11 +225,10 @@ def _notes(concluded: Conclusions, *, small: bool) -> tuple[str, ...]:
 
 
 def _unfit(oracle: FrequencyOracle) -> str | None:
-    try:
-        oracle.displacements()
-    except ParameterError as error:
-        return str(error)
-    return None
+    crafter = oracle.crafter
+    if crafter is None or crafter.encoded_others is None:
+        return f"{oracle.protocol} lacks {ENCODED_LAW}"
+    return f"{oracle.protocol} lacks {DISPLACED_LAW}" if crafter.displacements is None else None
 
 
 METHOD = Method(

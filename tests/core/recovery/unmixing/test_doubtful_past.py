@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OUE, FrequencyOracle, RecoveryRequest, Tally, recover
+from ldprecover.protocols import crafter_of
 
 D, N = 60, 40_000
 SHARES = 0.93 ** np.arange(D) / (0.93 ** np.arange(D)).sum()
@@ -18,7 +19,9 @@ def round_of(
     rng = np.random.default_rng(seed)
     tally = oracle.honest_tally(rng.multinomial(N, shares), rng)
     if malicious:
-        tally += Tally.of(oracle, oracle.craft(np.tile([30, 40, 50], (malicious, 1)), rng))
+        tally += Tally.of(
+            oracle, crafter_of(oracle).craft(np.tile([30, 40, 50], (malicious, 1)), rng)
+        )
     return tally
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from ldprecover import OUE
 from ldprecover.laws.distributions import log_choose
+from ldprecover.protocols import crafter_of
 from ldprecover.recovery.reports import pair_counts
 from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
 
@@ -79,7 +80,7 @@ def test_what_moves_all_pairs_alike_is_taken_off() -> None:
     """
     oracle, rng = OUE(1.0, 40), np.random.default_rng(2)
     honest = oracle.perturb(rng.integers(40, size=20_000), rng)
-    many = np.concatenate([honest, oracle.uniform_reports(4_000, rng)])
+    many = np.concatenate([honest, crafter_of(oracle).uniform_reports(4_000, rng)])
     pairs = pair_counts(oracle, many, np.arange(40))
     share = np.diag(pairs)[:-1] / len(many)
     covariance = pairs[:-1, :-1] / len(many) - np.outer(share, share)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
+from ldprecover.protocols import crafter_of
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.ss import SS
 from ldprecover.protocols.sue import SUE
@@ -208,7 +209,7 @@ def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_no
     no more.
     """
     oracle, rng = OLH(1.0, D, 4), np.random.default_rng(14)
-    small = np.repeat(oracle.report_of_size(0, rng, search=20_000), 200)
+    small = np.repeat(crafter_of(oracle).report_of_size(0, rng, search=20_000), 200)
     rows = np.concatenate([small[:100], attacked("olh", *map(MGA, TARGETS)), small[100:]])
     monkeypatch.setattr(reports, "_CELLS", 20_000 * D)
     hashed: list[int] = []

@@ -9,7 +9,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ldprecover.protocols import FrequencyOracle
+from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
+from ldprecover.laws import required
+from ldprecover.protocols import FrequencyOracle, crafter_of
 from ldprecover.types import FloatArray
 
 _MOST = 0.9  # share of malicious reports
@@ -51,12 +53,14 @@ class Sums:
         """Return what the estimates z, with noise sd, sum to. Raises ParameterError for a protocol
         that lacks this.
         """
-        scale, others = oracle.p - oracle.q, oracle.encoded_others()
+        crafter, scale = crafter_of(oracle), oracle.p - oracle.q
+        others = required(crafter.encoded_others, oracle.protocol, ENCODED_LAW)
+        displacements = required(crafter.displacements, oracle.protocol, DISPLACED_LAW)
         return cls(
             float(z.sum()),
             math.sqrt(float(sd @ sd)),
             z.size,
-            tuple(each / scale for each in oracle.displacements()),
+            tuple(each / scale for each in displacements),
             (1 + others - oracle.q * z.size) / scale,
             (oracle.q - others / (z.size - 1)) / scale,
             oracle.fixed_size is not None,

@@ -1,0 +1,211 @@
+"""Crafting bit vectors: the wanted items, padded with random others to a number of ones."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldprecover import counting
+from ldprecover.crafting.crafter import (
+    DEFAULT_SEARCH,
+    Aim,
+    CoinCrafter,
+    Crafter,
+    Search,
+    support_of_targets,
+)
+from ldprecover.laws import FixedSize, IndependentSizes
+from ldprecover.laws.distributions import binomial_law
+from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
+
+_CELLS = 1 << 20  # random keys in memory while padding, 8 MiB
+_LIKELY = 1e-18  # less likely numbers of ones are left out of an expectation
+
+
+@dataclass(frozen=True)
+class BitCrafter(Crafter):
+    """Packed reports are bit vectors: independent bits, or a fixed number of ones."""
+
+    sizes: FixedSize | IndependentSizes
+
+    model = "padded"
+
+    @property
+    def fixed_size(self) -> int | None:
+        """The number of ones of every report; None where reports differ."""
+        return self.sizes.size if isinstance(self.sizes, FixedSize) else None
+
+    @property
+    def coins(self) -> CoinCrafter:
+        return _BitCoins(self.domain_size, self.expected_size, self.sizes)
+
+    @property
+    def encoded_others(self) -> float:
+        return 0.0 if self.fixed_size is None else self.fixed_size - 1.0
+
+    @property
+    def displacements(self) -> tuple[float, ...] | None:
+        """For fixed sizes k those of r chosen items and k - r random others, r = 1, 2, 4, ... k."""
+        if not isinstance(self.sizes, FixedSize):
+            return super().displacements
+        k, d = self.sizes.size, self.domain_size
+        chosen = [r for r in (1 << i for i in range(k.bit_length())) if r < k] + [k]
+        return tuple(self.q - (k - r) / (d - r) for r in chosen)
+
+    def craft(
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return the wanted items and a uniformly random set of others, one set for each report.
+
+        A report has L = floor(p + (d-1)q) ones, or more where more items are wanted. It has the
+        honest number of ones where that is the aim, and a fixed one where the protocol fixes it;
+        then a random subset of the wanted items is one if they are more than the ones.
+        """
+        m, r = wanted.shape
+        sizes = self.sizes.draw(m, rng) if aim == "honest" else np.full(m, self._ones(r))
+        return padded_rows(wanted, sizes, self.domain_size, rng)
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float]:
+        if aim != "honest":
+            ones = self._ones(r)
+            return float(min(ones, r)), float(max(ones - r, 0))
+        law = self.sizes.probabilities()
+        sizes = np.arange(law.size)
+        return float(law @ np.minimum(sizes, r)), float(law @ np.maximum(sizes - r, 0))
+
+    def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        """Return log P(z) of reports of L ones, L - 1 of them anywhere beside the target's."""
+        d, ones = self.domain_size, max(self.expected_size, 1)
+        crafted = -(math.lgamma(d) - math.lgamma(ones) - math.lgamma(d - ones + 1))
+        return np.where(counting.unary_sizes(reports) == ones, crafted, -np.inf)
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        d = self.domain_size
+        if self.fixed_size is not None:
+            return _lowest_keys(self.sizes.draw(m, rng), d, rng)
+        row_bytes = -(-d // 8)
+        rows = rng.integers(0, 256, size=(m, row_bytes), dtype=np.uint8)
+        rows[:, -1] &= 0xFF >> (row_bytes * 8 - d)  # the padding bits are zero
+        return rows
+
+    @property
+    def uniform_support(self) -> float:
+        return 0.5 if self.fixed_size is None else self.fixed_size / self.domain_size
+
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return a report of floor(size) ones, or of the fixed number."""
+        bits = np.zeros((1, self.domain_size), dtype=np.uint8)
+        ones = int(size) if self.fixed_size is None else self.fixed_size
+        bits[0, rng.permutation(self.domain_size)[:ones]] = 1
+        return np.packbits(bits, axis=1, bitorder="little")
+
+    def _ones(self, r: int) -> int:
+        """Return the number of ones of a report that supports r items and looks honest."""
+        return max(self.expected_size, r) if self.fixed_size is None else self.fixed_size
+
+
+@dataclass(frozen=True)
+class _BitCoins(CoinCrafter):
+    """A report has an honest size k: h of r targets, h from Binomial(r, rate), and k - h others.
+
+    h is clipped to the numbers of targets that k ones and d - r others allow.
+    """
+
+    domain_size: int
+    expected_size: int
+    sizes: FixedSize | IndependentSizes
+
+    @property
+    def room(self) -> float:
+        return self.expected_size
+
+    def craft(
+        self,
+        targets: Int64Array,
+        rate: float,
+        m: int,
+        rng: np.random.Generator,
+        *,
+        search: int = DEFAULT_SEARCH,
+    ) -> Reports:
+        r = targets.size
+        sizes = self.sizes.draw(m, rng)
+        hits = _possible(rng.binomial(r, rate, size=m), sizes, r, self.domain_size)
+
+        def tossed_first(keys: FloatArray, users: Int64Array) -> None:
+            own = keys[:, targets]
+            rank = own.argsort(axis=1).argsort(axis=1)
+            keys[:, targets] = np.where(rank < hits[users, None], own - 1.0, own + 1.0)
+
+        return _lowest_keys(sizes, self.domain_size, rng, tossed_first)
+
+    def support(
+        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
+    ) -> FloatArray:
+        r, d = targets.size, self.domain_size
+        law, coins = self.sizes.probabilities(), binomial_law(r, rate)
+        sizes, wishes = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
+        hits = _possible(wishes[:, None], sizes, r, d)
+        mean = float(coins[wishes] @ hits @ law[sizes])
+        return support_of_targets(d, targets, mean, float(law @ np.arange(law.size)) - mean)
+
+
+def padded_rows(
+    wanted: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator
+) -> UInt8Array:
+    """Return packed rows of d bits, `sizes` (m,) of them one: the wanted items (m, r) first, then
+    random others.
+
+    Where a size is below r, the ones are a random subset of the wanted items.
+    """
+
+    def wanted_first(keys: FloatArray, users: Int64Array) -> None:
+        rows = wanted[users]
+        np.put_along_axis(keys, rows, np.take_along_axis(keys, rows, axis=1) - 1.0, axis=1)
+
+    return _lowest_keys(sizes, d, rng, wanted_first)
+
+
+def _lowest_keys(
+    sizes: Int64Array,
+    d: int,
+    rng: np.random.Generator,
+    change: Callable[[FloatArray, Int64Array], None] = lambda keys, users: None,
+) -> UInt8Array:
+    """Return packed rows whose ones are the places of the `sizes[i]` lowest of d keys.
+
+    Keys are random from [0, 1), so that their lowest are a uniformly random set; `change(keys,
+    users)` may move some of those users' keys, in place, so that they come first or last.
+    """
+    rows = np.empty((len(sizes), -(-d // 8)), dtype=np.uint8)
+    step = max(1, _CELLS // d)
+    order = np.argsort(sizes, kind="stable")
+    ends = np.flatnonzero(np.diff(sizes[order])) + 1
+    for alike in np.split(order, ends):
+        for start in range(0, len(alike), step):
+            users = alike[start : start + step]
+            ones = int(sizes[users[0]])
+            keys = rng.random((len(users), d))
+            change(keys, users)
+            bits = np.zeros((len(users), d), dtype=np.uint8)
+            if ones:
+                np.put_along_axis(
+                    bits, np.argpartition(keys, ones - 1, axis=1)[:, :ones], 1, axis=1
+                )
+            rows[users] = np.packbits(bits, axis=1, bitorder="little")
+    return rows
+
+
+def _possible(hits: Int64Array, sizes: Int64Array, r: int, d: int) -> Int64Array:
+    """Return the hits nearest to these that a report of this size can have of r targets."""
+    return np.clip(hits, np.maximum(sizes - (d - r), 0), np.minimum(sizes, r))

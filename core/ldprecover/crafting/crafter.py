@@ -1,0 +1,194 @@
+"""The contract of a crafter: the reports that malicious users can make, and what these support."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ldprecover.laws import required
+from ldprecover.types import FloatArray, Int64Array, Reports
+
+DEFAULT_SEARCH = 1_000
+"""Hash seeds that a malicious user tries, as in Cao et al. (USENIX Security 2021)."""
+
+Aim = Literal["most", "balanced", "honest"]
+"""What a crafted report looks like beside supporting wanted items: see `Crafter.craft`."""
+
+Search = int | Literal["exhaustive"]
+"""The number of random seeds that a malicious user tries, or all seeds of the hash."""
+
+CRAFTED = "crafted reports"
+CRAFTED_LAW = "a law of crafted reports that is the same for all items"
+COINS = "reports crafted by coins"
+ENCODED_LAW = "a law of encoded reports"
+DISPLACED_LAW = (
+    "a law of what malicious reports support beside their targets that is the same for all items"
+)
+
+# A displacement below this share of q is rounding.
+_SLIGHT = 1e-9
+
+
+class CoinCrafter(ABC):
+    """Crafts reports that are honest but for the targets: a coin for each decides its support."""
+
+    @property
+    @abstractmethod
+    def room(self) -> float:
+        """The number of targets that a report can support without standing out, on average."""
+
+    @abstractmethod
+    def craft(
+        self,
+        targets: Int64Array,
+        rate: float,
+        m: int,
+        rng: np.random.Generator,
+        *,
+        search: int = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return m reports that support each target with probability `rate`."""
+
+    @abstractmethod
+    def support(
+        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
+    ) -> FloatArray:
+        """Return for each of d items the expected share of the reports of `craft` supporting it."""
+
+
+@dataclass(frozen=True)
+class Crafter(ABC):
+    """Crafts reports of one protocol for malicious users.
+
+    pi(v) is the expected share of the malicious reports that support item v. For a protocol that
+    hashes it holds under an ideal hash. `expected_size` is L, the number of items that an honest
+    report supports on average, rounded down.
+    """
+
+    protocol: str
+    domain_size: int
+    q: float
+    expected_size: int
+
+    model: ClassVar[str | None] = None
+    """The malicious model of a recovery (`recovery.malicious`) that `craft` follows, if any."""
+
+    @property
+    def coins(self) -> CoinCrafter | None:
+        """Crafts reports by coins; None for a protocol that has no such reports."""
+        return None
+
+    @property
+    def encoded_others(self) -> float | None:
+        """The mean number of other items that a report of `FrequencyOracle.encode` supports.
+
+        Each other item is equally likely. None where that does not hold.
+        """
+        return None
+
+    def encoded_support(self, weights: FloatArray) -> FloatArray:
+        """Return pi of reports of `FrequencyOracle.encode`, for items drawn from `weights`.
+
+        Raises ParameterError where `encoded_others` is None.
+        """
+        others = required(self.encoded_others, self.protocol, ENCODED_LAW)
+        return support_of_kinds(weights, 1, 1.0, others)
+
+    @property
+    def displacements(self) -> tuple[float, ...] | None:
+        """By how much less than q malicious reports may support an item that is no target.
+
+        A recovery considers each value. Empty where they support it as often as honest reports do;
+        None where the values depend on the item.
+        """
+        if self.encoded_others is None:
+            return None
+        displaced = self.q - self.encoded_others / (self.domain_size - 1)
+        return (displaced,) if displaced > _SLIGHT * self.q else ()
+
+    @abstractmethod
+    def craft(
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return one report for each row of `wanted`, an (m, r) array of r distinct items.
+
+        `aim` says how the report looks otherwise, as far as the protocol leaves a choice:
+
+        - "most": it supports as many wanted items as possible, and is of an honest size otherwise;
+        - "balanced": it maximises the wanted items minus |its size - an honest size|;
+        - "honest": its size is drawn as honest sizes are; among such reports, most wanted items.
+
+        `search` is for protocols whose users search for a seed; "exhaustive" needs the aim "most".
+        """
+
+    @abstractmethod
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float] | None:
+        """Return the mean numbers of wanted items and of others that a report of `craft` supports.
+
+        Items of each kind are equally likely; None where that does not hold. `m` is the number of
+        reports: an exhaustive search runs out of good seeds.
+        """
+
+    def crafted_support(
+        self,
+        included: FloatArray,
+        r: int,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+        m: int = 1,
+    ) -> FloatArray:
+        """Return pi of m reports of `craft`.
+
+        `included` is w(v) = P(v in W) of a report's wanted items W, which are one item drawn by
+        these weights (r = 1) or a uniformly random set of r of the items where w is positive.
+        """
+        hits = self.expected_hits(r, aim=aim, search=search, m=m)
+        return support_of_kinds(included, r, *required(hits, self.protocol, CRAFTED_LAW))
+
+    @abstractmethod
+    def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        """Return log P(z) of reports crafted for one target, all of which support it.
+
+        It is on the scale of `Laws.log_likelihood` (Cao et al., USENIX Security 2021).
+        """
+
+    @abstractmethod
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        """Return m reports drawn uniformly from all valid ones."""
+
+    @property
+    @abstractmethod
+    def uniform_support(self) -> float:
+        """The expected share of uniform reports that support an item, the same for all items."""
+
+    @abstractmethod
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return one report, an array of one row, that supports about `size` random items."""
+
+
+def support_of_targets(d: int, targets: Int64Array, hits: float, others: float) -> FloatArray:
+    """Return pi where all reports want these targets and support `hits` of them, `others` else."""
+    included = np.zeros(d)
+    included[targets] = 1.0
+    return support_of_kinds(included, targets.size, hits, others)
+
+
+def support_of_kinds(included: FloatArray, r: int, hits: float, others: float) -> FloatArray:
+    """Return pi(v) = w(v) hits/r + (1 - w(v)) others/(d - r).
+
+    A report supports `hits` of its r wanted items and `others` of the rest, each kind alike.
+    """
+    rest = max(included.size - r, 1)
+    support: FloatArray = included * (hits / r) + (1 - included) * (others / rest)
+    return support

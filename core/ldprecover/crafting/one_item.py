@@ -1,0 +1,51 @@
+"""Crafting reports that name one item."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
+from ldprecover.types import FloatArray, Int64Array, Reports
+
+
+@dataclass(frozen=True)
+class OneItemCrafter(Crafter):
+    """A report is an item index. Aims and sizes leave no choice."""
+
+    @property
+    def encoded_others(self) -> float:
+        return 0.0
+
+    def craft(
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return one of the wanted items, drawn uniformly."""
+        m, r = wanted.shape
+        items: Reports = wanted[np.arange(m), rng.integers(r, size=m)].astype("<u4")
+        return items
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float]:
+        return 1.0, 0.0
+
+    def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        return np.zeros(len(reports))  # it names the target
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        return rng.integers(self.domain_size, size=m, dtype=np.uint32)
+
+    @property
+    def uniform_support(self) -> float:
+        return 1 / self.domain_size
+
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return a random item: every report supports one."""
+        return self.uniform_reports(1, rng)

@@ -1,0 +1,174 @@
+"""Crafting reports of a hash seed and a bucket: malicious users search for their seeds."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover.crafting.crafter import (
+    DEFAULT_SEARCH,
+    Aim,
+    CoinCrafter,
+    Crafter,
+    Search,
+    support_of_targets,
+)
+from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
+from ldprecover.crafting.seed_search import (
+    SEEDS,
+    fullest_buckets,
+    sampled_seeds,
+    scanned_seeds,
+    seeds_near,
+)
+from ldprecover.crafting.size_search import sized_bucket, sized_seeds
+from ldprecover.errors import ParameterError
+from ldprecover.laws import SizeLaw
+from ldprecover.laws.distributions import binomial_law
+from ldprecover.types import FloatArray, Int64Array, Reports, UInt32Array
+
+_NEGLIGIBLE = 1e-12  # less likely sizes are left out of an expectation
+
+Join = Callable[[ArrayLike, ArrayLike], Reports]
+"""Joins seeds and buckets into packed reports."""
+
+
+@dataclass(frozen=True)
+class SeedCrafter(Crafter):
+    """A report is a hash seed and one of `hash_range` buckets. Laws hold under an ideal hash.
+
+    `encode(items, rng)` and `join(seeds, buckets)` make packed reports; `sizes` is the law of
+    honest sizes.
+    """
+
+    hash_range: int
+    sizes: SizeLaw
+    encode: Callable[[Int64Array, np.random.Generator], Reports]
+    join: Join
+
+    model = "searched"
+
+    @property
+    def coins(self) -> CoinCrafter:
+        return _SeedCoins(self.domain_size, self.hash_range, self.join)
+
+    @property
+    def encoded_others(self) -> float:
+        return (self.domain_size - 1) * self.q
+
+    def craft(
+        self,
+        wanted: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return a seed found by `search`, and its best bucket.
+
+        - "most": the seed that hashes most wanted items to one bucket. For one wanted item every
+          seed is perfect, so it is a random one.
+        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' =
+          floor(d/g).
+        - "honest": the size nearest to the one drawn; among these, the most wanted items.
+        """
+        (m, r), d, g = wanted.shape, self.domain_size, self.hash_range
+        items = wanted.astype(np.uint32)
+        if aim != "most":
+            exact, tries = aim == "honest", self._tries(search)
+            aims = self.sizes.draw(m, rng) if exact else np.full(m, d // g)
+            return self.join(*sized_seeds(items, aims, d, g, tries, rng, exact=exact))
+        if r == 1:
+            return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
+        seeds = (
+            scanned_seeds(items, g, rng)
+            if search == "exhaustive"
+            else sampled_seeds(items, g, search, rng)
+        )
+        return self.join(seeds, fullest_buckets(seeds, items, g, rng))
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float]:
+        d, g = self.domain_size, self.hash_range
+        if aim == "balanced":
+            return sized_law(r, d, g, self._tries(search), d // g, False)
+        if aim == "honest":
+            law, tries = self.sizes.probabilities(), self._tries(search)
+            likely = np.flatnonzero(law > _NEGLIGIBLE)
+            means = [sized_law(r, d, g, tries, size, True) for size in likely.tolist()]
+            hits, others = np.array(means).T @ law[likely] / law[likely].sum()
+            return float(hits), float(others)
+        rest = (d - r) * self.q
+        if r == 1:
+            return 1.0, rest
+        if search == "exhaustive":
+            return exhaustive_hits(r, g, m), rest
+        return float(most_hits_law(r, g, int(search)) @ np.arange(r + 1)), rest
+
+    def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        # A random seed, as an honest one, and the bucket of the target under it.
+        return np.zeros(len(reports))
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        seeds = rng.integers(0, SEEDS, size=m, dtype=np.uint32)
+        return self.join(seeds, rng.integers(self.hash_range, size=m))
+
+    @property
+    def uniform_support(self) -> float:
+        return self.q
+
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return the first bucket of `search` random seeds whose size is nearest to `size`."""
+        seed, bucket = sized_bucket(size, self.domain_size, self.hash_range, search, rng)
+        return self.join(np.array([seed]), np.array([bucket]))
+
+    def _tries(self, search: Search) -> int:
+        if search == "exhaustive":
+            raise ParameterError(
+                f"an exhaustive search of {self.protocol} seeds finds most items, not a wished size"
+            )
+        return search
+
+
+@dataclass(frozen=True)
+class _SeedCoins(CoinCrafter):
+    """A random bucket, and a seed that hashes h of the r targets there, h from Binomial(r, rate).
+
+    It is the seed with the number nearest to h among `search` random ones; of two as near, the
+    smaller number.
+    """
+
+    domain_size: int
+    hash_range: int
+    join: Join
+
+    @property
+    def room(self) -> float:
+        return math.inf
+
+    def craft(
+        self,
+        targets: Int64Array,
+        rate: float,
+        m: int,
+        rng: np.random.Generator,
+        *,
+        search: int = DEFAULT_SEARCH,
+    ) -> Reports:
+        wishes = rng.binomial(targets.size, rate, size=m)
+        buckets: UInt32Array = rng.integers(self.hash_range, size=m, dtype=np.uint32)
+        seeds = seeds_near(wishes, buckets, targets.astype(np.uint32), self.hash_range, search, rng)
+        return self.join(seeds, buckets)
+
+    def support(
+        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
+    ) -> FloatArray:
+        r, d, g = targets.size, self.domain_size, self.hash_range
+        near = [hits_near(r, g, search, wish) for wish in range(r + 1)]
+        hits = float(binomial_law(r, rate) @ near)
+        return support_of_targets(d, targets, hits, (d - r) * (1 / g))
