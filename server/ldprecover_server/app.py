@@ -1,4 +1,4 @@
-"""The ASGI application: the one place that puts the rooms together."""
+"""The ASGI application, composed of its services, middleware and routes."""
 
 import contextlib
 from asyncio import create_task, get_running_loop, wait
@@ -18,6 +18,7 @@ from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.jobs import Jobs
+from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.worker import Cluster
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import HeadTooLargeError, NotHttpError
@@ -56,10 +57,14 @@ from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import ThreadPool
 
 _DRAIN_SECONDS = 1.0
+"""Seconds that shutdown waits for the calls of each thread pool whose callers are gone."""
 
 
 class Application:
-    """The application over a prepared store; its lifespan runs the writer and closes the store."""
+    """The application over a prepared store.
+
+    Its lifespan runs the writer, the workers and housekeeping, and closes the store.
+    """
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.store = store
@@ -77,7 +82,10 @@ class Application:
         self.bodies = BodyMemory(
             settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds
         )
-        self.children = WorkerPool(
+        cluster = None
+        if settings.scheduler is not None:
+            cluster = Cluster(settings.scheduler, settings.analysis_cluster_cells)
+        self.workers = WorkerPool(
             settings.analyses,
             waiting=settings.analysis_queue,
             seconds=settings.analysis_seconds,
@@ -85,9 +93,7 @@ class Application:
             memory_bytes=settings.analysis_bytes,
             disk_bytes=settings.analysis_disk_bytes,
             metrics=self.metrics,
-            cluster=None
-            if settings.scheduler is None
-            else Cluster(settings.scheduler, settings.analysis_cluster_cells),
+            cluster=cluster,
         )
         self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
         connections = ConnectionLimit(
@@ -96,22 +102,24 @@ class Application:
             on_evict=self.metrics.connections_evicted.inc,
         )
         self.edge = Edge(connections, _rejection_response)
-        rates = (
-            ReportRates(settings.report_rate, settings.report_burst)
-            if settings.report_rate
-            else None
-        )
+        rates = None
+        if settings.report_rate:
+            rates = ReportRates(settings.report_rate, settings.report_burst)
         access = Access(store, settings.secret_key, rates=rates)
-        known = Rounds(store, settings.max_domain_size)
-        submissions = Submissions(known, access, self.ingest, self.rejections, store, settings)
-        read = Results(known, access, store, self.rejections)
+        round_directory = Rounds(store, settings.max_domain_size)
+        submissions = Submissions(
+            round_directory, access, self.ingest, self.rejections, store, settings
+        )
+        tallies = Results(round_directory, access, store, self.rejections)
         self._services = Services(
             settings=settings,
-            rounds=known,
+            rounds=round_directory,
             submissions=submissions,
-            results=read,
+            results=tallies,
             analyses=Analyses(
-                known, read, store, self.children, ResultCache(settings.analysis_cache_bytes)
+                RoundReader(round_directory, tallies, store),
+                self.workers,
+                ResultCache(settings.analysis_cache_bytes),
             ),
             jobs=self.jobs,
             access=access,
@@ -145,9 +153,7 @@ class Application:
             await self._others(scope, receive, send)
 
     def _make_api(self) -> FastAPI:
-        """Return everything but the submissions: rounds, results, operation and the API
-        reference.
-        """
+        """Return the FastAPI application of all calls but submissions."""
         api = FastAPI(
             title="LDPRecover",
             version=version("ldprecover"),
@@ -161,7 +167,7 @@ class Application:
         api.state.services = self._services
         problems.install(api)
         openapi.install(api)
-        # Under a round's path the round that it names; at the root the current one.
+        # Below the path of a round, and at the root for the current round.
         api.include_router(results.router, prefix=paths.ROUND)
         api.include_router(results.router)
         api.include_router(analysis.router)
@@ -176,28 +182,27 @@ class Application:
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         self.ingest.start(get_running_loop())
-        self.children.start()
+        self.workers.start()
         housekeeping = create_task(Housekeeping(self.store, self.rejections, self.metrics).run())
         try:
             yield {EDGE: self.edge}
         finally:
             await self.jobs.stop()
-            await self.children.stop()
+            await self.workers.stop()
             housekeeping.cancel()
-            await wait([housekeeping])  # however it ended
-            for lane in (
-                self._services.submitting,
-                self._services.reading,
-                self._services.keyed,
-                self._services.operating,
+            await wait([housekeeping])  # cancelled or failed
+            services = self._services
+            for pool in (
+                services.submitting,
+                services.reading,
+                services.keyed,
+                services.operating,
             ):
-                await lane.drain(_DRAIN_SECONDS)  # of callers who have gone
+                await pool.drain(_DRAIN_SECONDS)
             await to_thread.run_sync(self._close)
 
     def _close(self) -> None:
-        """Stop the writer, once it has stored what it holds, write what was refused, and close the
-        store.
-        """
+        """Commit queued submissions, write counts of rejections, and close the store."""
         self.ingest.stop()
         self.rejections.flush_or_warn()
         self.store.close()

@@ -68,7 +68,7 @@ def test_a_cluster_that_is_gone_is_a_problem_and_small_rounds_do_without_it() ->
 def test_a_cluster_without_workers_is_waited_for_until_the_deadline(tmp_path: Path) -> None:
     async def test(scheduler: Scheduler) -> None:
         async with running_children(count=1, seconds=3, cluster=Cluster(scheduler, 1)) as children:
-            with pytest.raises(AnalysisTimeoutError, match="given up after 3 seconds"):
+            with pytest.raises(AnalysisTimeoutError, match="finish within 3 seconds"):
                 await children.run(diffstats())
 
     with closing(DaskCluster(tmp_path)) as cluster:

@@ -129,8 +129,8 @@ def test_over_http_a_method_that_fails_is_a_problem_with_its_name_and_the_server
         "short": "returned what it may not: recovered must be a numpy array of 4 finite numbers",
         "raises": "raised ValueError: boom",
         "leaves": "raised SystemExit: I leave",
-        "exits": "the process that worked on it has ended",
-        "kills": "the process that worked on it has ended",
+        "exits": "its worker process has ended",
+        "kills": "its worker process has ended",
     }.items():
         answer = server.http.post(f"{place}/recover", json={"method": name}, headers=server.admin)
         assert (answer.status_code, answer.json()["type"]) == (500, "/docs/errors#analysis-failed")

@@ -158,8 +158,8 @@ def test_suspects_need_an_earlier_closed_round_of_the_series(
     apart = in_process.open_round("grr", 1.0, domain_size=D)
     for round, why in (
         (apart, "the round belongs to no series"),
-        (first, "the series alone has no round before this one"),
-        (second, "in the series alone none is closed and has reports"),  # the first is open still
+        (first, "the series alone has no earlier round"),
+        (second, "no earlier round of the series alone is closed and has reports"),
     ):
         response = in_process.get(f"/rounds/{round}/suspects")
         assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")

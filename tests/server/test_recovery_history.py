@@ -82,7 +82,7 @@ def test_what_cannot_be_history_is_refused_with_the_reason(
     )
     for name, reason in {
         "now": "a round cannot be its own history",
-        "open": "the round open is open still",
+        "open": "the round open is still open",
         "empty": "the round empty has no reports",
         "others": "the round others has other items",
     }.items():

@@ -1,6 +1,4 @@
-"""Recoveries, alarms and suspects: long readings of reports, outside the process that takes
-reports.
+"""Recoveries, alarms and suspects: long computations over reports, in worker processes.
 
-This file imports nothing: the child processes come through it, and know numpy and `ldprecover`
-alone.
+This file imports nothing: workers import it, and load only numpy and `ldprecover`.
 """

@@ -1,4 +1,4 @@
-"""Who is next: a fixed number of places, and callers with a key before those without."""
+"""Admission to the workers: a bounded queue with priority for callers with a key."""
 
 import asyncio
 from collections import deque
@@ -7,62 +7,58 @@ from ldprecover_server.errors import AnalysesBusyError
 
 
 class AdmissionQueue:
-    """`places` that are taken and given back, and a queue of at most `waiting` callers; for one
-    event loop.
+    """A fixed number of places, and a queue of at most `waiting` callers; for one event loop.
 
-    Callers without a key have all places but one, where there is more than one, and half the queue,
-    so that they keep no key holder waiting for longer than one of their own turns.
+    Callers without a key take all places but one, if there is more than one, and half the queue. So
+    they delay a caller with a key by one of their analyses at most.
     """
 
     def __init__(self, places: int, waiting: int) -> None:
         self._places = places
-        self._most_running = {True: places, False: max(1, places - 1)}
-        self._most_waiting = {True: waiting, False: max(1, waiting // 2)}
+        # By whether the caller has a key.
+        self._max_running = {True: places, False: max(1, places - 1)}
+        self._max_waiting = {True: waiting, False: max(1, waiting // 2)}
         self._running = {True: 0, False: 0}
-        self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
+        self._queues: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
 
     @property
     def running(self) -> int:
-        """Places that are taken."""
+        """The number of places taken."""
         return sum(self._running.values())
 
     @property
     def waiting(self) -> int:
-        """Callers in the queue."""
-        return sum(map(len, self._waiting.values()))
+        """The number of callers in the queue."""
+        return sum(map(len, self._queues.values()))
 
-    async def take(self, *, keyed: bool, seconds: float) -> None:
-        """Take a place, waiting for it in order. Raises AnalysesBusyError with a full queue, or
-        after `seconds`.
-        """
-        mine = self._waiting[keyed]
-        if not mine and self._is_free(keyed) and not (self._waiting[True] and not keyed):
+    async def acquire(self, *, keyed: bool, seconds: float) -> None:
+        """Take a place. Raises AnalysesBusyError if the queue is full, or after `seconds`."""
+        queue = self._queues[keyed]
+        if not queue and self._is_free(keyed) and (keyed or not self._queues[True]):
             self._running[keyed] += 1
             return
-        if len(mine) >= self._most_waiting[keyed] or self.waiting >= self._most_waiting[True]:
-            raise AnalysesBusyError(
-                f"{self.waiting} analyses wait for their turn, which is all that may"
-            )
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        mine.append(turn)
+        if len(queue) >= self._max_waiting[keyed] or self.waiting >= self._max_waiting[True]:
+            raise AnalysesBusyError(f"{self.waiting} analyses are queued, which is the limit")
+        admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(admitted)
         try:
-            await asyncio.wait([turn], timeout=seconds)
-            if not turn.done():
-                raise AnalysesBusyError(f"other analyses have taken all of {seconds:g} seconds")
+            await asyncio.wait([admitted], timeout=seconds)
+            if not admitted.done():
+                raise AnalysesBusyError(f"no worker was free in {seconds:g} seconds")
         except BaseException:
-            if turn.done():  # the turn came as the caller went
-                self.give_back(keyed=keyed)
+            if admitted.done():  # the place and the cancellation arrived together
+                self.release(keyed=keyed)
             else:
-                mine.remove(turn)
+                queue.remove(admitted)
             raise
 
-    def give_back(self, *, keyed: bool) -> None:
-        """Give the place of such a caller back: the next one has it."""
+    def release(self, *, keyed: bool) -> None:
+        """Release the place of such a caller, and admit the next one."""
         self._running[keyed] -= 1
         for kind in (True, False):
-            while self._waiting[kind] and self._is_free(kind):
+            while self._queues[kind] and self._is_free(kind):
                 self._running[kind] += 1
-                self._waiting[kind].popleft().set_result(None)
+                self._queues[kind].popleft().set_result(None)
 
     def _is_free(self, keyed: bool) -> bool:
-        return self.running < self._places and self._running[keyed] < self._most_running[keyed]
+        return self.running < self._places and self._running[keyed] < self._max_running[keyed]

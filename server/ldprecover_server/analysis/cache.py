@@ -1,6 +1,4 @@
-"""Equal questions are answered once: while they are worked on, and as long as the answer is
-kept.
-"""
+"""A cache of results with single flight: equal requests in progress share one computation."""
 
 import asyncio
 from collections import OrderedDict
@@ -10,17 +8,17 @@ from typing import Any
 from ldprecover_server.analysis.worker_pool import OnProgress
 
 Work = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
-"""Works an answer out, saying how far it is."""
+"""Computes a result and reports its progress."""
 
 
-class _Run:
-    """One working out, and those who wait for it."""
+class _Flight:
+    """A computation in progress and the callers that wait for it."""
 
     def __init__(self, work: Work) -> None:
         self._listeners: list[OnProgress] = []
         self._progress: float | None = None
         self.waiting = 0
-        self.task = asyncio.ensure_future(work(self._tell))
+        self.task = asyncio.ensure_future(work(self._report_progress))
 
     def add(self, listener: OnProgress | None) -> None:
         self.waiting += 1
@@ -34,59 +32,59 @@ class _Run:
         if listener is not None:
             self._listeners.remove(listener)
 
-    def _tell(self, progress: float) -> None:
+    def _report_progress(self, progress: float) -> None:
         self._progress = progress
         for listener in self._listeners:
             listener(progress)
 
 
 class ResultCache:
-    """Packed answers by what was asked, at most `max_bytes` of them, those used last; for one event
-    loop.
+    """Packed results by key, the most recently used ones up to `max_bytes`; for one event loop.
 
-    A key must name all that the answer depends on, so that no answer is ever out of date. Failures
-    are not kept.
+    A key must contain everything that the result depends on, so that no entry is ever stale. Errors
+    are not cached.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
-        self._runs: dict[tuple[bytes, bool], _Run] = {}
+        self._results: OrderedDict[bytes, bytes] = OrderedDict()
+        self._flights: dict[tuple[bytes, bool], _Flight] = {}
 
     async def get(
         self, key: bytes, work: Work, *, keyed: bool, on_progress: OnProgress | None = None
     ) -> bytes:
-        """Return the answer that is kept, or that others wait for, or else what `work` gives; raise
-        what it raises.
+        """Return the cached result, or that of a computation in progress, or else that of `work`.
 
-        When the last who waits is cancelled, the work is. A caller with a key does not wait for
-        work that was begun for callers without one, who have less time.
+        The work is cancelled with its last caller. A caller with a key does not share work that was
+        started for callers without one, because they have less time. Raises the errors of `work`.
         """
-        if (found := self._kept.get(key)) is not None:
-            self._kept.move_to_end(key)
-            return found
-        run = self._runs.get((key, True)) or self._runs.get((key, keyed))
-        if run is None:
-            run = self._runs[key, keyed] = _Run(work)
-            run.task.add_done_callback(lambda task: self._end((key, keyed), task))
-        run.add(on_progress)
+        if (result := self._results.get(key)) is not None:
+            self._results.move_to_end(key)
+            return result
+        flight = self._flights.get((key, True)) or self._flights.get((key, keyed))
+        if flight is None:
+            flight = self._flights[key, keyed] = _Flight(work)
+            flight.task.add_done_callback(lambda task: self._end((key, keyed), task))
+        flight.add(on_progress)
         try:
-            return await asyncio.shield(run.task)
+            return await asyncio.shield(flight.task)
         finally:
-            run.remove(on_progress)
-            if not run.waiting and not run.task.done():
-                run.task.cancel()
-                # Whoever asks from now on does not get what is ending.
-                self._runs = {name: other for name, other in self._runs.items() if other is not run}
+            flight.remove(on_progress)
+            if not flight.waiting and not flight.task.done():
+                flight.task.cancel()
+                # A caller that arrives before the cancellation ends must not join it.
+                self._flights = {
+                    name: other for name, other in self._flights.items() if other is not flight
+                }
 
     def _end(self, name: tuple[bytes, bool], task: "asyncio.Future[bytes]") -> None:
-        if (run := self._runs.get(name)) is not None and run.task is task:
-            del self._runs[name]
+        if (flight := self._flights.get(name)) is not None and flight.task is task:
+            del self._flights[name]
         if task.cancelled() or task.exception() is not None:
             return
-        key, answer = name[0], task.result()
-        self._bytes += len(answer) - len(self._kept.pop(key, b""))
-        self._kept[key] = answer
+        key, result = name[0], task.result()
+        self._bytes += len(result) - len(self._results.pop(key, b""))
+        self._results[key] = result
         while self._bytes > self._max_bytes:
-            self._bytes -= len(self._kept.popitem(last=False)[1])
+            self._bytes -= len(self._results.popitem(last=False)[1])

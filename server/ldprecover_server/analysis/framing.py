@@ -1,63 +1,54 @@
-"""Messages between the server and a child process: a kind, a length and as many bytes, over
-pipes.
-"""
+"""Messages between the server and a worker over pipes: a kind, a length, and that many bytes."""
 
 import struct
 from typing import BinaryIO
 
-# To the child.
-QUESTION = b"Q"
-"""A pickle of the question and the Limits of its answer. The server is trusted, the child is not.
-"""
+# To the worker.
+TASK = b"Q"
+"""A pickle of the task and its TaskLimits. The worker trusts the server, not vice versa."""
 REPORTS = b"R"
-"""Packed reports, a piece of them."""
-ENOUGH = b"E"
-"""That was all of them."""
+"""A piece of the packed reports."""
+END_OF_REPORTS = b"E"
 
-# From the child.
-WANTED = b"W"
-"""The reports are needed: sent at most once for a question, and not for one that is refused before.
-"""
+# From the worker.
+SEND_REPORTS = b"W"
+"""Requests the reports, at most once per task; not for a task that is rejected before."""
 PROGRESS = b"P"
-"""How much is done, a double from 0 to 1."""
-ANSWER = b"A"
-"""The packed answer; the child is ready for another question."""
-REFUSED = b"N"
-"""A ParameterError, its text."""
+"""The share that is done, a double from 0 to 1."""
+RESULT = b"A"
+"""The packed result; the worker is ready for the next task."""
+REJECTED = b"N"
+"""The message of a ParameterError."""
 TOO_LARGE = b"L"
-"""The memory or the disk that it may use does not suffice: which, in words."""
+"""A message: the limit of memory or of disk was exceeded."""
 FAILED = b"F"
-"""Another exception: a line for the caller, which is empty where there is nothing to tell, and the
-traceback.
-"""
+"""Another error: a line for the caller, which may be empty, and the traceback."""
 
-LAST = (ANSWER, REFUSED, TOO_LARGE, FAILED)
-"""One of these ends the answer to a question."""
+FINAL = (RESULT, REJECTED, TOO_LARGE, FAILED)
+"""Each task ends with one of these."""
 
 MAX_BYTES = 1 << 28
-"""Of one message."""
+"""The longest message in bytes."""
 
-_HEAD = struct.Struct("<cI")
+_HEADER = struct.Struct("<cI")
 
 
 def write(stream: BinaryIO, kind: bytes, body: bytes | memoryview = b"") -> None:
-    """Send one message. Raises OSError when nobody reads."""
-    stream.write(_HEAD.pack(kind, len(body)))
+    """Write one message. Raises OSError if the other side has closed the pipe."""
+    stream.write(_HEADER.pack(kind, len(body)))
     stream.write(body)
     stream.flush()
 
 
 def read(stream: BinaryIO) -> tuple[bytes, bytes]:
-    """Return kind and body of the next message. Raises EOFError when there is none, or not all of
-    it.
-    """
-    kind, length = _HEAD.unpack(_exactly(stream, _HEAD.size))
+    """Return kind and body of the next message. Raises EOFError at the end of the stream."""
+    kind, length = _HEADER.unpack(_read_exactly(stream, _HEADER.size))
     if length > MAX_BYTES:
-        raise EOFError(f"a message of {length} bytes")
-    return kind, _exactly(stream, length)
+        raise EOFError(f"a message of {length} bytes; at most {MAX_BYTES} are allowed")
+    return kind, _read_exactly(stream, length)
 
 
-def _exactly(stream: BinaryIO, length: int) -> bytes:
+def _read_exactly(stream: BinaryIO, length: int) -> bytes:
     data = stream.read(length)
     if len(data) < length:
         raise EOFError

@@ -1,6 +1,4 @@
-"""Analyses for callers who do not wait: asked for now, read later, from whichever process of the
-server.
-"""
+"""Jobs: analyses in the background, whose state any process of the server can read."""
 
 import asyncio
 import json
@@ -8,7 +6,7 @@ import logging
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ldprecover.errors import LDPRecoverError, ParameterError
 from ldprecover_server.analysis.worker_pool import OnProgress
@@ -26,21 +24,21 @@ from ldprecover_server.thread_pools import ThreadPool
 _log = logging.getLogger(__name__)
 
 _BEAT_SECONDS = 1.0
+"""Seconds between two heartbeats of the jobs of a process."""
 _STOP_SECONDS = 1.0
+"""Seconds that `stop` waits for the ends of jobs to be written."""
 _THREADS = 2
 
 JobWork = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
-"""Works out the bytes to be kept as the job's result, saying how far it is; it is cancelled with
-its job.
-"""
+"""Returns the result of a job as bytes and reports its progress; it is cancelled with its job."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job as its caller sees it.
+    """The state of a job.
 
-    `progress` grows from 0 to 1. `result` is what the work of a job that is `done` returned,
-    `error` what stopped one that `failed`: the refusal that a caller who waits would have had.
+    `progress` grows from 0 to 1. A job that is `done` has a `result`, one that `failed` the `error`
+    that a caller who waits would have received.
     """
 
     id: str
@@ -50,8 +48,8 @@ class Job:
     error: ServiceError | LDPRecoverError | None = None
 
 
-class _Own:
-    """A job that this process works on."""
+class _LocalJob:
+    """A job of this process."""
 
     def __init__(self, keyed: bool) -> None:
         self.keyed = keyed
@@ -59,23 +57,21 @@ class _Own:
         self.progress = 0.0
         self.task: asyncio.Task[None] | None = None
 
-    def tell(self, progress: float) -> None:
+    def report_progress(self, progress: float) -> None:
         self.state, self.progress = "running", max(self.progress, progress)
 
 
 class Jobs:
-    """Starts jobs in this process, and knows those of every process on the same database; for one
-    event loop.
+    """Starts jobs in this process and reads those of every process on the same database.
 
-    A job is `queued` until its work says how far it is, then `running`; it ends `done`, `failed` or
-    `cancelled`. The process that works on it writes once a second how far it is, and sees then that
-    another process cancelled it or deleted its round; a job whose process died reads as failed ten
-    seconds later. A job that has ended is kept for an hour after it was asked for, unless many come
-    after it.
+    A job is `queued` until its work reports progress, then `running`; it ends `done`, `failed` or
+    `cancelled`. Its process writes a heartbeat with the progress every second, and learns from it
+    that another process cancelled the job or deleted its round. A job without a heartbeat for ten
+    seconds reads as failed. An ended job is stored for an hour after its start, or until too many
+    others are stored.
 
-    `waiting` bounds the jobs under way in this process, those of callers without a key by half of
-    it. Who may ask for a round's jobs is for the caller of these methods to check, as is that the
-    round is there.
+    `waiting` limits the unfinished jobs of this process; callers without a key have half of them.
+    The caller of these methods checks access to the round. For use in one event loop.
     """
 
     def __init__(
@@ -90,57 +86,59 @@ class Jobs:
         self._metrics = metrics or Metrics()
         self._limits = {True: waiting, False: max(1, waiting // 2)}
         self._beat_seconds = beat_seconds
-        self._own: dict[str, _Own] = {}
+        self._local: dict[str, _LocalJob] = {}
         self._beating: asyncio.Task[None] | None = None
         self._threads = ThreadPool(_THREADS)
-        self._reading = ThreadPool(
-            1, waiting
-        )  # of its own: whoever asks keeps no job from saying that it lives, or ends
+        # Separate, so that many status calls do not delay heartbeats.
+        self._reading = ThreadPool(1, waiting)
         self._stopped = False
 
     async def start(self, seq: int, work: JobWork, *, keyed: bool) -> Job:
-        """Start a job of a round, given by its place in the order of opening; return it, `queued`.
+        """Start a job of the round with the number `seq`, and return it.
 
-        Raises AnalysesBusyError when too many are under way or kept, RoundNotFoundError.
+        Raises RoundNotFoundError, and AnalysesBusyError if too many jobs are unfinished or stored.
         """
-        same = sum(own.keyed == keyed for own in self._own.values())
-        if self._stopped or len(self._own) >= self._limits[True] or same >= self._limits[keyed]:
-            raise AnalysesBusyError(f"{len(self._own)} jobs are under way, which is all that may")
-        id, own = secrets.token_hex(16), _Own(keyed)
-        self._own[id] = own
+        count = len(self._local)
+        same_kind = sum(job.keyed == keyed for job in self._local.values())
+        if self._stopped or count >= self._limits[True] or same_kind >= self._limits[keyed]:
+            raise AnalysesBusyError(f"{count} jobs are unfinished, which is the limit")
+        id, job = secrets.token_hex(16), _LocalJob(keyed)
+        self._local[id] = job
         try:
             await self._threads.run(lambda: self._store.jobs.add(id, seq, keyed=keyed))
         except BaseException:
-            del self._own[id]
+            del self._local[id]
             raise
-        own.task = asyncio.create_task(self._run(id, own, work))
+        job.task = asyncio.create_task(self._run(id, job, work))
         if self._beating is None or self._beating.done():
             self._beating = asyncio.create_task(self._beat())
         return Job(id, "queued", 0.0)
 
     async def status(self, seq: int, id: str) -> Job:
-        """Return a job of a round, whichever process works on it.
+        """Return a job of a round, also of another process.
 
-        Raises JobNotFoundError, and BusyError where too many ask.
+        Raises JobNotFoundError, and BusyError if too many calls wait.
         """
-        found = await self._reading.run(lambda: self._store.jobs.find(seq, id))
-        state, progress = found.state, found.progress
-        if (own := self._own.get(id)) is not None and state in ("queued", "running"):
-            state, progress = own.state, max(progress, own.progress)
-        return Job(
-            id, state, progress, found.result, _error(found.error) if state == "failed" else None
-        )
+        stored = await self._reading.run(lambda: self._store.jobs.find(seq, id))
+        state, progress = stored.state, stored.progress
+        if (job := self._local.get(id)) is not None and state in ("queued", "running"):
+            state, progress = job.state, max(progress, job.progress)
+        error = _decode_error(stored.error) if state == "failed" else None
+        return Job(id, state, progress, stored.result, error)
 
     async def cancel(self, seq: int, id: str) -> None:
-        """Cancel a job of a round; one that has ended stays what it is. Raises JobNotFoundError."""
+        """Cancel a job of a round, unless it has ended. Raises JobNotFoundError."""
         await self._threads.run(lambda: self._store.jobs.cancel(seq, id))
-        if (own := self._own.get(id)) is not None and own.task is not None:
-            own.task.cancel()
+        self._cancel_local(id)
+
+    def _cancel_local(self, id: str) -> None:
+        if (job := self._local.get(id)) is not None and job.task is not None:
+            job.task.cancel()
 
     async def stop(self) -> None:
-        """End the jobs of this process: they fail."""
+        """Stop the jobs of this process; they fail."""
         self._stopped = True
-        tasks = [own.task for own in self._own.values() if own.task is not None]
+        tasks = [job.task for job in self._local.values() if job.task is not None]
         tasks += [self._beating] if self._beating is not None else []
         for task in tasks:
             task.cancel()
@@ -149,63 +147,60 @@ class Jobs:
         await self._threads.drain(_STOP_SECONDS)
         await self._reading.drain(_STOP_SECONDS)
 
-    async def _run(self, id: str, own: _Own, work: JobWork) -> None:
+    async def _run(self, id: str, job: _LocalJob, work: JobWork) -> None:
         result: bytes | None = None
         failure: Exception | None = None
         try:
-            result = await work(own.tell)
+            result = await work(job.report_progress)
         except asyncio.CancelledError:
-            failure = AnalysisFailedError(
-                "the server stopped meanwhile"
-            )  # or it has ended already, as cancelled
+            # If the job was cancelled, its row has ended already, and this changes nothing.
+            failure = AnalysisFailedError("the server stopped meanwhile")
         except (ServiceError, ParameterError) as error:
             failure = error
-        except Exception:  # noqa: BLE001  the caller reads of it later
+        except Exception:  # noqa: BLE001  the caller reads the failure later
             _log.exception("a job failed")
             failure = AnalysisFailedError("the server's log says why")
         try:
-            self._metrics.jobs.labels(_state(failure)).inc()
-            if failure is None:
-                await self._threads.run(lambda: self._store.jobs.end(id, "done", result=result))
-            else:
-                said = json.dumps([type(failure).__name__, str(failure)])
-                await self._threads.run(lambda: self._store.jobs.end(id, "failed", error=said))
+            state: Literal["done", "failed"] = "done" if failure is None else "failed"
+            self._metrics.jobs.labels(state).inc()
+            encoded = None if failure is None else _encode_error(failure)
+            await self._threads.run(
+                lambda: self._store.jobs.end(id, state, result=result, error=encoded)
+            )
         except ServiceError as error:
             _log.warning("the end of a job could not be written: %s", error)
-        except Exception:  # noqa: BLE001  nobody waits for this task, and nobody would hear of it
+        except Exception:  # noqa: BLE001  nobody awaits this task
             _log.exception("the end of a job could not be written")
         finally:
-            del self._own[id]
+            del self._local[id]
 
     async def _beat(self) -> None:
-        while self._own:
+        while self._local:
             await asyncio.sleep(self._beat_seconds)
             progress = {
-                id: (own.state, own.progress)
-                for id, own in self._own.items()
-                if own.task is not None
+                id: (job.state, job.progress)
+                for id, job in self._local.items()
+                if job.task is not None
             }
             try:
-                # awaited here
-                over = await self._threads.run(lambda: self._store.jobs.beat(progress))  # noqa: B023
+                ended = await self._threads.run(self._store.jobs.beat, progress)
             except ServiceError:
                 continue
-            except Exception:  # noqa: BLE001  it must outlive any fault: every job would read as failed
-                _log.exception("that jobs are alive could not be written")
+            except Exception:  # noqa: BLE001  without heartbeats every job would read as failed
+                _log.exception("the heartbeat of jobs could not be written")
                 continue
-            for id in over:
-                if (own := self._own.get(id)) is not None and own.task is not None:
-                    own.task.cancel()
+            for id in ended:
+                self._cancel_local(id)
 
 
-def _state(failure: Exception | None) -> str:
-    return "done" if failure is None else "failed"
+def _encode_error(error: Exception) -> str:
+    return json.dumps([type(error).__name__, str(error)])
 
 
-def _error(said: str | None) -> ServiceError | LDPRecoverError:
-    if said is None:
-        return AnalysisFailedError("the process that worked on it has ended")
-    name, text = json.loads(said)
+def _decode_error(error: str | None) -> ServiceError | LDPRecoverError:
+    if error is None:
+        return AnalysisFailedError("its server process has ended")
+    name, message = json.loads(error)
     classes: list[type[ServiceError | LDPRecoverError]] = [ParameterError, *service_errors()]
-    known = {cls.__name__: cls for cls in classes}
-    return known.get(name, AnalysisFailedError)(text)
+    by_name = {cls.__name__: cls for cls in classes}
+    return by_name.get(name, AnalysisFailedError)(message)

@@ -1,6 +1,4 @@
-"""What can be asked of a round, each question with its answer: the same in the server and in a
-child process.
-"""
+"""The tasks of workers and their results, packed and unpacked alike in server and worker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -27,9 +25,13 @@ from ldprecover.recovery import (
 
 Progress = Callable[[float], None]
 
-NOBODY = "no item rose beyond noise, so no targets were taken"
+RoundTallies = tuple[tuple[FrequencyOracle, Tally], ...]
+"""Other rounds over the same items, each as its oracle and its tally."""
 
-_ARRAY = 1  # the MessagePack extension that holds an array of doubles
+_NO_SUSPECTS = "no item rose beyond noise, so no targets were taken"
+
+_ARRAY = 1
+"""The MessagePack extension type of an array of doubles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,39 +53,40 @@ class AlarmsResult:
 
 @dataclass(frozen=True, eq=False)
 class RecoverTask:
-    """What `ldprecover.recover` makes of a tally; `earlier` rounds, where they are given, tell the
-    targets.
+    """A recovery. If there are `earlier` rounds, the targets are the items that rose since then.
 
-    `history_unused` says that the caller named clean rounds which the method does not use; they are
-    not in the request. `reads` says whether the reports are there to be read.
+    `reads` says whether reports are available. `history_unused` says that the caller named a
+    history which the method does not use; it is not in the request.
     """
 
-    kind: ClassVar[str] = "recover"
     oracle: FrequencyOracle
     tally: Tally
     request: RecoveryRequest
-    earlier: tuple[tuple[FrequencyOracle, Tally], ...] | None
+    earlier: RoundTallies | None
     reads: bool
     canaries: tuple[int, ...] = ()
     history_unused: bool = False
 
-    def answer(
-        self, reports: ReportSource | None, progress: Progress | None = None
+    def run(
+        self, reports: ReportSource | None, on_progress: Progress | None = None
     ) -> RecoverResult:
-        """Recover. Raises ParameterError for what does not fit.
+        """Return the recovery. Raises ParameterError.
 
-        `progress` is called with the share that is done of what comes after the reports are read.
+        Calls `on_progress` with the share that is done of the work after the reports are read.
         """
-        request, nobody = self.request, False
+        request, notes = self.request, list[str]()
+        if self.history_unused:
+            notes.append(f"{request.method} does not use history.")
+        no_suspects = False
         if self.earlier is not None:
-            request = replace(
-                request, targets=suspects(self.oracle, self.tally, self.earlier).items
-            )
-            nobody = not request.targets
-        # Where nothing was raised, the stretch by an assumed eta only adds noise.
-        calm = nobody and "eta" in METHODS[request.method].uses
-        if calm:
-            request = replace(request, eta=0.0)
+            items = suspects(self.oracle, self.tally, self.earlier).items
+            request, no_suspects = replace(request, targets=items), not items
+        if no_suspects:
+            # Without an attack, correcting for an assumed eta would only add noise.
+            assumes_eta = "eta" in METHODS[request.method].uses
+            request = replace(request, eta=0.0) if assumes_eta else request
+            zero_eta = ", and eta is 0" if assumes_eta else ""
+            notes.append(f"Targets were inferred: {_NO_SUSPECTS}{zero_eta}.")
         try:
             recovery = recover(
                 self.oracle,
@@ -92,41 +95,29 @@ class RecoverTask:
                 n=self.tally.n,
                 reports=reports,
                 canaries=self.canaries,
-                progress=progress,
+                progress=on_progress,
             )
         except ParameterError as error:
-            if not nobody:
+            if not no_suspects:
                 raise
-            raise ParameterError(f"{error}; {NOBODY}") from error
-        if self.history_unused:
-            recovery = replace(
-                recovery, notes=(*recovery.notes, f"{request.method} does not use history.")
-            )
-        if nobody:
-            assumed = ", and eta is 0" if calm else ""
-            recovery = replace(
-                recovery, notes=(*recovery.notes, f"Targets were inferred: {NOBODY}{assumed}.")
-            )
-        return RecoverResult(self.tally.n, recovery)
+            raise ParameterError(f"{error}; {_NO_SUSPECTS}") from error
+        return RecoverResult(self.tally.n, replace(recovery, notes=(*recovery.notes, *notes)))
 
 
 @dataclass(frozen=True, eq=False)
 class AlarmsTask:
-    """The alarms of a tally, with those that read reports where the reports are there to be
-    read.
-    """
+    """The alarms of a tally and, if `reads`, of the reports."""
 
-    kind: ClassVar[str] = "alarms"
     oracle: FrequencyOracle
     tally: Tally
     rate: float
     reads: bool
     canaries: tuple[int, ...] = ()
 
-    def answer(
-        self, reports: ReportSource | None, progress: Progress | None = None
+    def run(
+        self, reports: ReportSource | None, on_progress: Progress | None = None
     ) -> AlarmsResult:
-        """Run the tests. Raises ParameterError."""
+        """Return the alarms. Raises ParameterError."""
         alarms = raise_alarms(
             self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries
         )
@@ -135,18 +126,17 @@ class AlarmsTask:
 
 @dataclass(frozen=True, eq=False)
 class SuspectsTask:
-    """What rose in a tally since the earlier rounds."""
+    """The items that rose in a tally since the earlier rounds."""
 
-    kind: ClassVar[str] = "suspects"
     reads: ClassVar[bool] = False
     oracle: FrequencyOracle
     tally: Tally
-    earlier: tuple[tuple[FrequencyOracle, Tally], ...]
+    earlier: RoundTallies
     rate: float
     drift: float
 
-    def answer(self, reports: ReportSource | None, progress: Progress | None = None) -> Suspects:
-        """Compare. Raises ParameterError."""
+    def run(self, reports: ReportSource | None, on_progress: Progress | None = None) -> Suspects:
+        """Return the suspects. Raises ParameterError."""
         return suspects(self.oracle, self.tally, self.earlier, rate=self.rate, drift=self.drift)
 
 
@@ -155,70 +145,65 @@ Task = RecoverTask | AlarmsTask | SuspectsTask
 Result = RecoverResult | AlarmsResult | Suspects
 
 
-def pack(answer: Result) -> bytes:
-    """Return an answer as bytes that the `unpack` function of its kind reads."""
-    return msgspec.msgpack.encode(_plain(answer))
+def pack(result: Result) -> bytes:
+    """Return a result as bytes for the `unpack` function of its class."""
+    return msgspec.msgpack.encode(_to_plain(result))
 
 
-def unpack_recovery(data: bytes) -> RecoverResult:
-    """Return the answer to a RecoverQuestion."""
-    found = _decoded(data)
-    recovery = found["recovery"]
-    if recovery["conclusions"] is not None:
-        recovery["conclusions"] = _conclusions(recovery["conclusions"])
-    return RecoverResult(found["n"], _made(Recovery, recovery))
+def unpack_recovery(packed: bytes) -> RecoverResult:
+    """Return the result of a RecoverTask."""
+    values = _decode(packed)
+    recovery = values["recovery"]
+    if (conclusions := recovery["conclusions"]) is not None:
+        conclusions["suspects"] = [tuple(suspect) for suspect in conclusions["suspects"]]
+        conclusions["dropped"] = [_make(Dropped, dropped) for dropped in conclusions["dropped"]]
+        recovery["conclusions"] = _make(Conclusions, conclusions)
+    return RecoverResult(values["n"], _make(Recovery, recovery))
 
 
-def unpack_alarms(data: bytes) -> AlarmsResult:
-    """Return the answer to an AlarmsQuestion."""
-    found = _decoded(data)
-    return AlarmsResult(
-        found["n"], found["reports_read"], tuple(_made(Alarm, each) for each in found["alarms"])
-    )
+def unpack_alarms(packed: bytes) -> AlarmsResult:
+    """Return the result of an AlarmsTask."""
+    values = _decode(packed)
+    alarms = tuple(_make(Alarm, alarm) for alarm in values["alarms"])
+    return AlarmsResult(values["n"], values["reports_read"], alarms)
 
 
-def unpack_suspects(data: bytes) -> Suspects:
-    """Return the answer to a SuspectsQuestion."""
-    return _made(Suspects, _decoded(data))
+def unpack_suspects(packed: bytes) -> Suspects:
+    """Return the result of a SuspectsTask."""
+    return _make(Suspects, _decode(packed))
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as MessagePack has it; arrays are of doubles."""
+def _to_plain(value: Any) -> Any:
+    """Return a value in MessagePack's types; arrays become arrays of doubles."""
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):
         return msgspec.msgpack.Ext(_ARRAY, value.astype("<f8", copy=False).tobytes())
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_to_plain(item) for item in value]
     return value
 
 
-def _decoded(data: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.msgpack.decode(data, ext_hook=_array)
-    return found
+def _decode(packed: bytes) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.msgpack.decode(packed, ext_hook=_to_array)
+    return values
 
 
-def _array(code: int, data: memoryview) -> Any:
+def _to_array(code: int, data: memoryview) -> Any:
     if code != _ARRAY:
-        raise ValueError(f"no answer has the extension {code}")
+        raise ValueError(f"no result has the extension {code}")
     return np.frombuffer(data, dtype="<f8")
-
-
-def _conclusions(found: dict[str, Any]) -> Conclusions:
-    found["suspects"] = [(item, probability) for item, probability in found["suspects"]]
-    found["dropped"] = [_made(Dropped, each) for each in found["dropped"]]
-    return _made(Conclusions, found)
 
 
 T = TypeVar("T")
 
 
-def _made(cls: type[T], found: dict[str, Any]) -> T:
+def _make(cls: type[T], values: dict[str, Any]) -> T:
     return cls(
         **{
             name: tuple(value) if isinstance(value, list) else value
-            for name, value in found.items()
+            for name, value in values.items()
         }
     )

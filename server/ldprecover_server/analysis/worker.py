@@ -1,8 +1,7 @@
-"""A child process: answers one question after another, within limits, and ends when the server is
-gone.
+"""A worker: runs one task after another within limits, and ends with the server.
 
-It knows neither database nor keys. What it reads of a round the server sends it; it keeps that in a
-temporary file without a name, which is gone with the process, however that ends.
+It knows neither database nor keys. The server sends it the reports of a round, which it keeps in an
+unnamed temporary file; the file is gone with the process.
 """
 
 import contextlib
@@ -31,47 +30,48 @@ from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
 from ldprecover_server.analysis import framing
 from ldprecover_server.analysis.tasks import Task, pack
 
-BETWEEN = 0.1
-"""Seconds from one word about progress to the next."""
-FETCHED = 0.1
-"""Progress when the child has all reports. Until then the server tells it: it hears nothing while
-it sends.
-"""
+PROGRESS_SECONDS = 0.1
+"""Seconds between two reports of progress."""
+RECEIVED = 0.1
+"""Progress when the worker has all reports. Until then the server reports progress itself, because
+it cannot read while writing."""
+_COMPUTED = 0.99
+"""The largest progress before the result is there."""
 
 NICE = 10
-"""By how much a child gives way to the server when both want the processor."""
+"""The niceness of a worker, so that the server comes first when both want the processor."""
 
-_MANY = 1 << 30
-"""Hashes in a pass over the reports: numpy takes 1.7 seconds for them, numba 0.3 and less than one
-to load.
-"""
-_PIECE = 1 << 20  # bytes read of the file at a time
-_SENT = 1 << 21  # bytes of reports that a worker of a cluster is sent at a time, at most
-_SENT_CELLS = 1 << 28  # (report, item) pairs of them: some tenths of a second of counting
-# of what is sent to one worker, as far as they are here: two tasks ahead, pickled and on their way,
-# or so
-_COPIES = 16
-_NEARLY = 0.99  # progress before the answer is there
-_SPARE_SECONDS = (
-    5  # of processor time beyond the deadline, after which the system ends what the server did not
-)
+_NUMBA_HASHES = 1 << 30
+"""Hashes of a pass over the reports from which on numba is loaded: numpy takes 1.7 s for them,
+numba 0.3 s and less than 1 s to load."""
+_READ_BYTES = 1 << 20
+"""Bytes read from the file in one step."""
+_CHUNK_BYTES = 1 << 21
+"""The most bytes of reports in one chunk for a worker of the cluster."""
+_CHUNK_CELLS = 1 << 28
+"""The most (report, item) pairs in such a chunk: some tenths of a second of counting."""
+_CHUNK_COPIES = 16
+"""Approximate copies of each chunk in this process: two tasks ahead, pickled and in transit."""
+_SPARE_SECONDS = 5
+"""Processor time beyond the timeout, after which the system ends a worker the server did not."""
+
+Inbox = queue.Queue[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Dask cluster whose workers read what has so many (report, item) pairs or more."""
+    """A Dask cluster whose workers read rounds of at least `cells` (report, item) pairs."""
 
     scheduler: Scheduler
     cells: int
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What answering one question may take: seconds, bytes of memory above what a child holds at
-    rest, and of disk.
+class TaskLimits:
+    """Limits of one task: seconds, bytes of memory above those of an idle worker, and of disk.
 
-    With a `cluster` its workers read the reports, where there are many; the limits are of the
-    child.
+    With a `cluster`, its workers read the reports of large rounds; the limits are those of this
+    process.
     """
 
     seconds: float
@@ -80,44 +80,42 @@ class Limits:
     cluster: Cluster | None = None
 
 
-class _NoRoomError(Exception):
-    """The temporary file takes no more."""
+class _NoSpaceError(Exception):
+    """The reports exceed the limit of disk, or the disk is full."""
 
 
 def main() -> None:
-    """Answer questions from standard input on standard output until the input ends.
+    """Run tasks from standard input, with results on standard output, until the input ends.
 
-    The arguments of the command are the plugins that the server has loaded.
+    The command's arguments are the plugins that the server has loaded.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
     os.nice(NICE)
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what prints disturbs no message
-    inbox: queue.Queue[tuple[bytes, bytes]] = queue.Queue(maxsize=2)
+    os.dup2(2, 1)  # a `print` in a plugin must not corrupt the messages
+    inbox: Inbox = queue.Queue(maxsize=2)
     threading.Thread(target=_receive, args=(source, inbox), daemon=True).start()
     if names := sys.argv[1:]:
         plugins.load(names)
-    at_rest = _data_bytes()
+    idle_bytes = _data_bytes()
     while True:
         kind, body = inbox.get()
-        if kind != framing.QUESTION:
-            raise ValueError(f"a question was due, not {kind!r}")
-        question, limits = pickle.loads(body)  # noqa: S301  the server's own
+        if kind != framing.TASK:
+            raise ValueError(f"expected a task, got a message of kind {kind!r}")
+        task, limits = pickle.loads(body)  # noqa: S301  from the server, which is trusted
         del body
-        if _elsewhere(question, limits) is not None:
-            at_rest = _with(_import_dask, at_rest)
-        elif question.reads and question.tally.n * question.oracle.hash_tests >= _MANY:
-            at_rest = _with(counting.hasten, at_rest)
-        _limit(limits, at_rest)
-        _answer(question, limits, inbox, sink)
-        del question
+        if _scheduler(task, limits) is not None:
+            idle_bytes = _load(_import_dask, idle_bytes)
+        elif task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
+            idle_bytes = _load(counting.hasten, idle_bytes)
+        _set_limits(limits, idle_bytes)
+        _run(task, limits, inbox, sink)
+        del task
 
 
-def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> None:
-    """Pass messages on. The end of them is the end of the server, or its wish: nothing is finished
-    then.
-    """
+def _receive(source: BinaryIO, inbox: Inbox) -> None:
+    """Put messages into the inbox. At their end the server is gone, and the process exits."""
     try:
         while True:
             inbox.put(framing.read(source))
@@ -125,166 +123,156 @@ def _receive(source: BinaryIO, inbox: "queue.Queue[tuple[bytes, bytes]]") -> Non
         os._exit(0)
 
 
-def _answer(
-    question: Task, limits: Limits, inbox: "queue.Queue[tuple[bytes, bytes]]", sink: BinaryIO
-) -> None:
-    with contextlib.closing(_Kept(question, limits, inbox, sink)) as kept:
+def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> None:
+    progress = _Progress(sink, task.tally.n)
+    with contextlib.closing(_ReportFile(task, limits.disk_bytes, inbox, sink)) as file:
         try:
-            with kept.source() as source:
-                answer = pack(question.answer(source, kept.tell_share))
+            with _report_source(task, limits, file, progress) as source:
+                result = pack(task.run(source, progress.after_reading))
         except ParameterError as error:
-            reply = framing.REFUSED, str(error)
+            reply = framing.REJECTED, str(error)
         except MemoryError:
             reply = framing.TOO_LARGE, f"it needs more than {limits.memory_bytes} bytes of memory"
-        except _NoRoomError as error:
+        except _NoSpaceError as error:
             reply = framing.TOO_LARGE, str(error)
         except ContractError as error:
             reply = framing.FAILED, f"{' '.join(str(error).split())}\n{traceback.format_exc()}"
-        except EngineError:  # the log says where the cluster is, and nobody else
-            reply = (
-                framing.FAILED,
-                f"the cluster that works on it was lost, or not found\n{traceback.format_exc()}",
-            )
-        except Exception:  # noqa: BLE001  the server logs it and answers for it
+        except EngineError:  # only the log may name the cluster's address
+            message = "the cluster that works on it was lost, or not found"
+            reply = framing.FAILED, f"{message}\n{traceback.format_exc()}"
+        except Exception:  # noqa: BLE001  the server logs the traceback
             reply = framing.FAILED, f"\n{traceback.format_exc()}"
         else:
-            framing.write(sink, framing.ANSWER, answer)
+            framing.write(sink, framing.RESULT, result)
             return
     framing.write(sink, reply[0], reply[1].encode())
 
 
-class _Kept:
-    """A round's reports in a file: asked for when they are first read, then read in pieces for
-    every pass.
-    """
+class _Progress:
+    """Reports the progress of one task to the server, at most every PROGRESS_SECONDS."""
 
-    def __init__(
-        self,
-        question: Task,
-        limits: Limits,
-        inbox: "queue.Queue[tuple[bytes, bytes]]",
-        sink: BinaryIO,
-    ) -> None:
-        self._question = question
-        self._dtype = question.oracle.report_dtype
-        self._limits = limits
+    def __init__(self, sink: BinaryIO, n: int) -> None:
+        self._sink = sink
+        self._n = n
+        self._progress = 0.0
+        self._read: float | None = None
+        self._reported_at = -math.inf
+
+    def reading(self, passes: int, reports: int) -> None:
+        """Report complete passes over the reports, and reports of the next pass.
+
+        Nobody knows how many passes a method makes, so each pass halves the rest, or less.
+        """
+        self._report(RECEIVED + (1 - RECEIVED) * (1 - 1 / (1 + passes + reports / self._n)))
+
+    def after_reading(self, share: float) -> None:
+        """Report the share that is done of the work after the reports are read."""
+        if self._read is None:
+            self._read = self._progress
+        self._report(self._read + (_COMPUTED - self._read) * share)
+
+    def _report(self, progress: float) -> None:
+        now = time.monotonic()
+        if progress > self._progress and now - self._reported_at >= PROGRESS_SECONDS:
+            self._progress, self._reported_at = progress, now
+            framing.write(self._sink, framing.PROGRESS, struct.pack("<d", progress))
+
+
+class _ReportFile:
+    """A round's reports in a file: requested at the first read, then read in pieces per pass."""
+
+    def __init__(self, task: Task, max_bytes: int, inbox: Inbox, sink: BinaryIO) -> None:
+        self.dtype = task.oracle.report_dtype
+        self._max_bytes = max_bytes
         self._inbox = inbox
         self._sink = sink
         self._file: BinaryIO | None = None
         self._bytes = 0
-        self._n = question.tally.n
-        self._progress = 0.0
-        self._after_reading: float | None = None
-        self._told = -math.inf
 
-    @contextlib.contextmanager
-    def source(self) -> Iterator[ReportSource | None]:
-        """Yield what the question reads, or None: here, or where a cluster is to read it. Raises
-        EngineError.
-        """
-        question, scheduler = self._question, _elsewhere(self._question, self._limits)
-        if not question.reads:
-            yield None
-        elif scheduler is None:
-            yield ReportSource(question.oracle, self._arrays, progress=self.tell_passes)
-        else:
-            step = max(
-                1, min(_SENT // self._dtype.itemsize, _SENT_CELLS // question.oracle.domain_size)
-            )
-            most = max(1, self._limits.memory_bytes // (_COPIES * step * self._dtype.itemsize))
-            with engine(scheduler=scheduler, most=most) as executor:
-                yield ReportSource.of_parts(
-                    question.oracle,
-                    _Sent(self, step),
-                    executor=executor,
-                    progress=self.tell_passes,
-                    apart=True,
-                )
+    def arrays(self) -> Iterator[Reports]:
+        """Yield the reports."""
+        return (part.rows for part in self.parts(max(1, _READ_BYTES // self.dtype.itemsize)))
 
-    def _arrays(self) -> Iterator[Reports]:
-        return (part.rows for part in self.parts(max(1, _PIECE // self._dtype.itemsize)))
-
-    def parts(self, step: int) -> Iterator[CarriedPart]:
-        """Yield the reports, so many at a time."""
+    def parts(self, reports: int) -> Iterator[CarriedPart]:
+        """Yield the reports in parts of this many."""
         if self._file is None:
             self._fetch()
         assert self._file is not None
-        step *= self._dtype.itemsize
+        step = reports * self.dtype.itemsize
         for start in range(0, self._bytes, step):
             data = os.pread(self._file.fileno(), min(step, self._bytes - start), start)
-            yield CarriedPart(data, self._dtype)
-
-    def tell_passes(self, passes: int, reports: int) -> None:
-        """Tell the server that so many passes are done, and so many reports of the next.
-
-        Not every pass reads the reports anew, and how many a method makes is not known beforehand:
-        each brings it nearer to the end.
-        """
-        self._tell(FETCHED + (1 - FETCHED) * (1 - 1 / (1 + passes + reports / self._n)))
-
-    def tell_share(self, share: float) -> None:
-        """Tell the server that this share is done of what comes after the reports are read."""
-        if self._after_reading is None:
-            self._after_reading = self._progress
-        self._tell(self._after_reading + (_NEARLY - self._after_reading) * share)
+            yield CarriedPart(data, self.dtype)
 
     def _fetch(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`
-        framing.write(self._sink, framing.WANTED)
-        refusal: _NoRoomError | None = None
+        framing.write(self._sink, framing.SEND_REPORTS)
+        failure: _NoSpaceError | None = None
         while True:
             kind, piece = self._inbox.get()
-            if kind == framing.ENOUGH:
+            if kind == framing.END_OF_REPORTS:
                 break
-            if refusal is not None:
-                continue  # what is under way must be read, or the server could not hear the refusal
+            if failure is not None:
+                continue  # the server writes until the end, and only then reads the failure
             self._bytes += len(piece)
+            if self._bytes > self._max_bytes:
+                failure = _NoSpaceError(
+                    f"the round's reports are more than {self._max_bytes} bytes"
+                )
+                continue
             try:
-                if self._bytes > self._limits.disk_bytes:
-                    raise _NoRoomError(
-                        f"the round's reports are more than {self._limits.disk_bytes} bytes"
-                    )
                 self._file.write(piece)
                 self._file.flush()
             except OSError as error:
-                refusal = _NoRoomError(
+                failure = _NoSpaceError(
                     f"the round's reports do not fit into a temporary file: {error.strerror}"
                 )
-            except _NoRoomError as error:
-                refusal = error
-        if refusal is not None:
-            raise refusal
-
-    def _tell(self, progress: float) -> None:
-        now = time.monotonic()
-        if progress > self._progress and now - self._told >= BETWEEN:
-            self._progress, self._told = progress, now
-            framing.write(self._sink, framing.PROGRESS, struct.pack("<d", progress))
+        if failure is not None:
+            raise failure
 
     def close(self) -> None:
-        """Drop the file."""
+        """Delete the file."""
         if self._file is not None:
-            with contextlib.suppress(
-                OSError
-            ):  # what could not be written is tried once more, to no avail
+            with contextlib.suppress(OSError):  # `close` flushes again what could not be written
                 self._file.close()
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """A round's reports in parts that hold them, read from the file for each pass."""
+@contextlib.contextmanager
+def _report_source(
+    task: Task, limits: TaskLimits, file: _ReportFile, progress: _Progress
+) -> Iterator[ReportSource | None]:
+    """Yield the source of the task's reports, here or on a cluster, or None. Raises EngineError."""
+    scheduler = _scheduler(task, limits)
+    if not task.reads:
+        yield None
+    elif scheduler is None:
+        yield ReportSource(task.oracle, file.arrays, progress=progress.reading)
+    else:
+        size = file.dtype.itemsize
+        reports = max(1, min(_CHUNK_BYTES // size, _CHUNK_CELLS // task.oracle.domain_size))
+        most = max(1, limits.memory_bytes // (_CHUNK_COPIES * reports * size))
+        with engine(scheduler=scheduler, most=most) as executor:
+            yield ReportSource.of_parts(
+                task.oracle,
+                _Chunks(file, reports),
+                executor=executor,
+                progress=progress.reading,
+                apart=True,
+            )
 
-    kept: _Kept
-    step: int
+
+@dataclass(frozen=True)
+class _Chunks:
+    """A round's reports in chunks, read from the file for each pass."""
+
+    file: _ReportFile
+    reports: int
 
     def __iter__(self) -> Iterator[CarriedPart]:
-        return self.kept.parts(self.step)
+        return self.file.parts(self.reports)
 
 
 def _data_bytes() -> int | None:
-    """Return the private memory of this process that counts against RLIMIT_DATA; None where it
-    cannot be told.
-    """
+    """Return the memory of this process that counts against RLIMIT_DATA; None outside Linux."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -294,39 +282,43 @@ def _data_bytes() -> int | None:
     )
 
 
-def _elsewhere(question: Task, limits: Limits) -> Scheduler | None:
-    """Return whose workers are to read what a question reads; None where the child does."""
+def _scheduler(task: Task, limits: TaskLimits) -> Scheduler | None:
+    """Return the scheduler of the cluster that reads the task's reports, or None."""
     cluster = limits.cluster
-    few = cluster is None or question.tally.n * question.oracle.domain_size < cluster.cells
-    return None if cluster is None or few or not question.reads else cluster.scheduler
+    if cluster is None or not task.reads:
+        return None
+    is_large = task.tally.n * task.oracle.domain_size >= cluster.cells
+    return cluster.scheduler if is_large else None
 
 
-def _with(load: Callable[[], object], at_rest: int | None) -> int | None:
-    """Load what is needed from here on; return what this process then holds at rest."""
+def _load(load: Callable[[], object], idle_bytes: int | None) -> int | None:
+    """Import a library without a limit of memory; return the memory of the idle worker with it."""
     resource.setrlimit(resource.RLIMIT_DATA, (resource.getrlimit(resource.RLIMIT_DATA)[1],) * 2)
     before = _data_bytes()
     load()
     after = _data_bytes()
-    return None if at_rest is None or before is None or after is None else at_rest + after - before
+    if idle_bytes is None or before is None or after is None:
+        return None
+    return idle_bytes + after - before
 
 
 def _import_dask() -> None:
-    with contextlib.suppress(ImportError):  # the engine says so in words
+    with contextlib.suppress(ImportError):  # `engine` raises EngineError with the reason
         import distributed  # noqa: F401
 
 
-def _limit(limits: Limits, at_rest: int | None) -> None:
-    """Set the soft limits of this process for one question."""
-    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    wanted = {
-        resource.RLIMIT_CPU: int(used + limits.seconds) + _SPARE_SECONDS,
+def _set_limits(limits: TaskLimits, idle_bytes: int | None) -> None:
+    """Set the soft limits of this process for one task."""
+    used_seconds = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    soft_limits = {
+        resource.RLIMIT_CPU: int(used_seconds + limits.seconds) + _SPARE_SECONDS,
         resource.RLIMIT_FSIZE: limits.disk_bytes,
-        resource.RLIMIT_CORE: 0,  # it would hold a round's reports
+        resource.RLIMIT_CORE: 0,  # a core dump would contain reports
     }
-    if at_rest is not None:
-        wanted[resource.RLIMIT_DATA] = at_rest + limits.memory_bytes
-    for which, soft in wanted.items():
-        hard = resource.getrlimit(which)[1]
+    if idle_bytes is not None:
+        soft_limits[resource.RLIMIT_DATA] = idle_bytes + limits.memory_bytes
+    for limit, soft in soft_limits.items():
+        hard = resource.getrlimit(limit)[1]
         resource.setrlimit(
-            which, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
+            limit, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
         )

@@ -1,6 +1,4 @@
-"""The child processes of a server process: so many at once, each with its deadline, and others for
-the dead.
-"""
+"""The worker processes of a server process: their number, timeouts and replacement."""
 
 import asyncio
 import contextlib
@@ -12,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ldprecover_server.analysis.admission import AdmissionQueue
 from ldprecover_server.analysis.tasks import Task
-from ldprecover_server.analysis.worker import Cluster, Limits
+from ldprecover_server.analysis.worker import Cluster, TaskLimits
 from ldprecover_server.analysis.worker_process import WorkerProcess
 from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, AnalysisTimeoutError
 from ldprecover_server.metrics import Metrics
@@ -20,14 +18,13 @@ from ldprecover_server.metrics import Metrics
 _log = logging.getLogger(__name__)
 
 OnProgress = Callable[[float], None]
-"""Called in the event loop with what is done, from 0 to 1, growing."""
+"""Called in the event loop with the share that is done, from 0 to 1, in ascending order."""
 
 Prepare = Callable[[], tuple[Task, Iterable[bytes] | None]]
-"""Returns a question, and the packed reports of the same moment where it reads them; called in a
-thread.
-"""
+"""Returns a task, and the packed reports of the same moment if it reads them; may block."""
 
 _STOP_SECONDS = 1.0
+"""Seconds that `stop` waits for threads that wait for the database."""
 
 
 def _ignore(progress: float) -> None:
@@ -36,19 +33,18 @@ def _ignore(progress: float) -> None:
 
 @dataclass(eq=False)
 class _Run:
-    child: WorkerProcess
+    worker: WorkerProcess
     keyed: bool
-    answered: "asyncio.Future[bytes]"
+    result: "asyncio.Future[bytes]"
     on_progress: OnProgress = field(default=_ignore)
 
 
 class WorkerPool:
-    """A fixed number of child processes and a queue before them; for one event loop.
+    """A fixed number of worker processes behind an admission queue; for one event loop.
 
-    `seconds` is how long an analysis may take for a caller without a key, `key_seconds` for one
-    with a key; each also waits at most as long for its turn. `memory_bytes` is what an analysis may
-    take above what a child holds at rest, `disk_bytes` how many bytes of reports it may lay down in
-    a temporary file. Where a `cluster` is given, its workers read rounds that are large enough.
+    An analysis may run for `seconds`, of a caller with a key for `key_seconds`; it waits for
+    admission as long at most. `memory_bytes` limits its memory above that of an idle worker,
+    `disk_bytes` its reports in a temporary file. Workers of a `cluster` read large rounds.
     """
 
     def __init__(
@@ -63,167 +59,160 @@ class WorkerPool:
         metrics: Metrics,
         cluster: Cluster | None = None,
     ) -> None:
-        self._cluster = cluster
-        self._turns = AdmissionQueue(count, waiting)
-        self._seconds = {False: seconds, True: key_seconds}
-        self._memory_bytes, self._disk_bytes = memory_bytes, disk_bytes
+        self._admission = AdmissionQueue(count, waiting)
+        # By whether the caller has a key.
+        self._limits = {
+            False: TaskLimits(seconds, memory_bytes, disk_bytes, cluster),
+            True: TaskLimits(key_seconds, memory_bytes, disk_bytes, cluster),
+        }
         self._metrics = metrics
         self._count = count
         self._idle: list[WorkerProcess | None] = []
-        """Of the places that are free; None where no process has been started yet, or could not be.
-        """
+        """One entry per free place; None before the first task, or if no process could start."""
         self._runs: set[_Run] = set()
-        self._nobody_runs = asyncio.Event()
-        self._stopped = True
+        self._is_idle = asyncio.Event()
+        self._is_stopped = True
 
     @property
     def waiting(self) -> int:
-        """Analyses that wait for their turn."""
-        return self._turns.waiting
+        """The number of analyses that wait for admission."""
+        return self._admission.waiting
 
     @property
     def pids(self) -> set[int]:
-        """Process numbers of the children that live."""
-        children = [*self._idle, *(run.child for run in self._runs)]
-        return {child.pid for child in children if child is not None and not child.is_over}
+        """The process ids of live workers."""
+        workers = [*self._idle, *(run.worker for run in self._runs)]
+        return {worker.pid for worker in workers if worker is not None and not worker.is_over}
 
     def start(self) -> None:
-        """Begin to take questions. A process is started when there is a question for it, and then
-        stays.
-        """
-        self._nobody_runs.set()
-        self._stopped = False
+        """Accept tasks. A process starts with the first task for it, and then stays."""
+        self._is_idle.set()
+        self._is_stopped = False
         self._idle = [None] * self._count
 
     async def stop(self) -> None:
-        """Kill the processes; what is under way fails."""
-        self._stopped = True
+        """Kill the workers; tasks in progress fail."""
+        self._is_stopped = True
         for run in self._runs:
-            run.child.kill()
+            run.worker.kill()
         try:
-            await asyncio.wait_for(self._nobody_runs.wait(), _STOP_SECONDS)
+            await asyncio.wait_for(self._is_idle.wait(), _STOP_SECONDS)
         except TimeoutError:
             _log.warning("an analysis still waits for the database")
         while self._idle:
-            child = self._idle.pop()
-            if child is not None:
-                child.close()
+            worker = self._idle.pop()
+            if worker is not None:
+                worker.close()
 
     async def run(
         self, prepare: Prepare, *, keyed: bool = False, on_progress: OnProgress = _ignore
     ) -> bytes:
-        """Return the packed answer to a question. Cancelling this kills the process that works on
-        it.
+        """Return the packed result of a task; a cancellation kills its worker.
 
-        The question is prepared when its turn has come. Raises AnalysesBusyError when too many
-        wait, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError, ParameterError, and
-        what `prepare` raises.
+        The task is prepared after admission. Raises AnalysesBusyError if the queue is full,
+        AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError, ParameterError, and the
+        errors of `prepare`.
         """
         self._check_running()
-        seconds = self._seconds[keyed]
+        seconds = self._limits[keyed].seconds
         with self._metrics.analyses_waiting.track_inprogress():
-            await self._turns.take(keyed=keyed, seconds=seconds)
+            await self._admission.acquire(keyed=keyed, seconds=seconds)
         try:
             run = self._begin(prepare, keyed, on_progress)
         except BaseException:
-            self._turns.give_back(keyed=keyed)
+            self._admission.release(keyed=keyed)
             raise
         began = time.monotonic()
         self._metrics.analyses_running.inc()
         try:
-            on_progress(0.0)  # its turn has come
-            await asyncio.wait([run.answered], timeout=seconds)
-            if not run.answered.done():
-                raise AnalysisTimeoutError(f"it was given up after {seconds:g} seconds")
-            return run.answered.result()
+            on_progress(0.0)  # it is admitted
+            await asyncio.wait([run.result], timeout=seconds)
+            if not run.result.done():
+                raise AnalysisTimeoutError(f"it did not finish within {seconds:g} seconds")
+            return run.result.result()
         finally:
-            if not run.answered.done():
-                run.child.kill()
-                run.answered.cancel()
-            elif not run.answered.cancelled():
-                run.answered.exception()  # looked at, also where the caller went as it came
+            if not run.result.done():
+                run.worker.kill()
+                run.result.cancel()
+            elif not run.result.cancelled():
+                run.result.exception()  # asyncio would log an error that nobody retrieves
             self._metrics.analyses_running.dec()
             self._metrics.analysis_seconds.observe(time.monotonic() - began)
 
     def _check_running(self) -> None:
-        if self._stopped:
+        if self._is_stopped:
             raise AnalysesBusyError("the server stops")
 
     def _begin(self, prepare: Prepare, keyed: bool, on_progress: OnProgress) -> _Run:
         self._check_running()
         loop = asyncio.get_running_loop()
-        child = self._idle.pop()
+        worker = self._idle.pop()
         try:
-            if child is None or child.is_over:
-                if child is not None:
-                    child.close()
-                    child = None
-                child = WorkerProcess()
-            run = _Run(child, keyed, loop.create_future(), on_progress)
-            # A daemon: should the database hang, it keeps no server from ending.
-            talk = threading.Thread(
-                target=self._talk, args=(loop, run, prepare), name="analysis", daemon=True
-            )
-            talk.start()
+            if worker is None or worker.is_over:
+                if worker is not None:
+                    worker.close()
+                    worker = None
+                worker = WorkerProcess()
+            run = _Run(worker, keyed, loop.create_future(), on_progress)
+            # A daemon thread, so that a database that hangs does not keep the server from exiting.
+            threading.Thread(
+                target=self._converse, args=(loop, run, prepare), name="analysis", daemon=True
+            ).start()
         except (OSError, RuntimeError) as error:
-            self._idle.append(child)
-            raise AnalysisFailedError(f"no process could be started for it: {error}") from error
+            self._idle.append(worker)
+            raise AnalysisFailedError(f"no worker process could start: {error}") from error
         self._runs.add(run)
-        self._nobody_runs.clear()
+        self._is_idle.clear()
         return run
 
-    def _talk(self, loop: asyncio.AbstractEventLoop, run: _Run, prepare: Prepare) -> None:
-        """Ask the child, in a thread; its place is free again when all of this has ended."""
+    def _converse(self, loop: asyncio.AbstractEventLoop, run: _Run, prepare: Prepare) -> None:
+        """Run the task in a thread, and then free its place."""
 
-        def tell(progress: float) -> None:
-            _call(loop, lambda: None if run.answered.done() else run.on_progress(progress))
+        def report_progress(progress: float) -> None:
+            _call(loop, lambda: None if run.result.done() else run.on_progress(progress))
 
-        answer, failure = b"", None
+        result, failure = b"", None
         try:
-            question, pieces = prepare()
-            limits = Limits(
-                self._seconds[run.keyed], self._memory_bytes, self._disk_bytes, self._cluster
-            )
-            answer = run.child.ask(question, limits, pieces, tell)
-        except BaseException as error:  # noqa: BLE001  raised where the answer is awaited
+            task, reports = prepare()
+            result = run.worker.run(task, self._limits[run.keyed], reports, report_progress)
+        except BaseException as error:  # noqa: BLE001  raised again by `run`
             failure = error
-        child: WorkerProcess | None = run.child
-        if run.child.is_over:
-            run.child.close()
-            child = self._another()
-        _call(loop, lambda: self._end(run, child, answer, failure))
+        worker: WorkerProcess | None = run.worker
+        if run.worker.is_over:
+            run.worker.close()
+            worker = self._new_worker()
+        _call(loop, lambda: self._end(run, worker, result, failure))
 
-    def _another(self) -> WorkerProcess | None:
-        if self._stopped:
+    def _new_worker(self) -> WorkerProcess | None:
+        if self._is_stopped:
             return None
         try:
             return WorkerProcess()
         except OSError as error:
-            _log.warning(
-                "no process for analyses could be started: %s", error
-            )  # it is tried again when one is needed
+            # The next task tries again.
+            _log.warning("no process for analyses could be started: %s", error)
             return None
 
     def _end(
-        self, run: _Run, child: WorkerProcess | None, answer: bytes, failure: BaseException | None
+        self, run: _Run, worker: WorkerProcess | None, result: bytes, failure: BaseException | None
     ) -> None:
         self._runs.discard(run)
-        if not run.answered.done():
+        if not run.result.done():
             if failure is None:
-                run.answered.set_result(answer)
+                run.result.set_result(result)
             else:
-                run.answered.set_exception(
-                    AnalysesBusyError("the server stops") if self._stopped else failure
+                run.result.set_exception(
+                    AnalysesBusyError("the server stops") if self._is_stopped else failure
                 )
-        if self._stopped and child is not None:
-            child.close()
-            child = None
-        self._idle.append(child)
-        self._turns.give_back(keyed=run.keyed)
+        if self._is_stopped and worker is not None:
+            worker.close()
+            worker = None
+        self._idle.append(worker)
+        self._admission.release(keyed=run.keyed)
         if not self._runs:
-            self._nobody_runs.set()
+            self._is_idle.set()
 
 
 def _call(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+    with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
         loop.call_soon_threadsafe(callback)

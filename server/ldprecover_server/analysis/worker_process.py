@@ -1,4 +1,4 @@
-"""One child process, and the conversation with it."""
+"""One worker process, seen from the server."""
 
 import contextlib
 import logging
@@ -18,42 +18,32 @@ from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
 from ldprecover_server.analysis import framing
 from ldprecover_server.analysis.tasks import Task
-from ldprecover_server.analysis.worker import BETWEEN, FETCHED, Limits
+from ldprecover_server.analysis.worker import PROGRESS_SECONDS, RECEIVED, TaskLimits
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
 _log = logging.getLogger(package)
 
-_PIECE = 1 << 20  # bytes of reports in one message
+_PIECE_BYTES = 1 << 20
+"""Bytes of reports in one message."""
 
 _INHERITED = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
-
-# One thread a child.
-_SET = {
-    "MKL_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
+_ONE_THREAD = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Return what a child's environment holds: nothing of the server's settings, keys and
-    database.
-    """
-    # numpy counts to the same bits as numba, whose import takes a second and 90 MB of a child: it
-    # has it once it is asked of many reports, unless the server is to do without.
-    kernels = "numpy" if ours.get("LDPRECOVER_KERNELS") == "numpy" else "late"
-    return (
-        {name: ours[name] for name in _INHERITED if name in ours}
-        | _SET
-        | {"LDPRECOVER_KERNELS": kernels}
-    )
+def environment(server: Mapping[str, str]) -> dict[str, str]:
+    """Return a worker's environment: without the server's settings, keys and database."""
+    # Importing numba takes 1 s and 90 MB. numpy counts to the same bits, so a worker loads numba
+    # only for many reports ("late"), unless the server does without.
+    kernels = "numpy" if server.get("LDPRECOVER_KERNELS") == "numpy" else "late"
+    inherited = {name: server[name] for name in _INHERITED if name in server}
+    return inherited | _ONE_THREAD | {"LDPRECOVER_KERNELS": kernels}
 
 
 class WorkerProcess:
-    """A process that answers questions, one at a time. `kill` may be called from any thread."""
+    """A process that runs tasks, one at a time. `kill` may be called from any thread."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from a caller
+        self._process = subprocess.Popen(  # noqa: S603  no argument comes from a caller
             [
                 sys.executable,
                 "-P",
@@ -67,96 +57,92 @@ class WorkerProcess:
         )
         self._in = cast(BinaryIO, self._process.stdin)
         self._out = cast(BinaryIO, self._process.stdout)
-        self._killed = False
-        self._over = False
-        """Killed, or at a loss: nothing more is asked of it."""
+        self._is_killed = False
+        self._is_over = False
+        """Killed, or out of step with its messages; it gets no further task."""
 
     @property
     def pid(self) -> int:
-        """Its process number."""
+        """The process id."""
         return self._process.pid
 
     @property
     def is_over(self) -> bool:
-        """Whether it can be asked no more: it was killed, died by itself, or left a question
-        without an answer.
-        """
-        return self._over or self._process.poll() is not None
+        """Whether it takes no further task: it was killed, it died, or its last task failed."""
+        return self._is_over or self._process.poll() is not None
 
-    def ask(
+    def run(
         self,
-        question: Task,
-        limits: Limits,
-        pieces: Iterable[bytes] | None,
+        task: Task,
+        limits: TaskLimits,
+        reports: Iterable[bytes] | None,
         on_progress: Callable[[float], None],
     ) -> bytes:
-        """Return the packed answer, sending the packed reports in `pieces` if they are needed.
+        """Return the packed result of a task, sending the packed reports if the worker asks.
 
-        Raises ParameterError; and AnalysisTooLargeError, AnalysisFailedError and what `pieces`
-        raises, after which the process is over.
+        Raises ParameterError; and AnalysisTooLargeError, AnalysisFailedError and the errors of
+        `reports`, after which the process is over.
         """
-        ready, self._over = not self._over, True
-        if not ready:
-            raise AnalysisFailedError("the process that was to work on it has ended")
+        was_over, self._is_over = self._is_over, True
+        if was_over:
+            raise AnalysisFailedError("its worker process has ended")
         try:
-            framing.write(self._in, framing.QUESTION, pickle.dumps((question, limits)))
-            whole = question.tally.n * question.oracle.report_size
-            kind, body = self._listen(pieces or (), whole, on_progress)
+            framing.write(self._in, framing.TASK, pickle.dumps((task, limits)))
+            total_bytes = task.tally.n * task.oracle.report_size
+            kind, body = self._converse(reports or (), total_bytes, on_progress)
         except (EOFError, BrokenPipeError) as error:
-            raise AnalysisFailedError("the process that worked on it has ended") from error
+            raise AnalysisFailedError("its worker process has ended") from error
         if kind == framing.TOO_LARGE:
             raise AnalysisTooLargeError(body.decode())
         if kind == framing.FAILED:
-            said, _, trace = body.decode().partition("\n")
+            message, _, trace = body.decode().partition("\n")
             _log.error("an analysis failed:\n%s", trace)
-            raise AnalysisFailedError(said or "the server's log says why")
-        self._over = self._killed
-        if kind == framing.REFUSED:
+            raise AnalysisFailedError(message or "the server's log says why")
+        self._is_over = self._is_killed
+        if kind == framing.REJECTED:
             raise ParameterError(body.decode())
         return body
 
-    def _listen(
-        self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]
+    def _converse(
+        self, reports: Iterable[bytes], total_bytes: int, on_progress: Callable[[float], None]
     ) -> tuple[bytes, bytes]:
-        """Return the message that ends the conversation."""
+        """Return the final message of a task."""
         while True:
             kind, body = framing.read(self._out)
             if kind == framing.PROGRESS:
                 on_progress(struct.unpack("<d", body)[0])
-            elif kind == framing.WANTED:
-                self._send(pieces, whole, on_progress)
-            elif kind in framing.LAST:
+            elif kind == framing.SEND_REPORTS:
+                self._send(reports, total_bytes, on_progress)
+            elif kind in framing.FINAL:
                 return kind, body
             else:
-                raise EOFError(f"a message of an unknown kind, {kind!r}")
+                raise EOFError(f"a message of the unknown kind {kind!r}")
 
     def _send(
-        self, pieces: Iterable[bytes], whole: int, on_progress: Callable[[float], None]
+        self, reports: Iterable[bytes], total_bytes: int, on_progress: Callable[[float], None]
     ) -> None:
-        # The pipe holds 64 KiB, and the child reads no faster than it writes: no more than a piece
-        # waits here.
-        sent, told = 0, -math.inf
-        for piece in pieces:
+        # A pipe holds 64 KiB and the worker reads no faster than its disk writes, so this process
+        # holds one piece at a time.
+        sent_bytes, reported_at = 0, -math.inf
+        for piece in reports:
             view = memoryview(piece)
-            for start in range(0, len(view), _PIECE):
-                framing.write(self._in, framing.REPORTS, view[start : start + _PIECE])
-            sent += len(view)
-            if (now := time.monotonic()) - told >= BETWEEN:
-                told = now
-                on_progress(FETCHED * min(1.0, sent / whole))
-        framing.write(self._in, framing.ENOUGH)
+            for start in range(0, len(view), _PIECE_BYTES):
+                framing.write(self._in, framing.REPORTS, view[start : start + _PIECE_BYTES])
+            sent_bytes += len(view)
+            if (now := time.monotonic()) - reported_at >= PROGRESS_SECONDS:
+                reported_at = now
+                on_progress(RECEIVED * min(1.0, sent_bytes / total_bytes))
+        framing.write(self._in, framing.END_OF_REPORTS)
 
     def kill(self) -> None:
-        """End it now, whatever it does; whoever waits for its answer gets AnalysisFailedError."""
-        self._killed = self._over = True
+        """Kill the process; a `run` in progress raises AnalysisFailedError."""
+        self._is_killed = self._is_over = True
         self._process.kill()
 
     def close(self) -> None:
-        """Kill it, wait for its end, which is at once, and close what led to it; for when nobody
-        asks any more.
-        """
+        """Kill the process, wait for its end, and close its pipes."""
         self.kill()
         self._process.wait()
         for stream in (self._in, self._out):
-            with contextlib.suppress(OSError):  # what was not sent has nobody to go to
+            with contextlib.suppress(OSError):  # `close` flushes what the worker did not read
                 stream.close()

@@ -16,8 +16,8 @@ from ldprecover.protocols import (
     PROTOCOLS,
     own_parameters,
 )
+from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_server.access.tickets import MAX_COUNT
-from ldprecover_server.analysis.analyses import MAX_HISTORY
 from ldprecover_server.retention import PATTERN
 from ldprecover_server.rounds import NAME
 

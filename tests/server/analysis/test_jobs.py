@@ -137,7 +137,7 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Store, Store], by: in
         for jobs in both:
             assert (await jobs.status(1, job.id)).state == "cancelled"
         await both[by].cancel(1, job.id)
-        while both[0]._own:
+        while both[0]._local:
             await asyncio.sleep(BEAT)
         assert (await both[1].status(1, job.id)).state == "cancelled"
 
@@ -219,7 +219,7 @@ def test_a_fault_at_the_end_of_a_job_is_logged(
         work = Work()
         await here.start(1, work, keyed=False)
         work.go_on.set()
-        while here._own:
+        while here._local:
             await asyncio.sleep(BEAT)
         assert "the end of a job could not be written" in caplog.text
         assert "IntegrityError" in caplog.text

@@ -4,7 +4,6 @@ meanwhile.
 
 import asyncio
 import os
-import queue
 import resource
 import signal
 import struct
@@ -39,7 +38,7 @@ from ldprecover_server.analysis.tasks import (
     unpack_alarms,
     unpack_recovery,
 )
-from ldprecover_server.analysis.worker import FETCHED
+from ldprecover_server.analysis.worker import RECEIVED
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.analysis.worker_process import environment
 from ldprecover_server.errors import (
@@ -147,7 +146,7 @@ def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -
 
     def hear(progress: float) -> None:
         heard.append(progress)
-        if progress > FETCHED + (1 - FETCHED) * 3 / 4:  # three passes, the reports' own among them
+        if progress > RECEIVED + (1 - RECEIVED) * 3 / 4:  # three passes
             far.set()
 
     async def test() -> None:
@@ -214,7 +213,7 @@ def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> 
     async def test() -> None:
         async with running_children(count=1, seconds=1) as children:
             pid = await only_child(children)
-            with pytest.raises(AnalysisTimeoutError, match="after 1 seconds"):
+            with pytest.raises(AnalysisTimeoutError, match="within 1 seconds"):
                 await children.run(endless())
             await children.run(alarms(), keyed=True)
             assert not psutil.pid_exists(pid)
@@ -327,15 +326,15 @@ def test_un_mixing_counts_tells_its_progress(begun: Begun) -> None:
 def test_what_follows_the_reading_takes_progress_on_from_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(worker, "BETWEEN", 0.0)
+    monkeypatch.setattr(worker, "PROGRESS_SECONDS", 0.0)
     sink = BytesIO()
-    kept = worker._Kept(recovery("unmix"), worker.Limits(60, 1 << 30, 1 << 30), queue.Queue(), sink)
-    kept.tell_passes(2, 0)
+    progress = worker._Progress(sink, TALLY.n)
+    progress.reading(2, 0)
     for share in (0.0, 0.5, 1.0):
-        kept.tell_share(share)
+        progress.after_reading(share)
     sink.seek(0)
     heard = [struct.unpack("<d", framing.read(sink)[1])[0] for _ in range(3)]
-    read = FETCHED + (1 - FETCHED) * 2 / 3
+    read = RECEIVED + (1 - RECEIVED) * 2 / 3
     assert heard == pytest.approx([read, (read + 0.99) / 2, 0.99])
     assert not sink.read()
 

@@ -38,7 +38,9 @@ async def list_methods(request: Request, round: Named, caller: Caller) -> Respon
     """List the recovery methods: what each needs, takes and gives, and whether this round can give
     it.
     """
-    known, found = await get_services(request).analyses.methods(round, caller)
+    services = get_services(request)
+    known = await caller.run(services.results.readable, round, caller.key)
+    methods = await services.analyses.methods(known, caller)
     return json(
         Methods(
             known.id,
@@ -60,7 +62,7 @@ async def list_methods(request: Request, round: Named, caller: Caller) -> Respon
                     available=reason is None,
                     reason=reason,
                 )
-                for method, reason in found
+                for method, reason in methods
             ],
         )
     )
@@ -91,9 +93,9 @@ async def get_alarms(
     """Test a round for reports that honest users would not have sent; some tests need every report
     kept.
     """
-    known, answer = await cancel_on_disconnect(
-        request, get_services(request).analyses.alarms(round, rate, caller)
-    )
+    services = get_services(request)
+    known = await caller.run(services.results.readable, round, caller.key)
+    answer = await cancel_on_disconnect(request, services.analyses.alarms(known, rate, caller))
     listed = [
         AlarmRaised(
             alarm.name, alarm.raised, alarm.statistic, alarm.threshold, alarm.rate, alarm.meaning
@@ -143,8 +145,10 @@ async def get_suspects(
     """Show which items rose since the earlier closed rounds of the series by more than their
     noise.
     """
-    known, found, earlier = await cancel_on_disconnect(
-        request, get_services(request).analyses.suspects(round, rate, drift, caller)
+    services = get_services(request)
+    known = await caller.run(services.results.readable, round, caller.key)
+    found, earlier = await cancel_on_disconnect(
+        request, services.analyses.suspects(known, rate, drift, caller)
     )
     listed = [
         Suspect(

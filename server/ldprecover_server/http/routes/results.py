@@ -14,7 +14,7 @@ from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.recovery import RecoveryRequest
 from ldprecover.rounds.means import Mean, is_for_numbers
 from ldprecover_interface import paths
-from ldprecover_server.analysis.analyses import MAX_HISTORY, Wanted
+from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.tasks import RecoverResult
 from ldprecover_server.analysis.worker_pool import OnProgress
@@ -234,9 +234,10 @@ async def _recovered(
         support=wanted.support,
         options=wanted.options or {},
     )
-    asked = Wanted(request, wanted.targets, wanted.history)
-    known, answer = await services.analyses.recover(round.id, asked, caller, tell)
-    return await caller.run(write, known, wanted, answer)
+    result = await services.analyses.recover(
+        round, request, wanted.targets, wanted.history, caller, tell
+    )
+    return await caller.run(write, round, wanted, result)
 
 
 def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverResult) -> bytes:

@@ -1,0 +1,251 @@
+"""The kinds of analyses, each as one class: recovery, alarms and suspects."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+
+from ldprecover.counting.tally import Tally
+from ldprecover.evidence.suspects import Suspects
+from ldprecover.items import find_items
+from ldprecover.plugins import distribution_of
+from ldprecover.recovery import METHODS, NEEDS, RecoveryRequest
+from ldprecover_server.analysis.round_reader import RoundReader
+from ldprecover_server.analysis.tasks import (
+    AlarmsResult,
+    AlarmsTask,
+    RecoverResult,
+    RecoverTask,
+    SuspectsTask,
+    Task,
+    unpack_alarms,
+    unpack_recovery,
+    unpack_suspects,
+)
+from ldprecover_server.errors import NoReportsError, ReportsGoneError
+from ldprecover_server.rounds import KnownRound
+from ldprecover_server.storage import StoredRound
+
+INFER = "infer"
+"""Targets that are inferred from the earlier rounds of the series."""
+
+Targets = Sequence[str | int] | Literal["infer"]
+
+_ALL_NEEDS = frozenset(NEEDS)
+
+_QUICK_ITEMS = 4096
+"""The most items with which an analysis that reads no reports takes a few milliseconds."""
+
+R = TypeVar("R")
+
+
+class Analysis(ABC, Generic[R]):
+    """One analysis of one round.
+
+    `look_up` comes first: it reads the tally and checks the request. A quick analysis is then
+    computed in the caller's thread. Any other has a `key` in the cache of results, a worker gets
+    the task of `prepare`, and `unpack` decodes its result. All methods may block.
+    """
+
+    kind: ClassVar[str]
+    reads = False
+    """Whether the analysis reads the reports."""
+    is_quick = False
+    """Whether it takes a few milliseconds."""
+
+    def __init__(self, reader: RoundReader, round: KnownRound) -> None:
+        self.reader = reader
+        self.round = round
+
+    def look_up(self, key: str | None) -> None:
+        """Read what the analysis depends on, with the caller's key.
+
+        Raises NoReportsError, ReportsGoneError, ParameterError for a request that does not fit the
+        round, and for other rounds RoundNotFoundError, UnauthorizedError and ForbiddenError.
+        """
+        self.tally, self.is_complete = self.reader.evidence(self.round)
+        self._check(key)
+
+    def key(self) -> bytes:
+        """Return a digest of everything that the result depends on."""
+        tally = [self.round.seq, self.tally.n, hashlib.blake2b(self.tally.to_bytes()).digest()]
+        return hashlib.blake2b(repr([self.kind, *tally, *self._arguments()]).encode()).digest()
+
+    def prepare(self) -> tuple[Task, Iterable[bytes] | None]:
+        """Return the task, and the packed reports of the same moment if it reads them."""
+        if not self.reads:
+            return self._task(self.tally, self.is_complete), None
+        tally, is_complete, reports = self.reader.snapshot(self.round)
+        return self._task(tally, is_complete), reports
+
+    def compute(self) -> R:
+        """Return the result of a quick analysis. Raises ParameterError and ContractError."""
+        result: R = self._task(self.tally, self.is_complete).run(None)  # type: ignore[assignment]
+        return result
+
+    @abstractmethod
+    def unpack(self, packed: bytes) -> R:
+        """Return the result of the task."""
+
+    @abstractmethod
+    def _check(self, key: str | None) -> None:
+        """Check the request and look other rounds up."""
+
+    @abstractmethod
+    def _arguments(self) -> list[object]:
+        """Return what the result depends on apart from the round's own reports."""
+
+    @abstractmethod
+    def _task(self, tally: Tally, is_complete: bool) -> Task:
+        """Return the task over this tally; `is_complete` says whether all reports are stored."""
+
+    def _require_reports(self, purpose: str) -> None:
+        if not self.tally.n:
+            raise NoReportsError(f"the round has no reports to {purpose}")
+
+
+class RecoveryAnalysis(Analysis[RecoverResult]):
+    """A recovery, whose targets are given by label or index, and whose history by identifier.
+
+    `history` names closed rounds over the same items, which the caller may read and knows to be
+    clean; they are not looked up for a method that does not use them. A method that works better
+    with reports reads them if all are stored.
+    """
+
+    kind = "recover"
+
+    def __init__(
+        self,
+        reader: RoundReader,
+        round: KnownRound,
+        request: RecoveryRequest,
+        targets: Targets,
+        history: Sequence[str],
+    ) -> None:
+        super().__init__(reader, round)
+        self.request = request
+        self.method = METHODS[request.method]
+        # A plugin's method may take any time or end its process, so it never runs in the server.
+        self.is_plugin = distribution_of("ldprecover.methods", self.method.name) is not None
+        self._targets = targets
+        self._history_names = history
+        self._uses_history = "history" in self.method.uses
+        self._earlier: list[StoredRound] | None = None
+        self._history: list[StoredRound] = []
+
+    def _check(self, key: str | None) -> None:
+        targets: Sequence[int] = ()
+        if self._targets == INFER:
+            self._earlier = self.reader.earlier(self.round, key)
+            self._require_reports("compare")
+        else:
+            targets = find_items(self._targets, self.round.parameters.items)
+        self._require_reports("recover from")
+        self.request = replace(self.request, targets=targets)
+        method, oracle = self.method, self.round.oracle
+        self.reads = method.refusal(oracle, _ALL_NEEDS) is None and (
+            "reports" in method.needs or (self.is_complete and "reports" in method.better_with)
+        )
+        if self.reads and not self.is_complete:
+            raise self._incomplete()
+        if self._uses_history:
+            self._history = self.reader.history(self.round, self._history_names, key)
+        is_long = self.reads or self.is_plugin or method.long
+        self.is_quick = not is_long and oracle.domain_size <= _QUICK_ITEMS
+
+    def _arguments(self) -> list[object]:
+        request = self.request
+        support = None if request.support is None else np.asarray(request.support).tobytes()
+        return [
+            self.reads,
+            bool(self._history_names),
+            request.method,
+            request.eta,
+            request.targets,
+            request.malicious_model,
+            support,
+            sorted(request.options.items()),
+            None if self._earlier is None else _versions(self._earlier),
+            _versions(self._history),
+        ]
+
+    def _task(self, tally: Tally, is_complete: bool) -> RecoverTask:
+        if self.reads and not is_complete:  # purged since the lookup
+            raise self._incomplete()
+        tallies = self.reader.tallies
+        return RecoverTask(
+            oracle=self.round.oracle,
+            tally=tally,
+            request=replace(self.request, history=tallies(self.round, self._history)),
+            earlier=None if self._earlier is None else tallies(self.round, self._earlier),
+            reads=self.reads,
+            canaries=self.round.parameters.canaries,
+            history_unused=bool(self._history_names) and not self._uses_history,
+        )
+
+    def unpack(self, packed: bytes) -> RecoverResult:
+        return unpack_recovery(packed)
+
+    def _incomplete(self) -> ReportsGoneError:
+        return ReportsGoneError(
+            f"{self.method.name} reads every report, and the round does not store all of them"
+        )
+
+
+class AlarmsAnalysis(Analysis[AlarmsResult]):
+    """The alarms of a round; alarms that read reports are left out unless all are stored."""
+
+    kind = "alarms"
+    reads = True
+
+    def __init__(self, reader: RoundReader, round: KnownRound, rate: float) -> None:
+        super().__init__(reader, round)
+        self._rate = rate
+
+    def _check(self, key: str | None) -> None:
+        self._require_reports("test")
+
+    def _arguments(self) -> list[object]:
+        return [self.is_complete, self._rate]
+
+    def _task(self, tally: Tally, is_complete: bool) -> AlarmsTask:
+        oracle, canaries = self.round.oracle, self.round.parameters.canaries
+        return AlarmsTask(oracle, tally, self._rate, is_complete, canaries)
+
+    def unpack(self, packed: bytes) -> AlarmsResult:
+        return unpack_alarms(packed)
+
+
+class SuspectsAnalysis(Analysis[Suspects]):
+    """The items that rose since the earlier closed rounds of the series (`earlier`)."""
+
+    kind = "suspects"
+
+    def __init__(self, reader: RoundReader, round: KnownRound, rate: float, drift: float) -> None:
+        super().__init__(reader, round)
+        self._rate = rate
+        self._drift = drift
+        self.is_quick = round.oracle.domain_size <= _QUICK_ITEMS
+        self.earlier: list[StoredRound] = []
+
+    def _check(self, key: str | None) -> None:
+        self.earlier = self.reader.earlier(self.round, key)
+        self._require_reports("compare")
+
+    def _arguments(self) -> list[object]:
+        return [_versions(self.earlier), self._rate, self._drift]
+
+    def _task(self, tally: Tally, is_complete: bool) -> SuspectsTask:
+        earlier = self.reader.tallies(self.round, self.earlier)
+        return SuspectsTask(self.round.oracle, tally, earlier, self._rate, self._drift)
+
+    def unpack(self, packed: bytes) -> Suspects:
+        return unpack_suspects(packed)
+
+
+def _versions(rounds: Sequence[StoredRound]) -> list[tuple[int, int]]:
+    """Return what identifies the tallies of closed rounds."""
+    return [(stored.seq, stored.n) for stored in rounds]

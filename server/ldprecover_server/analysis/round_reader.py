@@ -1,0 +1,86 @@
+"""Reads from the store what analyses need: a round's tally and reports, and other rounds."""
+
+from collections.abc import Iterable, Sequence
+
+from ldprecover.counting.tally import Tally
+from ldprecover.errors import ParameterError
+from ldprecover_interface.base import MAX_HISTORY
+from ldprecover_server.analysis.tasks import RoundTallies
+from ldprecover_server.results import Results
+from ldprecover_server.rounds import KnownRound, Rounds
+from ldprecover_server.storage import Store, StoredRound
+
+_MAX_EARLIER = 50
+"""Rounds of a series, the latest ones, that a round is compared with."""
+
+
+class RoundReader:
+    """Reads rounds for analyses; every method blocks on the database."""
+
+    def __init__(self, rounds: Rounds, results: Results, store: Store) -> None:
+        self._rounds = rounds
+        self._results = results
+        self._store = store
+
+    def evidence(self, round: KnownRound) -> tuple[Tally, bool]:
+        """Return a round's tally, and whether all of its reports are stored.
+
+        Raises RoundNotFoundError.
+        """
+        return self._store.evidence(round.seq, round.oracle.summary_size)
+
+    def snapshot(self, round: KnownRound) -> tuple[Tally, bool, Iterable[bytes]]:
+        """Return the same, and the packed reports, all from one moment.
+
+        Reading the reports raises ReportsGoneError if they are deleted meanwhile.
+        """
+        tally, stored = self._store.tally_and_reports(round.seq, round.oracle.summary_size)
+        return tally, tally.n > 0 and stored.n == tally.n, stored
+
+    def earlier(self, round: KnownRound, key: str | None) -> list[StoredRound]:
+        """Return the earlier closed rounds of the series. Raises ParameterError if none exists."""
+        before = self._store.earlier(round.seq)
+        closed = [stored for stored in before if stored.state == "closed" and stored.n]
+        if closed:
+            latest = closed[:_MAX_EARLIER]
+            return [stored for stored in latest if self._results.readable(stored.id, key)]
+        if round.series is None:
+            reason = "the round belongs to no series, so there is no round to compare it with"
+        elif before:
+            reason = f"no earlier round of the series {round.series} is closed and has reports"
+        else:
+            reason = f"the series {round.series} has no earlier round to compare this one with"
+        raise ParameterError(reason)
+
+    def history(
+        self, round: KnownRound, identifiers: Sequence[str], key: str | None
+    ) -> list[StoredRound]:
+        """Return the rounds that the caller names as history, without duplicates."""
+        if len(identifiers) > MAX_HISTORY:
+            raise ParameterError(
+                f"history must name at most {MAX_HISTORY} rounds, not {len(identifiers)}"
+            )
+        rounds: dict[int, StoredRound] = {}
+        for identifier in identifiers:
+            stored, other = self._results.look_up(identifier, key)
+            if other.seq == round.seq:
+                raise ParameterError("history: a round cannot be its own history")
+            if stored.state != "closed":
+                raise ParameterError(f"history: the round {stored.name} is still open")
+            if not stored.n:
+                raise ParameterError(f"history: the round {stored.name} has no reports")
+            if other.parameters.items != round.parameters.items:
+                raise ParameterError(f"history: the round {stored.name} has other items")
+            rounds[other.seq] = stored
+        return list(rounds.values())
+
+    def tallies(self, round: KnownRound, others: Sequence[StoredRound]) -> RoundTallies:
+        """Return oracle and tally of other rounds over the same items."""
+        tallies = []
+        for stored in others:
+            other = self._rounds.known(stored)
+            # Two rounds of a series can be opened concurrently with different items.
+            if other.parameters.items != round.parameters.items:
+                raise ParameterError(f"the round {stored.name} of the series has other items")
+            tallies.append((other.oracle, self._store.tally(other.seq, other.oracle.summary_size)))
+        return tuple(tallies)
