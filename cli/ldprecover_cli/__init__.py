@@ -1,6 +1,4 @@
-"""The command `ldprecover`: serve a round, open it, report to it, attack it, read it, recover
-it.
-"""
+"""The command `ldprecover`: serve, open, report to, attack, read and recover rounds."""
 
 import io
 import sys
@@ -10,7 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line and exit: 0, or one of the codes that `failures` lists."""
+    """Run the command line and exit with 0 or a code of `errors`."""
     try:
         try:
             from ldprecover_cli.app import run
@@ -19,18 +17,17 @@ def main() -> None:
 
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # None where the shell closed it
-                stream.reconfigure(
-                    errors="replace"
-                )  # a terminal without UTF-8 shows ? for what it has not
+                # A terminal without UTF-8 shows ? for characters it lacks.
+                stream.reconfigure(errors="replace")
         sys.exit(run(sys.argv[1:]))
-    except KeyboardInterrupt:  # before the first command could handle it, or after the last
+    except KeyboardInterrupt:  # while modules are imported, or after the command
         if sys.stderr is not None:
             sys.stderr.write("Interrupted.\n")
         sys.exit(130)
 
 
 def _exit_without(error: ModuleNotFoundError) -> NoReturn:
-    """Say in a sentence what an install without the extra `cli` lacks."""
+    """Exit with the name of the package that an install without the extra `cli` lacks."""
     if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
         raise error
     sys.exit(

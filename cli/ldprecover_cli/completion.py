@@ -1,6 +1,4 @@
-"""What a shell completes values with. Each is asked for at the moment a person presses Tab, and not
-before.
-"""
+"""Values for shell completion, looked up only when a person presses Tab."""
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
@@ -10,13 +8,13 @@ if TYPE_CHECKING:
     from ldprecover import PluginError
 
 _SECONDS = 1.0
-"""A server that takes longer to list its rounds is not waited for."""
+"""Timeout for a server's list of rounds."""
 
 
 def load_plugins(failed: "Callable[[PluginError], None]" = lambda _: None) -> None:
-    """Load every plugin that is installed, and call `failed` for each that cannot be.
+    """Load all installed plugins, and call `failed` for each that fails to load.
 
-    Where none is installed, nothing else is imported.
+    Without installed plugins it imports nothing.
     """
     if any(
         entry_points(group=f"ldprecover.{kind}") for kind in ("protocols", "methods", "attacks")
@@ -27,7 +25,7 @@ def load_plugins(failed: "Callable[[PluginError], None]" = lambda _: None) -> No
 
 
 def attacks() -> list[str]:
-    """Return the attacks there are."""
+    """Return the names of all attacks."""
     load_plugins()
     from ldprecover_attacker import ATTACKS
 
@@ -35,7 +33,7 @@ def attacks() -> list[str]:
 
 
 def protocols() -> list[str]:
-    """Return the protocols there are, and the word for the one that suits best."""
+    """Return the names of all protocols, and "auto"."""
     load_plugins()
     from ldprecover.protocols import PROTOCOLS
 
@@ -43,7 +41,7 @@ def protocols() -> list[str]:
 
 
 def methods() -> list[str]:
-    """Return the recovery methods there are."""
+    """Return the names of all recovery methods."""
     load_plugins()
     from ldprecover.recovery import METHODS
 
@@ -51,19 +49,17 @@ def methods() -> list[str]:
 
 
 def datasets(incomplete: str) -> list[str]:
-    """Return the data sets that ship with the package, and the files that begin so."""
+    """Return the data sets of the package, and files that begin with `incomplete`."""
     from glob import escape, glob
 
     from ldprecover_client import DATASETS
 
-    # a path's ./ is what was typed
+    # pathlib would drop a leading ./ that the person typed
     return [*DATASETS, *sorted(glob(f"{escape(incomplete)}*"))]  # noqa: PTH207
 
 
 def rounds(ctx: Any) -> list[str]:
-    """Return the names of a server's rounds, "current" among them; that alone where none answers at
-    once.
-    """
+    """Return "current" and the names of a server's rounds, if it answers within a second."""
     from ldprecover_client import Client, ClientError, Retries
 
     try:

@@ -135,9 +135,9 @@ def _with_option(text: str) -> str:
     return f"{_OPTIONS.get(name, name)}{word[len(name) :]}{space}{rest}"
 
 
-def close_to(name: str, known: Sequence[str]) -> str:
+def close_to(name: str, names: Sequence[str]) -> str:
     """Return "did you mean ...?" with the known names most like `name`; empty if none is."""
-    folded = {each.casefold(): each for each in reversed(known)}
+    folded = {each.casefold(): each for each in reversed(names)}
     matches = get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
     parts = [each for each in folded if name.casefold() in each and each not in matches]
     matches += parts[: 3 - len(matches)]
@@ -146,9 +146,9 @@ def close_to(name: str, known: Sequence[str]) -> str:
 
 def check_items(labels: Sequence[str], items: Sequence[str]) -> None:
     """Raise UsageError for the first label that is not an item of the round, with close matches."""
-    known = set(items)
+    labels_of_round = set(items)
     for label in labels:
-        if label not in known:
+        if label not in labels_of_round:
             near = close_to(label, items) or "`ldprecover round show --json` lists all"
             raise UsageError(f"no item of the round is called {label!r}; {near}")
 

@@ -1,4 +1,4 @@
-"""`export`: a round as a file."""
+"""`export`: a round as one JSON file, or as a dataset with its reports."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from ldprecover_cli.errors import UsageError
 from ldprecover_cli.export_files import write_export
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
 from ldprecover_cli.output import counted, note, print_json
-from ldprecover_cli.signals import ended_by_signals
+from ldprecover_cli.signals import end_on_signals
 
 
 def add_to(app: typer.Typer) -> None:
@@ -21,27 +21,28 @@ def export(
     round: RoundArgument = "current",
     *,
     output: Annotated[
-        Path | None, typer.Option(help="Write it to this new file.", metavar="FILE")
+        Path | None,
+        typer.Option(help="The new JSON file; standard output when absent.", metavar="FILE"),
     ] = None,
     reports: Annotated[
         str | None,
         typer.Option(
-            help="Write it with all reports, read from the database, to this new folder or fsspec "
-            "URL.",
+            help="Write a dataset with all reports, read from the database, to this new folder or "
+            "fsspec URL.",
             metavar="DIR",
         ),
     ] = None,
     partial: Annotated[
         bool,
         typer.Option(
-            "--partial", help="With --reports, also of a round that does not keep all its reports."
+            "--partial", help="With --reports: accept a round whose reports are not all stored."
         ),
     ] = False,
     database_url: Annotated[
         str | None,
         typer.Option(
             envvar="LDPRECOVER_DATABASE_URL",
-            help="With --reports, the server's database; the same default as `serve`.",
+            help="With --reports: the server's database; the default is that of `serve`.",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
@@ -49,9 +50,9 @@ def export(
 ) -> None:
     """Write a round's parameters, tally and checksum as one JSON file.
 
-    With --reports as the file round.json of a new folder that has the reports too. That is done on
-    the machine that has the database, and the server may be running. The same command goes on with
-    one that did not end.
+    With --reports it writes a folder with this file, round.json, and the reports. Run it on the
+    machine with the database; the server may be running. The same command resumes an interrupted
+    export.
 
     Example: ldprecover export cities --output cities.json
 
@@ -59,39 +60,43 @@ def export(
     """
     if reports is not None:
         if output is not None:
-            raise UsageError("--reports writes a folder and --output a file: give one of them")
+            raise UsageError(
+                "give either --reports, which writes a folder, or --output, which writes a file"
+            )
         _export_dataset(round, reports, partial, database_url)
         return
     if partial:
-        raise UsageError("--partial goes with --reports")
+        raise UsageError("--partial needs --reports")
     with connected(url, key, scope="analyst", round=round) as client:
-        answer = client.export(round)
+        content = client.export(round)
     if output is None:
-        print_json(answer)
+        print_json(content)
         return
-    write_export(output, answer)
+    write_export(output, content)
     note(
-        f"{answer['n']:,} reports of round {answer['name']} are in {output}; `ldprecover "
+        f"{content['n']:,} reports of round {content['name']} are in {output}; `ldprecover "
         "recompute` reads it"
     )
 
 
 def _export_dataset(round: str, folder: str, partial: bool, database_url: str | None) -> None:
     if not folder:
-        raise UsageError("--reports needs the name of a folder: it is empty")
+        raise UsageError("--reports must name a folder; it is empty")
     # fsspec chains file systems with ::, such as simplecache::memory://
-    if any(each.partition(":")[0] == "memory" for each in folder.split("::")):
-        raise UsageError("--reports needs a folder that stays: one in memory ends with the command")
+    if any(url.partition(":")[0] == "memory" for url in folder.split("::")):
+        raise UsageError(
+            "--reports must be a persistent folder; one in memory ends with the command"
+        )
     from ldprecover_cli.serve import export_dataset
     from ldprecover_client import progress_bar
 
     try:
-        with ended_by_signals(), progress_bar("reports", first="reading") as step:
+        with end_on_signals(), progress_bar("reports", first="reading") as on_progress:
             dataset = export_dataset(
-                round, folder, partial=partial, step=step, database_url=database_url
+                round, folder, partial=partial, step=on_progress, database_url=database_url
             )
     except (KeyboardInterrupt, SystemExit) as stopped:
-        stopped.add_note("the parts that are finished stay; the same command goes on from there")
+        stopped.add_note("finished parts are kept; the same command resumes the export")
         raise
     missing = (
         f"; {counted(dataset.missing, 'report')} of the round are missing"

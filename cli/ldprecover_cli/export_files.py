@@ -1,4 +1,4 @@
-"""Exports as files: read and checked; written whole, or not at all, and over nothing."""
+"""Reads and checks export files; writes them atomically and never over an existing file."""
 
 import os
 import secrets
@@ -11,25 +11,23 @@ from ldprecover_cli.errors import UsageError
 if TYPE_CHECKING:
     from ldprecover import RoundExport
 
-_BYTES = 64 << 20  # of a file: 100,000 items, the most that a round has, take a few
+_MAX_BYTES = 64 << 20  # an export of 100,000 items, the maximum, takes a few MiB
 
 
 def read_export(file: Path) -> "RoundExport":
-    """Return the export in a file, or from a pipe. Raises UsageError where there is none, or it was
-    changed.
-    """
+    """Return the export in a file or pipe. Raises UsageError if it is missing or was changed."""
     from ldprecover import ParameterError, RoundExport
 
     try:
-        with file.open("rb") as given:
-            kind = stat.S_IFMT(os.fstat(given.fileno()).st_mode)
+        with file.open("rb") as stream:
+            kind = stat.S_IFMT(os.fstat(stream.fileno()).st_mode)
             if kind not in (stat.S_IFREG, stat.S_IFIFO):
-                raise UsageError(f"cannot read {file}: it is neither a file nor a pipe")
-            data = given.read(_BYTES + 1)
-        if len(data) > _BYTES:
+                raise UsageError(f"cannot read {file}: it must be a regular file or a pipe")
+            data = stream.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
             raise UsageError(
-                f"cannot read {file}: it is larger than the {_BYTES >> 20} MiB that an export may "
-                "have"
+                f"cannot read {file}: it is larger than {_MAX_BYTES >> 20} MiB, the limit for "
+                "exports"
             )
         return RoundExport.from_json(data)
     except OSError as error:
@@ -39,31 +37,26 @@ def read_export(file: Path) -> "RoundExport":
 
 
 def write_export(file: Path, export: dict[str, Any]) -> None:
-    """Write an export to a new file, which nobody ever sees in half. Raises UsageError, also where
-    a file is there.
-    """
+    """Write an export to a new file in one step. Raises UsageError, also if the file exists."""
     import json
 
-    written = file.with_name(
-        f".{file.name}.{secrets.token_hex(8)}"
-    )  # beside it: on the same file system
+    # Beside the file: links and renames need the same file system.
+    partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         try:
-            with written.open("x", encoding="utf-8") as new:
-                json.dump(export, new, ensure_ascii=False, allow_nan=False)
-                new.write("\n")
-                new.flush()
-                os.fsync(new.fileno())
+            with partial.open("x", encoding="utf-8") as stream:
+                json.dump(export, stream, ensure_ascii=False, allow_nan=False)
+                stream.write("\n")
+                stream.flush()
+                os.fsync(stream.fileno())
             try:
-                os.link(
-                    written, file
-                )  # fails where a file has come meanwhile, as a rename would not
+                os.link(partial, file)  # unlike a rename, fails if another process made the file
             except FileExistsError:
                 raise
             except OSError:  # a file system without links
                 file.open("x").close()
-                written.replace(file)
+                partial.replace(file)
         finally:
-            written.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write {file}: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""`ledger`: what this machine has reported, and what that has cost in epsilon."""
+"""`ledger`: the reports sent from this machine, and the epsilon they have spent."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,16 +21,16 @@ def ledger(
         Path | None,
         typer.Option(
             "--ledger",
-            help="The ledger; the one in your state directory when absent.",
+            help="Ledger file; the one in your state directory when absent.",
             metavar="FILE",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List what you have reported from this machine, and the epsilon that all of it has spent.
+    """List the reports sent from this machine, and the epsilon they have spent.
 
-    Your values are not in it: it holds perturbed reports alone. Nothing is written and no server is
-    asked.
+    The ledger contains perturbed reports only, never your values. The command writes nothing and
+    contacts no server.
 
     Example: ldprecover ledger
     """
@@ -38,11 +38,11 @@ def ledger(
     from ldprecover_client.ledger import MAX_TOTAL_EPSILON, default_path
 
     if file is not None and not file.exists():
-        raise UsageError(f"there is no ledger {file}")
+        raise UsageError(f"--ledger {file}: no such file")
     path = default_path() if file is None else file
-    kept = Ledger(path) if path.exists() else None  # to look must not make one
-    entries = () if kept is None else kept.entries()
-    spent = 0.0 if kept is None else kept.spent
+    store = Ledger(path) if path.exists() else None  # opening one would create the file
+    entries = () if store is None else store.entries()
+    spent = 0.0 if store is None else store.spent
     if json:
         rows = [
             {
@@ -59,7 +59,7 @@ def ledger(
         return
     out = console()
     if not entries:
-        out.print(f"Nothing was reported from here yet: {path} holds no report.", soft_wrap=True)
+        out.print(f"No reports were sent from this machine: {path} is empty.", soft_wrap=True)
         return
     table = plain_table("round", "server", "state", "epsilon", numbers=1)
     for entry in entries:
@@ -67,13 +67,13 @@ def ledger(
         table.add_row(*map(plain, (name, entry.server_url, entry.state)), f"{entry.epsilon:g}")
     out.print(table)
     out.print(
-        f"{counted(len(entries), 'report')}: epsilon {spent:g} spent in all, of "
-        f"{MAX_TOTAL_EPSILON:g} unless "
-        "--max-total-epsilon says otherwise.",
+        f"{counted(len(entries), 'report')}: epsilon {spent:g} spent in all; the limit is "
+        f"{MAX_TOTAL_EPSILON:g} unless --max-total-epsilon changes it.",
         soft_wrap=True,
     )
-    if kept is not None and (pending := len(kept.pending())):
+    if store is not None and (pending := len(store.pending())):
         out.print(
-            f"{counted(pending, 'report')} without an answer: `ldprecover report --resume` sends "
+            f"{counted(pending, 'report')} without a response: `ldprecover report "
+            "--resume` sends them "
             "again."
         )

@@ -1,4 +1,4 @@
-"""`merge`: the exports of one round on several deployments, added into one."""
+"""`merge`: add the exports of one round from several deployments."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,25 +19,26 @@ def merge(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="What `ldprecover export` or `merge` wrote, two or more.", metavar="FILE..."
+            help="Two or more files of `ldprecover export` or `merge`.", metavar="FILE..."
         ),
     ],
     *,
     output: Annotated[
-        Path | None, typer.Option(help="Write it to this new file.", metavar="FILE")
+        Path | None,
+        typer.Option(help="The new JSON file; standard output when absent.", metavar="FILE"),
     ] = None,
 ) -> None:
     """Add exported rounds of several deployments into one export.
 
-    The rounds must have the same parameters. A round that comes twice is refused, also inside files
-    that were merged before. `ldprecover recompute` reads what comes out, as any export.
+    The rounds must have the same parameters and be distinct, also inside merged files.
+    `ldprecover recompute` reads the result as any export.
 
     Example: ldprecover merge north.json south.json --output all.json
     """
     from ldprecover import ParameterError, RoundExport
 
     if len(files) < 2:
-        raise UsageError("merge adds two exports or more; give each as FILE")
+        raise UsageError("merge needs two or more files")
     try:
         merged = RoundExport.merge(
             [read_export(file) for file in files], called=[str(file) for file in files]

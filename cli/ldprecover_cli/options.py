@@ -1,4 +1,4 @@
-"""Options that several commands share, and the server they name."""
+"""Options that several commands share, and the client of the server they name."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,34 +16,43 @@ if TYPE_CHECKING:
     from ldprecover_client import Client, Retries
 
 AUTO = "auto"
-"""In place of a protocol: the one that suits the round."""
+"""Value of --protocol: choose the best protocol for the round."""
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 AttackName = str
-"""One of the registry's, which the attacks check."""
+"""Name in the registry of attacks, which checks it."""
 Model = Literal["crafted", "sampled"]
 Protocol = str
-"""One of the registry's, which the server and the mathematics check."""
+"""Name in the registry of protocols, which the server checks."""
 Scope = Literal["admin", "analyst", "report"]
 
 Url = Annotated[
-    str, typer.Option("--url", envvar="LDPRECOVER_URL", help="The server.", metavar="URL")
+    str,
+    typer.Option("--url", envvar="LDPRECOVER_URL", help="Address of the server.", metavar="URL"),
 ]
 Key = Annotated[
     str | None,
     typer.Option(
         "--key",
         envvar=["LDPRECOVER_KEY", "LDPRECOVER_ADMIN_KEY"],
-        help="A key of the server, of the scope this needs; an admin key may do all.",
+        help="A key of the server with the scope that the command needs; an admin key has "
+        "all scopes.",
         metavar="KEY",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LDPRECOVER_DATABASE_URL",
+        help="The server's database; the default is that of `serve`.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print only JSON on standard output.")]
 RoundOption = Annotated[
     str,
     typer.Option(
         "--round",
-        help="Id or name of the round, or current.",
+        help="Id or name of the round; current is the one opened last.",
         metavar="ROUND",
         autocompletion=completion.rounds,
     ),
@@ -51,7 +60,7 @@ RoundOption = Annotated[
 RoundArgument = Annotated[
     str,
     typer.Argument(
-        help="Id or name of the round, or current.",
+        help="Id or name of the round; current is the one opened last.",
         metavar="ROUND",
         autocompletion=completion.rounds,
     ),
@@ -68,20 +77,20 @@ DatasetName = Annotated[
 Column = Annotated[
     str | None,
     typer.Option(
-        "--column", help="Column to count in a CSV file of one row a user.", metavar="NAME"
+        "--column", help="Column to count in a CSV file with one row a user.", metavar="NAME"
     ),
 ]
 Eta = Annotated[
     str,
     typer.Option(
-        help="Assumed malicious users per genuine one, m/n, 0 to 10; or auto.", metavar="NUMBER"
+        help="Assumed malicious users per genuine user, m/n, 0 to 10; or auto.", metavar="NUMBER"
     ),
 ]
 RecoveryMethod = Annotated[
     str,
     typer.Option(
         "--method",
-        help="One of those that `ldprecover methods` lists.",
+        help="A method that `ldprecover methods` lists.",
         autocompletion=completion.methods,
     ),
 ]
@@ -106,8 +115,8 @@ MethodOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help="An option of the method, as least=3; give it once for each. `ldprecover methods "
-        "--json` lists them.",
+        help="An option of the method, as least=3; repeat for several. `ldprecover methods --json` "
+        "lists them.",
         metavar="NAME=VALUE",
     ),
 ]
@@ -115,47 +124,49 @@ History = Annotated[
     list[str] | None,
     typer.Option(
         "--history",
-        help="A closed round over the same items that is known to be clean; give it once for "
-        "each. None is taken "
-        "that is not named.",
+        help="A closed round over the same items that is known to be clean; repeat for several. "
+        "No other round is used.",
         metavar="ROUND",
         autocompletion=completion.rounds,
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random here.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, help="Seed of all random numbers of the command.")
+]
 
 
 def choice_of(d: int, epsilon: float, users: int) -> "Choice":
-    """Return the protocol that suits a round of d items best, and why. Raises ParameterError."""
+    """Return the best protocol for a round of d items, and why. Raises ParameterError."""
     from ldprecover.planning.choosing import choose
 
     return choose(d, epsilon, users)
 
 
 def eta_of(text: str) -> float | str:
-    """Return an eta as it is sent: a number, or the word for the server to read or refuse."""
+    """Return eta as a number, or as text that the server checks."""
     number = _number(text)
     return text if number is None else number
 
 
-def method_options(given: Sequence[str] | None) -> dict[str, float]:
-    """Return the numbers of NAME=VALUE by name, whole ones as integers. Raises UsageError."""
-    return _by_name("--option", "least=3", given)
+def method_options(texts: Sequence[str] | None) -> dict[str, float]:
+    """Return the numbers of NAME=VALUE by name. Raises UsageError."""
+    return _by_name("--option", "least=3", texts)
 
 
-def own_parameters_of(given: Sequence[str] | None) -> dict[str, int]:
-    """Return the protocol's own parameters of NAME=N by name. Raises UsageError."""
-    found = {}
-    for name, value in _by_name("--parameter", "few=3", given).items():
+def own_parameters(texts: Sequence[str] | None) -> dict[str, int]:
+    """Return a protocol's own parameters of NAME=N by name. Raises UsageError."""
+    parameters = {}
+    for name, value in _by_name("--parameter", "few=3", texts).items():
         if not isinstance(value, int):
             raise UsageError(f"--parameter {name} must be an integer, not {value:g}")
-        found[name] = value
-    return found
+        parameters[name] = value
+    return parameters
 
 
-def _by_name(option: str, example: str, given: Sequence[str] | None) -> dict[str, float]:
+def _by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str, float]:
+    """Return the numbers of NAME=VALUE by name, whole numbers as integers."""
     options: dict[str, float] = {}
-    for text in given or []:
+    for text in texts or []:
         name, _, value = text.partition("=")
         number = _number(value)
         if not name or number is None:
@@ -166,18 +177,22 @@ def _by_name(option: str, example: str, given: Sequence[str] | None) -> dict[str
     return options
 
 
+def read_lines(file: Path) -> list[str]:
+    """Return the lines of a text file in UTF-8. Raises UsageError."""
+    try:
+        return file.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} must be a text file in UTF-8") from error
+
+
 def support_of(file: Path | None) -> list[float] | None:
     """Return the numbers of a text file, one a line; None for no file. Raises UsageError."""
     if file is None:
         return None
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} must be a text file") from error
     numbers = []
-    for line, text in enumerate(lines, 1):
+    for line, text in enumerate(read_lines(file), 1):
         number = _number(text)
         if number is None:
             raise UsageError(f"line {line} of {file} must be a number")
@@ -186,14 +201,13 @@ def support_of(file: Path | None) -> list[float] | None:
 
 
 def _number(text: str) -> float | None:
-    """Return the finite number that a text is, or None."""
+    """Return the finite number in a text, or None."""
     try:
         number = float(text)
     except ValueError:
         return None
-    return (
-        number if math.isfinite(number) and "_" not in text else None
-    )  # 1_0 is a number in Python's source alone
+    # Python reads 1_0 as 10; no other program does.
+    return number if math.isfinite(number) and "_" not in text else None
 
 
 def search_budget(text: str | None) -> int | Literal["exhaustive"] | None:
@@ -203,11 +217,13 @@ def search_budget(text: str | None) -> int | Literal["exhaustive"] | None:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"--search is a number of seeds, or exhaustive, not {text!r}") from None
+        raise UsageError(
+            f"--search must be a number of seeds or exhaustive, not {text!r}"
+        ) from None
 
 
 def quick_retries() -> "Retries":
-    """Return the retries of a person who waits: the command gives up after seconds, not minutes."""
+    """Return retries for interactive use: give up after 15 seconds."""
     from ldprecover_client import Retries
 
     return Retries(attempts=4, base=0.2, longest=5.0, total=15.0)
@@ -223,11 +239,9 @@ def connected(
     others: Sequence[str] = (),
     retries: "Retries | None" = None,
 ) -> Iterator["Client"]:
-    """Yield a client of the server, for calls about `round`, and perhaps others, that may need a
-    key of a scope.
+    """Yield a client of the server for calls about `round`, and perhaps `others`.
 
-    Raises CommandError, in words, where the server answers with a problem of the key, or of the
-    round's name.
+    Raises CommandError with a hint if the key lacks `scope` or a round does not exist.
     """
     from ldprecover_client import Client, InvalidAnswerError, RefusedError
 
@@ -236,35 +250,33 @@ def connected(
             yield client
         except RefusedError as error:
             if error.slug == "unauthorized":
-                raise CommandError(_about_keys(key, scope)) from error
+                raise CommandError(_key_message(key, scope)) from error
             if error.slug == "round-not-found" and round is not None:
                 missing = next(
                     (other for other in others if repr(other) in (error.detail or "")), round
                 )
-                near = close_to(missing, [known.name for known in client.rounds()])
+                near = close_to(missing, [summary.name for summary in client.rounds()])
                 raise CommandError(
                     f"no round is called {missing!r}: "
-                    f"{near or '`ldprecover round list` shows the rounds there are'}"
+                    f"{near or '`ldprecover round list` shows all rounds'}"
                 ) from error
             raise
         except InvalidAnswerError as error:
             raise CommandError(f"{client.url}: {error}; check --url") from error
 
 
-def _about_keys(key: str | None, scope: Scope) -> str:
-    """Return what to say to someone whose key is missing or unknown."""
+def _key_message(key: str | None, scope: Scope) -> str:
+    """Return the message for a key that is missing or unknown."""
     if scope == "admin":
-        variable, another = (
-            "LDPRECOVER_ADMIN_KEY",
-            "the server printed one at its first start, and ",
+        variable = "LDPRECOVER_ADMIN_KEY"
+        hint = (
+            "the server printed one at its first start, and `ldprecover key create` on its "
+            "database makes another"
         )
-        another += "`ldprecover key create` on its database makes another"
     else:
-        variable, another = (
-            "LDPRECOVER_KEY",
-            f"`ldprecover key create --scope {scope}` on its database makes one",
-        )
+        variable = "LDPRECOVER_KEY"
+        hint = f"`ldprecover key create --scope {scope}` on its database makes one"
     if key is not None:
-        return f"the server does not know this key, or it was revoked: {another}"
-    kind = {"admin": "an admin key", "analyst": "an analyst key", "report": "a report key"}[scope]
-    return f"this needs {kind} of the server, in --key or {variable}: {another}"
+        return f"the server does not know this key, or it was revoked: {hint}"
+    article = "a" if scope == "report" else "an"
+    return f"this needs {article} {scope} key of the server, in --key or {variable}: {hint}"

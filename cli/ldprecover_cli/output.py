@@ -1,6 +1,4 @@
-"""What is shown: words and tables on standard output, or JSON alone; everything else on standard
-error.
-"""
+"""Results as text, tables or JSON on standard output; messages on standard error."""
 
 import json
 import os
@@ -13,46 +11,43 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_WIDTH_OF_A_FILE = 100
-_EIGHTHS = " ▏▎▍▌▋▊▉"
+_FILE_WIDTH = 100
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that takes text as it is, without markup.
+    """Return a console that prints text as it is, without markup.
 
-    As wide as the terminal; for a file or a pipe 100 columns, unless COLUMNS says otherwise.
+    Its width is the terminal's; for a file or a pipe 100 columns, unless COLUMNS is set.
     """
     file = sys.stderr if stderr else sys.stdout
     fixed = (file is not None and file.isatty()) or "COLUMNS" in os.environ
-    width = None if fixed else _WIDTH_OF_A_FILE
+    width = None if fixed else _FILE_WIDTH
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, width=width)
 
 
 def note(text: str) -> None:
-    """Say something beside the result: on standard error, on one line."""
+    """Print a message on standard error, on one line."""
     console(stderr=True).print(plain(text), soft_wrap=True)
 
 
-def warn(said: object) -> None:
-    """Say in one line on standard error what is amiss, though the command goes on."""
-    note(f"warning: {' '.join(str(said).split())}")
+def warn(message: object) -> None:
+    """Print a warning on standard error, on one line."""
+    note(f"warning: {' '.join(str(message).split())}")
 
 
 def fail(text: str) -> None:
-    """Say in one line on standard error what went wrong."""
+    """Print an error on standard error, on one line."""
     line = Text.assemble(("error: ", "bold red"), plain(" ".join(text.split())))
     console(stderr=True).print(line, soft_wrap=True)
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things in words: 1 report, 2,000 reports."""
+    """Return a number with its noun: 1 report, 2,000 reports."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def joined(labels: Iterable[str]) -> str:
-    """Return labels in one line. Labels hold commas, as New York, NY does, so semicolons stand
-    between them.
-    """
+    """Return labels joined by semicolons, because labels such as New York, NY have commas."""
     return "; ".join(map(plain, labels))
 
 
@@ -62,14 +57,12 @@ def print_json(value: Any) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a stranger's text fit for a terminal: labels and names come from whoever opened the
-    round.
-    """
+    """Return untrusted text, such as labels of a round, without control characters."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def plain_table(*columns: str, numbers: int = 0, title: str | None = None) -> Table:
-    """Return a table without lines, its last `numbers` columns set to the right."""
+    """Return a table without lines; its last `numbers` columns are right-aligned."""
     table = Table(
         box=None,
         padding=(0, 2, 0, 0),
@@ -84,16 +77,3 @@ def plain_table(*columns: str, numbers: int = 0, title: str | None = None) -> Ta
             column, justify="right" if right else "left", no_wrap=right, overflow="fold"
         )
     return table
-
-
-def bar(value: float, full: float, width: int, *, ascii_only: bool = False) -> str:
-    """Return a bar of `width` columns for `full`, in eighths of a column; nothing for a value of
-    zero or less.
-    """
-    if not (value > 0 and full > 0):
-        return ""
-    columns = width * min(1.0, value / full)
-    if ascii_only:
-        return "#" * round(columns)
-    whole, rest = divmod(round(8 * columns), 8)
-    return "█" * whole + (_EIGHTHS[rest] if rest else "")

@@ -1,8 +1,5 @@
-"""`plan`: a round that is not there yet, by its items, users, epsilon and error, and what attackers
-gain.
-"""
+"""`plan`: items, users, epsilon or error of a future round, and what attackers can gain."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,8 +13,8 @@ if TYPE_CHECKING:
     from ldprecover.planning import Plan, PlannedRound
 
 _SOLVED = {
-    "domain_size": "the most items",
-    "users": "the fewest users",
+    "domain_size": "the largest number of items",
+    "users": "the smallest number of users",
     "epsilon": "the smallest epsilon",
     "error": "the standard error",
 }
@@ -31,22 +28,20 @@ def add_to(app: typer.Typer) -> None:
 def plan(
     *,
     domain_size: Annotated[
-        int | None, typer.Option(help="d, the number of items.", metavar="D")
+        int | None, typer.Option(help="Number of items, d.", metavar="D")
     ] = None,
-    users: Annotated[int | None, typer.Option(help="n, as many reports.", metavar="N")] = None,
+    users: Annotated[int | None, typer.Option(help="Number of reports, n.", metavar="N")] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="Privacy budget of one report, 0.01 to 10.")
     ] = None,
     error: Annotated[
         float | None,
-        typer.Option(
-            help="Standard error that is wanted, as a frequency: 0.005 is half a percentage point."
-        ),
+        typer.Option(help="Standard error as a frequency: 0.005 is half a percentage point."),
     ] = None,
     protocol: Annotated[
         list[str] | None,
         typer.Option(
-            help="Plan for this one; give it once for each. All are compared when absent.",
+            help="Plan for this protocol; repeat for several. All are compared when absent.",
             metavar="NAME",
             autocompletion=completion.protocols,
         ),
@@ -55,11 +50,11 @@ def plan(
         int, typer.Option(help="Items whose estimates are added; the error is of their sum.")
     ] = 1,
     frequency: Annotated[
-        float | None, typer.Option(help="What these items have together; 1/d each when absent.")
+        float | None, typer.Option(help="Frequency of these items together; 1/d each when absent.")
     ] = None,
     targets: Annotated[
         int | None,
-        typer.Option(help="Items that an attacker raises together; min(10, d/2) when absent."),
+        typer.Option(help="Number of items that an attacker raises; min(10, d/2) when absent."),
     ] = None,
     beta: Annotated[
         float | None, typer.Option(help="Share of malicious users; 0.05 when absent.")
@@ -67,21 +62,22 @@ def plan(
     gain: Annotated[
         float | None,
         typer.Option(
-            help="Instead of --beta: what they may add to the targets together, as a frequency."
+            help="Instead of --beta: largest gain of all targets together, as a frequency."
         ),
     ] = None,
     thorough: Annotated[
         bool,
         typer.Option(
-            "--thorough", help="Work out gains that take seconds too, where seeds are searched for."
+            "--thorough",
+            help="Also compute gains that take seconds, such as those of a seed search.",
         ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Plan a round: give all but one of --domain-size, --users, --epsilon and --error.
 
-    The one that is left out is worked out for every protocol, and what an attacker can gain at
-    most. No server is asked.
+    It computes the fourth for every protocol, and the largest gain of an attacker. It contacts no
+    server.
 
     Example: ldprecover plan --domain-size 102 --epsilon 0.5 --error 0.005
 
@@ -92,44 +88,44 @@ def plan(
     four = {"--domain-size": domain_size, "--users": users, "--epsilon": epsilon, "--error": error}
     missing = [option for option, value in four.items() if value is None]
     if len(missing) != 1:
-        what = f"{', '.join(missing)} are missing" if missing else "all are given"
-        raise UsageError(f"give all but one of {', '.join(four)}: {what}")
+        fault = f"{', '.join(missing)} are missing" if missing else "all are given"
+        raise UsageError(f"give all but one of {', '.join(four)}: {fault}")
     from ldprecover.planning import PlanRequest
     from ldprecover.planning import plan as planned
 
     request = PlanRequest(
         domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain
     )
-    found = planned(request, protocol or None, thorough=thorough)
+    result = planned(request, protocol or None, thorough=thorough)
     if json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        _show(found)
+        _show(result)
 
 
-def _show(found: "Plan") -> None:
+def _show(result: "Plan") -> None:
     out = console()
-    able = [each for each in found.rounds if each.reason is None]
-    if able:
-        out.print(f"Worked out: {_SOLVED[found.request.solved]}. The first is the one to take.")
-        out.print(_rounds(able))
-    for each in found.rounds:
+    feasible = [each for each in result.rounds if each.reason is None]
+    if feasible:
+        out.print(f"Computed: {_SOLVED[result.request.solved]}. The first protocol is the best.")
+        out.print(_rounds(feasible))
+    for each in result.rounds:
         if each.reason is not None:
             out.print(f"Not with {plain(each.protocol)}: {plain(each.reason)}.")
-    if not able:
+    if not feasible:
         return
-    best = able[0]
+    best = feasible[0]
     targets = "one target" if best.targets == 1 else f"{best.targets} targets together"
     out.print()
     out.print(
-        f"What malicious users add at most to the estimates of {targets}, in percentage points:"
+        f"Largest gain of malicious users on the estimates of {targets}, in percentage points:"
     )
-    out.print(_gains(able))
-    for said in _left_out(able):
-        out.print(said)
+    out.print(_gains(feasible))
+    if any("long" in (gain.reason or "") for each in feasible for gain in each.gains):
+        out.print("--thorough also computes the gains that take long.")
 
 
-def _rounds(able: "list[PlannedRound]") -> Any:
+def _rounds(feasible: "list[PlannedRound]") -> Any:
     table = plain_table(
         "protocol",
         "items",
@@ -141,7 +137,7 @@ def _rounds(able: "list[PlannedRound]") -> Any:
         "bytes",
         numbers=7,
     )
-    for each in able:
+    for each in feasible:
         table.add_row(
             plain(each.protocol),
             f"{each.domain_size:,}",
@@ -155,24 +151,23 @@ def _rounds(able: "list[PlannedRound]") -> Any:
     return table
 
 
-def _gains(able: "list[PlannedRound]") -> Any:
-    table = plain_table("attack", *(plain(each.protocol) for each in able), numbers=len(able))
-    table.add_row("share of malicious users", *(f"{100 * (each.beta or 0):.3g} %" for each in able))
-    for row in zip(*(each.gains for each in able), strict=True):
+def _gains(feasible: "list[PlannedRound]") -> Any:
+    table = plain_table(
+        "attack", *(plain(each.protocol) for each in feasible), numbers=len(feasible)
+    )
+    table.add_row(
+        "share of malicious users", *(f"{100 * (each.beta or 0):.3g} %" for each in feasible)
+    )
+    for row in zip(*(each.gains for each in feasible), strict=True):
         table.add_row(plain(row[0].attack), *(_points(each.gain) for each in row))
-    worst = [each.worst for each in able if each.worst is not None]
+    worst = [each.worst for each in feasible if each.worst is not None]
     table.add_row("any report at all", *(_points(each.rise) for each in worst))
     table.add_row("the same, projected", *(_points(each.projected_rise) for each in worst))
     return table
 
 
-def _left_out(able: "list[PlannedRound]") -> Iterator[str]:
-    if any("long" in (gain.reason or "") for each in able for gain in each.gains):
-        yield "Some gains take long to work out: --thorough has them too."
-
-
 def _points(share: float | None) -> str:
-    """Return a frequency in percentage points, with three digits; a dash for none."""
+    """Return a frequency in percentage points with three digits; a dash for None."""
     if share is None:
         return "-"
     return f"{100 * share:,.0f}" if abs(share) >= 1 else f"{100 * share:.3g}"

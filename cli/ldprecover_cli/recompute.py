@@ -1,6 +1,4 @@
-"""`recompute`: what the numbers of an exported round say without the server, and its reports where
-they are given.
-"""
+"""`recompute`: estimate and recover an exported round offline, from counts or reports."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +23,7 @@ from ldprecover_cli.options import (
     support_of,
 )
 from ldprecover_cli.output import note, print_json
-from ldprecover_cli.signals import ended_by_signals
+from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover import RoundExport
@@ -39,13 +37,13 @@ def add_to(app: typer.Typer) -> None:
 
 def recompute(
     file: Annotated[
-        Path, typer.Argument(help="What `ldprecover export` or `merge` wrote.", metavar="FILE")
+        Path, typer.Argument(help="File of `ldprecover export` or `merge`.", metavar="FILE")
     ],
     *,
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help="An item known to be attacked; give it once for each. With any, it is LDPRecover*."
+            help="An item known to be attacked; repeat for several. With targets it is LDPRecover*."
         ),
     ] = None,
     eta: Eta = "0.2",
@@ -56,23 +54,23 @@ def recompute(
     history: Annotated[
         list[Path] | None,
         typer.Option(
-            help="An exported round over the same items that is known to be clean; give it once "
-            "for each.",
+            help="An exported round over the same items that is known to be clean; repeat for "
+            "several.",
             metavar="FILE",
         ),
     ] = None,
     reports: Annotated[
         list[str] | None,
         typer.Option(
-            help="A dataset that `ldprecover export --reports` wrote; give it once for each round "
-            "of a merged export.",
+            help="A dataset of `ldprecover export --reports`; repeat it for each round of a merged "
+            "export.",
             metavar="FOLDER|URL",
         ),
     ] = None,
     partial: Annotated[
         bool,
         typer.Option(
-            "--partial", help="Take a dataset that lacks reports, and count those that it has."
+            "--partial", help="Accept a dataset that lacks reports, and use those it has."
         ),
     ] = False,
     jobs: Jobs = 1,
@@ -81,16 +79,16 @@ def recompute(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     output: Annotated[
-        Path | None, typer.Option(help="Write the JSON to this new file.", metavar="FILE")
+        Path | None,
+        typer.Option(help="The new JSON file; standard output when absent.", metavar="FILE"),
     ] = None,
 ) -> None:
     """Estimate and recover an exported round without a server, and print the columns as JSON.
 
-    The checksum is verified first; the numbers are the server's, to the last bit.
+    It verifies the checksum first. The numbers equal the server's, to the last bit.
 
-    A method that uses the reports where they are kept has the counts alone here, unless --reports
-    names the round's dataset. Reading them is work for several processes, or for a Dask cluster:
-    the numbers are the same.
+    A method that uses reports gets only the counts, unless --reports names the round's dataset.
+    Several processes or a Dask cluster can read the dataset; the numbers stay the same.
 
     Example: ldprecover recompute cities.json --eta 0.1
 
@@ -99,23 +97,23 @@ def recompute(
     Example: ldprecover recompute cities/round.json --reports cities --method fiad --jobs 2
     """
     exported = read_export(file)
-    how = {
+    arguments = {
         "method": method,
         "eta": eta_of(eta),
         "malicious_model": malicious_model,
         "support": support_of(support),
         "options": method_options(option),
     }
-    evidence: dict[str, Any] = {"history": [read_export(each) for each in history or []]}
+    evidence: dict[str, Any] = {"history": [read_export(path) for path in history or []]}
     if output is not None and output.exists():
-        raise UsageError(f"cannot write {output}: it is there")
+        raise UsageError(f"cannot write {output}: the file exists")
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     if reports:
-        with ended_by_signals():
-            answer = _from_reports(
+        with end_on_signals():
+            result = _from_reports(
                 exported,
                 target or [],
-                how,
+                arguments,
                 evidence,
                 _datasets(exported, reports),
                 partial,
@@ -124,67 +122,57 @@ def recompute(
             )
     elif partial or jobs > 1 or cluster:
         raise UsageError(
-            "--partial, --jobs and --scheduler are for a round's reports: name its dataset with "
+            "--partial, --jobs and --scheduler need a round's reports: name its dataset with "
             "--reports"
         )
     else:
-        answer = _columns(exported, target or [], how, evidence)
+        result = _columns(exported, target or [], arguments, evidence)
     if output is None:
-        print_json(answer)
+        print_json(result)
     else:
-        write_export(output, answer)
+        write_export(output, result)
 
 
 def _datasets(exported: "RoundExport", folders: Sequence[str]) -> "list[ReportDataset]":
-    """Return the datasets in some folders. Raises UsageError unless they are those of all rounds in
-    an export.
-    """
+    """Return the datasets in folders. Raises UsageError unless they are its rounds."""
     from ldprecover import ParameterError, RoundExport
     from ldprecover_cluster import ReportDataset
 
     datasets = [ReportDataset.open(folder) for folder in folders]
     try:
-        together = RoundExport.merge([each.export for each in datasets], called=list(folders))
+        together = RoundExport.merge([dataset.export for dataset in datasets], called=list(folders))
     except ParameterError as error:
         raise UsageError(str(error)) from error
+    names = " and ".join(folders)
     if together.parameters.digest != exported.parameters.digest:
-        raise UsageError(
-            f"{' and '.join(folders)}: the datasets are of a round with other parameters than the "
-            "export"
-        )
+        raise UsageError(f"{names}: the datasets and the export have different parameters")
     if _rounds(together) != _rounds(exported):
         raise UsageError(
-            f"{' and '.join(folders)}: the datasets are of {_named(together)}, and the export is "
-            f"of {_named(exported)}"
+            f"{names}: the datasets are of {_named(together)}, and the export is of "
+            f"{_named(exported)}"
         )
-    if (
-        together.tally.n != exported.tally.n
-        or (together.tally.summary != exported.tally.summary).any()
-    ):
+    tally = together.tally
+    if tally.n != exported.tally.n or (tally.summary != exported.tally.summary).any():
         raise UsageError(
-            f"{' and '.join(folders)}: the datasets are of another moment of the round than the "
-            "export, "
-            f"of {together.tally.n:,} reports and not {exported.tally.n:,}; each has an export in "
-            "it, round.json"
+            f"{names}: the datasets have {tally.n:,} reports and the export {exported.tally.n:,}: "
+            "they were written at different times; use the round.json of each dataset as export"
         )
     return datasets
 
 
 def _rounds(export: "RoundExport") -> list[str]:
-    return [each.round for each in export.merged] or [export.round]
+    return [round.round for round in export.merged] or [export.round]
 
 
 def _named(export: "RoundExport") -> str:
-    each = [f"{each.name} ({each.round})" for each in export.merged] or [
-        f"{export.name} ({export.round})"
-    ]
-    return f"the round{'' if len(each) == 1 else 's'} {' and '.join(each)}"
+    names = [f"{round.name} ({round.round})" for round in export.merged or [export]]
+    return f"the round{'' if len(names) == 1 else 's'} {' and '.join(names)}"
 
 
 def _from_reports(
     exported: "RoundExport",
     target: list[str],
-    how: dict[str, Any],
+    arguments: dict[str, Any],
     evidence: dict[str, Any],
     datasets: "Sequence[ReportDataset]",
     partial: bool,
@@ -195,57 +183,57 @@ def _from_reports(
     from ldprecover_client import progress_bar
     from ldprecover_cluster import engine
 
-    missing = sum(each.missing for each in datasets)
+    missing = sum(dataset.missing for dataset in datasets)
     if missing and not partial:
         raise UsageError(
-            f"{missing:,} of the round's {exported.tally.n:,} reports are not in its dataset; "
-            "with --partial all numbers are of those that are"
+            f"the dataset lacks {missing:,} of the round's {exported.tally.n:,} reports; --partial "
+            "uses the others"
         )
-    parts = [part for each in datasets for part in each.parts]
+    parts = [part for dataset in datasets for part in dataset.parts]
     n = sum(part.n for part in parts)
     with (
         progress_bar("reports of a pass") as progress,
         engine(jobs, scheduler, tell=note) as executor,
     ):
 
-        def tell(passes: int, read: int) -> None:
+        def on_progress(passes: int, read: int) -> None:
             progress(read, n)
 
-        # A checksum is anybody's to make: the numbers are those of the reports only if these give
-        # the counts.
-        tallies = [each.tally(executor=executor, progress=tell) for each in datasets]
+        # Anyone can compute a valid checksum, so the counts must equal those of the reports.
+        tallies = [dataset.tally(executor=executor, progress=on_progress) for dataset in datasets]
         source = ReportSource.of_parts(
-            exported.parameters.oracle, parts, executor=executor, progress=tell
+            exported.parameters.oracle, parts, executor=executor, progress=on_progress
         )
         if not missing:
-            return _columns(exported, target, how, {**evidence, "reports": source})
-        those = replace(exported, tally=reduce(add, tallies), merged=(), reports=None)
-        answer = _columns(those, target, how, {**evidence, "reports": source})
-    lacking = f"{missing:,} of the round's {exported.tally.n:,} reports are not in its dataset"
-    return answer | {
-        "notes": [*answer.get("notes", ()), f"{lacking}: all numbers are of the others."]
-    }
+            return _columns(exported, target, arguments, {**evidence, "reports": source})
+        available = replace(exported, tally=reduce(add, tallies), merged=(), reports=None)
+        result = _columns(available, target, arguments, {**evidence, "reports": source})
+    lacking = (
+        f"The dataset lacks {missing:,} of the round's {exported.tally.n:,} reports: all numbers "
+        "are of the others."
+    )
+    return result | {"notes": [*result.get("notes", ()), lacking]}
 
 
 def _columns(
-    exported: "RoundExport", target: list[str], how: dict[str, Any], evidence: dict[str, Any]
+    exported: "RoundExport", target: list[str], arguments: dict[str, Any], evidence: dict[str, Any]
 ) -> dict[str, Any]:
     from ldprecover import RecoveryRequest
 
     items = exported.parameters.items
-    answer: dict[str, Any] = {
+    result: dict[str, Any] = {
         "round": exported.round,
         "n": exported.tally.n,
         "items": items,
         "counts": exported.tally.counts(exported.parameters.oracle).tolist(),
     }
     if not exported.tally.n:
-        return answer
+        return result
     check_items(target, items)
     estimates = exported.estimates()
-    request = RecoveryRequest(targets=[items.index(label) for label in target], **how)
+    request = RecoveryRequest(targets=[items.index(label) for label in target], **arguments)
     recovery = exported.recover(request, **evidence)
-    return answer | {
+    return result | {
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),
         "method": recovery.method,

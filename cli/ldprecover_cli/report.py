@@ -38,36 +38,37 @@ def report(
     *,
     round: RoundOption = "current",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Send again what was never answered; needs no VALUE.")
+        bool,
+        typer.Option("--resume", help="Send reports without a response again; takes no VALUE."),
     ] = False,
     max_epsilon: Annotated[
-        float | None, typer.Option(help="Refuse a round that asks for more; 2 when absent.")
+        float | None, typer.Option(help="Largest epsilon of a round to accept; 2 when absent.")
     ] = None,
     max_total_epsilon: Annotated[
         float | None,
-        typer.Option(help="Refuse when all rounds together would take more; 4 when absent."),
+        typer.Option(help="Largest epsilon of all rounds together; 4 when absent."),
     ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(
-            help="Where your reports are written down; in your state directory when absent.",
+            help="File that records your reports; in your state directory when absent.",
             metavar="FILE",
         ),
     ] = None,
     key: Annotated[
         str | None,
         typer.Option(
-            envvar="LDPRECOVER_KEY", help="A report key, where the round wants one.", metavar="KEY"
+            envvar="LDPRECOVER_KEY", help="A report key, if the round needs one.", metavar="KEY"
         ),
     ] = None,
     ticket: Annotated[
-        str | None, typer.Option(help="A ticket, where the round wants one.", metavar="TICKET")
+        str | None, typer.Option(help="A ticket, if the round needs one.", metavar="TICKET")
     ] = None,
     by_name: Annotated[
         bool,
         typer.Option(
             "--by-name",
-            help="Send it to the round's name, not its id: behind a proxy to several deployments.",
+            help="Send to the round's name, not its id: for a proxy before several deployments.",
         ),
     ] = False,
     html: Annotated[
@@ -94,12 +95,11 @@ def report(
 
     if (value is None) is not resume:
         raise UsageError(
-            "give the value to report, or --resume to send again what was never answered; not both"
+            "give either the value to report, or --resume to send unanswered reports again"
         )
     if resume and ticket is not None:
         raise UsageError(
-            "--resume sends each report under its own ticket: to give another, give VALUE and "
-            "--round too"
+            "--resume sends each report under its own ticket: give VALUE and --round with --ticket"
         )
     limits: dict[str, Any] = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
     totals: dict[str, Any] = (
@@ -127,20 +127,15 @@ def report(
             if not reporter.ledger.pending():
                 raise
             raise CommandError(
-                f"{error}; the report is written down, and `ldprecover report --resume` sends it "
-                "again"
+                f"{error}; the report is stored, and `ldprecover report --resume` sends it again"
             ) from error
     if json:
         print_json(_fields(receipt))
         return
-    again = (
-        " It was made before and sent again: the value given now was not used."
-        if receipt.resent
-        else ""
-    )
+    resent = " It was an earlier report; the new value was not used." if receipt.resent else ""
     console().print(
-        f"Accepted by round {_named(receipt)}: one perturbed report at epsilon "
-        f"{receipt.epsilon:g}.{again} "
+        f"Accepted by round {_round_name(receipt)}: one perturbed report at epsilon "
+        f"{receipt.epsilon:g}.{resent} "
         f"Your ledger has spent {reporter.ledger.spent:g} in all."
     )
 
@@ -162,11 +157,11 @@ def _show_resumed(receipts: Sequence["Receipt"], *, json: bool) -> None:
         print_json({"resent": [_fields(receipt) for receipt in receipts]})
         return
     if not receipts:
-        console().print("Every report in the ledger has its answer.")
+        console().print("Every report in the ledger has a response.")
     for receipt in receipts:
         reason = f": {receipt.reason}" if receipt.reason else ""
-        console().print(f"{receipt.state} by round {_named(receipt)}{plain(reason)}")
+        console().print(f"{receipt.state} by round {_round_name(receipt)}{plain(reason)}")
 
 
-def _named(receipt: "Receipt") -> str:
+def _round_name(receipt: "Receipt") -> str:
     return plain(receipt.round_name or receipt.round_id)

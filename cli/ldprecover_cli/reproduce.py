@@ -19,7 +19,7 @@ from ldprecover_cli.reproduce_output import (
     show,
 )
 from ldprecover_cli.reproduce_unmix import evaluate
-from ldprecover_cli.signals import ended_by_signals
+from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
@@ -166,7 +166,7 @@ def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> N
     make_folder(out)
     done, run = CellFile(out / "cells.csv"), Run(study.crowds, study.seed, study.door)
     missing = [cell for cell in study.cells if done.of(run, cell) is None]
-    with ended_by_signals():
+    with end_on_signals():
         jobs = max(1, min(jobs, len(missing)))
         running = run_cells(missing, study.work, jobs, finishing, scheduler=scheduler, tell=note)
         run_missing(missing, run, done, running)
@@ -213,7 +213,7 @@ def _paper(
     work = Work(crowds, seed)
     missing = [cell for cell in cells if done.of(run, cell) is None]
     jobs = max(1, min(jobs, len(missing)))
-    with ended_by_signals():
+    with end_on_signals():
         running = (
             run_over_http(missing, work)
             if over_http

@@ -14,7 +14,7 @@ from ldprecover_cli.reproduce_output import (
     run_missing,
     show,
 )
-from ldprecover_cli.signals import ended_by_signals
+from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
@@ -63,7 +63,7 @@ def evaluate(
     missing = [cell for cell in places if done.of(run, cell) is None]
     jobs = max(1, min(jobs, len(missing)))
     note(cost(missing, crowds, specs, jobs))
-    with ended_by_signals():
+    with end_on_signals():
         running = run_cells(missing, work, jobs, finishing, scheduler=scheduler, tell=note)
         run_missing(missing, run, done, running)
         found = {cell: done.of(run, cell) or [] for cell in places}

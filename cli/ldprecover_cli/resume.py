@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli.errors import CommandError, UsageError
-from ldprecover_cli.options import quick_retries
+from ldprecover_cli.options import DEFAULT_URL, quick_retries
 from ldprecover_cli.output import note
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ RunSeed = Annotated[
         "--seed", min=0, help="Seed of all that is random here, to repeat a run. Drawn when absent."
     ),
 ]
+Users = Annotated[int | None, typer.Option(min=1, help="Number of simulated users.")]
 Wait = Annotated[
     bool, typer.Option("--wait", help="Wait for a server that does not answer until it is back.")
 ]
@@ -97,6 +98,11 @@ def interrupted(command: str, round: str, url: str, given: Mapping[str, Any]) ->
             return journal
     where = "" if round == "current" else f" in round {round}"
     raise UsageError(f"no interrupted run of `ldprecover {command}`{where} is left to go on with")
+
+
+def run_location(journal: "Journal", url: str) -> tuple[str, str]:
+    """Return URL and round of an interrupted run; a URL other than the default wins."""
+    return journal.facts["url"] if url == DEFAULT_URL else url, journal.facts["round"]
 
 
 @contextmanager

@@ -23,7 +23,8 @@ from ldprecover_cli.options import (
     Url,
     choice_of,
     connected,
-    own_parameters_of,
+    own_parameters,
+    read_lines,
 )
 from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
 
@@ -31,11 +32,10 @@ if TYPE_CHECKING:
     from ldprecover.planning.choosing import Choice
     from ldprecover_client import Client, RoundStatus, RoundSummary
 
-_BESIDE_NAMES = 68  # characters that the other columns of a list take
+_OTHER_COLUMNS = 68  # characters of a list beside the name
 _COSTS = (
-    "error: of one estimate; gain: what 1 % crafted reports add to {} items together; bytes: of a "
-    "report; "
-    "hashes: to count all reports"
+    "error: of one estimate; gain: of 1 % crafted reports on {} items together; bytes: of a "
+    "report; hashes: to count all reports"
 )
 _USERS = 10_000
 
@@ -72,7 +72,7 @@ def open_round(
         ),
     ] = "olh",
     item: Annotated[
-        list[str] | None, typer.Option(help="An item users may hold; give it once for each.")
+        list[str] | None, typer.Option(help="An item that users may hold; repeat for several.")
     ] = None,
     items: Annotated[
         Path | None, typer.Option(help="Text file with one item a line.", metavar="FILE")
@@ -84,35 +84,31 @@ def open_round(
     ] = None,
     users: Annotated[
         int | None,
-        typer.Option(
-            help="Users that are expected, for --protocol auto to choose by; 10,000 when absent."
-        ),
+        typer.Option(help="Expected users, for the choice of --protocol auto; 10,000 when absent."),
     ] = None,
     hash_range: Annotated[
-        int | None, typer.Option(help="g, for olh alone; ceil(e^epsilon + 1) when absent.")
+        int | None, typer.Option(help="g, only for olh; ceil(e^epsilon + 1) when absent.")
     ] = None,
     subset_size: Annotated[
         int | None,
-        typer.Option(help="k, for ss alone; max(1, round(d/(e^epsilon + 1))) when absent."),
+        typer.Option(help="k, only for ss; max(1, round(d/(e^epsilon + 1))) when absent."),
     ] = None,
     given_seeds: Annotated[
         int | None,
         typer.Option(
-            help="M, for olh with --access ticket: each ticket picks one of so many public seeds.",
+            help="M, for olh with --access ticket: each ticket picks one of M public seeds.",
             metavar="M",
         ),
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(
-            help="The own parameter of another protocol that the server has.", metavar="NAME=N"
-        ),
+        typer.Option(help="A parameter of another protocol of the server.", metavar="NAME=N"),
     ] = None,
     access: Annotated[
         Literal["open", "key", "ticket"],
         typer.Option(
-            help="Who may report: anyone, one report a submission; or holders of a report key; or "
-            "of a ticket."
+            help="Who may report: anyone, with one report a submission; holders of a report key; "
+            "or holders of a ticket."
         ),
     ] = "open",
     read_access: Annotated[
@@ -122,32 +118,33 @@ def open_round(
     retention: Annotated[
         str,
         typer.Option(
-            help="How long reports are kept once counted: forever, none, or hours or days, as 36h "
-            "or 7d. Counts stay.",
+            help="How long counted reports are stored: forever, none, or hours or days, as 36h or "
+            "7d. Counts stay.",
             metavar="TIME",
         ),
     ] = "forever",
     series: Annotated[
         str | None,
         typer.Option(
-            help="Series of rounds over the same items, for `ldprecover suspects` to compare."
+            help="Series of rounds over the same items, which `ldprecover suspects` compares."
         ),
     ] = None,
     canaries: Annotated[
         int | None,
         typer.Option(
-            help="Number of canaries to add: items that nobody holds, so that shifts show."
+            help="Number of canaries to add: items that nobody holds, whose estimates reveal "
+            "attacks."
         ),
     ] = None,
     canary: Annotated[
         list[str] | None,
-        typer.Option(help="A canary to add, by its label; give it once for each.", metavar="LABEL"),
+        typer.Option(help="Label of a canary to add; repeat for several.", metavar="LABEL"),
     ] = None,
     quarantine: Annotated[
         bool,
         typer.Option(
             "--quarantine",
-            help="Set reports aside that no honest user sends; they are not counted.",
+            help="Quarantine reports that no honest user sends; they are not counted.",
         ),
     ] = False,
     url: Url = DEFAULT_URL,
@@ -156,7 +153,7 @@ def open_round(
 ) -> None:
     """Open a round over a list of items.
 
-    Its parameters never change, and users may report from now on.
+    Its parameters never change. Users may report immediately.
 
     Example: ldprecover round open lunch --epsilon 1 --item soup --item salad
 
@@ -170,18 +167,18 @@ def open_round(
     """
     labels = _labels(item, items, dataset, column, domain_size)
     if canaries is not None and canary:
-        raise UsageError("give canaries by --canaries or by --canary, not by both")
+        raise UsageError("give either --canaries or --canary")
     own = {"hash_range": hash_range, "subset_size": subset_size, "given_seeds": given_seeds}
-    _check_given_once(parameter, **own)
-    own |= own_parameters_of(parameter)
+    _check_unique(parameter, **own)
+    own |= own_parameters(parameter)
     if protocol == AUTO:
         d = (len(labels) if labels is not None else domain_size or 0) + (
             len(canary) if canary else canaries or 0
         )
         protocol = _chosen(d, epsilon, users, own, silent=json)
     elif users is not None:
-        raise UsageError("--users belongs to --protocol auto")
-    with connected(url, key) as client, _protocols_in_words(protocol, own):
+        raise UsageError("--users needs --protocol auto")
+    with connected(url, key) as client, _explain_protocols(protocol, own):
         opened = client.open_round(
             name=name,
             protocol=protocol,
@@ -202,11 +199,11 @@ def open_round(
 def _chosen(
     d: int, epsilon: float, users: int | None, own: Mapping[str, int | None], *, silent: bool
 ) -> str:
-    """Return the protocol that `--protocol auto` chooses for d items, and say why unless silent."""
+    """Return the choice of `--protocol auto` for d items; print the reason unless silent."""
     for name, value in own.items():
         if value is not None:
             raise UsageError(
-                f"{name} belongs to one protocol: name it with --protocol, in place of auto"
+                f"{name} is a parameter of one protocol: name that with --protocol, instead of auto"
             )
     expected = _USERS if users is None else users
     choice = choice_of(d, epsilon, expected)
@@ -219,20 +216,20 @@ def _chosen(
 def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """List the rounds of a server.
 
-    The one opened last comes first: it is the current round.
+    The round opened last comes first; it is the current one.
 
     Example: ldprecover round list
     """
     with connected(url) as client:
-        found = client.rounds()
+        rounds = client.rounds()
     if json:
-        print_json({"rounds": [_flat(round) for round in found]})
+        print_json({"rounds": [_flat(round) for round in rounds]})
         return
-    if not found:
+    if not rounds:
         console().print("No rounds yet. Open one with: ldprecover round open")
         return
     out = console()
-    dated = max(len(round.name) for round in found) + _BESIDE_NAMES <= out.width
+    dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
     table = plain_table(
         "name",
         "state",
@@ -243,14 +240,14 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         "reports",
         numbers=3,
     )
-    table.columns[0].no_wrap = True  # a name is there to be copied
-    for round in found:
+    table.columns[0].no_wrap = True  # names are copied
+    for round in rounds:
         opened = [f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []
         row = map(plain, (round.name, round.state, round.protocol, *opened))
         table.add_row(*row, f"{round.epsilon:g}", f"{round.domain_size:,}", f"{round.n:,}")
     out.print(table)
     if not dated:
-        out.print("A wider terminal shows when each was opened.")
+        out.print("A wider terminal also shows the time of opening.")
 
 
 @app.command("show")
@@ -271,7 +268,7 @@ def close_round(
 ) -> None:
     """Close a round.
 
-    Reports that were counted stay; no report enters any more.
+    Counted reports stay; new reports are rejected.
 
     Example: ldprecover round close cities
     """
@@ -283,14 +280,14 @@ def close_round(
 def delete_round(
     round: RoundArgument,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
 ) -> None:
     """Delete a round and all its reports.
 
-    There is no way back.
+    This cannot be undone.
 
     Example: ldprecover round delete cities --yes
     """
@@ -298,7 +295,7 @@ def delete_round(
         status = _listed(client, round)
         if not yes:
             if not sys.stdin.isatty():
-                raise UsageError("deleting needs --yes where nobody can be asked")
+                raise UsageError("deleting needs --yes without a terminal")
             if not typer.confirm(
                 f"Delete {plain(status.name)} and its {counted(status.n, 'report')}?", err=True
             ):
@@ -310,47 +307,42 @@ def delete_round(
         console().print(f"Deleted {plain(status.name)} and its {counted(status.n, 'report')}.")
 
 
-def _check_given_once(parameter: list[str] | None, **options: int | None) -> None:
-    """Raise UsageError for a parameter that is given by its own option and by --parameter."""
-    for name in own_parameters_of(parameter):
+def _check_unique(parameter: list[str] | None, **options: int | None) -> None:
+    """Raise UsageError for a parameter with an option of its name that is given twice."""
+    for name in own_parameters(parameter):
         if options.get(name) is not None:
-            raise UsageError(
-                f"give {name} by --{name.replace('_', '-')} or by --parameter, not by both"
-            )
+            raise UsageError(f"give {name} either by --{name.replace('_', '-')} or by --parameter")
 
 
 @contextmanager
-def _protocols_in_words(protocol: str, own: Mapping[str, int | None]) -> Iterator[None]:
-    """Say what to do where a server refuses a protocol, or a parameter that no protocol has
-    there.
-    """
+def _explain_protocols(protocol: str, own: Mapping[str, int | None]) -> Iterator[None]:
+    """Add hints to the server's errors about unknown protocols and parameters."""
     from ldprecover.protocols import PROTOCOLS
     from ldprecover_client import RefusedError
 
     try:
         yield
     except RefusedError as error:
-        refused = dict(error.fields)
-        if "protocol" in refused:
-            said = explain(error)
+        rejected = dict(error.fields)
+        if "protocol" in rejected:
+            explanation = explain(error)
             raise UsageError(
-                f"{said[0] if said else error}; a plugin's is there once LDPRECOVER_PLUGINS names "
-                "it where the server "
-                "is started"
+                f"{explanation[0] if explanation else error}; for a plugin's protocol, start the "
+                "server with LDPRECOVER_PLUGINS naming the plugin"
             ) from error
         for name in own:
-            if own[name] is not None and "not known" in refused.get(name, ""):
-                kind = PROTOCOLS.get(protocol)
-                has = "" if kind is None else f"; {protocol} has {kind.parameter or 'none'}"
+            if own[name] is not None and "not known" in rejected.get(name, ""):
+                oracle = PROTOCOLS.get(protocol)
+                hint = "" if oracle is None else f"; {protocol} has {oracle.parameter or 'none'}"
                 raise UsageError(
-                    f"--parameter {name}: no protocol of the server has such a parameter{has}"
+                    f"--parameter {name}: no protocol of the server has this parameter{hint}"
                 ) from error
         raise
 
 
 def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
     console().print(
-        f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first suits best"
+        f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first is the best"
     )
     table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4)
     for each in choice.candidates:
@@ -368,12 +360,12 @@ def _labels(
     column: str | None,
     domain_size: int | None,
 ) -> list[str] | None:
-    """Return the labels of the one source of items that was given, None for a domain size."""
-    given = [option for option in (item or None, items, dataset, domain_size) if option is not None]
-    if len(given) != 1:
-        raise UsageError(
-            "say what the items are with one of --item, --items, --dataset and --domain-size"
-        )
+    """Return the labels from the one source of items; None for a domain size."""
+    sources = [
+        option for option in (item or None, items, dataset, domain_size) if option is not None
+    ]
+    if len(sources) != 1:
+        raise UsageError("give the items by one of --item, --items, --dataset and --domain-size")
     if column is not None and dataset is None:
         raise UsageError("--column belongs to --dataset")
     if dataset is not None:
@@ -381,25 +373,19 @@ def _labels(
 
         return list(load_dataset(dataset, column).items)
     if items is not None:
-        try:
-            lines = items.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{items} cannot be read: {error}") from error
-        return [line.strip() for line in lines if line.strip()]
+        return [line.strip() for line in read_lines(items) if line.strip()]
     return item or None
 
 
 def _listed(client: "Client", reference: str) -> "RoundSummary":
-    """Return a round as the list has it, so that one whose protocol is not loaded, there or here,
-    is found too.
-    """
+    """Return a round from the list, which also has rounds whose protocol is not loaded."""
     before = None
     while page := client.rounds(before):
-        for found in page:
-            if reference in (found.id, found.name, "current"):
-                return found
+        for summary in page:
+            if reference in (summary.id, summary.name, "current"):
+                return summary
         before = page[-1].id
-    return client.round(reference).summary  # which says that it is not there
+    return client.round(reference).summary  # raises: the round does not exist
 
 
 def _fields(status: "RoundStatus") -> dict[str, Any]:
@@ -407,23 +393,23 @@ def _fields(status: "RoundStatus") -> dict[str, Any]:
 
 
 def _flat(summary: "RoundSummary") -> dict[str, Any]:
-    """Return a round's fields by name, the protocols' own parameters among them."""
+    """Return a round's fields by name, including its protocol's own parameters."""
     flat: dict[str, Any] = {}
     for name, value in asdict(summary).items():
         flat |= value if name == "own" else {name: value}
     return flat
 
 
-def _aside(status: "RoundStatus") -> str | None:
-    """Return how many reports were set aside, in words."""
-    if (aside := status.quarantined) is None:
+def _quarantined(status: "RoundStatus") -> str | None:
+    """Return the numbers of quarantined reports as text."""
+    if (quarantined := status.quarantined) is None:
         return None
     seeds = (
-        "seeds are looked at once it is closed"
-        if aside.seeds is None
-        else f"{aside.seeds} by their seed"
+        "seeds are tested after closing"
+        if quarantined.seeds is None
+        else f"{quarantined.seeds} by their seed"
     )
-    return f"{counted(aside.sizes, 'report')} by their size; {seeds}"
+    return f"{counted(quarantined.sizes, 'report')} by their size; {seeds}"
 
 
 def _show(status: "RoundStatus", *, json: bool) -> None:
@@ -435,7 +421,10 @@ def _show(status: "RoundStatus", *, json: bool) -> None:
     shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
     table = plain_table("", "")
     table.show_header = False
-    fields |= {"quarantine": status.parameters.quarantine or None, "quarantined": _aside(status)}
+    fields |= {
+        "quarantine": status.parameters.quarantine or None,
+        "quarantined": _quarantined(status),
+    }
     fields["canaries"] = joined([labels[i] for i in fields["canaries"]]) or None
     for name, value in {**fields, "n": counted(status.n, "report"), "items": shown}.items():
         if value is not None:

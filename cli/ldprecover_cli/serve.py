@@ -1,6 +1,6 @@
-"""`serve`, its options made from the server's settings, and the keys of its database.
+"""`serve` with options from the server's settings, and calls on the server's database.
 
-Importing this module loads the server, which takes longer than most commands run.
+Importing this module loads the server, which takes longer than most commands run: import it late.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,91 +42,83 @@ def serve_options() -> Signature:
     return Signature([_option(name, field) for name, field in Settings.model_fields.items()])
 
 
-def run_server(**given: Any) -> None:
-    """Serve with these settings, the others being their defaults, until SIGINT or SIGTERM."""
-    with _translated_errors():
+def run_server(**options: Any) -> None:
+    """Serve with these settings, and defaults for the others, until SIGINT or SIGTERM."""
+    with _translate_errors():
         try:
-            serve(_settings(given))
+            serve(_settings(options))
         except KeyboardInterrupt:
-            return  # how a server at a terminal is stopped
+            return  # Ctrl-C is the usual way to stop a server
 
 
-def new_key(*, scope: str, name: str | None, **given: Any) -> tuple[str, str]:
-    """Return another key of the database in these settings, and words on which database that is."""
-    with _translated_errors():
-        settings = _of_a_server(given)
+def new_key(*, scope: str, name: str | None, **options: Any) -> tuple[str, str]:
+    """Return a new key of a database, and a description of key and database."""
+    with _translate_errors():
+        settings = _existing(options)
         file = _file(settings)
-        a = "A" if scope == "report" else "An"
-        made = create_key(settings, scope=scope, name=name)
-        return made, f"{a} {scope} key of {'the database' if file is None else file}"
+        article = "A" if scope == "report" else "An"
+        key = create_key(settings, scope=scope, name=name)
+        return key, f"{article} {scope} key of {'the database' if file is None else file}"
 
 
-def all_keys(**given: Any) -> list[AccessKey]:
-    """Return what is told of the keys of the database in these settings."""
-    with _translated_errors():
-        return list_keys(_of_a_server(given))
+def stored_keys(**options: Any) -> list[AccessKey]:
+    """Return name, scope and dates of all keys of a database."""
+    with _translate_errors():
+        return list_keys(_existing(options))
 
 
-def migrate_database(**given: Any) -> list[str]:
-    """Bring the database in these settings to this version's schema; return the revisions it went
-    through.
-    """
-    with _translated_errors():
-        return migrate(_settings(given))
+def migrate_database(**options: Any) -> list[str]:
+    """Migrate a database to this version's schema; return the revisions applied."""
+    with _translate_errors():
+        return migrate(_settings(options))
 
 
-def check_database(**given: Any) -> list[Finding]:
-    """Return what in the database in these settings does not agree with itself."""
-    with _translated_errors():
-        return check(_of_a_server(given))
+def check_database(**options: Any) -> list[Finding]:
+    """Return the inconsistencies of a database."""
+    with _translate_errors():
+        return check(_existing(options))
 
 
-def set_aside(round: str, **given: Any) -> Iterator[dict[str, Any]]:
-    """Yield what a round has in quarantine, as JSON: why, since which hour, and the reports as they
-    are submitted.
-    """
-    with _translated_errors():
-        for each in quarantined(_of_a_server(given), round):
-            hour = datetime.fromtimestamp(each.hour * 3600, UTC).isoformat()
-            yield {"reason": each.reason, "hour": hour, **to_json(each.oracle, each.reports)}
+def quarantined_reports(round: str, **options: Any) -> Iterator[dict[str, Any]]:
+    """Yield a round's quarantined reports as JSON, by reason and hour, in the wire form."""
+    with _translate_errors():
+        for group in quarantined(_existing(options), round):
+            hour = datetime.fromtimestamp(group.hour * 3600, UTC).isoformat()
+            yield {"reason": group.reason, "hour": hour, **to_json(group.oracle, group.reports)}
 
 
 def export_dataset(
-    round: str, folder: str, *, partial: bool, step: Callable[[int, int], None], **given: Any
+    round: str, folder: str, *, partial: bool, step: Callable[[int, int], None], **options: Any
 ) -> ReportDataset:
-    """Write a round of the database in these settings as a dataset, or go on with one that did not
-    end.
+    """Write a round of a database as a dataset, or resume an interrupted export."""
+    with _translate_errors():
+        return export_reports(_existing(options), round, folder, partial=partial, step=step)
+
+
+def end_key(name: str, **options: Any) -> None:
+    """Revoke a key of a database."""
+    with _translate_errors():
+        revoke_key(_existing(options), name)
+
+
+def _existing(options: dict[str, Any]) -> Settings:
+    """Return settings with an existing database.
+
+    Raises UsageError otherwise: a command must not create a database that no server uses.
     """
-    with _translated_errors():
-        return export_reports(_of_a_server(given), round, folder, partial=partial, step=step)
-
-
-def end_key(name: str, **given: Any) -> None:
-    """Revoke a key of the database in these settings."""
-    with _translated_errors():
-        revoke_key(_of_a_server(given), name)
-
-
-def _of_a_server(given: dict[str, Any]) -> Settings:
-    """Return settings whose database is there. Raises UsageError: keys of a new one would open no
-    server's door.
-    """
-    settings = _settings(given)
+    settings = _settings(options)
     file = _file(settings)
     if file is not None and not (file.is_file() and file.stat().st_size):
         raise UsageError(
-            f"there is no database {file}: run this in the folder your server runs in, or name its "
-            "database with "
-            "--database-url or LDPRECOVER_DATABASE_URL; `ldprecover serve` or `ldprecover "
+            f"there is no database {file}: run this in your server's folder, or name its database "
+            "with --database-url or LDPRECOVER_DATABASE_URL; `ldprecover serve` or `ldprecover "
             "migrate` makes a new one"
         )
     return settings
 
 
 def _file(settings: Settings) -> Path | None:
-    """Return the file that the database is in; None where it is not in a file, or the URL cannot be
-    read.
-    """
+    """Return the file of an SQLite database; None for other databases and unreadable URLs."""
     scheme, _, file = settings.database_url.partition(":///")
     return (
         Path(file).absolute()
@@ -135,8 +127,8 @@ def _file(settings: Settings) -> Path | None:
     )
 
 
-def _settings(given: dict[str, Any]) -> Settings:
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+def _settings(options: dict[str, Any]) -> Settings:
+    return Settings(**{name: value for name, value in options.items() if value is not None})
 
 
 def _option(name: str, field: FieldInfo) -> Parameter:
@@ -146,9 +138,8 @@ def _option(name: str, field: FieldInfo) -> Parameter:
         f"--{name.replace('_', '-')}",
         envvar=f"{_PREFIX}{name.upper()}",
         help=field.description,
-        metavar="TEXT"
-        if kind is str
-        else "N",  # short, so that no variable's name is cut at 80 columns
+        # Short: otherwise the help cuts the variable's name at 80 columns.
+        metavar="TEXT" if kind is str else "N",
     )
     return Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind | None, option]
@@ -156,7 +147,7 @@ def _option(name: str, field: FieldInfo) -> Parameter:
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except ConfigurationError as error:
@@ -166,11 +157,13 @@ def _translated_errors() -> Iterator[None]:
     except ParameterError as error:
         raise UsageError(str(error)) from error
     except ValidationError as error:
-        # The value itself is left out: it may be a key.
-        wrong = error.errors(include_input=False, include_url=False, include_context=False)
-        raise UsageError("; ".join(f"{_named(e['loc'])}: {e['msg']}" for e in wrong)) from None
+        # Without the value: it may be a key.
+        faults = error.errors(include_input=False, include_url=False, include_context=False)
+        raise UsageError(
+            "; ".join(f"{_option_names(e['loc'])}: {e['msg']}" for e in faults)
+        ) from None
 
 
-def _named(place: tuple[int | str, ...]) -> str:
-    name = str(place[0])
+def _option_names(location: tuple[int | str, ...]) -> str:
+    name = str(location[0])
     return f"--{name.replace('_', '-')} or {_PREFIX}{name.upper()}"

@@ -1,4 +1,4 @@
-"""Ending in good order when the system asks for it."""
+"""Ending cleanly on signals."""
 
 import signal
 from collections.abc import Iterator
@@ -7,10 +7,8 @@ from types import FrameType
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the program in good order, as Ctrl-C does: whatever it has
-    started ends too.
-    """
+def end_on_signals() -> Iterator[None]:
+    """Make SIGTERM and SIGHUP raise SystemExit, so that child processes end as on Ctrl-C."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

@@ -56,7 +56,7 @@ def test_stats_count_what_came_of_submissions(on_server: Any, server: Any) -> No
         "refusals": {},
     }
     shown = " ".join(on_server("stats", round_["name"]).out.split())
-    assert shown == "reports counted 10 submissions that were there already 1"
+    assert shown == "reports counted 10 duplicate submissions 1"
 
 
 def test_methods_say_what_they_need_and_which_the_round_cannot_give(

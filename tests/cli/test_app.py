@@ -16,7 +16,7 @@ from typer.main import get_command
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS, MODELS
-from ldprecover_cli import app, completion, crowds, options
+from ldprecover_cli import app, completion, options, simulate
 from ldprecover_client.ledger import MAX_TOTAL_EPSILON
 from ldprecover_client.reporter import MAX_EPSILON
 
@@ -99,10 +99,10 @@ def test_a_wrong_option_is_one_line_with_exit_code_2(run: Any, arguments: tuple[
 
 def test_an_option_before_the_command_is_told_where_it_belongs(run: Any) -> None:
     assert (
-        "stand behind it, as in `ldprecover COMMAND --users …`"
+        "a command's options follow it, as in `ldprecover COMMAND --users …`"
         in run("--users", "3", "simulate").error
     )
-    assert "stand behind it" not in run("--nonsense").error
+    assert "options follow it" not in run("--nonsense").error
 
 
 def test_an_unforeseen_error_is_one_line_and_debug_shows_where(
@@ -111,7 +111,7 @@ def test_an_unforeseen_error_is_one_line_and_debug_shows_where(
     def fail(*args: object, **options: object) -> None:
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr(crowds, "connected", fail)
+    monkeypatch.setattr(simulate, "connected", fail)
     result = run("simulate", "--users", "3")
     assert result.code == 1
     assert result.error.startswith("ZeroDivisionError: two lines")
@@ -129,8 +129,8 @@ def test_options_that_name_choices_name_all_there_are() -> None:
 
 def test_help_of_report_states_the_limits_that_hold(run: Any) -> None:
     text = " ".join(run("report", "--help").out.replace("│", " ").split())
-    assert f"more; {MAX_EPSILON:g} when absent" in text
-    assert f"more; {MAX_TOTAL_EPSILON:g} when absent" in text
+    assert f"accept; {MAX_EPSILON:g} when absent" in text
+    assert f"together; {MAX_TOTAL_EPSILON:g} when absent" in text
 
 
 def test_it_runs_as_a_module_and_help_loads_neither_server_nor_numpy() -> None:

@@ -88,7 +88,8 @@ def test_a_recovery_is_begun_and_asked_for_later(run: Any, stub: Any) -> None:
     stub({"POST /rounds/r1/recover": (202, BEGUN), "GET /rounds/r1/jobs/j1": (200, DONE)})
     begun = run("recover", "--round", "letters", "--background")
     assert (
-        begun.out == "Begun. `ldprecover recover --round r1 --job j1` waits for it and shows it.\n"
+        begun.out
+        == "Started. `ldprecover recover --round r1 --job j1` waits for it and shows it.\n"
     )
     assert run("recover", "--round", "letters", "--background", "--json").json == {
         "job": "j1",

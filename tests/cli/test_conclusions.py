@@ -51,7 +51,7 @@ def test_a_terminal_shows_intervals_and_what_is_concluded(on_server: Any, rounds
     for sentence in sentences(concluded):
         assert sentence in words
     assert f"Probability of an attack: {concluded['attack_probability']:.2f}" in words
-    assert "guide to this one" in words
+    assert "predict this one" in words
 
 
 def test_exports_carry_the_same_conclusions(
@@ -98,8 +98,8 @@ def test_every_conclusion_has_its_sentence() -> None:
         "Raised by reports, with probability: "
         + ", ".join(f"x{i} (0.90)" for i in range(10))
         + " and 2 more.",
-        "Left out by the screen sizes: 1 report, of sizes next to impossible.",
-        "Probability that the earlier rounds are a guide to this one: 0.50.",
+        "Left out by the filter sizes: 1 report, of sizes next to impossible.",
+        "Probability that the earlier rounds predict this one: 0.50.",
     ]
     nothing = dict.fromkeys(concluded, None) | {"suspects": [], "dropped": []}
     assert list(sentences(nothing)) == []

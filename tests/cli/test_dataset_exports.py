@@ -115,7 +115,7 @@ def test_the_same_command_goes_on_whatever_ended_it(
     slow.send_signal(number)
     _, said = slow.communicate()
     assert slow.returncode == {signal.SIGKILL: -9, signal.SIGINT: 130}[number]
-    assert number == signal.SIGKILL or "the same command goes on from there" in said
+    assert number == signal.SIGKILL or "the same command resumes" in said
     finished = {path: path.stat().st_mtime_ns for path in (tmp_path / "round").glob("hour=*/*")}
     assert len(finished) == 2
     assert not (tmp_path / "round" / "round.json").exists()
@@ -130,9 +130,9 @@ def test_what_cannot_be_exported_is_said_in_a_line(
 ) -> None:
     assert "has an export" not in run("export", "nowhere", "--reports", "round").error
     assert not (tmp_path / "round").exists()
-    assert "--partial goes with --reports" in run("export", collected, "--partial").error
+    assert "--partial needs --reports" in run("export", collected, "--partial").error
     assert (
-        "give one of them"
+        "give either --reports"
         in run("export", collected, "--reports", "round", "--output", "x.json").error
     )
     assert run("export", collected, "--reports", "round").code == 0

@@ -122,7 +122,7 @@ def test_migrate_says_what_it_did_and_then_that_nothing_is_left(
     assert run(["migrate", "--database-url", url]) == 0
     assert "0001" in capsys.readouterr().err
     assert run(["migrate", "--database-url", url]) == 0
-    assert "already" in capsys.readouterr().err
+    assert "up to date" in capsys.readouterr().err
 
 
 def test_migrate_of_an_impossible_database_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:

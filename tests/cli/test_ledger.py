@@ -31,11 +31,11 @@ def test_looking_at_a_ledger_that_is_not_there_makes_none(run: Any, tmp_path: Pa
     path = tmp_path / "state" / "ldprecover" / "ledger.sqlite3"
     assert (result.code, result.out) == (
         0,
-        f"Nothing was reported from here yet: {path} holds no report.\n",
+        f"No reports were sent from this machine: {path} is empty.\n",
     )
     assert run("ledger", "--json").json["reports"] == []
     named = run("ledger", "--ledger", "l.db")
-    assert (named.code, named.error) == (2, "there is no ledger l.db")
+    assert (named.code, named.error) == (2, "--ledger l.db: no such file")
     assert not (tmp_path / "l.db").exists()
     assert not (tmp_path / "state").exists()
 

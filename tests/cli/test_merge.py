@@ -77,7 +77,7 @@ def test_what_does_not_add_is_refused_by_its_file_and_leaves_none(
         "twice",
         (a, a): f"{a} and {a} do not add: both have the round letters (R1)",
         (a, other): f"{a} and {other} do not add: their rounds differ in epsilon",
-        (a,): "merge adds two exports or more",
+        (a,): "merge needs two or more files",
         (a, str(tmp_path / "none.json")): "cannot read",
     }
     before = sorted(tmp_path.iterdir())
@@ -132,8 +132,8 @@ def test_a_pipe_is_read_and_what_has_no_end_is_refused(
     os.close(reading)
     assert json.loads(capsys.readouterr().out)["n"] == 7
     assert run(["merge", a, "/dev/zero"]) == 2
-    assert "cannot read /dev/zero: it is neither a file nor a pipe" in capsys.readouterr().err
-    monkeypatch.setattr(export_files, "_BYTES", 1 << 20)
+    assert "cannot read /dev/zero: it must be a regular file or a pipe" in capsys.readouterr().err
+    monkeypatch.setattr(export_files, "_MAX_BYTES", 1 << 20)
     (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
     assert run(["merge", a, str(tmp_path / "large")]) == 2
-    assert "large: it is larger than the 1 MiB that an export may have" in capsys.readouterr().err
+    assert "large: it is larger than 1 MiB, the limit for exports" in capsys.readouterr().err

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ldprecover_cli.output import bar, console, counted, plain, plain_table
+from ldprecover_cli.item_tables import bar
+from ldprecover_cli.output import console, counted, plain, plain_table
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ def test_a_plan_shows_every_protocol_the_best_first_and_what_attackers_gain(run:
     shown = run("plan", "--domain-size", "102", "--epsilon", "0.5", "--error", "0.005")
     assert (shown.code, shown.err) == (0, "")
     lines = shown.out.splitlines()
-    assert lines[0] == "Worked out: the fewest users. The first is the one to take."
+    assert lines[0] == "Computed: the smallest number of users. The first protocol is the best."
     found = plan(PlanRequest(domain_size=102, epsilon=0.5, error=0.005))
     rows = [line.split() for line in lines[2 : 2 + len(PROTOCOLS)]]
     assert [row[0] for row in rows] == list(found.protocols)

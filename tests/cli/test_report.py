@@ -102,7 +102,7 @@ def test_a_report_that_finds_no_answer_is_kept_and_resumed(
     resumed = run("report", "--resume", *ledger, "--json").json["resent"]
     assert [(receipt["state"], receipt["resent"]) for receipt in resumed] == [("accepted", True)]
     assert own.frequencies(lunch["id"])["n"] == 1
-    assert run("report", "--resume", *ledger).out == "Every report in the ledger has its answer.\n"
+    assert run("report", "--resume", *ledger).out == "Every report in the ledger has a response.\n"
 
 
 def test_report_wants_a_value_or_resume(run: Any) -> None:
@@ -142,7 +142,7 @@ def test_a_round_of_tickets_asks_for_one_and_takes_the_right_one_after_a_wrong_o
     (entry,) = Ledger(tmp_path / "ledger").pending()
     right = on_server(*report, "--ticket", *tickets)
     assert right.code == 0
-    assert "made before and sent again" in " ".join(right.out.split())  # in lines of 100 columns
+    assert "an earlier report" in " ".join(right.out.split())  # in lines of 100 columns
     assert [kept.packed for kept in Ledger(tmp_path / "ledger").entries()] == [entry.packed]
     assert server.frequencies(round_["id"])["n"] == 1
 

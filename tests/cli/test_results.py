@@ -60,7 +60,7 @@ def test_frequencies_in_words_mark_canaries_and_say_what_was_set_aside(
     assert server.submit(opened["id"], rows.tobytes()).status_code == 202
     shown = on_server("frequencies", "--round", opened["name"], "--top", "62").out
     assert shown.startswith(
-        "1 report, oue, epsilon 0.5\n2 reports set aside as no honest user's, and not counted.\n"
+        "1 report, oue, epsilon 0.5\n2 reports in quarantine and not counted.\n"
     )
     assert "canary 2 (canary)" in shown
     assert "i0 (canary)" not in shown
@@ -151,7 +151,7 @@ def test_a_support_that_is_none_is_one_line(
 
 def test_a_round_without_reports_has_no_estimates(on_server: Any, server: Any) -> None:
     empty = server.open_round("oue", 1.0)
-    assert "they need reports" in on_server("frequencies", "--round", empty["name"]).out
+    assert "the round has no reports" in on_server("frequencies", "--round", empty["name"]).out
     assert on_server("frequencies", "--round", empty["name"], "--json").json["frequencies"] is None
     result = on_server("recover", "--round", empty["name"])
     assert result.code == 1

@@ -111,7 +111,7 @@ def test_a_run_under_tickets_goes_on_under_the_same(
     file.write_text("\n".join(tickets.split()[::-1]))
     changed = run(command[0], "--resume")
     assert changed.code == 2
-    assert "no longer holds the tickets that the interrupted run was begun with" in changed.error
+    assert "no longer contains the tickets of the interrupted run" in changed.error
     assert "leave out --tickets" in run(command[0], "--resume", "--tickets", str(file)).error
     file.write_text(tickets)
     assert run(command[0], "--resume", "--json").json["accepted"] == 400

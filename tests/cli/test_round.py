@@ -56,7 +56,7 @@ def test_a_round_s_life_in_words(
     narrow = on_server("round", "list").out.splitlines()
     assert max(map(len, narrow)) <= 60
     assert narrow[1].startswith(name)
-    assert narrow[-1] == "A wider terminal shows when each was opened."
+    assert narrow[-1] == "A wider terminal also shows the time of opening."
     assert "closed" in on_server("round", "close", name).out
     deleted = on_server("round", "delete", name, "-y")
     assert deleted.out == f"Deleted {name} and its 0 reports.\n"
@@ -68,7 +68,7 @@ def test_the_protocol_that_suits_a_round_is_chosen_and_said_why(on_server: Any, 
     )
     assert opened.code == 0
     title, _, best, *_ = opened.out.splitlines()
-    assert title.rstrip() == "4 items, epsilon 1, 10,000 users: the first suits best"
+    assert title.rstrip() == "4 items, epsilon 1, 10,000 users: the first is the best"
     assert best.split() == ["grr", "±1.37", "points", "2.16", "points", "4", "none"]
     assert on_server("round", "show", name, "--json").json["protocol"] == "grr"
     wide = (
@@ -90,26 +90,26 @@ def test_the_protocol_that_suits_a_round_is_chosen_and_said_why(on_server: Any, 
     [
         (
             ("--protocol", "auto", "--hash-range", "4"),
-            "hash_range belongs to one protocol: name it with --protocol",
+            "hash_range is a parameter of one protocol: name that with --protocol",
         ),
         (
             ("--protocol", "auto", "--parameter", "keep=4"),
-            "keep belongs to one protocol: name it with --protocol",
+            "keep is a parameter of one protocol: name that with --protocol",
         ),
         (
             ("--protocol", "ss", "--parameter", "subset_size=3", "--subset-size", "3"),
-            "subset_size by --subset-size or",
+            "subset_size either by --subset-size or",
         ),
         (
             ("--protocol", "ss", "--parameter", "dummies=3"),
-            "--parameter dummies: no protocol of the server has such a",
+            "--parameter dummies: no protocol of the server has this",
         ),
         (("--protocol", "ss", "--parameter", "dummies=3"), "; ss has subset_size"),
         (("--protocol", "grr", "--parameter", "dummies=3"), "; grr has none"),
-        (("--protocol", "kue"), "once LDPRECOVER_PLUGINS names it where the server is started"),
+        (("--protocol", "kue"), "with LDPRECOVER_PLUGINS naming the plugin"),
         (("--protocol", "kue", "--parameter", "dummies=3"), "--protocol must be"),
         (("--protocol", "auto", "--users", "0"), "number of users"),
-        (("--protocol", "olh", "--users", "5"), "--users belongs to --protocol auto"),
+        (("--protocol", "olh", "--users", "5"), "--users needs --protocol auto"),
     ],
 )
 def test_what_does_not_go_with_a_choice_is_refused(
@@ -168,7 +168,7 @@ def test_a_round_may_have_canaries_and_a_quarantine(on_server: Any, name: str) -
     )
     for shown in (opened, on_server("round", "show", name)):
         assert re.search(r"^canaries +canary 1; canary 2 *$", shown.out, re.MULTILINE)
-        assert "0 reports by their size; seeds are looked at once it is closed" in " ".join(
+        assert "0 reports by their size; seeds are tested after closing" in " ".join(
             shown.out.split()
         )
     found = on_server("round", "show", name, "--json").json
@@ -186,7 +186,7 @@ def test_a_round_may_have_canaries_and_a_quarantine(on_server: Any, name: str) -
         "round", "open", "--epsilon", "1", "--domain-size", "2", "--canary", "x", "--canaries", "1"
     )
     assert both.code == 2
-    assert "not by both" in both.err
+    assert "either --canaries or --canary" in both.err
     said = on_server(
         "round", "open", "--epsilon", "1", "--domain-size", "4", "--protocol", "grr", "--quarantine"
     )

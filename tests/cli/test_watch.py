@@ -153,7 +153,7 @@ def test_a_server_that_goes_away_is_waited_for(start_server: Any, watching: Any)
         watcher.until("open, 301 reports")
 
 
-def test_alarms_that_are_refused_are_not_asked_for_again_at_every_look(
+def test_rejected_alarms_are_not_requested_at_every_snapshot(
     server: ServerProcess,
 ) -> None:
     """They may read every report, of a server that has just said that it is busy."""
@@ -166,16 +166,16 @@ def test_alarms_that_are_refused_are_not_asked_for_again_at_every_look(
 
     id = opened(server)
     with Refused(server.url) as client:
-        looks = _Follower(client, id).looks(every=0.0)
-        assert [next(looks).round.n for _ in range(3)] == [300] * 3
+        snapshots = _Follower(client, id).snapshots(every=0.0)
+        assert [next(snapshots).round.n for _ in range(3)] == [300] * 3
         assert asked == [id]
         server.http.post(f"/rounds/{id}/close", headers=server.admin)
-        assert [look.round.state for look in looks] == ["closed"]
+        assert [snapshot.round.state for snapshot in snapshots] == ["closed"]
     assert asked == [id, id], "once more at the end, whenever that is"
 
 
 @pytest.mark.parametrize("seconds", ["inf", "1e308", "nan", "0.1"])
-def test_no_look_is_put_off_for_ever(on_server: Run, seconds: str) -> None:
+def test_rejects_interval_out_of_range(on_server: Run, seconds: str) -> None:
     refused = on_server("watch", "--every", seconds)
     assert refused.code == 2
     assert "'--every'" in refused.err

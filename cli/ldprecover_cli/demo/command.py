@@ -27,7 +27,7 @@ from ldprecover_cli.options import (
     connected,
 )
 from ldprecover_cli.output import console, note, print_json
-from ldprecover_cli.signals import ended_by_signals
+from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
 
 _DEFAULT = DemoSettings()
@@ -206,7 +206,7 @@ def _serve_page(
     from ldprecover_experiments.drill import drill_server
     from ldprecover_experiments.local_server import local_server
 
-    with ended_by_signals(), ExitStack() as open_:
+    with end_on_signals(), ExitStack() as open_:
         if url is None:
             server = open_.enter_context(local_server())
             url, key = server.url, server.key
@@ -230,7 +230,7 @@ def _play_part(
     from ldprecover_experiments.demo import Demo, unseen
 
     play = Demo(settings)
-    with ended_by_signals(), connected(url, key, round="current") as server:
+    with end_on_signals(), connected(url, key, round="current") as server:
         outcome = play_part(part, play, server, key, unseen if json else progress_bar)
     if json:
         print_json(outcome.as_json())
@@ -246,7 +246,7 @@ def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
 
     started = time.monotonic()
     play = Demo(settings)
-    with ended_by_signals(), local_server() as server:
+    with end_on_signals(), local_server() as server:
         found = play.on(server.url, server.key, unseen if json else progress_bar)
         if json:
             print_json(found.as_json())

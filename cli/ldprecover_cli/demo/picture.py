@@ -6,7 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ldprecover_cli.demo.words import sentences
-from ldprecover_cli.output import bar, counted, plain
+from ldprecover_cli.item_tables import bar
+from ldprecover_cli.output import counted, plain
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.poisoned_round import Vector
 

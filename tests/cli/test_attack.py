@@ -48,8 +48,8 @@ def test_genuine_users_follow_the_data_set_and_the_seed(
     assert server.frequencies(cities["id"])["n"] == 5000
     said = on_server(*arguments)
     assert (
-        said.out
-        == f"5,000 genuine users reported to {cities['name']}.\nThe same reports again: --seed 4\n"
+        said.out == f"5,000 genuine users reported to {cities['name']}.\n"
+        "To repeat the same reports: --seed 4\n"
     )
 
 
@@ -66,7 +66,7 @@ def test_every_run_has_a_seed_of_its_own_and_says_it(
     again = on_server(*arguments, "--seed", str(first["seed"]), "--json").json
     assert again | {"beta": None} == first | {"beta": None}
     assert re.search(
-        r"^The same reports again: --seed \d+$", on_server(*arguments).out, re.MULTILINE
+        r"^To repeat the same reports: --seed \d+$", on_server(*arguments).out, re.MULTILINE
     )
 
 
@@ -206,7 +206,7 @@ def test_a_share_that_is_nobody_is_refused_in_words(
     on_server("report", "Reno, NV", "--round", cities["name"])
     result = on_server("attack", "--beta", beta, "--target", "Reno, NV", "--round", cities["name"])
     assert result.code == 2
-    assert f"a beta of {beta} means no malicious user among 1 report" in result.error
+    assert f"--beta {beta} of the 1 report" in result.error
     assert "--users" in result.error
     assert server.frequencies(cities["id"])["n"] == 1
 
@@ -219,7 +219,7 @@ def test_a_share_that_is_nobody_is_refused_in_words(
         (("manip", "--beta", "1"), "beta"),
         (
             ("--users", "5"),
-            "mga needs targets: name them with --target, or say how many with --targets",
+            "mga needs targets: name them with --target, or give their number with --targets",
         ),
         (("apa", "--users", "5"), "apa needs targets: name them with --target"),
         (("mla", "--users", "5", "--item", "reno"), "did you mean 'Reno, NV'"),
@@ -313,12 +313,12 @@ def test_fewer_users_leave_the_last_tickets_unused(
 @pytest.mark.parametrize(
     ("content", "options", "word"),
     [
-        ("{0}\n{1}\n", ("--users", "3"), "3 users need as many tickets, and there are 2"),
+        ("{0}\n{1}\n", ("--users", "3"), "3 users need 3 tickets, not 2"),
         ("{0}\nticket\n", (), "line 2 of t.txt must be a ticket"),
         ("{0}\n\n{1}\n", (), "line 2 of t.txt must be a ticket"),
-        ("\n\n", (), "t.txt holds no ticket"),
-        ("{0}\n{1}\n{0}\n", (), "line 3 of t.txt is a ticket that an earlier line has"),
-        ("", (), "t.txt holds no ticket"),
+        ("\n\n", (), "t.txt contains no ticket"),
+        ("{0}\n{1}\n{0}\n", (), "line 3 of t.txt repeats the ticket of an earlier line"),
+        ("", (), "t.txt contains no ticket"),
         (None, (), "t.txt cannot be read"),
     ],
 )
@@ -348,7 +348,7 @@ def test_a_share_beyond_the_tickets_is_refused(on_server: Any, server: Any, memb
     on_server("simulate", *at, "--tickets", "users.txt")
     result = on_server("attack", "manip", *at, "--tickets", "one.txt", "--beta", "0.2")
     assert result.code == 2
-    assert "5 users need as many tickets, and there are 1" in result.error
+    assert "5 users need 5 tickets, not 1" in result.error
 
 
 def test_a_round_without_tickets_takes_none(on_server: Any, server: Any, lunch: Any) -> None:

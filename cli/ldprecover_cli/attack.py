@@ -1,0 +1,274 @@
+"""`attack`: many simulated malicious users."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ldprecover_cli import completion
+from ldprecover_cli.errors import UsageError, check_items
+from ldprecover_cli.options import (
+    DEFAULT_URL,
+    AttackName,
+    Json,
+    Key,
+    Model,
+    RoundOption,
+    Url,
+    connected,
+    search_budget,
+)
+from ldprecover_cli.output import console, counted, joined, plain, print_json
+from ldprecover_cli.resume import (
+    Resume,
+    RunSeed,
+    Users,
+    Wait,
+    drawn_seed,
+    going_on,
+    interrupted,
+    new_journal,
+    persistence,
+    run_location,
+)
+from ldprecover_cli.signals import end_on_signals
+from ldprecover_cli.ticket_files import (
+    Tickets,
+    check_access,
+    check_enough,
+    explain_used_tickets,
+    fingerprint,
+    read_again,
+    read_tickets,
+)
+
+if TYPE_CHECKING:
+    from ldprecover import RoundParameters
+    from ldprecover_client import Journal, RoundStatus
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(attack)
+
+
+def attack(
+    name: Annotated[
+        AttackName,
+        typer.Argument(
+            help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort "
+            "everything.",
+            metavar="ATTACK",
+            autocompletion=completion.attacks,
+        ),
+    ] = "mga",
+    *,
+    users: Users = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of --users: their share m/(n+m), with n the reports already in the round."
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="An item to raise; repeat for several.")
+    ] = None,
+    targets: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Instead of --target: raise this many items, chosen with the seed."
+        ),
+    ] = None,
+    model: Annotated[
+        Model | None,
+        typer.Option(
+            help="aa, manip, mga: crafted sends the strongest reports, sampled the paper's "
+            "encoded items."
+        ),
+    ] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            help="On olh: seeds that each user tries; for mga also exhaustive. 1000 when absent."
+        ),
+    ] = None,
+    each: Annotated[
+        int | None, typer.Option(help="mga-a, apa: targets that each user promotes.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="apa2: chance that a user promotes a target, 0 to 1.")
+    ] = None,
+    item: Annotated[
+        str | None, typer.Option(help="mla on grr: the item that all users claim.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="mla: how estimates are used, raw or projected.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="aa: diffuse or peaked.")] = None,
+    size: Annotated[
+        int | None, typer.Option(help="manip, and aa when peaked: number of items.")
+    ] = None,
+    input_poisoning: Annotated[
+        bool, typer.Option("--input-poisoning", help="Perturb the attack's items honestly.")
+    ] = False,
+    attackers: Annotated[
+        int, typer.Option(help="Attackers who share the malicious users; each plans separately.")
+    ] = 1,
+    tickets: Tickets = None,
+    seed: RunSeed = None,
+    wait: Wait = False,
+    resume: Resume = False,
+    round: RoundOption = "current",
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Send the crafted reports of malicious users, as any user would send them.
+
+    Use it to test your own rounds.
+
+    Example: ldprecover attack mga --beta 0.05 --target "Denver, CO" --target "Reno, NV"
+
+    Example: ldprecover attack manip --users 5000 --input-poisoning
+
+    Example: ldprecover attack mga --round members --targets 3 --tickets stolen.txt
+    """
+    from ldprecover_attacker import Campaign, attack_options, make_attack
+
+    attack_options(name)  # raises for an unknown name before the first request
+    plan: dict[str, Any] = {
+        "model": model,
+        "search": search_budget(search),
+        "kind": kind,
+        "size": size,
+        "each": each,
+    }
+    plan |= {"rate": rate, "item": item, "against": against, "input_poisoning": input_poisoning}
+    options: dict[str, Any] = {
+        "users": users,
+        "beta": beta,
+        "target": target,
+        "targets": targets,
+        "seed": seed,
+        **plan,
+    }
+    if resume:
+        if attackers != 1:
+            options["attackers"] = attackers
+        journal = interrupted("attack", round, url, options | {"tickets": tickets})
+        url, round = run_location(journal, url)
+        ticket_list = read_again(journal.facts["options"].get("tickets"))
+    elif (users is None) is (beta is None) and (tickets is None or users is not None):
+        raise UsageError(
+            "give the number of malicious users with --users, or their share with --beta; or "
+            "--resume an interrupted run"
+        )
+    else:
+        ticket_list = None if tickets is None else read_tickets(tickets)
+        if users is None and beta is None:
+            users = len(ticket_list or ())
+        facts = {
+            "name": name,
+            "plan": plan | {"attackers": attackers},
+            "seed": drawn_seed() if seed is None else seed,
+            "tickets": fingerprint(tickets, ticket_list),
+        }
+        journal = new_journal("attack", facts)
+    options, retries = journal.facts["options"], persistence(wait)
+    with (
+        end_on_signals(),
+        explain_used_tickets(ticket_list),
+        connected(url, key, scope="report", round=round, retries=retries) as client,
+        going_on(journal, "attack"),
+    ):
+        status = client.round(round)
+        check_access(status, ticket_list)
+        if not resume:
+            options["targets"] = _targets(name, target, targets, status.parameters, options["seed"])
+            if item is not None:
+                check_items([item], status.parameters.items)
+            options["users"] = users if users is not None else _share(beta or 0.0, status)
+            check_enough(ticket_list, options["users"])
+            journal.facts |= {
+                "url": client.url,
+                "round": status.id,
+                "name": status.name,
+                "n": status.n,
+            }
+        attack = make_attack(options["name"], targets=options["targets"], **options["plan"])
+        campaign = Campaign(
+            url,
+            status.id,
+            attack,
+            options["users"],
+            options["seed"],
+            key=key,
+            tickets=ticket_list,
+            retries=retries,
+            journal=journal,
+        )
+        sent = campaign.run(progress=None if json else "bar")
+    _show_attack(journal, sent.accepted, json=json)
+
+
+def _show_attack(journal: "Journal", accepted: int, *, json: bool) -> None:
+    facts, options = journal.facts, journal.facts["options"]
+    seed, targets = options["seed"], options["targets"]
+    if json:
+        print_json(
+            {
+                "round": facts["round"],
+                "accepted": accepted,
+                "attack": options["name"],
+                "targets": targets,
+                "beta": accepted / (facts["n"] + accepted),
+                "seed": seed,
+            }
+        )
+        return
+    purpose = f" to raise {joined(targets)}" if targets else ""
+    console().print(
+        f"{counted(accepted, 'malicious user')} reported to {plain(facts['name'])}{purpose}."
+    )
+    console().print(f"To repeat the same reports: --seed {seed}")
+
+
+def _targets(
+    name: str,
+    target: list[str] | None,
+    targets: int | None,
+    parameters: "RoundParameters",
+    seed: int,
+) -> list[str] | None:
+    """Return the labels that an attack raises; None for an attack without targets.
+
+    Random targets are never canaries. Raises UsageError.
+    """
+    from ldprecover_attacker import attack_options
+    from ldprecover_experiments.parameters import draw_targets
+
+    if target and targets is not None:
+        raise UsageError("give either --target or --targets")
+    if target:
+        check_items(target, parameters.items)
+        return target
+    if targets is not None:
+        items = [label for i, label in enumerate(parameters.items) if i not in parameters.canaries]
+        return [items[i] for i in draw_targets(len(items), targets, seed)]
+    if attack_options(name).get("targets"):
+        raise UsageError(
+            f"{name} needs targets: name them with --target, or give their number with --targets"
+        )
+    return None
+
+
+def _share(beta: float, status: "RoundStatus") -> int:
+    """Return the number of malicious users for a share of all. Raises UsageError if it is 0."""
+    from ldprecover_experiments.parameters import malicious_users
+
+    m = malicious_users(status.n, beta)
+    if not m:
+        raise UsageError(
+            f"--beta {beta:g} of the {counted(status.n, 'report')} of {status.name} is less than "
+            "one malicious user: raise it, give --users, or have genuine users report first"
+        )
+    return m

@@ -1,0 +1,154 @@
+"""`recover`: a round's frequencies, recovered from poisoned reports."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from ldprecover_cli.conclusions import interval, sentences
+from ldprecover_cli.errors import UsageError, check_items
+from ldprecover_cli.item_tables import Top, bar, bar_width, largest, print_rest
+from ldprecover_cli.options import (
+    DEFAULT_URL,
+    Eta,
+    History,
+    Json,
+    Key,
+    MaliciousModel,
+    MethodOptions,
+    RecoveryMethod,
+    RoundOption,
+    SupportFile,
+    Url,
+    connected,
+    eta_of,
+    method_options,
+    support_of,
+)
+from ldprecover_cli.output import console, counted, plain, plain_table, print_json
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(recover)
+
+
+def recover(
+    *,
+    round: RoundOption = "current",
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An item known to be attacked; repeat for several. With targets it is LDPRecover*."
+        ),
+    ] = None,
+    infer_targets: Annotated[
+        bool,
+        typer.Option("--infer-targets", help="Use the items of `ldprecover suspects` as targets."),
+    ] = False,
+    eta: Eta = "0.2",
+    method: RecoveryMethod = "ldprecover",
+    option: MethodOptions = None,
+    malicious_model: MaliciousModel = "paper",
+    support: SupportFile = None,
+    history: History = None,
+    background: Annotated[
+        bool,
+        typer.Option(
+            "--background", help="Start a job on the server, and print how to fetch its result."
+        ),
+    ] = False,
+    job: Annotated[
+        str | None,
+        typer.Option(help="Wait for a recovery started with --background.", metavar="JOB"),
+    ] = None,
+    top: Top = 20,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Recover a round's frequencies from poisoned reports.
+
+    The result is a distribution; the notes state its limits.
+
+    Example: ldprecover recover --round cities --target "Denver, CO" --target "Reno, NV"
+
+    Example: ldprecover recover --round cities --method unmix --history cities-in-may
+
+    Example: ldprecover recover --round cities --method fiad --option least=3
+
+    Example: ldprecover recover --round cities --method k-means --background
+    """
+    if target and infer_targets:
+        raise UsageError("give either --target or --infer-targets")
+    if job is not None and background:
+        raise UsageError("give either --background or --job")
+    options, shares = method_options(option), support_of(support)
+    with connected(url, key, scope="analyst", round=round, others=history or ()) as client:
+        if target:
+            check_items(target, client.parameters(round).parameters.items)
+        fields: dict[str, Any] = {
+            "eta": eta_of(eta),
+            "targets": "infer" if infer_targets else target or [],
+            "method": method,
+            "malicious_model": malicious_model,
+            "support": shares,
+            "options": options,
+        }
+        if history:
+            fields["history"] = history
+        if job is not None:
+            result = client.job(round, job).wait()
+        elif background:
+            id_ = client.parameters(round).id  # "current" may name another round later
+            started = client.start_recovery(id_, **fields)
+            if not started.is_over:
+                _show_job(started.id, id_, json=json)
+                return
+            result = started.wait()
+        else:
+            result = client.recover(round, **fields)
+    if json:
+        print_json(result)
+    else:
+        _show_recovery(result, top)
+
+
+def _show_recovery(result: Mapping[str, Any], top: int) -> None:
+    out = console()
+    star = "*" if result["targets"] else ""
+    out.print(
+        f"{counted(result['n'], 'report')}, {plain(result['method'])}{star}, eta {result['eta']:g}"
+    )
+    poisoned, recovered, targets = result["poisoned"], result["recovered"], set(result["targets"])
+    conclusions = result.get("conclusions") or {}
+    with_intervals = conclusions.get("lower") is not None and conclusions.get("upper") is not None
+    middle = ("95 % interval",) if with_intervals else ()
+    table = plain_table("item", "", "recovered, %", *middle, "poisoned, %", numbers=2 + len(middle))
+    chosen = largest(recovered, top)
+    chosen += sorted(targets.difference(chosen))
+    names = {
+        i: f"{result['items'][i]} (target)" if i in targets else result["items"][i] for i in chosen
+    }
+    width = bar_width(out, names.values(), beside=29 + 18 * with_intervals)
+    for i, name in names.items():
+        cell = bar(recovered[i], max(recovered), width, ascii_only=out.options.ascii_only)
+        interval_cell = (interval(conclusions, i),) if with_intervals else ()
+        numbers = (f"{100 * recovered[i]:.2f}", *interval_cell, f"{100 * poisoned[i]:.2f}")
+        table.add_row(plain(name), f"{cell:<{width}}", *numbers)
+    out.print(table)
+    print_rest(out, len(recovered), top)
+    for sentence in sentences(conclusions) if conclusions else ():
+        out.print(plain(sentence))
+    for note in result.get("notes") or []:
+        out.print(f"Note: {plain(str(note))}")
+
+
+def _show_job(job: str, round: str, *, json: bool) -> None:
+    if json:
+        print_json({"job": job, "round": round})
+    else:
+        console().print(
+            f"Started. `ldprecover recover --round {plain(round)} --job {job}` waits for it and "
+            "shows it."
+        )

@@ -1,0 +1,108 @@
+"""Tickets of simulated users, one a line in a text file."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ldprecover_cli.errors import CommandError, UsageError
+from ldprecover_cli.options import read_lines
+from ldprecover_cli.output import counted
+
+if TYPE_CHECKING:
+    from ldprecover_client import Round
+
+Tickets = Annotated[
+    Path | None,
+    typer.Option(
+        help="For a round of tickets: text file with one ticket a line, one for each user. "
+        "Without --users, every ticket has a user.",
+        metavar="FILE",
+    ),
+]
+
+
+def read_tickets(file: Path) -> tuple[str, ...]:
+    """Return the tickets of a text file. Raises UsageError for other text and duplicates."""
+    from ldprecover_client.answers import TICKET
+
+    lines = read_lines(file)
+    while lines and not lines[-1]:
+        lines.pop()  # editors leave empty lines at the end
+    tickets: set[str] = set()
+    for line, text in enumerate(lines, 1):
+        if not TICKET.fullmatch(text):
+            raise UsageError(
+                f"line {line} of {file} must be a ticket, as `ldprecover ticket mint` prints them"
+            )
+        if text in tickets:
+            raise UsageError(
+                f"line {line} of {file} repeats the ticket of an earlier line: each admits one "
+                "report"
+            )
+        tickets.add(text)
+    if not tickets:
+        raise UsageError(f"{file} contains no ticket")
+    return tuple(lines)
+
+
+def check_enough(tickets: tuple[str, ...] | None, users: int) -> None:
+    """Raise UsageError if there are fewer tickets than users."""
+    if tickets is not None and len(tickets) < users:
+        raise UsageError(f"{counted(users, 'user')} need {users:,} tickets, not {len(tickets):,}")
+
+
+def fingerprint(file: Path | None, tickets: tuple[str, ...] | None) -> dict[str, str] | None:
+    """Return the path and digest of a ticket file for a run's journal, which holds no tickets."""
+    if file is None or tickets is None:
+        return None
+    return {"file": str(file.absolute()), "digest": _digest(tickets)}
+
+
+def read_again(fingerprint: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+    """Return the tickets of a resumed run.
+
+    Raises UsageError if the file has changed: other tickets would count reports twice.
+    """
+    if fingerprint is None:
+        return None
+    tickets = read_tickets(Path(fingerprint["file"]))
+    if _digest(tickets) != fingerprint["digest"]:
+        raise UsageError(
+            f"{fingerprint['file']} no longer contains the tickets of the interrupted run"
+        )
+    return tickets
+
+
+def check_access(round: "Round", tickets: tuple[str, ...] | None) -> None:
+    """Raise UsageError if the round needs tickets and has none, or takes none and has some."""
+    if round.access == "ticket" and tickets is None:
+        raise UsageError(
+            f"{round.name} accepts only reports with tickets: `ldprecover ticket mint "
+            f"{round.name} --count N > FILE` makes some, and --tickets FILE sends one report "
+            "under each"
+        )
+    if round.access != "ticket" and tickets is not None:
+        raise UsageError(f"{round.name} takes no tickets: leave out --tickets")
+
+
+@contextmanager
+def explain_used_tickets(tickets: tuple[str, ...] | None) -> Iterator[None]:
+    """Translate the error of a reused idempotency key: under a ticket the ticket is the key."""
+    from ldprecover_client import RefusedError
+
+    try:
+        yield
+    except RefusedError as error:
+        if tickets is None or error.slug != "idempotency-key-reused":
+            raise
+        raise CommandError(
+            "a ticket of the file has admitted another report: give unused tickets"
+        ) from error
+
+
+def _digest(tickets: tuple[str, ...]) -> str:
+    return hashlib.sha256("\n".join(tickets).encode()).hexdigest()
