@@ -14,12 +14,13 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.recovery import METHODS, RecoveryRequest
@@ -32,7 +33,6 @@ from ldprecover_experiments.parameters import (
     BETA,
     EPSILON,
     ETA,
-    TARGETS,
     Cell,
     Crowd,
     load_crowd,
@@ -41,23 +41,61 @@ from ldprecover_experiments.parameters import (
 from ldprecover_experiments.poisoned_round import Plan
 from ldprecover_experiments.results import Results
 from ldprecover_experiments.runs import Work, run_cells
+from ldprecover_experiments.validation import Form, OneOrMore, check, suggestion
 
-_ATTACK_KEYS = (
-    *(
-        "name",
-        "model",
-        "targets",
-        "kind",
-        "size",
-        "each",
-        "rate",
-        "search",
-        "item",
-        "against",
-        "attackers",
-    ),
-)
-_DATA_KEYS = ("file", "column")
+
+class DataForm(Form):
+    """A data file of a study, and the column to count."""
+
+    file: str
+    column: str | None = None
+
+
+class AttackForm(Form):
+    """An attack of a study."""
+
+    name: str
+    model: str = "crafted"
+    targets: Annotated[int, Field(ge=1)] | Annotated[list[str], Field(min_length=1)] | None = None
+    kind: str | None = None
+    size: int | None = None
+    each: int | None = None
+    rate: float | None = None
+    search: int | Literal["exhaustive"] | None = None
+    item: int | str | None = None
+    against: str | None = None
+    attackers: int = 1
+
+
+class MethodForm(Form):
+    """A method of a study: the fields of MethodSpec."""
+
+    method: str
+    name: str | None = None
+    eta: float | str | None = None
+    targets: bool = False
+    malicious_model: str = "paper"
+    support: bool = False
+    options: dict[str, float] = Field(default_factory=dict)
+    reads: bool = True
+    history: bool = False
+
+
+class StudyForm(Form):
+    """A study file. Absent keys take the defaults of Study."""
+
+    name: str = "study"
+    methods: OneOrMore[str | dict[str, Any]]
+    attacks: OneOrMore[str | dict[str, Any]]
+    data: OneOrMore[str | dict[str, Any]] | None = None
+    protocols: OneOrMore[str] | None = None
+    epsilon: OneOrMore[float] | None = None
+    beta: OneOrMore[float] | None = None
+    eta: OneOrMore[float] | None = None
+    users: int | None = None
+    trials: int | None = None
+    seed: int | None = None
+
 
 MAX_CELLS = 1_000_000
 """Of a study: some hours of the fastest."""
@@ -117,35 +155,19 @@ class Study:
 
         Raises ParameterError.
         """
-        keys = [each.name for each in fields(cls) if each.name != "columns"]
-        _check_keys(given, keys, "of a study")
-        for needed in ("methods", "attacks"):
-            if not given.get(needed):
-                raise ParameterError(f"{needed} must name at least one")
-        study = {key: given[key] for key in given.keys() & {"users", "trials", "seed"}}
-        study |= {
-            key: _several(given[key], key, (int, float))
-            for key in ("epsilon", "beta", "eta")
-            if key in given
-        }
-        if "protocols" in given:
-            study["protocols"] = _several(given["protocols"], "protocols", (str,))
+        form = check(StudyForm, given, "a study")
+        rest = form.model_dump(exclude={"name", "methods", "attacks", "data"}, exclude_none=True)
         if data is not None:
-            study["data"] = list(data)
-        elif "data" in given:
-            sources = [
-                _source(one, folder or Path())
-                for one in _several(given["data"], "data", (str, dict))
-            ]
-            study["data"] = [source for source, _ in sources]
-            study["columns"] = {
-                i: column for i, (_, column) in enumerate(sources) if column is not None
-            }
+            rest["data"] = data
+        elif form.data:
+            sources = [_source(source, folder or Path()) for source in form.data]
+            rest["data"] = [source for source, _ in sources]
+            rest["columns"] = {i: column for i, (_, column) in enumerate(sources) if column}
         return cls(
-            given.get("name", "study"),
-            [_method(one) for one in _several(given["methods"], "methods", (str, dict))],
-            [_attack(one) for one in _several(given["attacks"], "attacks", (str, dict))],
-            **study,
+            form.name,
+            [_method(method) for method in form.methods],
+            [_attack(attack) for attack in form.attacks],
+            **rest,
         )
 
     def __post_init__(self) -> None:
@@ -291,78 +313,43 @@ def _of_file(path: Path) -> Any:
         raise ParameterError(f"{path}: {error}") from error
 
 
-def _check_keys(given: Mapping[str, Any], known: Sequence[str], what: str) -> None:
-    for key in given:
-        if key not in known:
-            near = get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise ParameterError(f"there is no key {key!r} {what}; {hint}")
+def _source(source: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, str | None]:
+    if isinstance(source, str):
+        return source if source in NAMES else folder / source, None
+    form = check(DataForm, source, "data")
+    return folder / form.file, form.column
 
 
-def _several(given: Any, key: str, kinds: tuple[type, ...]) -> list[Any]:
-    values = given if isinstance(given, list) else [given]
-    if not values or not all(
-        isinstance(one, kinds) and not isinstance(one, bool) for one in values
-    ):
-        words = {str: "text", dict: "table", int: "number", float: "number"}
-        raise ParameterError(
-            f"{key} must be a {' or '.join(dict.fromkeys(words[kind] for kind in kinds))}, or a "
-            "list"
-        )
-    return values
-
-
-def _source(given: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, str | None]:
-    if isinstance(given, str):
-        return given if given in NAMES else folder / given, None
-    _check_keys(given, _DATA_KEYS, "of data")
-    if not isinstance(given.get("file"), str) or not isinstance(given.get("column", ""), str):
-        raise ParameterError("data must name its file, and may name a column, as text")
-    return folder / given["file"], given.get("column")
-
-
-def _attack(given: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
-    options: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"name": given}
-    _check_keys(options, _ATTACK_KEYS, "of an attack")
-    name, model = options.pop("name", None), options.pop("model", "crafted")
-    if name == "none" and not options:
+def _attack(attack: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
+    if attack == "none":
         return None, "none"
-    if name not in ATTACKS:
-        raise ParameterError(
-            f"attack must be none or one of {', '.join(sorted(ATTACKS))}, not {name!r}"
-        )
-    targets = options.get("targets", TARGETS)
-    several = isinstance(targets, list) and targets and all(isinstance(one, str) for one in targets)
-    if isinstance(targets, bool) or not (several or (isinstance(targets, int) and targets >= 1)):
-        raise ParameterError(
-            f"targets must be a number of them, or their labels, not {targets!r:.40}"
-        )
-    spec = AttackSpec(name, options.pop("kind", None), options.pop("attackers", 1), options)
-    if "targets" in options and not spec.targeted:
-        raise ParameterError(f"targets does not belong to {name}")
-    spec.make(model, (0,) if spec.targeted else None)  # raises for options that do not go together
-    return AttackSpec.parse(str(spec)), model
-
-
-def _method(given: str | Mapping[str, Any]) -> MethodSpec:
-    options = dict(given) if isinstance(given, Mapping) else {"method": given}
-    _check_keys(options, [each.name for each in fields(MethodSpec)], "of a method")
-    method = options.get("method")
-    if method not in METHODS:
-        near = get_close_matches(str(method), METHODS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(METHODS)}"
-        raise ParameterError(f"there is no method {method!r}; {hint}")
-    rest = ", ".join(
-        f"{key} {value}" for key, value in options.items() if key not in ("method", "name")
+    given = {"name": attack} if isinstance(attack, str) else attack
+    form = check(AttackForm, given, "an attack")
+    if form.name not in ATTACKS:
+        names = ", ".join(sorted(ATTACKS))
+        raise ParameterError(f"attack must be none or one of {names}, not {form.name!r}")
+    own = {"name", "model", "kind", "attackers"}
+    spec = AttackSpec(
+        form.name,
+        form.kind,
+        form.attackers,
+        form.model_dump(exclude=own, exclude_unset=True),
     )
-    spec = MethodSpec(**{"name": f"{method} ({rest})" if rest else method} | options)
-    METHODS[method].checked(spec.options)
-    kinds = {"name": str, "malicious_model": str}
-    for key, kind in (
-        kinds | dict.fromkeys(("targets", "support", "reads", "history"), bool)
-    ).items():
-        if not isinstance(getattr(spec, key), kind):
-            raise ParameterError(
-                f"{key} of a method must be {'true or false' if kind is bool else 'text'}"
-            )
-    return spec
+    if "targets" in spec.options and not spec.targeted:
+        raise ParameterError(f"targets does not belong to {form.name}")
+    spec.make(form.model, (0,) if spec.targeted else None)  # raises for impossible options
+    return spec, form.model
+
+
+def _method(method: str | Mapping[str, Any]) -> MethodSpec:
+    given = {"method": method} if isinstance(method, str) else method
+    form = check(MethodForm, given, "a method")
+    if form.method not in METHODS:
+        hint = suggestion(form.method, METHODS)
+        raise ParameterError(f"there is no method {form.method!r}; {hint}")
+    METHODS[form.method].checked(form.options)
+    rest = ", ".join(
+        f"{key} {value}" for key, value in given.items() if key not in ("method", "name")
+    )
+    default_name = f"{form.method} ({rest})" if rest else form.method
+    return MethodSpec(**form.model_dump() | {"name": form.name or default_name})

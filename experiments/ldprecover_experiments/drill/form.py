@@ -2,11 +2,13 @@
 it means.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, Field
 
 from ldprecover import ParameterError
 from ldprecover.protocols import PROTOCOLS
@@ -18,8 +20,8 @@ from ldprecover_experiments.datasets import NAMES, dataset_of
 from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.demo_settings import DemoSettings
 from ldprecover_experiments.drill.drill_round import MAX_BYTES, MAX_USERS, Played, Told
-from ldprecover_experiments.drill.fields import Fields
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS, MAX_TRIALS, HeatMap
+from ldprecover_experiments.validation import Form, check
 
 _METHODS = ("ldprecover", "unmix")
 """Those that are asked for unless told otherwise."""
@@ -27,27 +29,59 @@ _METHODS = ("ldprecover", "unmix")
 _PROJECTION = "norm-sub"
 """The method that every score has, and that nobody has to ask for."""
 
-_ROUND = (
-    *(
-        "kind",
-        "dataset",
-        "protocol",
-        "epsilon",
-        "users",
-        "beta",
-        "attack",
-        "model",
-        "targets",
-        "eta",
-        "seed",
-    ),
-    *("methods", "told"),
-)
-_MAP = (
-    *("kind", "dataset", "protocol", "epsilon", "users", "beta", "targets", "eta", "seed"),
-    *("trials", "reports"),
-)
 _MAP_USERS, _MAP_TRIALS = 20_000, 1
+
+
+def _one_of(names: Callable[[], Iterable[str]], field: str) -> AfterValidator:
+    """Return what checks a name against a registry, which plugins may have extended by then."""
+
+    def validate(name: str) -> str:
+        if name not in names():
+            raise ParameterError(f"{field} must be one of {', '.join(names())}, not {name!r:.40}")
+        return name
+
+    return AfterValidator(validate)
+
+
+ProtocolName = Annotated[str, _one_of(lambda: PROTOCOLS, "protocol")]
+AttackName = Annotated[str, _one_of(lambda: ATTACKS, "attack")]
+ModelName = Annotated[str, _one_of(lambda: MODELS, "model")]
+MethodName = Annotated[str, _one_of(lambda: METHODS.keys() - {_PROJECTION}, "methods")]
+
+
+class CommonForm(Form):
+    """The fields of rounds and heat maps."""
+
+    kind: Literal["round", "map"] = "round"
+    dataset: str
+    protocol: ProtocolName
+    epsilon: float
+    beta: float
+    eta: float
+    seed: int = Field(ge=0, lt=1 << 32)
+
+
+class RoundForm(CommonForm):
+    """A round on the server."""
+
+    users: int = Field(ge=1, le=MAX_USERS)
+    attack: AttackName
+    model: ModelName
+    targets: int = Field(ge=1, le=MAX_USERS)
+    methods: list[MethodName] = Field(default=list(_METHODS))
+    told: bool = True
+
+
+class MapForm(CommonForm):
+    """A heat map of attacks and methods."""
+
+    users: int = Field(ge=1, le=MAX_MAP_USERS)
+    targets: int = Field(ge=1, le=MAX_MAP_USERS)
+    trials: int = Field(default=_MAP_TRIALS, ge=1, le=MAX_TRIALS)
+    reports: bool = False
+
+
+F = TypeVar("F", RoundForm, MapForm)
 
 
 @dataclass(frozen=True)
@@ -100,27 +134,9 @@ class Offer:
         }
 
     def round(self, given: Any) -> Played:
-        """Return the drill that a form asks for. Raises ParameterError where it cannot be
-        played.
-        """
-        fields, default = Fields(given, _ROUND), self.defaults
-        fields.among("kind", "round", ("round", "map"))
-        settings = DemoSettings(
-            dataset=fields.among("dataset", self._default_dataset, self.datasets),
-            protocol=fields.among("protocol", default.protocol, PROTOCOLS),
-            epsilon=fields.number("epsilon", default.epsilon),
-            users=fields.whole("users", default.users, 1, MAX_USERS),
-            beta=fields.number("beta", default.beta),
-            attack=fields.among("attack", default.attack, ATTACKS),
-            model=fields.among("model", default.model, MODELS),
-            targets=fields.whole("targets", default.targets, 1, MAX_USERS),
-            eta=fields.number("eta", default.eta),
-            seed=fields.whole("seed", default.seed, 0, 2**32 - 1),
-        )
-        chosen, told = (
-            fields.several("methods", _METHODS, [name for name in METHODS if name != _PROJECTION]),
-            fields.flag("told", True),
-        )
+        """Return the drill of a form. Raises ParameterError for one that cannot be played."""
+        form = self._checked(RoundForm, given)
+        settings = DemoSettings(**form.model_dump(exclude={"kind", "methods", "told"}))
         demo = Demo(settings, self.datasets[settings.dataset])
         everybody = settings.users + demo.malicious_users
         if everybody > MAX_USERS:
@@ -132,29 +148,31 @@ class Offer:
         if size > MAX_BYTES:
             raise ParameterError(
                 f"users: their reports would take {size >> 20:,} MiB, and a drill makes at most "
-                f"{MAX_BYTES >> 20:,}; "
-                "take fewer users or another protocol"
+                f"{MAX_BYTES >> 20:,}; take fewer users or another protocol"
             )
-        return Played(demo, Told.all_of(chosen, knows_targets=told and demo.targets is not None))
+        chosen = [name for name in METHODS if name in form.methods]
+        knows_targets = form.told and demo.targets is not None
+        return Played(demo, Told.all_of(chosen, knows_targets=knows_targets))
 
     def map(self, given: Any) -> HeatMap:
-        """Return the heat map that a form asks for. Raises ParameterError where it cannot be
-        made.
-        """
-        fields, default = Fields(given, _MAP), self.defaults
-        name = fields.among("dataset", self._default_dataset, self.datasets)
-        return HeatMap(
-            dataset=self.datasets[name],
-            protocol=fields.among("protocol", default.protocol, PROTOCOLS),
-            epsilon=fields.number("epsilon", default.epsilon),
-            users=fields.whole("users", _MAP_USERS, 1, MAX_MAP_USERS),
-            beta=fields.number("beta", default.beta),
-            targets=fields.whole("targets", default.targets, 1, MAX_MAP_USERS),
-            eta=fields.number("eta", default.eta),
-            seed=fields.whole("seed", default.seed, 0, 2**32 - 1),
-            trials=fields.whole("trials", _MAP_TRIALS, 1, MAX_TRIALS),
-            reports=fields.flag("reports", False),
-        )
+        """Return the heat map of a form. Raises ParameterError for one that cannot be made."""
+        form = self._checked(MapForm, given)
+        settings = form.model_dump(exclude={"kind"})
+        return HeatMap(**settings | {"dataset": self.datasets[form.dataset]})
+
+    def _checked(self, model: type[F], given: Any) -> F:
+        """Return the form, completed with the defaults."""
+        if isinstance(given, dict):
+            defaults = asdict(self.defaults) | {"dataset": self._default_dataset}
+            if model is MapForm:
+                defaults["users"] = _MAP_USERS
+            given = {n: v for n, v in defaults.items() if n in model.model_fields} | given
+        form = check(model, given, "a drill")
+        if form.dataset not in self.datasets:
+            raise ParameterError(
+                f"dataset must be one of {', '.join(self.datasets)}, not {form.dataset!r:.40}"
+            )
+        return form
 
     @property
     def _default_dataset(self) -> str:
