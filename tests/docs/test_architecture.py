@@ -43,24 +43,24 @@ def test_every_file_and_folder_that_is_named_exists(page: Page) -> None:
         ), name
 
 
-def test_the_ways_are_told_in_modules_of_the_server() -> None:
+def test_paths_name_modules_of_the_server() -> None:
     """So that the test above cannot pass for want of names."""
     for section in ("report", "recovery"):
-        way = ARCHITECTURE.prose.partition(f"\n## The way of a {section}\n")[2].partition("\n## ")[
-            0
-        ]
-        assert len(set(re.findall(r"`([\w/]+\.py)`", way))) > 8
+        path = ARCHITECTURE.prose.partition(f"\n## The path of a {section}\n")[2].partition(
+            "\n## "
+        )[0]
+        assert len(set(re.findall(r"`([\w/]+\.py)`", path))) > 8
 
 
-def test_the_rooms_are_those_whose_imports_are_tested() -> None:
+def test_modules_are_those_of_the_layer_test() -> None:
     assert [
-        set(re.findall(r"`(\w+)`", first)) for first, *_ in rows("The rooms of the server")
+        set(re.findall(r"`(\w+)`", first)) for first, *_ in rows("Modules of the server")
     ] == LAYERS
 
 
 def test_packages_import_only_packages_below_them() -> None:
     folders = {
-        package.strip("`"): ROOT / folder.strip("`") for folder, package, *_ in rows("The house")
+        package.strip("`"): ROOT / folder.strip("`") for folder, package, *_ in rows("Components")
     }
     assert len(folders) >= 5
     order = list(folders)
@@ -78,10 +78,17 @@ def test_packages_import_only_packages_below_them() -> None:
             }
 
 
-def test_no_word_is_explained_twice() -> None:
-    words = [word.strip() for first, *_ in rows("Words") for word in first.split(",")]
-    assert len(words) > 40
-    assert all(a != b for a, b in pairwise(sorted(words)))
+def test_has_at_most_25_terms_each_once() -> None:
+    terms = [term.strip() for first, *_ in rows("Terms") for term in first.split(",")]
+    assert len(rows("Terms")) <= 25
+    assert all(a != b for a, b in pairwise(sorted(terms)))
+
+
+def test_paths_have_few_steps() -> None:
+    for section, limit in (("report", 12), ("recovery", 10)):
+        path = ARCHITECTURE.prose.partition(f"\n## The path of a {section}\n")[2]
+        steps = re.findall(r"^\d+\. ", path.partition("\n## ")[0], re.M)
+        assert 5 < len(steps) <= limit
 
 
 def test_the_index_of_decisions_has_each() -> None:
