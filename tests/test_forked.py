@@ -23,15 +23,13 @@ PROGRAMS = {
 }
 
 
-def test_what_is_imported_beforehand_is_there() -> None:
+def test_preloaded_modules_are_imported() -> None:
     """The process that others are forked from passes over what it does not find."""
     assert [name for name in PRELOADED if find_spec(name) is None] == []
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_a_forked_process_does_as_an_interpreter_does(
-    forking: None, tmp_path: Path, program: str
-) -> None:
+def test_forked_process_equals_interpreter(forking: None, tmp_path: Path, program: str) -> None:
     arguments = ("-c", program, "one", "two")
     environment = os.environ | {"HERE": "here", "PYTHONWARNINGS": "error"}
     forked = ForkedPython(arguments, tmp_path, environment)

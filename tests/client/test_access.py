@@ -49,7 +49,7 @@ def ticketed(collector):
         ("letter", {}, None, "knows no rounds of access 'letter'"),
     ],
 )
-def test_what_a_round_does_not_take_is_refused_before_anything(
+def test_access_error_comes_before_perturbing(
     collector, reporter, monkeypatch, access, given, needs, words
 ):
     collector.add(access=access)
@@ -73,7 +73,7 @@ def test_what_a_round_does_not_take_is_refused_before_anything(
         ("ticket", {"ticket": RIGHT, "key": Collector.KEY}),
     ],
 )
-def test_what_a_round_takes_is_taken(collector, reporter, access, given):
+def test_reports_with_required_key_or_ticket(collector, reporter, access, given):
     collector.add(access=access)
     collector.tickets.add(RIGHT)
     assert reporter(**given).report(0).state == "accepted"
@@ -92,13 +92,13 @@ def test_what_a_round_takes_is_taken(collector, reporter, access, given):
         "é" + RIGHT,
     ],
 )
-def test_what_cannot_be_a_ticket_is_refused_before_anything(ticketed, reporter, ticket):
+def test_rejects_malformed_ticket_before_perturbing(ticketed, reporter, ticket):
     with pytest.raises(ArgumentError, match="a ticket must be 22 characters, a dot, and 22 more"):
         reporter(ticket=ticket)
     assert not ticketed.requests
 
 
-def test_after_a_wrong_ticket_the_same_report_goes_out_under_the_right_one(ticketed, reporter):
+def test_wrong_ticket_can_be_replaced(ticketed, reporter):
     ledger = Ledger.in_memory()
     for wrong in (WRONG, WORSE, WRONG):
         with pytest.raises(RefusedError, match="invalid ticket") as caught:
@@ -113,7 +113,7 @@ def test_after_a_wrong_ticket_the_same_report_goes_out_under_the_right_one(ticke
     assert ledger.spent == 0.5
 
 
-def test_after_anothers_ticket_the_same_report_goes_out_under_ones_own(ticketed, reporter):
+def test_used_ticket_can_be_replaced(ticketed, reporter):
     ticketed.stored[OTHER] = b"another report"
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError, match="idempotency key reused") as caught:
@@ -122,7 +122,7 @@ def test_after_anothers_ticket_the_same_report_goes_out_under_ones_own(ticketed,
     assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
 
 
-def test_a_ticket_that_never_reached_the_server_may_be_changed(ticketed, reporter):
+def test_unsent_ticket_can_be_replaced(ticketed, reporter):
     ticketed.faults.extend([ticketed.request_lost] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
@@ -151,9 +151,7 @@ def request_cut(send):
     ],
     ids=["answer lost", "request cut", "503", "garbage", "502", "501", "413"],
 )
-def test_a_report_that_may_have_been_taken_under_a_ticket_goes_out_under_no_other(
-    ticketed, reporter, fault
-):
+def test_open_try_keeps_ticket(ticketed, reporter, fault):
     ticketed.faults.extend([fault] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(ClientError):
@@ -164,7 +162,7 @@ def test_a_report_that_may_have_been_taken_under_a_ticket_goes_out_under_no_othe
     assert {ticket for ticket, _ in ticketed.sent} == {OTHER}
 
 
-def test_a_try_in_doubt_before_the_refusal_of_the_same_call_keeps_the_ticket(ticketed, reporter):
+def test_doubt_within_call_keeps_ticket(ticketed, reporter):
     ticketed.faults.append(request_cut)
     ledger = Ledger.in_memory()
     for ticket in (WRONG, RIGHT):
@@ -175,7 +173,7 @@ def test_a_try_in_doubt_before_the_refusal_of_the_same_call_keeps_the_ticket(tic
     assert ticketed.stored == {}
 
 
-def test_a_report_under_a_ticket_needs_none_again(ticketed, reporter):
+def test_pending_report_has_its_ticket(ticketed, reporter):
     ticketed.faults.extend([ticketed.answer_lost] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
@@ -184,7 +182,7 @@ def test_a_report_under_a_ticket_needs_none_again(ticketed, reporter):
     assert list(ticketed.stored) == [RIGHT]
 
 
-def test_resume_sends_a_report_under_the_ticket_it_has(ticketed, reporter):
+def test_resume_uses_stored_ticket(ticketed, reporter):
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError):
         reporter(ledger=ledger, ticket=WRONG).report(0)
@@ -195,7 +193,7 @@ def test_resume_sends_a_report_under_the_ticket_it_has(ticketed, reporter):
     assert ledger.pending() == ()
 
 
-def test_a_try_of_another_process_under_the_same_ticket_keeps_it(ticketed, reporter):
+def test_other_process_open_try_keeps_ticket(ticketed, reporter):
     """While one is refused, the other is on its way: until that one is answered too, the ticket
     stays.
     """
@@ -224,9 +222,7 @@ def test_a_try_of_another_process_under_the_same_ticket_keeps_it(ticketed, repor
         (413, "body-too-large", "the same one goes out when you report again"),
     ],
 )
-def test_a_refusal_says_whether_the_report_can_still_be_counted(
-    collector, reporter, status, slug, note
-):
+def test_refusal_note_says_what_happens_to_report(collector, reporter, status, slug, note):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -237,7 +233,7 @@ def test_a_refusal_says_whether_the_report_can_still_be_counted(
 
 
 @pytest.mark.parametrize("doubt", [True, False])
-def test_after_a_wrong_key_the_same_report_goes_out_with_the_right_one(collector, reporter, doubt):
+def test_wrong_key_can_be_replaced(collector, reporter, doubt):
     """It keeps its idempotency key, so also a try of which nobody knows what became is safe to
     follow.
     """
@@ -282,7 +278,7 @@ STEPS = st.tuples(
 
 @pytest.mark.parametrize("kind", [Reporter, Blocking], ids=["sync", "async"])
 @given(steps=st.lists(STEPS, max_size=6))
-def test_whatever_happens_a_report_counts_once_and_is_not_lost_without_need(kind, steps):
+def test_report_counts_once_for_any_faults(kind, steps):
     """Users give tickets in any order, requests and answers get lost, and processes end at any
     point.
 
@@ -325,9 +321,7 @@ def test_whatever_happens_a_report_counts_once_and_is_not_lost_without_need(kind
     assert taken is None or tickets[-1] == taken, "after the one that took it there is no other"
 
 
-def test_a_crash_before_the_first_try_is_written_down_leaves_the_choice_of_the_ticket(
-    ticketed, reporter, monkeypatch
-):
+def test_crash_before_first_try_allows_another_ticket(ticketed, reporter, monkeypatch):
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "begin_try", lambda *args: crash())
@@ -337,9 +331,7 @@ def test_a_crash_before_the_first_try_is_written_down_leaves_the_choice_of_the_t
     assert [ticket for ticket, _ in ticketed.sent] == [RIGHT]
 
 
-def test_a_crash_before_a_refusal_is_written_down_leaves_the_try_open(
-    ticketed, reporter, monkeypatch
-):
+def test_crash_before_end_of_try_leaves_it_open(ticketed, reporter, monkeypatch):
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "end_try", lambda *args: crash())
@@ -350,7 +342,7 @@ def test_a_crash_before_a_refusal_is_written_down_leaves_the_try_open(
     assert [ticket for ticket, _ in ticketed.sent] == [WRONG, WRONG]
 
 
-def test_a_try_under_a_ticket_is_on_the_disk_before_it_goes_out(ticketed, reporter, tmp_path):
+def test_try_is_on_disk_before_it_is_sent(ticketed, reporter, tmp_path):
     path = tmp_path / "ledger"
     seen: list[Any] = []
 

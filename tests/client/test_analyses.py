@@ -58,14 +58,14 @@ def last() -> httpx.Response:
     return Collector.problem(404, "round-not-found")
 
 
-def test_the_default_covers_what_a_server_allows_by_default() -> None:
+def test_default_timeout_covers_server_limits() -> None:
     """An analysis may wait as long for its turn as it may take."""
     default = inspect.signature(Client).parameters["analysis_timeout"].default
     assert default > 2 * Settings.model_fields["analysis_key_seconds"].default
 
 
 @analyses
-def test_an_analysis_is_waited_for_as_long_as_it_may_take(call: Callable[[Client], Any]) -> None:
+def test_analysis_has_analysis_timeout(call: Callable[[Client], Any]) -> None:
     stub = Stub(last())
     with stub.server(timeout=7.0, analysis_timeout=900.0) as server, pytest.raises(RefusedError):
         call(server)
@@ -73,7 +73,7 @@ def test_an_analysis_is_waited_for_as_long_as_it_may_take(call: Callable[[Client
 
 
 @others
-def test_other_calls_are_not_waited_for_so_long(call: Callable[[Client], Any]) -> None:
+def test_other_calls_have_ordinary_timeout(call: Callable[[Client], Any]) -> None:
     stub = Stub(last())
     with stub.server(timeout=7.0) as server, pytest.raises(RefusedError):
         call(server)
@@ -81,7 +81,7 @@ def test_other_calls_are_not_waited_for_so_long(call: Callable[[Client], Any]) -
 
 
 @analyses
-def test_the_deadline_of_an_analysis_is_its_own(call: Callable[[Client], Any]) -> None:
+def test_analysis_ignores_deadline(call: Callable[[Client], Any]) -> None:
     """Its answer trickles in, each byte in time."""
     with (
         trickling(b"", b"H") as url,
@@ -96,7 +96,7 @@ def test_the_deadline_of_an_analysis_is_its_own(call: Callable[[Client], Any]) -
     ("status", "slug"),
     [(504, "analysis-timeout"), (500, "analysis-failed"), (500, "internal-error")],
 )
-def test_an_analysis_that_failed_is_not_asked_for_again(
+def test_failed_analysis_is_not_retried(
     call: Callable[[Client], Any], status: int, slug: str
 ) -> None:
     stub = Stub(busy(), Collector.problem(status, slug))
@@ -107,7 +107,7 @@ def test_an_analysis_that_failed_is_not_asked_for_again(
 
 
 @analyses
-def test_a_proxy_that_waited_in_vain_is_not_asked_again(call: Callable[[Client], Any]) -> None:
+def test_proxy_timeout_of_analysis_is_not_retried(call: Callable[[Client], Any]) -> None:
     stub = Stub(httpx.Response(504, text="Gateway Timeout"))
     with (
         stub.server() as server,
@@ -118,7 +118,7 @@ def test_a_proxy_that_waited_in_vain_is_not_asked_again(call: Callable[[Client],
 
 
 @analyses
-def test_an_analysis_that_was_waited_for_in_vain_is_not_asked_for_again(
+def test_timed_out_analysis_is_not_retried(
     call: Callable[[Client], Any],
 ) -> None:
     stub = Stub(httpx.ReadTimeout("timed out"))
@@ -130,7 +130,7 @@ def test_an_analysis_that_was_waited_for_in_vain_is_not_asked_for_again(
 
 
 @analyses
-def test_an_analysis_is_asked_for_again_where_that_may_help(call: Callable[[Client], Any]) -> None:
+def test_transient_failure_of_analysis_is_retried(call: Callable[[Client], Any]) -> None:
     """A full queue, a server that starts again, and a connection that breaks pass."""
     stub = Stub(
         busy(),
@@ -145,7 +145,7 @@ def test_an_analysis_is_asked_for_again_where_that_may_help(call: Callable[[Clie
     assert caught.value.slug == "round-not-found"
 
 
-def test_a_submission_is_sent_again_after_a_failure_and_after_silence() -> None:
+def test_failed_submission_is_retried() -> None:
     """Under its key that costs nothing."""
     taken = {"round": "r1", "accepted": 1, "duplicate": False}
     stub = Stub(

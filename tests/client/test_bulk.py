@@ -57,7 +57,7 @@ def test_every_report_is_stored_once(collector, submit, protocol, batch_size):
     assert len(collector.stored) == -(-len(reports) // batch_size)
 
 
-def test_every_report_is_stored_once_whatever_gets_lost(collector, submit):
+def test_every_report_is_stored_once_despite_losses(collector, submit):
     reports = reports_of(collector)
     losses = [
         collector.answer_lost,
@@ -71,7 +71,7 @@ def test_every_report_is_stored_once_whatever_gets_lost(collector, submit):
     assert len(collector.posts) == 140
 
 
-def test_progress_reaches_the_end_in_the_callers_thread(collector, submit):
+def test_progress_reaches_end_in_callers_thread(collector, submit):
     seen, threads = [], set()
 
     def progress(done, total):
@@ -83,7 +83,7 @@ def test_progress_reaches_the_end_in_the_callers_thread(collector, submit):
     assert threads == {threading.current_thread()}
 
 
-def test_connections_work_at_the_same_time(collector, submit):
+def test_connections_work_concurrently(collector, submit):
     """Each of the first submissions waits until there are as many as connections."""
     together = threading.Barrier(3, timeout=60)
 
@@ -103,19 +103,19 @@ def test_connections_are_kept_alive(collector):
     assert 1 <= len(collector.connections) <= 2
 
 
-def test_no_report_is_no_request(collector, submit):
+def test_no_reports_make_no_request(collector, submit):
     assert submit(reports_of(collector)[:0]) == 0
     assert not collector.requests
 
 
-def test_a_submission_stays_below_what_a_server_takes(collector, submit, monkeypatch):
+def test_submission_fits_body_limit(collector, submit, monkeypatch):
     monkeypatch.setattr(bulk, "MAX_BODY_BYTES", 1000)
     reports = reports_of(collector)
     assert submit(reports) == 1000
     assert max(len(post.content) for post in collector.posts) == 996, "166 reports of 6 bytes"
 
 
-def test_a_submission_that_is_too_large_says_which(collector, submit):
+def test_rejection_names_batch_size(collector, submit):
     reports = reports_of(collector)
     collector.faults.append(lambda send: collector.problem(413, "body-too-large"))
     with pytest.raises(
@@ -124,7 +124,7 @@ def test_a_submission_that_is_too_large_says_which(collector, submit):
         submit(reports, batch_size=500, connections=1)
 
 
-def test_a_submission_stays_below_what_a_server_counts_at_once(collector, submit, monkeypatch):
+def test_submission_fits_counting_limit(collector, submit, monkeypatch):
     """Without the oracle as if all were hashed, in a round of as many items as one may have."""
     monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 100 * MAX_DOMAIN_SIZE)
     for protocol in PROTOCOLS:
@@ -133,9 +133,7 @@ def test_a_submission_stays_below_what_a_server_counts_at_once(collector, submit
         collector.stored.clear()
 
 
-def test_with_the_oracle_a_submission_is_as_large_as_its_counting_allows(
-    collector, submit, monkeypatch
-):
+def test_oracle_allows_larger_submission(collector, submit, monkeypatch):
     for protocol in PROTOCOLS:
         reports = reports_of(collector, protocol)
         oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
@@ -145,7 +143,7 @@ def test_with_the_oracle_a_submission_is_as_large_as_its_counting_allows(
         collector.stored.clear()
 
 
-def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(collector, submit):
+def test_rate_limited_submission_waits_while_others_succeed(collector, submit):
     """It is refused as often as it may try, and another was taken meanwhile: it begins again, under
     its key.
     """
@@ -182,13 +180,13 @@ def test_while_others_get_through_a_limited_key_a_submission_waits_for_its_turn(
     assert len(collector.stored) == 2
 
 
-def test_a_limited_key_that_nobody_gets_through_is_given_up(collector, submit):
+def test_rate_limit_without_success_is_given_up(collector, submit):
     collector.faults.extend([collector.busy(429)] * 1000)
     with pytest.raises(UnansweredError, match="429"):
         submit(reports_of(collector), batch_size=500)
 
 
-def test_a_refusal_stops_the_rest_and_tells_how_far_it_came(collector, submit):
+def test_refusal_stops_rest_and_notes_count(collector, submit):
     """One connection and one submission ahead of it: what follows the refusal is not begun."""
     reports = reports_of(collector)
     collector.faults.extend([lambda send: send()] * 3)
@@ -202,7 +200,7 @@ def test_a_refusal_stops_the_rest_and_tells_how_far_it_came(collector, submit):
     assert len(collector.posts) < 10
 
 
-def test_a_failure_wakes_those_who_wait_to_retry(collector, submit):
+def test_failure_wakes_waiting_retries(collector, submit):
     """One submission waits for an hour and the other fails: nobody waits for the hour."""
     waiting = threading.Event()
     reports = reports_of(collector)
@@ -227,7 +225,7 @@ def test_a_failure_wakes_those_who_wait_to_retry(collector, submit):
         )
 
 
-def test_a_failing_progress_stops_the_rest(collector, submit):
+def test_failing_progress_stops_rest(collector, submit):
     def progress(done, total):
         raise KeyboardInterrupt
 
@@ -236,14 +234,14 @@ def test_a_failing_progress_stops_the_rest(collector, submit):
     assert len(collector.posts) < 10
 
 
-def test_a_server_that_is_down_is_unanswered(collector, submit):
+def test_dead_server_is_unanswered(collector, submit):
     reports = reports_of(collector)
     collector.faults.extend([collector.request_lost] * 1000)
     with pytest.raises(UnansweredError, match="connection refused"):
         submit(reports, batch_size=500)
 
 
-def test_an_answer_for_another_number_of_reports_is_refused(collector, submit):
+def test_rejects_wrong_accepted_count(collector, submit):
     reports = reports_of(collector)
     collector.faults.append(
         collector.instead(202, json={"round": "r1", "accepted": 999, "duplicate": False})
@@ -252,7 +250,7 @@ def test_an_answer_for_another_number_of_reports_is_refused(collector, submit):
         submit(reports)
 
 
-def test_keys_are_never_used_twice(collector, submit):
+def test_keys_are_unique(collector, submit):
     """Also by another run of the same reports: it is another population."""
     reports = reports_of(collector)
     submit(reports, batch_size=100)
@@ -261,13 +259,13 @@ def test_keys_are_never_used_twice(collector, submit):
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"connections": 0}, {"connections": 65}])
-def test_sizes_outside_their_range_are_refused(collector, submit, wrong):
+def test_rejects_sizes_out_of_range(collector, submit, wrong):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         submit(reports_of(collector), **wrong)
 
 
 @pytest.mark.parametrize("oracle", [GRR(1.0, 9), OUE(1.0, 9), OLH(1.0, 9, 4)])
-def test_one_report_is_a_submission(collector, submit, oracle):
+def test_one_report_is_one_submission(collector, submit, oracle):
     collector.add(oracle.protocol, 1.0, tuple("abcdefghi"))
     assert submit(oracle.perturb([8])) == 1
 
@@ -275,7 +273,7 @@ def test_one_report_is_a_submission(collector, submit, oracle):
 TICKETS = [f"{i:022d}.{i:022d}" for i in range(10)]
 
 
-def test_each_report_goes_under_its_own_ticket(collector, submit):
+def test_each_report_has_its_ticket(collector, submit):
     reports = reports_of(collector, n=10)
     collector.rounds["r1"]["access"] = "ticket"
     collector.tickets |= set(TICKETS)
@@ -294,9 +292,7 @@ def test_each_report_goes_under_its_own_ticket(collector, submit):
     ],
     ids=["too few", "one twice", "none at all"],
 )
-def test_tickets_that_will_not_do_are_refused_before_any_report_is_sent(
-    collector, submit, tickets, words
-):
+def test_rejects_bad_tickets_before_sending(collector, submit, tickets, words):
     with pytest.raises(ArgumentError, match=words):
         submit(reports_of(collector, n=10), tickets=tickets)
     assert not collector.posts

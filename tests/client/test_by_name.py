@@ -62,9 +62,7 @@ def by_name(proxy: Proxy, reporter: MakeReporter) -> MakeReporter:
     return make
 
 
-def test_a_report_by_name_is_taken_by_a_deployment_that_did_not_state_the_parameters(
-    proxy: Proxy, by_name: MakeReporter
-) -> None:
+def test_report_by_name_reaches_other_deployment(proxy: Proxy, by_name: MakeReporter) -> None:
     user = by_name()
     receipt = user.report(2)
     assert (receipt.round_id, receipt.round_name, receipt.state) == ("cities", "cities", "accepted")
@@ -74,14 +72,14 @@ def test_a_report_by_name_is_taken_by_a_deployment_that_did_not_state_the_parame
         user.report(2)
 
 
-def test_by_its_id_that_deployment_does_not_know_the_round(by_name: MakeReporter) -> None:
+def test_other_deployment_does_not_know_id(by_name: MakeReporter) -> None:
     """What `by_name` is for."""
     with pytest.raises(RefusedError, match="round not found"):
         by_name(by_name=False).report(2)
 
 
 @pytest.mark.parametrize("then", ["reporting again", "resuming"])
-def test_whichever_deployment_states_the_parameters_next_the_same_report_goes_out(
+def test_same_report_after_other_deployments_parameters(
     proxy: Proxy, by_name: MakeReporter, then: str
 ) -> None:
     """The ledger knows it by the name; to resume, nobody has to say so again."""
@@ -100,9 +98,7 @@ def test_whichever_deployment_states_the_parameters_next_the_same_report_goes_ou
     assert [entry.state for entry in ledger.entries()] == ["accepted"]
 
 
-def test_a_round_of_that_name_with_other_parameters_gets_no_report(
-    proxy: Proxy, by_name: MakeReporter
-) -> None:
+def test_other_parameters_get_no_report(proxy: Proxy, by_name: MakeReporter) -> None:
     ledger = Ledger.in_memory()
     by_name(ledger=ledger).report(2)
     proxy.switch()
@@ -112,9 +108,7 @@ def test_a_round_of_that_name_with_other_parameters_gets_no_report(
         by_name(ledger=ledger).report(2)
 
 
-def test_an_answer_for_more_than_one_report_is_wrong_by_name_as_well(
-    proxy: Proxy, by_name: MakeReporter
-) -> None:
+def test_rejects_wrong_accepted_count_by_name(proxy: Proxy, by_name: MakeReporter) -> None:
     proxy.takes.faults.append(
         lambda send: httpx.Response(202, json={"round": "r2", "accepted": 2, "duplicate": False})
     )
@@ -122,9 +116,7 @@ def test_an_answer_for_more_than_one_report_is_wrong_by_name_as_well(
         by_name().report(2)
 
 
-def test_a_round_that_calls_itself_by_another_name_gets_no_report(
-    proxy: Proxy, by_name: MakeReporter
-) -> None:
+def test_other_name_gets_no_report(proxy: Proxy, by_name: MakeReporter) -> None:
     proxy.states.rounds["cities"] = proxy.states.rounds.pop("r1") | {"name": "towns"}
     with pytest.raises(InconsistentRoundError, match="asked for the round cities"):
         by_name().report(2)
@@ -132,11 +124,11 @@ def test_a_round_that_calls_itself_by_another_name_gets_no_report(
 
 
 @pytest.mark.parametrize("round_", ["current", "R0123", "", "Ä"])
-def test_by_name_needs_a_name(by_name: MakeReporter, round_: str) -> None:
+def test_by_name_needs_name(by_name: MakeReporter, round_: str) -> None:
     with pytest.raises(ArgumentError, match="needs the round's name"):
         by_name(round_)
 
 
-def test_tickets_do_not_go_by_name(by_name: MakeReporter) -> None:
+def test_by_name_takes_no_tickets(by_name: MakeReporter) -> None:
     with pytest.raises(ArgumentError, match="good on the one deployment that minted it"):
         by_name(ticket="x" * 22 + "." + "x" * 22)

@@ -10,7 +10,7 @@ from ldprecover_client.calls import alarms, open_round, plan, recover, rounds, s
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_not_finite_is_refused_by_its_name(value: float) -> None:
+def test_rejects_non_finite_number(value: float) -> None:
     with pytest.raises(ArgumentError, match=f"epsilon must be a finite number, not {value}"):
         open_round({"name": None, "epsilon": value})
     with pytest.raises(ArgumentError, match="eta must be"):
@@ -28,12 +28,12 @@ def test_a_number_that_is_not_finite_is_refused_by_its_name(value: float) -> Non
         (301, "give the URL it redirects to"),
     ],
 )
-def test_an_answer_of_somebody_else_says_so(status: int, said: str) -> None:
+def test_foreign_server_is_named_in_error(status: int, said: str) -> None:
     with pytest.raises(InvalidAnswerError, match=f"GET /rounds: .*{said}"):
         rounds().parse(Answer(status, {"content-type": "text/html"}, b"<h1>"))
 
 
-def test_a_plan_is_asked_for_by_what_is_given() -> None:
+def test_plan_query_has_given_fields() -> None:
     call = plan({"domain_size": 10, "users": None, "epsilon": 0.5, "error": 1e-3, "curves": True})
     assert call.path == "/plan?domain_size=10&epsilon=0.5&error=0.001&curves=true"
     with pytest.raises(ArgumentError, match="error must be a finite number"):
@@ -65,7 +65,7 @@ def test_a_plan_is_asked_for_by_what_is_given() -> None:
         ),
     ],
 )
-def test_a_plan_that_does_not_fit_is_refused_by_the_field(body: bytes, said: str) -> None:
+def test_invalid_plan_names_field(body: bytes, said: str) -> None:
     with pytest.raises(InvalidAnswerError, match=said):
         plan({}).parse(Answer(200, {"content-type": "application/json"}, body))
     refused = b'{"solved": "users", "protocols": [{"protocol": "grr", "reason": "no"}]}'

@@ -38,7 +38,7 @@ def answer(**changes: Any) -> Answer:
     return Answer(200, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
-def test_conclusions_are_read_as_they_came() -> None:
+def test_conclusions_are_read_unchanged() -> None:
     assert read_recovery(answer())["conclusions"] == CONCLUDED
     nothing = dict.fromkeys(CONCLUDED, None) | {"suspects": [], "dropped": []}
     assert read_recovery(answer(**nothing))["conclusions"] == nothing
@@ -60,12 +60,12 @@ def test_conclusions_are_read_as_they_came() -> None:
         {"dropped": {}},
     ],
 )
-def test_conclusions_of_another_form_are_invalid(changes: dict[str, Any]) -> None:
+def test_rejects_conclusions_of_another_form(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswerError):
         read_recovery(answer(**changes))
 
 
-def test_conclusions_that_are_no_object_are_invalid() -> None:
+def test_rejects_conclusions_that_are_no_object() -> None:
     broken = json.loads(answer().body) | {"conclusions": [1]}
     with pytest.raises(InvalidAnswerError):
         read_recovery(

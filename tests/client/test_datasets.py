@@ -26,7 +26,7 @@ def csv_file(tmp_path):
         ("emoji", 1_496, 218_477, ("0", 41_618)),
     ],
 )
-def test_a_data_set_ships_with_its_source(name, d, total, first):
+def test_shipped_data_set_has_source(name, d, total, first):
     data = load_dataset(name)
     assert (data.name, len(data.items), int(data.counts.sum())) == (name, d, total)
     assert (data.items[0], data.counts[0]) == first
@@ -34,7 +34,7 @@ def test_a_data_set_ships_with_its_source(name, d, total, first):
     assert any(licence in data.source for licence in ("public domain", "PDDL", "MIT"))
 
 
-def test_all_data_sets_that_have_a_name_can_be_loaded():
+def test_every_named_data_set_loads():
     assert {load_dataset(name).name for name in DATASETS} == {"cities", "fire", "emoji"}
 
 
@@ -44,7 +44,7 @@ def test_frequencies_are_shares():
     assert frequencies[0] == 8_804_190 / 65_449_206
 
 
-def test_counts_are_read_in_the_files_order(csv_file):
+def test_counts_keep_file_order(csv_file):
     data = load_dataset(csv_file('item,count\n"b, c",3\na,0\n d , 5 \n'))
     assert data.items == ("b, c", "a", "d")
     assert data.counts.tolist() == [3, 0, 5]
@@ -61,24 +61,24 @@ def test_counts_are_read_in_the_files_order(csv_file):
     ],
     ids=["columns elsewhere", "windows", "byte order mark", "spaced header"],
 )
-def test_other_spellings_of_the_same_file_are_read(csv_file, content):
+def test_reads_other_spellings_of_file(csv_file, content):
     data = load_dataset(csv_file(content))
     assert (data.items, data.counts.tolist()) == (("a", "b"), [1, 2])
 
 
-def test_the_rows_of_one_user_each_are_counted(csv_file):
+def test_rows_of_users_are_counted(csv_file):
     data = load_dataset(csv_file("id,unit\n1,E03\n2,T01\n3,E03\n4,A\n5, \n6,\n"), column="unit")
     assert data.items == ("E03", "A", "T01")
     assert data.counts.tolist() == [2, 1, 1]
     assert data.source == "column unit of the file data.csv; 2 rows without one left out"
 
 
-def test_a_compressed_file_is_read(csv_file):
+def test_reads_gzipped_file(csv_file):
     path = csv_file(gzip.compress(b"CITY\n1\n2\n1\n"), "extract.csv.gz")
     assert load_dataset(path, column="CITY").items == ("1", "2")
 
 
-def test_a_path_may_be_text(csv_file):
+def test_path_may_be_str(csv_file):
     assert load_dataset(str(csv_file("item,count\na,1\nb,2\n"))).items == ("a", "b")
 
 
@@ -114,9 +114,7 @@ def test_a_path_may_be_text(csv_file):
         ),
     ],
 )
-def test_a_file_that_is_no_counts_is_refused_with_the_place_and_the_reason(
-    csv_file, content, words
-):
+def test_rejects_malformed_file_with_place(csv_file, content, words):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file(content))
     assert words in str(caught.value)
@@ -132,36 +130,36 @@ def test_a_file_that_is_no_counts_is_refused_with_the_place_and_the_reason(
         ("CITY\nx\nx\n", "from 2 to 100000 items, not 1"),
     ],
 )
-def test_a_column_that_cannot_be_counted_is_refused(csv_file, content, words):
+def test_rejects_uncountable_column(csv_file, content, words):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file(content), column="CITY")
     assert words in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_refused_with_the_names_there_are():
+def test_missing_file_error_lists_names():
     with pytest.raises(
         DatasetError, match="no file town, and no data set of that name: cities, fire, emoji"
     ):
         load_dataset("town")
 
 
-def test_a_folder_is_no_data_set(tmp_path):
+def test_rejects_folder(tmp_path):
     with pytest.raises(DatasetError, match="cannot be read"):
         load_dataset(tmp_path)
 
 
-def test_a_file_that_only_claims_to_be_compressed_is_refused(csv_file):
+def test_rejects_false_gzip(csv_file):
     with pytest.raises(DatasetError, match="cannot be read"):
         load_dataset(csv_file("item,count\na,1\nb,2\n", "data.csv.gz"))
 
 
-def test_a_compressed_file_that_ends_early_is_refused(csv_file):
+def test_rejects_truncated_gzip(csv_file):
     whole = gzip.compress(b"item,count\n" + b"".join(b"%d,1\n" % i for i in range(5000)))
     with pytest.raises(DatasetError, match="not a CSV file"):
         load_dataset(csv_file(whole[:-2000], "data.csv.gz"))
 
 
-def test_a_column_of_a_shipped_data_set_is_refused():
+def test_rejects_column_of_shipped_data_set():
     with pytest.raises(DatasetError, match="counted already"):
         load_dataset("cities", column="item")
 
@@ -177,6 +175,6 @@ def test_a_column_of_a_shipped_data_set_is_refused():
         (("a", "b"), [1, -2], "0 or more"),
     ],
 )
-def test_a_data_set_that_is_none_is_refused(items, counts, words):
+def test_rejects_invalid_data_set(items, counts, words):
     with pytest.raises(DatasetError, match=words):
         Dataset("mine", items, counts, "made up")

@@ -96,7 +96,7 @@ both = pytest.mark.parametrize("send", [submit, submit_async], ids=["sync", "asy
 
 
 @pytest.mark.parametrize("status", [404, 413])
-def test_an_answer_before_the_body_is_read_is_seen(status: int) -> None:
+def test_early_response_is_read(status: int) -> None:
     """The server reads no more and keeps the connection: to write on would wait until the time is
     up.
     """
@@ -112,7 +112,7 @@ def test_an_answer_before_the_body_is_read_is_seen(status: int) -> None:
 
 
 @both
-def test_an_answer_after_which_the_server_lets_the_body_run_out_is_seen(
+def test_early_response_before_drain_is_read(
     send: Callable[..., object],
 ) -> None:
     def refuse(connection: socket.socket, over: threading.Event) -> None:
@@ -128,9 +128,7 @@ def test_an_answer_after_which_the_server_lets_the_body_run_out_is_seen(
 
 @both
 @pytest.mark.parametrize("status", [408, 503])
-def test_an_answer_that_says_not_now_and_closes_is_followed_by_the_same_submission(
-    send: Callable[..., object], status: int
-) -> None:
+def test_early_transient_response_is_retried(send: Callable[..., object], status: int) -> None:
     heads = []
 
     def not_now(connection: socket.socket, over: threading.Event) -> None:
@@ -148,9 +146,7 @@ def test_an_answer_that_says_not_now_and_closes_is_followed_by_the_same_submissi
 
 @both
 @pytest.mark.parametrize("size", [4, len(BODY)])
-def test_a_connection_that_is_reset_amid_a_request_is_followed_by_the_same_submission(
-    send: Callable[..., object], size: int
-) -> None:
+def test_reset_connection_is_retried(send: Callable[..., object], size: int) -> None:
     heads = []
 
     def evict(connection: socket.socket, over: threading.Event) -> None:

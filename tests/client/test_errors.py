@@ -19,13 +19,11 @@ from ldprecover_client import RefusedError
         ("Not", "nothing", "Not: nothing"),
     ],
 )
-def test_a_title_and_a_detail_do_not_say_the_same_twice(
-    title: str, detail: str | None, said: str
-) -> None:
+def test_detail_does_not_repeat_title(title: str, detail: str | None, said: str) -> None:
     assert str(RefusedError(409, title, detail)) == said
 
 
-def test_a_bad_report_is_named_by_its_position() -> None:
+def test_message_names_position() -> None:
     assert str(RefusedError(422, "A report is malformed", "too short", position=3)) == (
         "A report is malformed (report 3): too short"
     )

@@ -56,7 +56,7 @@ def seeds_sent(collector: Collector) -> list[int]:
     return [int(unpack(ORACLE, packed)["seed"][0]) for _, packed in collector.sent]
 
 
-def test_a_report_has_the_seed_of_its_ticket(given, reporter):
+def test_report_has_seed_of_ticket(given, reporter):
     user = reporter(ticket=RIGHT)
     assert user.report(0).state == "accepted"
     assert seeds_sent(given) == [SEED]
@@ -64,7 +64,7 @@ def test_a_report_has_the_seed_of_its_ticket(given, reporter):
     assert user.ledger.seed("r2") is None
 
 
-def test_the_seed_is_on_disk_before_the_value_is_perturbed(given, reporter, monkeypatch, tmp_path):
+def test_seed_is_on_disk_before_perturbing(given, reporter, monkeypatch, tmp_path):
     path = tmp_path / "ledger"
     seen = []
 
@@ -89,7 +89,7 @@ def test_the_seed_is_on_disk_before_the_value_is_perturbed(given, reporter, monk
 
 
 @pytest.mark.parametrize("fault", [Collector.answer_lost, Collector.request_lost, Collector.busy()])
-def test_a_second_seed_is_refused_whatever_became_of_the_first(given, reporter, fault):
+def test_rejects_second_seed_in_any_state(given, reporter, fault):
     given.faults.extend([fault] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
@@ -102,7 +102,7 @@ def test_a_second_seed_is_refused_whatever_became_of_the_first(given, reporter, 
     assert {*seeds_sent(given)} == {SEED}
 
 
-def test_another_ticket_carries_the_same_bytes_where_it_picks_the_same_seed(given, reporter):
+def test_ticket_with_same_seed_sends_same_bytes(given, reporter):
     given.tickets.remove(RIGHT)
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError) as caught:
@@ -117,14 +117,14 @@ def test_another_ticket_carries_the_same_bytes_where_it_picks_the_same_seed(give
     assert its_bytes == again
 
 
-def test_after_the_answer_it_is_the_report_that_is_refused_not_its_seed(given, reporter):
+def test_settled_report_is_refused_before_seed(given, reporter):
     ledger = Ledger.in_memory()
     reporter(ticket=RIGHT, ledger=ledger).report(0)
     with pytest.raises(AlreadyReportedError):
         reporter(ticket=OTHER, ledger=ledger).report(0)
 
 
-def test_a_pending_report_is_resumed_under_its_ticket(given, reporter):
+def test_pending_report_resumes_under_ticket(given, reporter):
     given.faults.extend([given.request_lost] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
@@ -133,7 +133,7 @@ def test_a_pending_report_is_resumed_under_its_ticket(given, reporter):
     assert {*seeds_sent(given)} == {SEED}
 
 
-def test_without_a_ticket_or_without_room_for_its_epsilon_no_seed_is_held(given, reporter):
+def test_no_seed_without_ticket_or_budget(given, reporter):
     with pytest.raises(AccessError, match="give one of its tickets"):
         reporter().report(0)
     ledger = Ledger.in_memory(max_total_epsilon=0.4)
@@ -155,14 +155,14 @@ def test_without_a_ticket_or_without_room_for_its_epsilon_no_seed_is_held(given,
         ({"access": "open"}, "takes reports without"),
     ],
 )
-def test_a_round_whose_seeds_are_not_what_it_says_is_refused(given, reporter, change, reason):
+def test_rejects_inconsistent_seeds(given, reporter, change, reason):
     given.rounds["r1"] |= change
     with pytest.raises(InconsistentRoundError, match=reason):
         reporter(ticket=RIGHT).report(0)
     assert not given.posts
 
 
-def test_a_ledger_of_the_third_version_is_read_on(tmp_path):
+def test_migrates_version_3(tmp_path):
     """It knew no seeds."""
     path = tmp_path / "ledger"
     Ledger(path)
@@ -171,7 +171,7 @@ def test_a_ledger_of_the_third_version_is_read_on(tmp_path):
     assert Ledger(path).seed("r1") is None
 
 
-def test_tickets_go_to_the_reports_whose_seeds_they_pick():
+def test_tickets_match_seeds_of_reports():
     tickets = [ticket(place, name) for name, place in enumerate((5, 60, 5, 7))]
     reports = with_tickets(ORACLE, tickets).perturb([0, 1, 2, 3])
     assert reports["seed"].tolist() == [ORACLE.seed_of(ticket_draw(each)) for each in tickets]
@@ -188,7 +188,7 @@ def test_tickets_go_to_the_reports_whose_seeds_they_pick():
 @pytest.mark.parametrize(
     "attack", [MGA([1, 3]), MLA(), Several([MGA([1]), MLA(against="raw")])], ids=lambda a: a.name
 )
-def test_malicious_users_craft_for_the_seeds_they_are_given(given, attack):
+def test_attack_uses_seeds_of_tickets(given, attack):
     import httpx
 
     tickets = [ticket(7 * i % 64, i) for i in range(40)]

@@ -79,7 +79,7 @@ def submit(request, collector, time):
     return call
 
 
-def test_a_submission_is_the_packed_bytes_under_their_key(collector, submit):
+def test_submission_has_packed_bytes_and_key(collector, submit):
     collector.add()
     assert submit() == {"round": "r1", "accepted": 2, "duplicate": False}
     (post,) = collector.posts
@@ -89,7 +89,7 @@ def test_a_submission_is_the_packed_bytes_under_their_key(collector, submit):
     assert collector.stored == {KEY: PACKED}
 
 
-def test_a_lost_answer_is_asked_for_again_with_the_same_bytes_and_key(collector, submit):
+def test_lost_response_repeats_bytes_and_key(collector, submit):
     collector.add()
     collector.faults.extend([collector.answer_lost, collector.answer_lost])
     assert submit() == {"round": "r1", "accepted": 2, "duplicate": True}
@@ -98,7 +98,7 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_bytes_and_key(collector,
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 507])
-def test_a_server_that_cannot_now_is_asked_again(collector, submit, status):
+def test_transient_status_is_retried(collector, submit, status):
     collector.add()
     collector.faults.extend(
         [collector.busy(status), collector.instead(status, text="no problem document")]
@@ -107,7 +107,7 @@ def test_a_server_that_cannot_now_is_asked_again(collector, submit, status):
     assert collector.sent == [(KEY, PACKED)] * 3
 
 
-def test_a_server_that_lacks_the_plugin_of_the_round_is_not_asked_again(collector, submit, time):
+def test_missing_plugin_is_not_retried(collector, submit, time):
     collector.add()
     collector.faults.append(lambda request: collector.problem(503, "plugin-not-loaded"))
     with pytest.raises(UnansweredError, match=r"answered 503 to .*, once") as caught:
@@ -123,7 +123,7 @@ def test_waits_double_with_jitter(collector, submit, time):
     assert time.sleeps == [0.25, 0.5, 1.0, 2.0]
 
 
-def test_retry_after_is_waited_for(collector, submit, time):
+def test_waits_for_retry_after(collector, submit, time):
     collector.add()
     collector.faults.append(collector.busy(503, **{"Retry-After": "7"}))
     date = {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT", "Date": "Fri, 31 Dec 1999 23:59:50 GMT"}
@@ -132,7 +132,7 @@ def test_retry_after_is_waited_for(collector, submit, time):
     assert time.sleeps == [7.25, 9.5]
 
 
-def test_retry_after_cannot_hold_a_client_for_ever(collector, submit, time):
+def test_retry_after_is_limited(collector, submit, time):
     collector.add()
     collector.faults.extend([collector.busy(503, **{"Retry-After": "99999999"})] * 50)
     with pytest.raises(UnansweredError, match="99999999 s") as caught:
@@ -142,7 +142,7 @@ def test_retry_after_cannot_hold_a_client_for_ever(collector, submit, time):
     assert sum(time.sleeps) <= 120
 
 
-def test_a_request_is_given_up_after_its_attempts(collector, submit):
+def test_gives_up_after_attempts(collector, submit):
     collector.add()
     collector.faults.extend([collector.request_lost] * 50)
     with pytest.raises(UnansweredError, match="connection refused") as caught:
@@ -151,7 +151,7 @@ def test_a_request_is_given_up_after_its_attempts(collector, submit):
     assert (caught.value.status, caught.value.retry_after) == (None, None)
 
 
-def test_giving_up_on_a_busy_server_says_what_it_answered(collector, submit):
+def test_error_names_last_status(collector, submit):
     collector.add()
     collector.faults.extend(
         [lambda send: collector.problem(507, "of-a-later-version", "its reason")] * 50
@@ -171,7 +171,7 @@ def test_giving_up_on_a_busy_server_says_what_it_answered(collector, submit):
         ([429, 503], True),
     ],
 )
-def test_giving_up_says_whether_a_try_may_have_been_taken(collector, submit, faults, in_doubt):
+def test_unanswered_error_has_in_doubt(collector, submit, faults, in_doubt):
     collector.add()
     collector.faults.extend(
         getattr(collector, f) if isinstance(f, str) else collector.busy(f) for f in faults
@@ -182,9 +182,7 @@ def test_giving_up_says_whether_a_try_may_have_been_taken(collector, submit, fau
 
 
 @pytest.mark.parametrize(("fault", "in_doubt"), [("request_lost", False), ("answer_lost", True)])
-def test_a_refusal_says_whether_an_earlier_try_may_have_been_taken(
-    collector, submit, fault, in_doubt
-):
+def test_refused_error_has_in_doubt(collector, submit, fault, in_doubt):
     collector.add()
     collector.faults.extend(
         [getattr(collector, fault), lambda send: collector.problem(409, "round-closed")]
@@ -195,7 +193,7 @@ def test_a_refusal_says_whether_an_earlier_try_may_have_been_taken(
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 431, 501, 505])
-def test_a_refusal_is_raised_at_once_with_its_reason(collector, submit, status):
+def test_refusal_is_raised_without_retry(collector, submit, status):
     collector.add()
     refusal = collector.problem(status, "some-kind", "a reason")
     collector.faults.append(lambda send: refusal)
@@ -210,7 +208,7 @@ def test_a_refusal_is_raised_at_once_with_its_reason(collector, submit, status):
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 400, 404, 501])
-def test_an_answer_of_something_else_is_no_answer(collector, submit, status):
+def test_rejects_response_of_foreign_server(collector, submit, status):
     """A page that signs users in to a network answers 200 to everything."""
     collector.add()
     collector.faults.append(collector.instead(status, html="<h1>Welcome to the hotel</h1>"))
@@ -220,7 +218,7 @@ def test_an_answer_of_something_else_is_no_answer(collector, submit, status):
         submit()
 
 
-def test_garbage_where_the_answer_belongs_is_refused(collector, submit):
+def test_rejects_garbage_response(collector, submit):
     collector.add()
     collector.faults.append(collector.instead(202, content=b"\x00\xff garbage"))
     with pytest.raises(InvalidAnswerError, match="POST /rounds/r1/reports: the answer is not JSON"):
@@ -238,7 +236,7 @@ def test_a_redirect_is_not_followed(collector, submit, status):
     assert {request.url.host for request in collector.requests} == {"collector.test"}
 
 
-def test_an_answer_without_end_is_cut_off(collector, submit, monkeypatch):
+def test_rejects_endless_response(collector, submit, monkeypatch):
     """The answer's own generator says how far it was read."""
     collector.add()
     monkeypatch.setattr(client_http, "MAX_ANSWER_BYTES", 100_000)
@@ -261,7 +259,7 @@ def test_an_answer_without_end_is_cut_off(collector, submit, monkeypatch):
     assert given_out == 101_000
 
 
-def test_a_compressed_answer_is_refused_before_it_unfolds(collector, submit):
+def test_rejects_compressed_response(collector, submit):
     collector.add()
     bomb = gzip.compress(bytes(1 << 20))
     collector.faults.append(
@@ -274,7 +272,7 @@ def test_a_compressed_answer_is_refused_before_it_unfolds(collector, submit):
     assert collector.posts[0].headers["Accept-Encoding"] == "identity"
 
 
-def test_no_cookie_comes_back(collector, submit):
+def test_sends_no_cookie(collector, submit):
     """A cookie would tell a server which requests are one user's."""
     collector.add()
     collector.faults.append(
@@ -287,7 +285,7 @@ def test_no_cookie_comes_back(collector, submit):
     assert not any("Cookie" in request.headers for request in collector.requests)
 
 
-def test_a_gzipped_submission_is_the_same_bytes_each_time(collector, submit, monkeypatch):
+def test_gzipped_submission_is_deterministic(collector, submit, monkeypatch):
     collector.add()
     accepted = {"round": "r1", "accepted": 2, "duplicate": False}
     collector.faults.extend([collector.busy(), lambda send: httpx.Response(202, json=accepted)])
@@ -301,7 +299,7 @@ def test_a_gzipped_submission_is_the_same_bytes_each_time(collector, submit, mon
     assert gzip.decompress(first.content) == PACKED
 
 
-def test_a_key_goes_with_every_request_and_only_when_given(collector, submit):
+def test_key_is_sent_only_if_set(collector, submit):
     collector.add()
     submit(key="first")
     collector.requests.clear()
@@ -315,14 +313,14 @@ def test_a_key_goes_with_every_request_and_only_when_given(collector, submit):
 
 
 @pytest.mark.parametrize("key", ["", "x" * 65, "with space", "ümlaut", "line\nbreak", "tab\t"])
-def test_an_idempotency_key_that_no_header_can_hold_is_refused(collector, submit, key):
+def test_rejects_invalid_idempotency_key(collector, submit, key):
     with pytest.raises(ArgumentError, match="idempotency key"):
         submit(key=key)
     assert not collector.requests
 
 
 @pytest.mark.parametrize("key", ["", " spaced", "ümlaut", "line\nbreak"])
-def test_a_server_key_that_no_header_can_hold_is_refused(key):
+def test_rejects_invalid_access_key(key):
     with pytest.raises(ArgumentError, match="key"):
         Client("http://a.test", key=key)
 
@@ -330,7 +328,7 @@ def test_a_server_key_that_no_header_can_hold_is_refused(key):
 @pytest.mark.parametrize(
     "reference", ["", "..", "../admin", "a/b", "a?b", "a#b", "a b", "ü", "x" * 200, None, 7]
 )
-def test_a_round_reference_cannot_change_the_path(collector, submit, reference):
+def test_rejects_reference_that_changes_path(collector, submit, reference):
     with pytest.raises(ArgumentError, match="a round must be named by"):
         submit(reference)
     assert not collector.requests
@@ -351,18 +349,18 @@ def test_a_round_reference_cannot_change_the_path(collector, submit, reference):
         None,
     ],
 )
-def test_a_url_that_names_no_server_is_refused(url):
+def test_rejects_invalid_url(url):
     with pytest.raises(ArgumentError, match="URL"):
         Client(url)
 
 
-def test_a_password_in_a_url_is_not_repeated():
+def test_error_does_not_repeat_password():
     with pytest.raises(ArgumentError) as caught:
         Client("http://user:hunter2@a.test")
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_server_may_live_below_a_path():
+def test_url_may_have_path():
     seen = []
 
     def answer(request):
@@ -374,7 +372,7 @@ def test_a_server_may_live_below_a_path():
     assert seen == ["https://a.test/ldp/version"]
 
 
-def test_each_call_is_the_one_of_the_interface():
+def test_every_call_has_method_and_path():
     """Method, path, body and typed answer of all calls."""
     parameters = RoundParameters("olh", 0.5, ("a", "b", "c"))
     oracle = parameters.oracle
@@ -480,21 +478,21 @@ def test_rounds_come_in_pages():
 @pytest.mark.parametrize(
     "lost", [httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut")]
 )
-def test_opening_a_round_is_not_repeated_when_it_may_have_worked(lost):
+def test_open_round_is_not_retried_in_doubt(lost):
     server, seen = server_that(lost, httpx.Response(201))
     with server, pytest.raises(UnansweredError):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert len(seen) == 1
 
 
-def test_opening_a_round_is_not_repeated_after_a_server_error():
+def test_open_round_is_not_retried_after_500():
     server, seen = server_that(httpx.Response(503), httpx.Response(201))
     with server, pytest.raises(InvalidAnswerError, match="503"):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert len(seen) == 1
 
 
-def test_opening_a_round_is_repeated_when_it_never_arrived():
+def test_open_round_is_retried_if_unsent():
     outcomes = [
         httpx.ConnectError("refused"),
         httpx.ConnectTimeout("slow"),
@@ -507,7 +505,7 @@ def test_opening_a_round_is_repeated_when_it_never_arrived():
     assert len(seen) == 4
 
 
-def test_what_json_cannot_say_is_not_sent():
+def test_rejects_fields_that_are_not_json():
     server, seen = server_that()
     with server, pytest.raises(ArgumentError, match="eta must be a finite number"):
         server.recover("r1", eta=float("nan"))
@@ -519,14 +517,14 @@ def test_what_json_cannot_say_is_not_sent():
 @pytest.mark.parametrize(
     "outcome", [httpx.Response(503), httpx.ConnectError("refused"), httpx.ReadTimeout("slow")]
 )
-def test_a_server_that_is_not_ready_is_asked_once(outcome):
+def test_ready_asks_once(outcome):
     server, seen = server_that(outcome)
     with server:
         assert server.ready() is False
     assert len(seen) == 1
 
 
-def test_a_real_connection_is_kept_alive_and_a_dead_server_is_unanswered(collector):
+def test_real_connection_is_kept_alive(collector):
     collector.add()
     quick = Retries(attempts=2, base=0)
     with collector.listening() as url, Client(url, retries=quick) as server:
@@ -554,13 +552,13 @@ def certificate_reads(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_clients_without_tls_read_no_certificates(certificate_reads, kind):
+def test_plain_http_reads_no_certificates(certificate_reads, kind):
     for _ in range(3):
         kind("http://a.test")
     assert not certificate_reads
 
 
-def test_a_process_reads_the_certificates_it_trusts_once(certificate_reads, monkeypatch, tmp_path):
+def test_certificates_are_read_once(certificate_reads, monkeypatch, tmp_path):
     clients: list[Any] = [kind("https://a.test") for kind in (Client, AsyncClient, Client)]
     pools = [client._http._transport._pool for client in clients]
     assert len({pool._ssl_context for pool in pools}) == len(certificate_reads) == 1
@@ -572,7 +570,7 @@ def test_a_process_reads_the_certificates_it_trusts_once(certificate_reads, monk
     assert len(certificate_reads) == 2
 
 
-def test_without_tls_no_certificate_would_be_trusted():
+def test_plain_http_trusts_no_certificate():
     client: Any = Client("http://a.test")
     context = client._http._transport._pool._ssl_context
     assert context.verify_mode is ssl.CERT_REQUIRED

@@ -80,7 +80,7 @@ STARTED = (
 )
 
 
-def test_a_job_is_started_watched_and_waited_for():
+def test_job_is_started_and_waited_for():
     done = job("done", 1.0, result=RECOVERY)
     stub = Stub(STARTED, (200, job("running", 0.25)), (200, job("running", 0.5)), (200, done))
     seen: list[Any] = []
@@ -105,14 +105,14 @@ def test_a_job_is_started_watched_and_waited_for():
     assert stub.waits == [0.25, 0.5]
 
 
-def test_the_pauses_grow_to_seconds_and_no_further():
+def test_pauses_double_up_to_limit():
     stub = Stub(STARTED, *[(200, job("queued"))] * 8, (200, job("done", 1.0, result=RECOVERY)))
     with stub.server() as server:
         server.start_recovery("r1").wait()
     assert stub.waits == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0, 5.0]
 
 
-def test_a_server_without_jobs_answers_at_once():
+def test_immediate_result_is_finished_job():
     stub = Stub((200, RECOVERY))
     with stub.server() as server:
         answered = server.start_recovery("r1")
@@ -121,7 +121,7 @@ def test_a_server_without_jobs_answers_at_once():
     assert len(stub.asked) == 1
 
 
-def test_a_job_is_found_again_by_its_id():
+def test_job_is_found_by_id():
     stub = Stub((200, job("done", 1.0, result=RECOVERY)))
     with stub.server() as server:
         assert server.job("current", "j1").wait() == RECOVERY
@@ -130,7 +130,7 @@ def test_a_job_is_found_again_by_its_id():
     assert stub.calls == ["GET /rounds/current/jobs/j1"]
 
 
-def test_a_job_that_failed_raises_the_servers_reason():
+def test_failed_job_raises_reason():
     stub = Stub(STARTED, (200, job("failed", 0.5, problem=FAILED)))
     with (
         stub.server() as server,
@@ -140,7 +140,7 @@ def test_a_job_that_failed_raises_the_servers_reason():
     assert (caught.value.status, caught.value.slug) == (504, "analysis-timeout")
 
 
-def test_a_cancelled_job_gives_no_recovery():
+def test_cancelled_job_has_no_recovery():
     stub = Stub(STARTED, (204, None), (200, job("cancelled", 0.5)))
     with stub.server() as server:
         cancelled = server.start_recovery("r1")
@@ -151,7 +151,7 @@ def test_a_cancelled_job_gives_no_recovery():
     assert stub.calls[1:] == ["DELETE /rounds/r1/jobs/j1", "GET /rounds/r1/jobs/j1"]
 
 
-def test_a_job_that_ended_before_it_was_cancelled_keeps_its_result():
+def test_late_cancel_keeps_result():
     stub = Stub(STARTED, (204, None), (200, job("done", 1.0, result=RECOVERY)))
     with stub.server() as server:
         late = server.start_recovery("r1")
@@ -159,13 +159,13 @@ def test_a_job_that_ended_before_it_was_cancelled_keeps_its_result():
         assert late.wait() == RECOVERY
 
 
-def test_a_job_that_another_cancelled_gives_no_recovery():
+def test_job_cancelled_elsewhere_has_no_recovery():
     stub = Stub(STARTED, (200, job("cancelled", 0.5)))
     with stub.server() as server, pytest.raises(RefusedError, match="cancelled"):
         server.start_recovery("r1").wait()
 
 
-def test_a_busy_server_is_asked_again():
+def test_busy_server_is_polled_again():
     stub = Stub((503, BUSY, {"Retry-After": "2"}), STARTED)
     with stub.server() as server:
         assert isinstance(server.start_recovery("r1"), Job)
@@ -185,6 +185,6 @@ def test_a_busy_server_is_asked_again():
         ({**job("queued"), "job": "../x"}, "job"),
     ],
 )
-def test_a_job_that_is_none_is_refused(body, words):
+def test_rejects_malformed_job(body, words):
     with Stub((200, body)).server() as server, pytest.raises(InvalidAnswerError, match=words):
         server.job("r1", "j1")

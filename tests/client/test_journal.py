@@ -61,7 +61,7 @@ def _counted(collector):
 
 @pytest.mark.parametrize("fault", ["answer_lost", "request_lost"])
 @pytest.mark.parametrize("after", [0, 3, 9])
-def test_what_was_sent_before_an_interruption_counts_once(collector, send, fault, after):
+def test_resumed_run_counts_each_report_once(collector, send, fault, after):
     collector.faults.extend([lambda go: go()] * after + [getattr(collector, fault)])
     with pytest.raises(UnansweredError):
         send()
@@ -74,7 +74,7 @@ def test_what_was_sent_before_an_interruption_counts_once(collector, send, fault
     assert len({key for key, _ in collector.sent}) == 10
 
 
-def test_progress_goes_on_where_it_was(collector, send):
+def test_progress_resumes(collector, send):
     collector.faults.extend([lambda go: go()] * 8 + [collector.request_lost])
     with pytest.raises(UnansweredError) as caught:
         send()
@@ -86,7 +86,7 @@ def test_progress_goes_on_where_it_was(collector, send):
     assert seen[-1] == N
 
 
-def test_submissions_keep_their_size(collector, send):
+def test_resumed_run_keeps_size(collector, send):
     """Another size would put reports that are counted into submissions that are not."""
     collector.faults.extend([lambda go: go(), collector.request_lost])
     with pytest.raises(UnansweredError):
@@ -95,7 +95,7 @@ def test_submissions_keep_their_size(collector, send):
     assert _counted(collector) == N
 
 
-def test_the_journal_is_on_the_disk_before_anything_is_sent(collector, send):
+def test_journal_is_on_disk_before_sending(collector, send):
     def look(go):
         lines = send.path.read_text().splitlines()
         assert len(lines) == 1
@@ -107,7 +107,7 @@ def test_the_journal_is_on_the_disk_before_anything_is_sent(collector, send):
     assert send() == N
 
 
-def test_other_reports_are_not_sent_under_the_keys_of_a_run(collector, send, reports):
+def test_rejects_other_reports(collector, send, reports):
     collector.faults.append(collector.request_lost)
     with pytest.raises(UnansweredError):
         send()
@@ -115,7 +115,7 @@ def test_other_reports_are_not_sent_under_the_keys_of_a_run(collector, send, rep
         send(rows=reports[::-1])
 
 
-def test_a_line_that_a_crash_cut_off_is_not_believed(collector, send):
+def test_ignores_truncated_line(collector, send):
     collector.faults.extend([lambda go: go()] * 3 + [collector.request_lost])
     with pytest.raises(UnansweredError):
         send()
@@ -126,23 +126,21 @@ def test_a_line_that_a_crash_cut_off_is_not_believed(collector, send):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"form": 1}\n', "\0"])
-def test_a_file_that_is_no_journal_is_said_so(tmp_path, text):
+def test_rejects_file_that_is_no_journal(tmp_path, text):
     path = tmp_path / "x.jsonl"
     path.write_text(text)
     with pytest.raises(JournalError, match=r"x\.jsonl is not the journal of a run"):
         Journal.open(path)
 
 
-def test_a_journal_of_another_version_is_said_so(tmp_path):
+def test_rejects_other_version(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"form": 2}\n')
     with pytest.raises(JournalError, match="another version"):
         Journal.open(path)
 
 
-def test_a_journal_that_cannot_be_written_is_said_so_before_anything_is_sent(
-    collector, reports, tmp_path
-):
+def test_unwritable_journal_is_error_before_sending(collector, reports, tmp_path):
     (tmp_path / "file").touch()
     journal = Journal(tmp_path / "file" / "run.jsonl", {})
     with pytest.raises(JournalError, match="cannot be written"):
@@ -152,12 +150,12 @@ def test_a_journal_that_cannot_be_written_is_said_so_before_anything_is_sent(
     assert not collector.posts
 
 
-def test_two_runs_share_no_key(tmp_path):
+def test_runs_share_no_key(tmp_path):
     first, second = (Journal(tmp_path / name, {}) for name in "ab")
     assert len({journal.key(start) for journal in (first, second) for start in range(100)}) == 200
 
 
-def test_a_run_outlives_a_server_that_is_killed_again_and_again(start_server, tmp_path):
+def test_run_survives_repeated_server_kills(start_server, tmp_path):
     server = start_server()
     server.keep_port()
     round_ = server.open_round("olh", 1.0, domain_size=20)

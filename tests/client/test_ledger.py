@@ -39,7 +39,7 @@ def ledger(request, path):
     return Ledger(path) if request.param == "file" else Ledger.in_memory()
 
 
-def test_a_first_claim_perturbs_and_is_pending(ledger):
+def test_first_claim_is_pending(ledger):
     entry, new = claim(ledger)
     assert new
     assert (entry.round_id, entry.server_url, entry.epsilon, entry.packed) == (
@@ -52,13 +52,13 @@ def test_a_first_claim_perturbs_and_is_pending(ledger):
     assert ledger.entries() == ledger.pending() == (entry,)
 
 
-def test_a_key_is_128_random_bits_in_hex(ledger):
+def test_key_is_128_random_bits(ledger):
     keys = [claim(ledger, f"r{i}", 0.01)[0].key for i in range(20)]
     assert len(set(keys)) == 20
     assert all(len(key) == 32 and int(key, 16) >= 0 for key in keys)
 
 
-def test_a_second_claim_finds_the_first_and_perturbs_nothing(ledger):
+def test_second_claim_returns_first_entry(ledger):
     first, _ = claim(ledger)
 
     def perturb():
@@ -70,14 +70,14 @@ def test_a_second_claim_finds_the_first_and_perturbs_nothing(ledger):
     assert (again, new) == (first, False)
 
 
-def test_a_round_that_changed_its_parameters_is_refused(ledger):
+def test_rejects_changed_parameters(ledger):
     claim(ledger, digest="d")
     with pytest.raises(InconsistentRoundError, match="other parameters"):
         claim(ledger, digest="e")
     assert len(ledger.entries()) == 1
 
 
-def test_a_claim_whose_perturbing_fails_leaves_nothing(ledger):
+def test_failed_perturbing_leaves_no_entry(ledger):
     def perturb():
         raise RuntimeError("no randomness")
 
@@ -87,7 +87,7 @@ def test_a_claim_whose_perturbing_fails_leaves_nothing(ledger):
     assert claim(ledger)[1]
 
 
-def test_an_entry_settles_once(ledger):
+def test_entry_settles_once(ledger):
     claim(ledger)
     ledger.settle("r1", "accepted")
     ledger.settle("r1", "refused", "too late")
@@ -96,14 +96,14 @@ def test_an_entry_settles_once(ledger):
     assert ledger.pending() == ()
 
 
-def test_a_refused_entry_keeps_its_reason_and_its_epsilon(ledger):
+def test_refused_entry_keeps_reason_and_epsilon(ledger):
     claim(ledger)
     ledger.settle("r1", "refused", "the round is closed")
     assert ledger.entries()[0].reason == "the round is closed"
     assert ledger.spent == 0.5
 
 
-def test_the_total_over_rounds_is_limited(path):
+def test_total_epsilon_is_limited(path):
     ledger = Ledger(path, max_total_epsilon=1.2)
     claim(ledger, "r1", 0.5)
     claim(ledger, "r2", 0.5)
@@ -116,7 +116,7 @@ def test_the_total_over_rounds_is_limited(path):
 
 
 @given(st.integers(1, 60), st.sampled_from([0.01, 0.1, 0.3, 0.7, 1.1]))
-def test_rounds_up_to_exactly_the_limit_are_allowed(count, epsilon):
+def test_total_may_equal_limit(count, epsilon):
     """Sums are of the numbers as written: 0.1 forty times is 4, and the limit is met, not
     passed.
     """
@@ -129,7 +129,7 @@ def test_rounds_up_to_exactly_the_limit_are_allowed(count, epsilon):
         claim(ledger, "one more", epsilon)
 
 
-def test_the_default_total_is_four(path):
+def test_default_total_is_four(path):
     assert Ledger(path).max_total_epsilon == 4.0
 
 
@@ -141,33 +141,33 @@ def test_infinity_lifts_the_limit():
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan])
-def test_a_limit_that_limits_nothing_sensible_is_refused(limit):
+def test_rejects_invalid_limit(limit):
     with pytest.raises(ArgumentError, match="max_total_epsilon"):
         Ledger.in_memory(max_total_epsilon=limit)
 
 
-def test_a_ledger_is_there_again_after_a_restart(path):
+def test_ledger_survives_restart(path):
     entry, _ = claim(Ledger(path))
     reopened = Ledger(path)
     assert reopened.pending() == (entry,)
     assert claim(reopened, packed=b"other") == (entry, False)
 
 
-def test_ledgers_in_memory_are_apart():
+def test_memory_ledgers_are_separate():
     first, second = Ledger.in_memory(), Ledger.in_memory()
     claim(first)
     assert second.entries() == ()
     assert first.path is None
 
 
-def test_only_the_user_can_read_a_ledger_from_its_first_moment(path, monkeypatch):
+def test_new_ledger_is_private(path, monkeypatch):
     monkeypatch.setattr(Path, "chmod", None)
     Ledger(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_the_journal_of_a_ledger_is_as_private(path):
+def test_sqlite_journal_is_private(path):
     """The journal holds the same pages while a claim is written."""
     modes: list[Any] = []
     ledger = Ledger(path)
@@ -201,14 +201,14 @@ def test_the_journal_of_a_ledger_is_as_private(path):
     assert modes == [0o600, 0o600]
 
 
-def test_a_ledger_that_others_could_read_is_made_private(path):
+def test_shared_ledger_becomes_private(path):
     Ledger(path)
     path.chmod(0o644)
     Ledger(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_default_ledger_is_in_the_users_state_directory(tmp_path, monkeypatch):
+def test_default_path_is_state_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     ledger = Ledger()
@@ -219,14 +219,14 @@ def test_the_default_ledger_is_in_the_users_state_directory(tmp_path, monkeypatc
     assert len(ledger.entries()) == 1
 
 
-def test_a_path_with_characters_of_a_uri_is_that_path(tmp_path):
+def test_path_may_contain_uri_characters(tmp_path):
     path = tmp_path / "a?mode=memory#50%25 of" / "l'edger.db"
     claim(Ledger(path))
     assert path.stat().st_size > 0
     assert len(Ledger(path).pending()) == 1
 
 
-def test_a_claim_is_synced_to_the_disk_before_it_returns(path, monkeypatch):
+def test_claim_is_synced_to_disk(path, monkeypatch):
     """SQLite's EXTRA (3) syncs the file, and its directory once the journal is gone."""
     levels = []
     real_connect = sqlite3.connect
@@ -246,7 +246,7 @@ def test_a_claim_is_synced_to_the_disk_before_it_returns(path, monkeypatch):
     assert levels == [3, "delete"]
 
 
-def test_threads_racing_for_one_round_perturb_once(ledger):
+def test_racing_threads_perturb_once(ledger):
     perturbed, found = [], []
     barrier = threading.Barrier(8)
 
@@ -270,7 +270,7 @@ def test_threads_racing_for_one_round_perturb_once(ledger):
     assert [new for _, new in found].count(True) == 1
 
 
-def test_threads_racing_for_the_last_epsilon_cannot_both_have_it(path):
+def test_racing_threads_cannot_exceed_total(path):
     ledger = Ledger(path, max_total_epsilon=1.0)
     refused = []
     barrier = threading.Barrier(6)
@@ -345,7 +345,7 @@ def readable_by_all(path):
         (readable_by_all, "is not a ledger"),
     ],
 )
-def test_a_file_that_is_no_sound_ledger_is_refused_in_words_and_left_alone(path, spoil, words):
+def test_invalid_ledger_is_rejected_unchanged(path, spoil, words):
     spoil(path)
     before = (path.stat().st_mode, path.read_bytes() if path.is_file() else None)
     with pytest.raises(LedgerError, match=words) as caught:
@@ -355,7 +355,7 @@ def test_a_file_that_is_no_sound_ledger_is_refused_in_words_and_left_alone(path,
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_what_is_no_file_is_refused_and_not_made_private(tmp_path):
+def test_rejects_special_file_unchanged(tmp_path):
     """As root it would otherwise take /dev/null from everybody."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o644)
@@ -364,7 +364,7 @@ def test_what_is_no_file_is_refused_and_not_made_private(tmp_path):
     assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
 
 
-def test_a_ledger_whose_making_was_cut_short_is_made_again(path):
+def test_interrupted_creation_is_repeated(path):
     """A crash in the midst of the first commit: the first page is torn, and the journal knows it
     was empty.
     """
@@ -381,13 +381,13 @@ def test_a_ledger_whose_making_was_cut_short_is_made_again(path):
     assert not journal.exists()
 
 
-def test_a_ledger_cannot_be_made_below_a_file(tmp_path):
+def test_rejects_path_below_file(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LedgerError, match="ledger"):
         Ledger(tmp_path / "file" / "ledger.sqlite3")
 
 
-def test_a_ledger_that_vanished_does_not_come_back_empty(path):
+def test_deleted_ledger_is_not_recreated(path):
     """With nothing spent, a second value could be reported."""
     ledger = Ledger(path)
     claim(ledger)
@@ -397,7 +397,7 @@ def test_a_ledger_that_vanished_does_not_come_back_empty(path):
     assert not path.exists()
 
 
-def test_a_ledger_replaced_by_an_empty_file_is_refused(path):
+def test_rejects_emptied_ledger(path):
     ledger = Ledger(path)
     claim(ledger)
     path.write_bytes(b"")
@@ -405,7 +405,7 @@ def test_a_ledger_replaced_by_an_empty_file_is_refused(path):
         claim(ledger)
 
 
-def test_a_ledger_that_another_process_holds_is_refused_in_words(path, monkeypatch):
+def test_locked_ledger_is_ledger_error(path, monkeypatch):
     monkeypatch.setattr(ledger_module, "_LOCK_TIMEOUT", 0.0)
     ledger = Ledger(path)
     with sqlite3.connect(path) as holder:
@@ -416,13 +416,13 @@ def test_a_ledger_that_another_process_holds_is_refused_in_words(path, monkeypat
     assert claim(ledger)[1]
 
 
-def test_an_entry_shows_neither_its_key_nor_its_report(ledger):
+def test_repr_hides_key_and_report(ledger):
     entry, _ = claim(ledger)
     assert entry.key not in repr(entry)
     assert "packed" not in repr(entry)
 
 
-def test_a_report_changes_its_ticket_only_while_no_try_is_open(ledger):
+def test_ticket_changes_only_without_open_try(ledger):
     claim(ledger)
     first = ledger.begin_try("r1", "a")
     assert (first.ticket, first.open_tries) == ("a", 1)
@@ -453,7 +453,7 @@ PRAGMA user_version = 1;
 """
 
 
-def test_a_ledger_of_the_first_version_is_read_on(path):
+def test_migrates_version_1(path):
     """It did not know what became of tries under tickets, so they stay open."""
     path.parent.mkdir()
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -484,7 +484,7 @@ PRAGMA user_version = 2;
 """
 
 
-def test_a_ledger_of_the_second_version_is_read_on(path):
+def test_migrates_version_2(path):
     """It did not know what people call a round."""
     path.parent.mkdir()
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -494,7 +494,7 @@ def test_a_ledger_of_the_second_version_is_read_on(path):
     claim(Ledger(path), "r4")
 
 
-def test_an_entry_knows_the_name_of_its_round(ledger):
+def test_entry_has_round_name(ledger):
     ledger.claim(
         server_url="u",
         round_id="r1",
@@ -506,5 +506,5 @@ def test_an_entry_knows_the_name_of_its_round(ledger):
     assert [entry.round_name for entry in ledger.entries()] == ["cities"]
 
 
-def test_a_ledger_takes_any_kind_of_path(tmp_path):
+def test_accepts_str_and_path(tmp_path):
     assert Ledger(str(tmp_path / "l.db")).path == Path(tmp_path / "l.db")

@@ -63,9 +63,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("again", ["resume", "report"])
-def test_killed_between_ledger_and_send_the_same_bytes_go_out_after_a_restart(
-    collector, path, again
-):
+def test_kill_before_send_repeats_bytes(collector, path, again):
     collector.add()
     with collector.listening() as url:
         child = start(url, path, 0, "before sending")
@@ -80,9 +78,7 @@ def test_killed_between_ledger_and_send_the_same_bytes_go_out_after_a_restart(
 
 
 @pytest.mark.parametrize("again", ["resume", "report"])
-def test_killed_between_send_and_answer_the_same_bytes_go_out_after_a_restart(
-    collector, path, again
-):
+def test_kill_before_response_repeats_bytes(collector, path, again):
     collector.add()
     pids: queue.Queue[int] = queue.Queue()
 
@@ -105,9 +101,7 @@ def test_killed_between_send_and_answer_the_same_bytes_go_out_after_a_restart(
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
-def test_killed_after_a_try_under_a_ticket_the_report_goes_out_under_no_other(
-    collector, path, stored
-):
+def test_kill_after_try_keeps_ticket(collector, path, stored):
     """The process that comes after it cannot know whether the try was taken."""
     collector.add(access="ticket")
     first, second = (letter * 22 + "." + letter * 22 for letter in "ab")
@@ -144,9 +138,7 @@ def finish(url, path, again):
     assert output.splitlines()[1:] == ["accepted"], "nothing is perturbed a second time"
 
 
-def test_killed_while_perturbing_nothing_is_written_or_sent_and_the_round_stays_open_to_the_user(
-    collector, path
-):
+def test_kill_while_perturbing_leaves_nothing(collector, path):
     collector.add()
     with collector.listening() as url:
         child = start(url, path, 0, "while perturbing")
@@ -158,7 +150,7 @@ def test_killed_while_perturbing_nothing_is_written_or_sent_and_the_round_stays_
     assert output.splitlines()[1:] == ["perturbed", "accepted"]
 
 
-def test_two_processes_racing_on_one_ledger_perturb_once(collector, path):
+def test_racing_processes_perturb_once(collector, path):
     """Neither gets the round's parameters before both have asked for them, so they claim
     together.
     """

@@ -36,7 +36,7 @@ def admin(server):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_population_is_counted_to_the_bit(admin, server, protocol):
+def test_population_is_counted_exactly(admin, server, protocol):
     cities = load_dataset("cities")
     round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=cities.items)
     users = Population.of(cities, 25_000, seed=1)
@@ -54,7 +54,7 @@ def test_a_population_is_counted_to_the_bit(admin, server, protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_users_report_and_are_refused_once_the_round_is_closed(admin, server, protocol):
+def test_closed_round_refuses_users(admin, server, protocol):
     round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=["a", "b", "c"])
     assert (
         Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b").state == "accepted"
@@ -70,7 +70,7 @@ def test_users_report_and_are_refused_once_the_round_is_closed(admin, server, pr
     assert admin.round(round_.id).n == 2
 
 
-def test_rounds_are_opened_listed_and_deleted(admin):
+def test_rounds_are_opened_listed_deleted(admin):
     round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert (round_.parameters.items, round_.state, round_.n) == (("0", "1", "2"), "open", 0)
     assert admin.rounds()[0] == round_.summary
@@ -81,13 +81,13 @@ def test_rounds_are_opened_listed_and_deleted(admin):
         admin.parameters(round_.id)
 
 
-def test_a_server_without_the_key_opens_nothing(server):
+def test_open_round_needs_admin_key(server):
     with Client(server.url) as anyone, pytest.raises(RefusedError) as caught:
         anyone.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert caught.value.status == 401
 
 
-def test_a_submission_too_large_for_the_server_says_so(start_server):
+def test_oversized_submission_is_named(start_server):
     small = start_server(max_body_bytes=1024)
     with Client(small.url, key=small.admin_key) as admin:
         round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
@@ -102,7 +102,7 @@ def test_a_submission_too_large_for_the_server_says_so(start_server):
     )
 
 
-def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
+def test_server_kills_count_reports_once(start_server):
     """It is killed after some submissions, started again on its database, and the rest go on where
     they were.
     """
@@ -144,9 +144,7 @@ def test_reports_sent_while_a_server_is_killed_are_counted_once(start_server):
     assert answer["counts"] == Tally.of(round_.parameters.oracle, reports).summary.tolist()
 
 
-def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_it(
-    admin, server, tmp_path
-):
+def test_ticket_admits_one_report(admin, server, tmp_path):
     round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b", "c"], access="ticket")
     assert (round_.access, round_.read_access) == ("ticket", "public")
     first, second, third = admin.mint_tickets(round_.id, 3)
@@ -173,7 +171,7 @@ def test_a_ticket_admits_one_report_and_a_lost_answer_is_asked_for_again_under_i
     )
 
 
-def test_after_wrong_tickets_the_right_one_stores_the_same_report_once(admin, server, tmp_path):
+def test_right_ticket_after_wrong_counts_once(admin, server, tmp_path):
     """One of nobody, one of another round, then one of this."""
     round_, another = (
         admin.open_round(protocol="grr", epsilon=0.5, domain_size=3, access="ticket")
@@ -197,7 +195,7 @@ def test_after_wrong_tickets_the_right_one_stores_the_same_report_once(admin, se
     assert admin.round(round_.id).n == 1
 
 
-def test_anothers_ticket_is_refused_and_ones_own_is_taken_after_it(admin, server):
+def test_own_ticket_after_used_one_is_accepted(admin, server):
     round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3, access="ticket")
     used, own = admin.mint_tickets(round_.id, 2)
     assert (
@@ -212,12 +210,12 @@ def test_anothers_ticket_is_refused_and_ones_own_is_taken_after_it(admin, server
     assert admin.round(round_.id).n == 2
 
 
-def test_what_cannot_be_a_ticket_is_refused_before_anything_is_perturbed(server):
+def test_real_round_rejects_malformed_ticket(server):
     with pytest.raises(ArgumentError, match="a ticket must be"):
         Reporter(server.url, ledger=Ledger.in_memory(), ticket="nonsense")
 
 
-def test_a_key_round_takes_a_reporter_with_a_key(admin, server):
+def test_key_round_accepts_key(admin, server):
     round_ = admin.open_round(
         protocol="olh", epsilon=0.5, items=["a", "b"], access="key", read_access="key"
     )
@@ -236,7 +234,7 @@ def test_a_key_round_takes_a_reporter_with_a_key(admin, server):
     assert caught.value.status == 401
 
 
-def test_a_population_through_a_key_of_limited_rate_is_counted_once(start_server):
+def test_rate_limited_population_counts_once(start_server):
     """A submission larger than the burst goes into debt, so the second one is refused, and waits as
     it is told.
     """
@@ -256,7 +254,7 @@ def test_a_population_through_a_key_of_limited_rate_is_counted_once(start_server
         assert refused.keys() == {"rate-limited"}
 
 
-def test_a_retry_past_the_rate_waits_and_is_counted_once(start_server):
+def test_rate_limited_retry_counts_once(start_server):
     limited = start_server(report_rate=1, report_burst=1)
     waits = []
 
@@ -274,7 +272,7 @@ def test_a_retry_past_the_rate_waits_and_is_counted_once(start_server):
     assert 1 <= waits[0] <= 3
 
 
-def test_a_submission_past_what_may_be_counted_at_once_says_how_many_fit(start_server):
+def test_counting_limit_error_names_maximum(start_server):
     small = start_server(submission_cells=300)
     with Client(small.url, key=small.admin_key) as admin:
         round_ = admin.open_round(protocol="olh", epsilon=1, domain_size=3)

@@ -47,7 +47,7 @@ class FixedRandomness:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_report_is_one_report_of_the_round(collector, reporter, protocol):
+def test_report_is_one_report(collector, reporter, protocol):
     collector.add(protocol)
     user = reporter()
     receipt = user.report("Chicago, IL")
@@ -61,9 +61,7 @@ def test_a_report_is_one_report_of_the_round(collector, reporter, protocol):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("value", ["Houston, TX", 3])
-def test_the_report_is_perturbed_with_the_operating_systems_randomness(
-    collector, reporter, protocol, value, monkeypatch
-):
+def test_uses_operating_system_randomness(collector, reporter, protocol, value, monkeypatch):
     """Fed the same bytes by os.urandom, the oracle alone makes the report that was sent."""
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
     monkeypatch.setattr(os, "urandom", FixedRandomness())
@@ -78,9 +76,7 @@ def test_the_report_is_perturbed_with_the_operating_systems_randomness(
 
 
 @pytest.mark.parametrize("value", ["Houston, TX", 3])
-def test_a_canary_is_never_reported_and_nothing_is_spent_or_sent(
-    collector, reporter, value, monkeypatch
-):
+def test_rejects_canary_before_perturbing(collector, reporter, value, monkeypatch):
     collector.add(canaries=(3,))
     user = reporter()
     randomness = FixedRandomness()
@@ -91,7 +87,7 @@ def test_a_canary_is_never_reported_and_nothing_is_spent_or_sent(
     assert user.report(2).state == "accepted"
 
 
-def test_a_value_is_perturbed_once_however_often_it_is_sent(collector, reporter, monkeypatch):
+def test_perturbs_once_for_many_tries(collector, reporter, monkeypatch):
     collector.add()
     collector.faults.extend([collector.answer_lost, collector.request_lost, collector.busy(503)])
     randomness = FixedRandomness()
@@ -106,7 +102,7 @@ def test_a_value_is_perturbed_once_however_often_it_is_sent(collector, reporter,
     assert receipt.duplicate
 
 
-def test_the_report_is_in_the_ledger_before_it_is_sent(collector, reporter, tmp_path):
+def test_report_is_in_ledger_before_send(collector, reporter, tmp_path):
     collector.add()
     path = tmp_path / "ledger.sqlite3"
     seen: list[Any] = []
@@ -126,9 +122,7 @@ def test_the_report_is_in_the_ledger_before_it_is_sent(collector, reporter, tmp_
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
-def test_nothing_but_the_perturbed_report_depends_on_the_value(
-    collector, reporter, tmp_path, monkeypatch, protocol
-):
+def test_only_report_depends_on_value(collector, reporter, tmp_path, monkeypatch, protocol):
     """With randomness under which two values give the same report, all else is the same to the bit.
 
     So neither requests nor the ledger tell which it was. (GRR has no such randomness: its reports
@@ -157,7 +151,7 @@ def test_nothing_but_the_perturbed_report_depends_on_the_value(
     assert witnessed[0] == witnessed[1]
 
 
-def test_the_label_is_in_no_request_and_no_file(collector, reporter, tmp_path):
+def test_label_is_in_no_request_or_file(collector, reporter, tmp_path):
     collector.add()
     reporter(ledger=Ledger(tmp_path / "ledger.sqlite3")).report("Chicago, IL")
     sent = b"".join(
@@ -173,7 +167,7 @@ def test_the_label_is_in_no_request_and_no_file(collector, reporter, tmp_path):
     "value",
     ["Springfield", "", "new york, ny", 4, -1, 10**30, True, 2.0, None, b"x", [0], math.nan],
 )
-def test_what_is_no_item_is_refused_before_anything(collector, reporter, value, monkeypatch):
+def test_rejects_unknown_item_before_perturbing(collector, reporter, value, monkeypatch):
     collector.add()
     user = reporter()
     monkeypatch.setattr(os, "urandom", None)
@@ -183,7 +177,7 @@ def test_what_is_no_item_is_refused_before_anything(collector, reporter, value, 
     assert user.ledger.entries() == ()
 
 
-def test_an_error_does_not_repeat_the_value(collector, reporter):
+def test_error_does_not_repeat_value(collector, reporter):
     """Errors end in logs, and logs with strangers."""
     collector.add()
     with pytest.raises(UnknownItemError) as caught:
@@ -194,7 +188,7 @@ def test_an_error_does_not_repeat_the_value(collector, reporter):
     assert caught.value.__suppress_context__
 
 
-def test_text_is_a_label_and_a_number_an_index(collector, reporter, monkeypatch):
+def test_str_is_label_and_int_is_index(collector, reporter, monkeypatch):
     """In a round whose labels are numbers in another order, "2" and 2 are different items."""
     labels = ("3", "2", "1", "0")
     oracle = RoundParameters("grr", 0.5, labels).oracle
@@ -225,9 +219,7 @@ def test_text_is_a_label_and_a_number_an_index(collector, reporter, monkeypatch)
 @pytest.mark.parametrize(
     ("value", "item"), [(-1.0, 0), (1, 1), ("-1", 0), ("1.0", 1), (0.0, None), ("0.25", None)]
 )
-def test_in_a_round_for_numbers_a_value_is_the_number(
-    collector, reporter, monkeypatch, value, item
-):
+def test_round_for_numbers_takes_numbers(collector, reporter, monkeypatch, value, item):
     """At the ends it is one item; in between either, so that only the form is checked."""
     collector.add("grr", 0.5, items=("-1", "1"))
     monkeypatch.setattr(
@@ -239,14 +231,14 @@ def test_in_a_round_for_numbers_a_value_is_the_number(
 
 
 @pytest.mark.parametrize("value", [1.01, -2, "x", "nan", math.inf, True, None, ""])
-def test_what_is_no_number_is_refused_in_a_round_for_numbers(collector, reporter, value):
+def test_round_for_numbers_rejects_others(collector, reporter, value):
     collector.add("grr", 0.5, items=("-1", "1"))
     with pytest.raises(UnknownItemError, match="in this round a value is a number from -1 to 1"):
         reporter().report(value)
     assert collector.posts == []
 
 
-def test_a_second_value_in_the_same_round_is_refused(collector, reporter):
+def test_rejects_second_value(collector, reporter):
     collector.add()
     user = reporter()
     user.report(0)
@@ -255,7 +247,7 @@ def test_a_second_value_in_the_same_round_is_refused(collector, reporter):
     assert len(collector.posts) == 1
 
 
-def test_one_round_under_another_url_or_name_is_the_same_round(collector, reporter):
+def test_same_id_is_same_round(collector, reporter):
     collector.add()
     ledger = Ledger.in_memory()
     reporter("r1", ledger=ledger).report(0)
@@ -264,7 +256,7 @@ def test_one_round_under_another_url_or_name_is_the_same_round(collector, report
     assert len(collector.posts) == 1
 
 
-def test_a_pending_report_is_sent_again_instead_of_a_second_value(collector, reporter):
+def test_pending_report_replaces_second_value(collector, reporter):
     collector.add()
     collector.faults.extend([collector.answer_lost] * 5)
     user = reporter()
@@ -276,7 +268,7 @@ def test_a_pending_report_is_sent_again_instead_of_a_second_value(collector, rep
     assert len(set(collector.sent)) == len(collector.stored) == 1
 
 
-def test_what_is_no_item_is_refused_also_when_a_report_is_pending(collector, reporter):
+def test_rejects_unknown_item_with_pending_report(collector, reporter):
     collector.add()
     collector.faults.extend([collector.request_lost] * 5)
     user = reporter()
@@ -287,7 +279,7 @@ def test_what_is_no_item_is_refused_also_when_a_report_is_pending(collector, rep
     assert len(collector.posts) == 5
 
 
-def test_rounds_are_apart(collector, reporter):
+def test_rounds_are_separate(collector, reporter):
     collector.add(id="r1")
     collector.add(id="r2")
     ledger = Ledger.in_memory()
@@ -297,14 +289,14 @@ def test_rounds_are_apart(collector, reporter):
     assert ledger.spent == 1.0
 
 
-def test_current_is_resolved_to_the_round_it_names(collector, reporter):
+def test_current_resolves_to_id(collector, reporter):
     collector.add(id="r1")
     collector.add(id="r2")
     assert reporter("current").report(0).round_id == "r2"
     assert collector.posts[0].url.path == "/rounds/r2/reports"
 
 
-def test_resume_sends_everything_pending_under_its_own_key(collector, reporter):
+def test_resume_sends_each_under_its_key(collector, reporter):
     for i in range(3):
         collector.add(id=f"r{i}")
     ledger = Ledger.in_memory()
@@ -328,7 +320,7 @@ def test_resume_sends_everything_pending_under_its_own_key(collector, reporter):
     assert reporter("r1", ledger=ledger).resume() == ()
 
 
-def test_resume_goes_to_the_server_each_report_was_made_for(collector, reporter):
+def test_resume_uses_server_of_report(collector, reporter):
     collector.add(id="r0")
     collector.add(id="r1")
     ledger = Ledger.in_memory()
@@ -339,7 +331,7 @@ def test_resume_goes_to_the_server_each_report_was_made_for(collector, reporter)
     assert collector.posts[-1].url.host == "first.test"
 
 
-def test_resume_tells_what_it_could_not_send(collector, reporter):
+def test_resume_returns_failures(collector, reporter):
     collector.add(id="r0")
     collector.add(id="r1")
     collector.add(id="r2")
@@ -361,9 +353,7 @@ def test_resume_tells_what_it_could_not_send(collector, reporter):
     ("status", "slug"),
     [(404, "round-not-found"), (409, "round-closed"), (410, "gone"), (422, "invalid-report")],
 )
-def test_a_final_refusal_ends_the_report_and_its_epsilon_stays_spent(
-    collector, reporter, status, slug
-):
+def test_final_refusal_keeps_epsilon_spent(collector, reporter, status, slug):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -386,9 +376,7 @@ def test_a_final_refusal_ends_the_report_and_its_epsilon_stays_spent(
         (415, "unsupported"),
     ],
 )
-def test_a_refusal_that_is_not_the_rounds_own_word_leaves_the_report_pending(
-    collector, reporter, status, slug
-):
+def test_other_refusal_leaves_report_pending(collector, reporter, status, slug):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -410,7 +398,7 @@ def test_a_refusal_that_is_not_the_rounds_own_word_leaves_the_report_pending(
     ],
     ids=["no problem", "a portal", "a redirect", "garbage", "two accepted", "another round"],
 )
-def test_an_answer_that_cannot_be_right_leaves_the_report_pending(collector, reporter, answer):
+def test_wrong_response_leaves_report_pending(collector, reporter, answer):
     collector.add()
     collector.faults.append(collector.instead(**answer))
     user = reporter()
@@ -420,7 +408,7 @@ def test_an_answer_that_cannot_be_right_leaves_the_report_pending(collector, rep
     assert len(set(collector.sent)) == 1
 
 
-def test_a_late_refusal_does_not_undo_an_accepted_report(collector, reporter):
+def test_late_refusal_keeps_accepted(collector, reporter):
     """Two processes resend at once: one is answered, then the round is deleted and the other is
     refused.
     """
@@ -452,9 +440,7 @@ def test_a_late_refusal_does_not_undo_an_accepted_report(collector, reporter):
         {"epsilon": 11},
     ],
 )
-def test_a_round_whose_parameters_do_not_fit_is_refused_before_anything(
-    collector, reporter, wrong, monkeypatch
-):
+def test_rejects_inconsistent_round_before_perturbing(collector, reporter, wrong, monkeypatch):
     collector.add().update(wrong)
     user = reporter()
     monkeypatch.setattr(os, "urandom", None)
@@ -464,20 +450,20 @@ def test_a_round_whose_parameters_do_not_fit_is_refused_before_anything(
     assert user.ledger.entries() == ()
 
 
-def test_a_protocol_that_is_not_known_here_is_said_before_anything(collector, reporter):
+def test_rejects_unknown_protocol_before_perturbing(collector, reporter):
     collector.add().update(protocol="rappor")
     with pytest.raises(UnknownProtocolError, match="rappor"):
         reporter().report(0)
     assert not collector.posts
 
 
-def test_an_epsilon_that_is_no_number_is_refused(collector, reporter):
+def test_rejects_non_numeric_epsilon(collector, reporter):
     collector.add().update(epsilon="0.5")
     with pytest.raises(InvalidAnswerError, match="epsilon"):
         reporter().report(0)
 
 
-def test_a_round_above_the_users_limit_is_refused_before_anything(collector, reporter, monkeypatch):
+def test_rejects_epsilon_above_limit_before_perturbing(collector, reporter, monkeypatch):
     collector.add(epsilon=1.1)
     user = reporter(max_epsilon=1.0)
     monkeypatch.setattr(os, "urandom", None)
@@ -487,12 +473,12 @@ def test_a_round_above_the_users_limit_is_refused_before_anything(collector, rep
     assert user.ledger.entries() == ()
 
 
-def test_a_round_at_the_users_limit_is_reported_to(collector, reporter):
+def test_epsilon_may_equal_limit(collector, reporter):
     collector.add(epsilon=1.0)
     assert reporter(max_epsilon=1.0).report(0).state == "accepted"
 
 
-def test_the_default_limit_of_a_round_allows_all_the_papers_settings(collector, reporter):
+def test_default_limit_allows_paper_settings(collector, reporter):
     """Section VII of the paper sweeps epsilon from 0.1 to 1.6."""
     collector.add(epsilon=1.6, id="paper")
     collector.add(epsilon=2.01, id="beyond")
@@ -503,12 +489,12 @@ def test_the_default_limit_of_a_round_allows_all_the_papers_settings(collector, 
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan])
-def test_a_limit_that_limits_nothing_sensible_is_refused(reporter, limit):
+def test_rejects_invalid_limit(reporter, limit):
     with pytest.raises(ArgumentError, match="max_epsilon"):
         reporter(max_epsilon=limit)
 
 
-def test_the_total_over_rounds_is_limited(collector, reporter):
+def test_total_epsilon_is_limited(collector, reporter):
     ledger = Ledger.in_memory(max_total_epsilon=1.0)
     for i in range(3):
         collector.add(id=f"r{i}")
@@ -519,7 +505,7 @@ def test_the_total_over_rounds_is_limited(collector, reporter):
     assert len(collector.posts) == 2
 
 
-def test_a_round_that_changes_its_parameters_is_refused_and_nothing_is_sent(collector, reporter):
+def test_changed_parameters_send_nothing(collector, reporter):
     """A server cannot have the same value perturbed again by calling another round by the
     same id.
     """
@@ -534,7 +520,7 @@ def test_a_round_that_changes_its_parameters_is_refused_and_nothing_is_sent(coll
     assert len(collector.posts) == 5
 
 
-def test_a_server_that_is_down_costs_no_epsilon(collector, reporter):
+def test_dead_server_costs_no_epsilon(collector, reporter):
     def down(request):
         raise httpx.ConnectError("refused")
 
@@ -544,14 +530,14 @@ def test_a_server_that_is_down_costs_no_epsilon(collector, reporter):
     assert user.ledger.spent == 0
 
 
-def test_a_round_that_is_not_there_costs_no_epsilon(collector, reporter):
+def test_missing_round_costs_no_epsilon(collector, reporter):
     user = reporter("r404")
     with pytest.raises(RefusedError, match="round not found"):
         user.report(0)
     assert user.ledger.spent == 0
 
 
-def test_a_report_that_cannot_be_written_down_is_not_sent(collector, reporter, tmp_path):
+def test_unwritable_ledger_sends_nothing(collector, reporter, tmp_path):
     collector.add()
     path = tmp_path / "ledger.sqlite3"
     user = reporter(ledger=Ledger(path))
@@ -561,7 +547,7 @@ def test_a_report_that_cannot_be_written_down_is_not_sent(collector, reporter, t
     assert not collector.posts
 
 
-def test_the_default_ledger_is_the_users_file(collector, tmp_path, monkeypatch):
+def test_default_ledger_is_file(collector, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     collector.add()
@@ -571,7 +557,7 @@ def test_the_default_ledger_is_the_users_file(collector, tmp_path, monkeypatch):
         assert path.is_relative_to(tmp_path)
 
 
-def test_a_url_that_names_no_server_is_refused_before_the_ledger(reporter, tmp_path, monkeypatch):
+def test_rejects_invalid_url_before_ledger(reporter, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     for kind in (Reporter, AsyncReporter):
@@ -580,7 +566,7 @@ def test_a_url_that_names_no_server_is_refused_before_the_ledger(reporter, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_asynchronous_reporters_run_beside_each_other(collector):
+def test_async_reporters_run_concurrently(collector):
     """Fifty rounds and users at once, one ledger: each report is stored once."""
     for i in range(50):
         collector.add(epsilon=0.05, id=f"r{i}")
@@ -597,7 +583,7 @@ def test_asynchronous_reporters_run_beside_each_other(collector):
     assert ledger.pending() == ()
 
 
-def test_a_cancelled_report_stays_pending_and_is_resumed(collector):
+def test_cancelled_report_stays_pending(collector):
     """Cancelled while the server works, as when a page is closed."""
     collector.add()
     ledger = Ledger.in_memory()
@@ -631,7 +617,7 @@ def test_a_cancelled_report_stays_pending_and_is_resumed(collector):
     assert len(set(collector.sent)) == 1
 
 
-def test_a_pending_report_goes_to_no_other_server_than_its_own(collector, reporter):
+def test_pending_report_goes_to_its_server_only(collector, reporter):
     """A server that repeats another's round id would otherwise be handed the bytes and the key they
     travel under.
     """
@@ -648,7 +634,7 @@ def test_a_pending_report_goes_to_no_other_server_than_its_own(collector, report
 
 
 @pytest.mark.parametrize("id_", ["x/y", "a b", "R\u00e9", "", "r" * 200])
-def test_an_id_no_path_can_hold_never_reaches_the_ledger(collector, reporter, id_):
+def test_rejects_invalid_id_before_ledger(collector, reporter, id_):
     """Or every later resume would stumble over it."""
     collector.add()
     collector.rounds["r1"]["id"] = id_

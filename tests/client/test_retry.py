@@ -19,12 +19,12 @@ class Clock:
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 507, 599])
-def test_an_answer_that_may_change_is_passing(status):
+def test_status_is_transient(status):
     assert is_transient(status)
 
 
 @pytest.mark.parametrize("status", [200, 202, 301, 400, 401, 404, 409, 413, 422, 431, 501, 505])
-def test_an_answer_that_will_not_change_is_final(status):
+def test_status_is_final(status):
     assert not is_transient(status)
 
 
@@ -33,14 +33,14 @@ def test_an_answer_that_will_not_change_is_final(status):
     draw=st.floats(0, 1, exclude_max=True),
     asked=st.none() | st.floats(0, allow_nan=False),
 )
-def test_the_wait_is_jittered_over_all_of_the_back_off_and_after_what_was_asked(retry, draw, asked):
+def test_delay_is_retry_after_plus_jitter(retry, draw, asked):
     policy = Retries(base=0.5, longest=30)
     floor = min(asked or 0, 30)
     widest = min(30, 0.5 * 2 ** min(retry, 100))
     assert policy.delay(retry, asked, draw) == pytest.approx(floor + draw * widest)
 
 
-def test_the_wait_doubles_until_it_is_longest():
+def test_delay_doubles_up_to_longest():
     policy = Retries(base=0.5, longest=30)
     assert [policy.delay(retry, None, 1.0) for retry in range(9)] == [
         0.5,
@@ -55,13 +55,13 @@ def test_the_wait_doubles_until_it_is_longest():
     ]
 
 
-def test_a_backoff_gives_up_after_its_attempts():
+def test_backoff_ends_after_attempts():
     backoff = Backoff(Retries(attempts=3, base=1, total=1e6), clock=Clock(), draw=lambda: 0.5)
     assert [backoff.after_failure() for _ in range(3)] == [0.5, 1.0, None]
     assert backoff.failures == 3
 
 
-def test_a_backoff_gives_up_rather_than_wait_past_its_total():
+def test_backoff_ends_before_total():
     clock = Clock()
     backoff = Backoff(
         Retries(attempts=100, base=8, longest=8, total=20), clock=clock, draw=lambda: 1.0
@@ -73,7 +73,7 @@ def test_a_backoff_gives_up_rather_than_wait_past_its_total():
     assert waits == [8, 8]
 
 
-def test_what_a_server_asks_for_counts_up_to_the_longest_wait():
+def test_retry_after_counts_up_to_longest():
     backoff = Backoff(Retries(base=0, longest=30), clock=Clock(), draw=lambda: 0.0)
     assert [
         backoff.after_failure(7.0),
@@ -101,17 +101,17 @@ def test_what_a_server_asks_for_counts_up_to_the_longest_wait():
         ("Fri, 99 Dec 99999 23:59:59 GMT", "Sat, 01 Jan 2000 00:00:00 GMT", None),
     ],
 )
-def test_retry_after_is_seconds_or_a_date_counted_from_the_answers_own(value, date, seconds):
+def test_retry_after_is_seconds_or_date(value, date, seconds):
     assert retry_after_seconds(value, date) == seconds
 
 
-def test_retry_after_without_the_answers_date_counts_from_this_clock(monkeypatch):
+def test_retry_after_date_falls_back_to_clock(monkeypatch):
     monkeypatch.setattr("ldprecover_client.retry.time.time", lambda: 946684769.0)
     assert retry_after_seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 30.0
 
 
 @given(st.text(max_size=40), st.none() | st.text(max_size=40))
-def test_no_retry_after_header_raises(value, date):
+def test_any_retry_after_header_is_parsed(value, date):
     seconds = retry_after_seconds(value, date)
     assert seconds is None or seconds >= 0
 
@@ -120,6 +120,6 @@ def test_no_retry_after_header_raises(value, date):
     "wrong",
     [{"attempts": 0}, {"base": -1}, {"longest": math.nan}, {"total": math.inf}, {"total": -0.1}],
 )
-def test_a_policy_without_bounds_is_refused(wrong):
+def test_rejects_unbounded_policy(wrong):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         Retries(**wrong)

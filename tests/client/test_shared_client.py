@@ -36,7 +36,7 @@ def clients(monkeypatch):
     return made
 
 
-def test_a_hundred_users_of_one_program_report_over_one_client(collector, clients):
+def test_hundred_users_share_client(collector, clients):
     collector.add("grr")
 
     async def main(url):
@@ -54,7 +54,7 @@ def test_a_hundred_users_of_one_program_report_over_one_client(collector, client
     assert len(collector.connections) <= 20  # httpcore's work grows with the square of them
 
 
-def test_users_one_after_another_share_a_connection(collector, clients):
+def test_sequential_users_share_connection(collector, clients):
     collector.add("grr")
     with collector.listening() as url, Client(url) as client:
         for _ in range(5):
@@ -83,7 +83,7 @@ def both(request):
     return _Both(request.param)
 
 
-def test_the_key_of_the_shared_client_opens_a_round_that_wants_one(collector, both):
+def test_shared_client_key_is_used(collector, both):
     collector.add(access="key")
     transport = httpx.MockTransport(collector)
     user = both.reporter(
@@ -95,14 +95,14 @@ def test_the_key_of_the_shared_client_opens_a_round_that_wants_one(collector, bo
         both.call(nobody.report(0))
 
 
-def test_the_shared_client_stays_open(collector, both):
+def test_shared_client_stays_open(collector, both):
     collector.add()
     client = both.make(collector.URL, transport=httpx.MockTransport(collector))
     assert both.call(both.reporter(client, "r1", ledger=_new()).report(0)).state == "accepted"
     assert not client._http.is_closed
 
 
-def test_its_key_does_not_go_to_the_other_servers_of_a_ledger(collector, both):
+def test_shared_key_is_not_sent_to_other_servers(collector, both):
     collector.add()
     collector.faults.append(collector.request_lost)
     ledger, at_once = _new(), Retries(attempts=1)
@@ -118,7 +118,7 @@ def test_its_key_does_not_go_to_the_other_servers_of_a_ledger(collector, both):
 
 
 @pytest.mark.parametrize("option", [{"key": "a key"}, {"timeout": 1.0}, {"retries": Retries()}])
-def test_what_belongs_to_the_shared_client_is_given_to_it_alone(both, option):
+def test_rejects_client_options_with_shared_client(both, option):
     with pytest.raises(ArgumentError, match=f"{next(iter(option))} must be given to the client"):
         both.reporter(both.make("http://a.test"), ledger=_new(), **option)
 

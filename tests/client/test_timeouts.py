@@ -57,7 +57,7 @@ def submit_async(url: str) -> None:
     [(HEAD, b" "), (b"HTTP/1.1 202 Accepted\r\nX: ", b"x"), (b"", b"H")],
     ids=["body", "head", "all"],
 )
-def test_an_answer_that_trickles_in_is_given_up_at_the_deadline(
+def test_trickling_response_times_out(
     call: Callable[[str], None], whole: bytes, trickled: bytes
 ) -> None:
     """Bytes come every 10 ms, far within the 30 s that each may take; the answer would take
@@ -70,7 +70,7 @@ def test_an_answer_that_trickles_in_is_given_up_at_the_deadline(
         call(url)
 
 
-def test_a_deadline_is_of_one_request_alone(collector: object) -> None:
+def test_deadline_applies_to_one_request(collector: object) -> None:
     """The next request on the same connection has all of its time."""
     collector.add()  # type: ignore[attr-defined]
     with collector.listening() as url, Client(url, deadline=30.0) as server:  # type: ignore[attr-defined]

@@ -38,13 +38,13 @@ def _nothing_warned_of(monkeypatch):
         ("http://server:8000", False),
     ],
 )
-def test_this_machine_is_told_from_others(url, here):
+def test_is_loopback(url, here):
     assert transport_security.is_loopback(url) is here
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Reporter, AsyncReporter])
 @pytest.mark.parametrize("url", [REMOTE, "http://192.168.1.1:8000", "http://[2001:db8::1]"])
-def test_a_key_over_plain_http_is_warned_of_where_it_is_given(kind, url):
+def test_warns_of_key_over_plain_http(kind, url):
     options = {"ledger": Ledger.in_memory()} if "Reporter" in kind.__name__ else {}
     with pytest.warns(
         InsecureTransportWarning, match="the key goes to .* over plain http"
@@ -55,7 +55,7 @@ def test_a_key_over_plain_http_is_warned_of_where_it_is_given(kind, url):
 
 
 @pytest.mark.parametrize("kind", [Reporter, AsyncReporter])
-def test_a_ticket_over_plain_http_is_warned_of_before_anything_is_perturbed(kind):
+def test_warns_of_ticket_over_plain_http(kind):
     ledger = Ledger.in_memory()
     with pytest.warns(
         InsecureTransportWarning, match=r"the ticket goes to collector\.test over plain http"
@@ -63,7 +63,7 @@ def test_a_ticket_over_plain_http_is_warned_of_before_anything_is_perturbed(kind
         kind(REMOTE, ledger=ledger, ticket=TICKET)
 
 
-def test_a_submission_under_a_ticket_is_warned_of_before_it_is_sent():
+def test_submit_warns_of_ticket():
     with (
         Client(REMOTE) as server,
         pytest.raises(InsecureTransportWarning),
@@ -75,17 +75,17 @@ def test_a_submission_under_a_ticket_is_warned_of_before_it_is_sent():
     "url", ["https://collector.test", "http://127.0.0.1:9", "http://[::1]:9", "http://localhost:9"]
 )
 @pytest.mark.parametrize("kind", [Client, Reporter])
-def test_nothing_is_said_of_tls_and_of_this_machine(kind, url):
+def test_no_warning_for_tls_or_loopback(kind, url):
     options = {"ledger": Ledger.in_memory(), "ticket": TICKET} if kind is Reporter else {}
     kind(url, key="a key", **options)
 
 
-def test_nothing_is_said_where_no_secret_goes():
+def test_no_warning_without_secret():
     Client(REMOTE).close()
     Reporter(REMOTE, ledger=Ledger.in_memory())
 
 
-def test_nothing_is_said_of_a_transport_of_ones_own():
+def test_no_warning_for_callers_transport():
     """Such as a socket of this machine: only who made it knows where it leads."""
     transport = httpx.HTTPTransport(uds="/run/collector.sock")
     Client("http://collector", key="a key", transport=transport).close()
@@ -98,7 +98,7 @@ def test_nothing_is_said_of_a_transport_of_ones_own():
     )
 
 
-def test_who_takes_warnings_for_errors_gets_one_each_time():
+def test_warning_as_error_is_raised_each_time():
     for _ in range(2):
         with pytest.raises(InsecureTransportWarning):  # warnings are errors here
             Client(REMOTE, key="a key")

@@ -35,18 +35,18 @@ ROUNDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("path", OWN_TESTS, ids=lambda path: path.name.partition(".")[0])
-def test_its_own_tests_pass(node: str, path: Path) -> None:
+def test_javascript_tests_pass(node: str, path: Path) -> None:
     ended = subprocess.run([node, str(path)], capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert re.search(r"^\S+ fail 0$", ended.stdout, re.MULTILINE), ended.stdout
 
 
-def test_all_of_its_tests_are_run() -> None:
+def test_all_javascript_tests_are_run() -> None:
     assert len(OWN_TESTS) >= 8
 
 
 @pytest.mark.parametrize("fields", ROUNDS, ids=lambda fields: "-".join(map(str, fields.values())))
-def test_a_real_server_counts_what_it_reports(
+def test_real_server_counts_reports(
     server: ServerProcess, told: Told, fields: dict[str, Any]
 ) -> None:
     n, d, item = 30, 12, 9
@@ -81,9 +81,7 @@ def test_numbers_are_rounded_and_reported(server: ServerProcess, told: Told) -> 
     assert server.frequencies(opened["id"])["counts"][1] >= 18  # fewer but once in 10^10
 
 
-def test_a_report_whose_answer_was_lost_is_counted_once(
-    server: ServerProcess, told: Told, tmp_path: Path
-) -> None:
+def test_lost_response_counts_once(server: ServerProcess, told: Told, tmp_path: Path) -> None:
     opened = server.open_round("olh")
     users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
     (lost,) = told(values=[1], loses=2, **users)
@@ -96,7 +94,7 @@ def test_a_report_whose_answer_was_lost_is_counted_once(
     assert server.frequencies(opened["id"])["n"] == 1
 
 
-def test_a_closed_round_refuses_for_good(server: ServerProcess, told: Told, tmp_path: Path) -> None:
+def test_closed_round_refuses_for_good(server: ServerProcess, told: Told, tmp_path: Path) -> None:
     opened = server.open_round()
     server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
     users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
@@ -105,7 +103,7 @@ def test_a_closed_round_refuses_for_good(server: ServerProcess, told: Told, tmp_
     assert second["error"] == "AlreadyReportedError"
 
 
-def test_its_digest_is_that_of_the_server_for_any_labels(server: ServerProcess, told: Told) -> None:
+def test_digest_equals_servers(server: ServerProcess, told: Told) -> None:
     labels = ["Zürich", "東京", "😀", "a\u00adb", "İ", "ǅ", "é", "e\u0301"]
     opened = server.open_round(epsilon=10.0, items=labels)
     assert opened["digest"] == RoundParameters("grr", 10.0, tuple(labels)).digest
@@ -113,7 +111,7 @@ def test_its_digest_is_that_of_the_server_for_any_labels(server: ServerProcess, 
     assert {receipt.get("state") for receipt in said} == {"accepted"}, said
 
 
-def test_its_package_is_of_this_version_and_licence() -> None:
+def test_package_has_project_version_and_licence() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     manifest = json.loads((CLIENT / "package.json").read_text())
     assert (manifest["version"], manifest["license"]) == (project["version"], project["license"])

@@ -106,9 +106,7 @@ def says(page: Any, words: str) -> None:
     page.get_by_role("status").filter(has_text=words).wait_for()
 
 
-def test_a_survey_reports_once_and_refuses_twice(
-    visitor: Visitor, service: ServerProcess, site: str
-) -> None:
+def test_survey_reports_once(visitor: Visitor, service: ServerProcess, site: str) -> None:
     opened = service.open_round(items=["soup", "salad", "<b>pasta</b>"], canaries=1)
     address = survey(site, service, opened["name"])
     page = visitor.open(address)
@@ -127,7 +125,7 @@ def test_a_survey_reports_once_and_refuses_twice(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
-def test_a_browser_that_is_killed_knows_its_report_when_it_comes_back(
+def test_killed_browser_remembers_report(
     chromium: Any, service: ServerProcess, site: str, tmp_path: Path
 ) -> None:
     opened = service.open_round("olh", items=["soup", "salad"])
@@ -144,9 +142,7 @@ def test_a_browser_that_is_killed_knows_its_report_when_it_comes_back(
     assert service.frequencies(opened["id"])["n"] == 1
 
 
-def test_a_report_without_an_answer_is_sent_again_as_it_was(
-    visitor: Visitor, service: ServerProcess, site: str
-) -> None:
+def test_lost_response_repeats_report(visitor: Visitor, service: ServerProcess, site: str) -> None:
     opened = service.open_round("oue", items=["soup", "salad"])
     bodies: list[tuple[bytes | None, str]] = []
 
@@ -170,7 +166,7 @@ def test_a_report_without_an_answer_is_sent_again_as_it_was(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_survey_fits_its_window(
+def test_survey_fits_window(
     window: Any, service: ServerProcess, site: str, tmp_path: Path, width: int, scheme: str
 ) -> None:
     opened = service.open_round(items=["soup", "salad", 30 * "an answer that goes on ", 200 * "x"])
@@ -185,9 +181,7 @@ def test_the_survey_fits_its_window(
         page.screenshot(path=folder / f"survey-{width}-{scheme}.png", full_page=True)
 
 
-def test_two_pages_at_once_make_one_report(
-    visitor: Visitor, service: ServerProcess, site: str
-) -> None:
+def test_two_pages_make_one_report(visitor: Visitor, service: ServerProcess, site: str) -> None:
     opened = service.open_round("hr", items=["soup", "salad"])
     pages = [visitor.open(survey(site, service, opened["id"])) for _ in range(2)]
     for page in pages:
@@ -200,7 +194,7 @@ def test_two_pages_at_once_make_one_report(
     assert service.frequencies(opened["id"])["n"] == 1
 
 
-def test_a_wrong_ticket_and_a_closed_round_are_said_in_words(
+def test_survey_shows_ticket_and_key_errors(
     visitor: Visitor, service: ServerProcess, site: str
 ) -> None:
     opened = service.open_round("olh", items=["soup", "salad"], access="ticket", given_seeds=64)
@@ -213,7 +207,7 @@ def test_a_wrong_ticket_and_a_closed_round_are_said_in_words(
     says(page, "give a report key")
 
 
-def test_a_page_of_an_origin_that_is_not_listed_reports_nothing(
+def test_unlisted_origin_reports_nothing(
     visitor: Visitor, start_server: StartServer, site: str
 ) -> None:
     closed = start_server()
@@ -254,7 +248,7 @@ def test_classic_script_reports_with_local_storage(
     assert "ldprecover-ledger" in page.evaluate("Object.keys(localStorage)")
 
 
-def test_a_page_that_came_over_plain_http_from_elsewhere_does_not_report(
+def test_page_over_plain_http_reports_nothing(
     visitor: Visitor, service: ServerProcess, classic_script: Path
 ) -> None:
     html = "<!doctype html><script src='/ldprecover.classic.js'></script>"

@@ -291,9 +291,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> Iterator[list[logging.LogRecord]
 
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
-def test_any_bytes_get_answers_or_an_end_and_the_next_client_is_served(
-    front: Front, errors: list[logging.LogRecord]
-) -> None:
+def test_any_bytes_leave_server_usable(front: Front, errors: list[logging.LogRecord]) -> None:
     front.open_round()
 
     @property_settings(250)

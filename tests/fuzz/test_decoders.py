@@ -82,7 +82,7 @@ def packed(oracle: FrequencyOracle) -> st.SearchStrategy[bytes]:
     )
 
 
-def test_any_bytes_are_reports_or_refused_at_the_first_bad_one(protocol: str) -> None:
+def test_any_packed_body_is_decoded_or_rejected(protocol: str) -> None:
     oracle = ORACLES[protocol]
 
     @property_settings(300)
@@ -221,7 +221,7 @@ def refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def test_any_text_is_the_reports_it_says_or_refused(protocol: str) -> None:
+def test_any_json_body_is_decoded_or_rejected(protocol: str) -> None:
     oracle = ORACLES[protocol]
 
     @property_settings(300)

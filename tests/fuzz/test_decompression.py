@@ -81,7 +81,7 @@ lengths = st.sampled_from([None, None, b"0", b"1000", b"1001", b"-1", b"9" * 30,
 
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
-def test_any_body_is_handed_on_whole_or_refused_and_nothing_of_it_stays_held() -> None:
+def test_any_body_is_decompressed_or_rejected() -> None:
     held = BodyMemory(HELD)
 
     @property_settings(800)

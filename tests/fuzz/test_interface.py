@@ -61,7 +61,7 @@ def is_body_wrong(case: Case[Any]) -> bool:
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
 @pytest.mark.parametrize("mode", GenerationMode)
-def test_every_answer_is_as_the_api_reference_declares(
+def test_every_response_matches_openapi(
     start_server: StartServer, mode: GenerationMode, tmp_path: Path
 ) -> None:
     """On requests that fit the reference and on such that do not; with a key, a wrong one, or

@@ -104,7 +104,7 @@ def test_labels_full_of_html_are_text(offline: Callable[..., Any], written: Path
     assert shown.locator("main img[src=x]").count() == 0
 
 
-def test_one_can_search_and_leave_methods_out(offline: Callable[..., Any], written: Path) -> None:
+def test_search_and_method_choice_work(offline: Callable[..., Any], written: Path) -> None:
     shown = offline(written)
     shown.get_by_label("Find").fill("item 7")
     shown.get_by_text("6 of 80 items").wait_for()
@@ -116,7 +116,7 @@ def test_one_can_search_and_leave_methods_out(offline: Callable[..., Any], writt
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_usable_wide_and_narrow_in_light_and_dark(
+def test_document_is_accessible(
     offline: Callable[..., Any], written: Path, picture: Picture, scheme: str
 ) -> None:
     for name, width in WIDTHS.items():
@@ -127,7 +127,7 @@ def test_it_is_usable_wide_and_narrow_in_light_and_dark(
         picture(shown, f"report-{name}-{scheme}")
 
 
-def test_nothing_in_the_data_ends_its_element() -> None:
+def test_data_cannot_end_its_element() -> None:
     """Whatever the labels: the scripts of the file are the four that were put there."""
 
     class Reader(HTMLParser):

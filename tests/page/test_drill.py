@@ -28,7 +28,7 @@ def drill(server: ServerProcess) -> Iterator[RunningDrill]:
         yield drill
 
 
-def test_a_drill_is_run_from_its_form_to_its_score(
+def test_drill_runs_from_form_to_score(
     drill: RunningDrill, visit: Visit, picture: Picture, tmp_path: Path
 ) -> None:
     visitor = visit(drill.url)
@@ -90,7 +90,7 @@ def test_a_drill_is_run_from_its_form_to_its_score(
     assert mse["norm-sub"] == pytest.approx(by_name["projection alone"], rel=6e-3)
 
 
-def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, visit: Visit, picture: Picture) -> None:
+def test_map_of_attacks_is_drawn(drill: RunningDrill, visit: Visit, picture: Picture) -> None:
     visitor = visit(drill.url)
     shown = visitor.open(f"#/drill?what=map&token={DRILL_TOKEN}")
     shown.get_by_role("spinbutton", name="Genuine users").fill("500")
@@ -109,7 +109,7 @@ def test_a_map_of_all_attacks_is_drawn(drill: RunningDrill, visit: Visit, pictur
             picture(shown, f"drill-map-{name}-{scheme}")
 
 
-def test_a_drill_is_cancelled_by_its_button(drill: RunningDrill, visit: Visit) -> None:
+def test_button_cancels_drill(drill: RunningDrill, visit: Visit) -> None:
     shown = visit(drill.url).open(ADDRESS)
     shown.get_by_role("button", name="All attacks").click()
     shown.get_by_role("spinbutton", name="Genuine users").fill("20000")
@@ -120,7 +120,7 @@ def test_a_drill_is_cancelled_by_its_button(drill: RunningDrill, visit: Visit) -
     assert drill.ended()["state"] == "cancelled"
 
 
-def test_what_cannot_be_played_is_said_in_words(drill: RunningDrill, visit: Visit) -> None:
+def test_invalid_drill_shows_message(drill: RunningDrill, visit: Visit) -> None:
     visitor = visit(drill.url)
     visitor.expects = {422}
     shown = visitor.open(ADDRESS)
@@ -132,9 +132,7 @@ def test_what_cannot_be_played_is_said_in_words(drill: RunningDrill, visit: Visi
 
 
 @pytest.mark.parametrize("address", ["#/drill", "#/drill?token=another"])
-def test_without_the_token_the_page_says_where_it_is(
-    drill: RunningDrill, visit: Visit, address: str
-) -> None:
+def test_missing_token_shows_where_it_is(drill: RunningDrill, visit: Visit, address: str) -> None:
     visitor = visit(drill.url)
     visitor.expects = {403}
     shown = visitor.open(address)
@@ -144,9 +142,7 @@ def test_without_the_token_the_page_says_where_it_is(
     assert shown.get_by_role("button", name="Run the drill").count() == 0
 
 
-def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(
-    drill: RunningDrill, visit: Visit
-) -> None:
+def test_wrong_token_keeps_right_one(drill: RunningDrill, visit: Visit) -> None:
     visitor = visit(drill.url)
     visitor.expects = {403}
     shown = visitor.open(ADDRESS)
@@ -158,14 +154,14 @@ def test_a_wrong_token_in_a_link_does_not_displace_the_right_one(
     button.wait_for()
 
 
-def test_the_page_of_a_plain_server_knows_nothing_of_drills(visitor: Visitor) -> None:
+def test_plain_server_has_no_drill(visitor: Visitor) -> None:
     shown = visitor.open("#/rounds")
     shown.get_by_role("heading", name="Rounds", exact=True).wait_for()
     assert shown.locator("nav").get_by_text("Drill").count() == 0
     assert not any("drill" in url for url in visitor.requests)
 
 
-def test_the_drills_scripts_keep_the_pages_rules(server: ServerProcess) -> None:
+def test_drill_scripts_follow_page_rules(server: ServerProcess) -> None:
     """What they import is there, and nothing but the page's own module fetches, nor is any text
     taken for HTML.
     """

@@ -39,7 +39,7 @@ VIEWS = ["rounds", "round", "series", "plan", "open"]
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_view_is_for_everyone(
+def test_every_view_is_accessible(
     visitor: Visitor,
     views: dict[str, tuple[str, ...]],
     picture: Picture,
@@ -59,7 +59,7 @@ def test_every_view_is_for_everyone(
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_view_can_be_read_at_twice_the_size(
+def test_every_view_works_at_double_size(
     visitor: Visitor, views: dict[str, tuple[str, ...]], name: str
 ) -> None:
     """As a browser does at 200 %: half as many CSS pixels; and with the viewer's own text twice as
@@ -90,7 +90,7 @@ def test_every_view_can_be_read_at_twice_the_size(
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_control_is_reached_by_the_keyboard(
+def test_keyboard_reaches_every_control(
     visitor: Visitor, views: dict[str, tuple[str, ...]], name: str
 ) -> None:
     path, *signs = views[name]
@@ -119,7 +119,7 @@ def test_every_control_is_reached_by_the_keyboard(
         assert page.evaluate("document.documentElement.dataset.theme") != before
 
 
-def test_a_dialog_keeps_the_focus_and_gives_it_back(visitor: Visitor) -> None:
+def test_dialog_keeps_and_returns_focus(visitor: Visitor) -> None:
     page = visitor.open("#/rounds")
     page.get_by_role("button", name="Key").focus()
     page.keyboard.press("Enter")

@@ -11,7 +11,7 @@ from ldprecover.planning import PlanRequest, plan
 from ldprecover.protocols import PROTOCOLS
 
 
-def test_a_plan_is_worked_out_and_shown(visitor: Visitor) -> None:
+def test_plan_is_shown(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     shown.get_by_label("Work out").select_option("users")
     shown.locator("[name=error]").fill("0.25")
@@ -32,7 +32,7 @@ def test_a_plan_is_worked_out_and_shown(visitor: Visitor) -> None:
     assert "error=0.25" in shown.url
 
 
-def test_the_address_has_all_that_was_asked_for(visitor: Visitor) -> None:
+def test_address_has_plan_request(visitor: Visitor) -> None:
     shown = visitor.open("#/plan?solve=epsilon&domain_size=20&sum_of=4&attacker=gain&gain=2")
     shown.locator("main").get_by_text("the sum of 4 estimates").wait_for()
     assert shown.locator("[name=domain_size]").input_value() == "20"
@@ -41,7 +41,7 @@ def test_the_address_has_all_that_was_asked_for(visitor: Visitor) -> None:
     assert "Not with HR: hr lacks a law of the sum" in shown.locator("main").inner_text()
 
 
-def test_what_is_no_number_of_users_is_not_asked_for(visitor: Visitor) -> None:
+def test_invalid_user_count_is_not_requested(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     shown.locator(".notice.good").wait_for()
     asked = len([url for url in visitor.requests if "/plan?" in url])
@@ -51,14 +51,14 @@ def test_what_is_no_number_of_users_is_not_asked_for(visitor: Visitor) -> None:
     assert len([url for url in visitor.requests if "/plan?" in url]) == asked
 
 
-def test_what_no_protocol_can_have_is_said(visitor: Visitor) -> None:
+def test_impossible_plan_shows_reason(visitor: Visitor) -> None:
     shown = visitor.open("#/plan?solve=epsilon&users=10&error=0.001")
     assert "No protocol can have that." in shown.locator("main [role=alert]").inner_text()
     assert "Not with GRR: no epsilon up to 10 is enough." in shown.locator("main").inner_text()
     assert not shown.get_by_text("Error over epsilon", exact=True).is_visible()
 
 
-def test_the_numbers_of_a_chart_can_be_kept(visitor: Visitor) -> None:
+def test_chart_numbers_can_be_downloaded(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     with shown.expect_download() as kept:
         shown.get_by_role("button", name="CSV: What malicious users gain").click()
@@ -70,7 +70,7 @@ def test_the_numbers_of_a_chart_can_be_kept(visitor: Visitor) -> None:
     assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
-def test_no_old_plan_stands_under_values_that_are_refused(visitor: Visitor) -> None:
+def test_refused_values_hide_old_plan(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     found = shown.get_by_role("heading", name="Protocols, the one to take first")
     found.wait_for()

@@ -42,7 +42,7 @@ def table(page: "Page") -> list[list[str]]:
     return [list(map(str, row)) for row in found]
 
 
-def test_a_round_is_watched_while_reports_come(visitor: Visitor, server: ServerProcess) -> None:
+def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("grr", items=["tea", "coffee", "water"], epsilon=4.0)
     page = visitor.open(f"#/rounds/{opened['name']}")
     page.get_by_text("There are no reports yet").wait_for()
@@ -60,9 +60,7 @@ def test_a_round_is_watched_while_reports_come(visitor: Visitor, server: ServerP
     }
 
 
-def test_items_become_targets_by_a_click_in_the_chart_or_a_tick_in_the_table(
-    visitor: Visitor, attacked: dict[str, Any]
-) -> None:
+def test_click_or_tick_makes_target(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?sort=index")
     page.get_by_role("table", name=NUMBERS).wait_for()
     chart = page.get_by_role("group", name="Items of the chart")
@@ -89,7 +87,7 @@ def test_items_become_targets_by_a_click_in_the_chart_or_a_tick_in_the_table(
     assert not box.is_checked()
 
 
-def test_eta_moves_the_recovery_as_the_server_has_it(
+def test_eta_changes_recovery(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?targets=19,20,21&model=exact&sort=index")
@@ -108,9 +106,7 @@ def test_eta_moves_the_recovery_as_the_server_has_it(
     assert shown == [pytest.approx(value, abs=1e-4) for value in recovered[: len(shown)]]
 
 
-def test_methods_are_shown_side_by_side_and_long_ones_tell_how_far_they_are(
-    visitor: Visitor, attacked: dict[str, Any]
-) -> None:
+def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?with=norm-sub")
     page.get_by_role("article").filter(has_text="norm-sub").wait_for()
     page.get_by_role("button", name="Ask unmix too").click()
@@ -123,7 +119,7 @@ def test_methods_are_shown_side_by_side_and_long_ones_tell_how_far_they_are(
     assert not page.get_by_label("detection-any", exact=True).is_enabled(), "it needs targets"
 
 
-def test_a_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
+def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
     asked: list[str] = []
 
     def hold(route) -> None:
@@ -156,9 +152,7 @@ def test_a_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, An
     assert asked[0] == "POST"
 
 
-def test_where_a_method_does_not_help_the_page_says_so(
-    visitor: Visitor, attacked: dict[str, Any]
-) -> None:
+def test_useless_method_is_marked(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&with=norm")
     page.get_by_role("article").first.wait_for()
     page.get_by_text("η = 0.2.").wait_for()
@@ -167,7 +161,7 @@ def test_where_a_method_does_not_help_the_page_says_so(
     page.get_by_text("This does not help beyond plain projection").wait_for()
 
 
-def test_the_truth_stays_in_the_browser_and_scores_what_is_shown(
+def test_truth_stays_in_browser(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any], tmp_path: Path
 ) -> None:
     truth = shares(24)
@@ -212,7 +206,7 @@ def test_the_truth_stays_in_the_browser_and_scores_what_is_shown(
     assert "could not be read" in page.get_by_role("alert").filter(has_text="file").inner_text()
 
 
-def test_a_label_full_of_html_is_text_and_csv_runs_nothing(
+def test_html_label_is_text_in_page_and_csv(
     visitor: Visitor, attacked: dict[str, Any], tmp_path: Path
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?top=all&targets=6,7")
@@ -234,7 +228,7 @@ def test_a_label_full_of_html_is_text_and_csv_runs_nothing(
     assert len(picture) > 10_000
 
 
-def test_csv_of_the_page_runs_nothing_either_and_reads_back_as_the_truth(visitor: Visitor) -> None:
+def test_page_csv_is_safe_and_reads_back(visitor: Visitor) -> None:
     page = visitor.open()
     labels = ["x;=1+1", "\uff1d1+1", "-->", "-1", "'-1", 'a "b"', "plain"]
     written = page.evaluate(
@@ -263,7 +257,7 @@ def test_csv_of_the_page_runs_nothing_either_and_reads_back_as_the_truth(visitor
 
 
 @pytest.mark.parametrize("name", ["constructor", "__proto__"])
-def test_an_address_with_choices_that_are_none_shows_the_usual(
+def test_invalid_address_shows_defaults(
     visitor: Visitor, attacked: dict[str, Any], name: str
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?sort={name}&with={name}&top={name}&eta=1e999")
@@ -278,7 +272,7 @@ def test_an_address_with_choices_that_are_none_shows_the_usual(
     assert page.get_by_role("button", name="Leave out").count() == 1
 
 
-def test_alarms_say_what_they_mean_and_suspects_become_targets(
+def test_alarms_are_explained_and_suspects_become_targets(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}")
@@ -295,9 +289,7 @@ def test_alarms_say_what_they_mean_and_suspects_become_targets(
     expect(page.locator(".rows[role=table] .line").nth(1)).to_contain_text(first)
 
 
-def test_a_series_shows_the_sum_in_its_honest_band_and_the_items_that_are_followed(
-    visitor: Visitor, attacked: dict[str, Any]
-) -> None:
+def test_series_shows_sum_band_and_items(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open("#/series/cities")
     page.get_by_text("1 of 3 rounds are outside the band").wait_for()
     page.get_by_label("Follow an item").fill("Delhi")
@@ -310,7 +302,7 @@ def test_a_series_shows_the_sum_in_its_honest_band_and_the_items_that_are_follow
     page.get_by_role("button", name="Leave out Delhi").wait_for()
 
 
-def test_a_series_says_no_longer_what_has_passed(visitor: Visitor, server: ServerProcess) -> None:
+def test_series_removes_old_message(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("grr", items=CITIES, epsilon=3.0, series="passing")
     look_again = "document.dispatchEvent(new Event('visibilitychange'))"
     visitor.expects = {0}
@@ -332,9 +324,7 @@ def test_a_series_says_no_longer_what_has_passed(visitor: Visitor, server: Serve
     assert unreachable.count() + empty.count() == 0
 
 
-def test_a_round_that_is_read_with_a_key_is_shown_to_who_has_one(
-    visitor: Visitor, server: ServerProcess
-) -> None:
+def test_protected_round_asks_for_key(visitor: Visitor, server: ServerProcess) -> None:
     visitor.expects = {401}
     opened = server.open_round("grr", read_access="key")
     report(server, opened, 100)
@@ -345,9 +335,7 @@ def test_a_round_that_is_read_with_a_key_is_shown_to_who_has_one(
     page.get_by_role("table", name=NUMBERS).wait_for()
 
 
-def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(
-    visitor: Visitor, attacked: dict[str, Any]
-) -> None:
+def test_refused_recovery_shows_reason(visitor: Visitor, attacked: dict[str, Any]) -> None:
     visitor.expects = {503}
     problem = {
         "type": "/docs/errors#analyses-busy",
@@ -371,9 +359,7 @@ def test_a_refusal_of_a_recovery_is_said_where_its_result_would_be(
     page.get_by_text("η = 0.2.").wait_for()
 
 
-def test_a_method_is_told_which_earlier_rounds_are_clean(
-    visitor: Visitor, attacked: dict[str, Any]
-) -> None:
+def test_clean_rounds_are_sent_to_method(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?method=unmix")
     page.get_by_text("Earlier rounds that you know to be clean").click()
     box = page.locator("[name^=clean-]").first

@@ -14,9 +14,7 @@ def give_key(page, key: str = ADMIN_KEY) -> None:
     box.get_by_role("button", name="Use it").click()
 
 
-def test_rounds_are_listed_with_what_their_alarms_say(
-    visitor: Visitor, server: ServerProcess
-) -> None:
+def test_rounds_are_listed_with_alarms(visitor: Visitor, server: ServerProcess) -> None:
     opened = poisoned(server, series="weekly")
     page = visitor.open("#/rounds")
     row = page.get_by_role("row").filter(
@@ -29,9 +27,7 @@ def test_rounds_are_listed_with_what_their_alarms_say(
     page.get_by_role("heading", name="Series weekly").wait_for()
 
 
-def test_a_round_is_opened_watched_closed_and_deleted(
-    visitor: Visitor, server: ServerProcess
-) -> None:
+def test_round_is_opened_closed_deleted(visitor: Visitor, server: ServerProcess) -> None:
     visitor.expects = {401, 409}
     page = visitor.open("#/open")
     page.get_by_label("Name").fill("made-here")
@@ -66,7 +62,7 @@ def test_a_round_is_opened_watched_closed_and_deleted(
     assert server.http.get("/rounds/made-here").status_code == 404
 
 
-def test_the_form_says_what_the_server_says(visitor: Visitor, server: ServerProcess) -> None:
+def test_form_shows_server_errors(visitor: Visitor, server: ServerProcess) -> None:
     visitor.expects = {409, 422}
     name = server.open_round()["name"]
     page = visitor.open("#/open")
@@ -80,7 +76,7 @@ def test_the_form_says_what_the_server_says(visitor: Visitor, server: ServerProc
     page.get_by_text(re.compile("name .*taken|taken", re.IGNORECASE)).wait_for()
 
 
-def test_the_key_is_gone_with_the_page(visitor: Visitor) -> None:
+def test_key_is_forgotten_with_page(visitor: Visitor) -> None:
     page = visitor.open("#/rounds")
     page.get_by_role("button", name="Key").click()
     give_key(page)
@@ -93,7 +89,7 @@ def test_the_key_is_gone_with_the_page(visitor: Visitor) -> None:
     page.get_by_role("button", name="Key", exact=True).wait_for()
 
 
-def test_a_server_that_is_gone_is_said_in_words(visitor: Visitor) -> None:
+def test_dead_server_shows_message(visitor: Visitor) -> None:
     visitor.expects = {0}
     page = visitor.open("#/rounds")
     page.get_by_role("heading", name="Rounds", exact=True).wait_for()
@@ -104,7 +100,7 @@ def test_a_server_that_is_gone_is_said_in_words(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("path", ["#/rounds/nothing", "#/rounds/a%2Fb", "#/rounds/%ff"])
-def test_a_round_that_is_not_there_is_said_in_words(visitor: Visitor, path: str) -> None:
+def test_missing_round_shows_message(visitor: Visitor, path: str) -> None:
     visitor.expects = {404, 405}
     page = visitor.open(path)
     assert page.get_by_role("alert").inner_text()
@@ -112,7 +108,7 @@ def test_a_round_that_is_not_there_is_said_in_words(visitor: Visitor, path: str)
     page.get_by_role("heading", name="Rounds", exact=True).wait_for()
 
 
-def test_the_form_advises_which_protocol_to_take(visitor: Visitor, server: ServerProcess) -> None:
+def test_form_advises_protocol(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open("#/open")
     page.get_by_text("It needs the items").wait_for()
     page.get_by_label("Items, one label a line").fill("tea\ncoffee\nwater")

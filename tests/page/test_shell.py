@@ -21,7 +21,7 @@ VENDORED = {
 }
 
 
-def test_every_file_of_the_page_has_its_type_its_policy_and_its_tag(server: ServerProcess) -> None:
+def test_every_file_has_type_policy_and_etag(server: ServerProcess) -> None:
     for name, kind in {
         "": "text/html; charset=utf-8",
         "page/js/main.js": "text/javascript; charset=utf-8",
@@ -49,7 +49,7 @@ def test_every_file_of_the_page_has_its_type_its_policy_and_its_tag(server: Serv
         ("", False),
     ],
 )
-def test_a_file_is_compressed_for_those_who_take_it(accepts: str, zipped: bool) -> None:
+def test_file_is_compressed_on_request(accepts: str, zipped: bool) -> None:
     file = page.files()["app.css"]
     status, headers, body = file.answer(accepts)
     assert (status, headers.get("Content-Encoding")) == (200, "gzip" if zipped else None)
@@ -60,17 +60,17 @@ def test_a_file_is_compressed_for_those_who_take_it(accepts: str, zipped: bool) 
     )
 
 
-def test_the_pages_own_files_are_150_kilobytes_compressed_at_most() -> None:
+def test_page_is_at_most_150_kb_compressed() -> None:
     assert sum(len(file.zipped) for file in page.files().values()) < 150_000
 
 
 @pytest.mark.parametrize("name", VENDORED)
-def test_what_others_wrote_is_as_they_published_it(name: str) -> None:
+def test_vendored_files_are_unchanged(name: str) -> None:
     assert hashlib.sha256(page.files()[name].body).hexdigest() == VENDORED[name]
     assert b"Permission is hereby granted" in page.files()["vendor/uPlot.LICENSE"].body
 
 
-def test_the_html_has_no_script_or_style_of_its_own() -> None:
+def test_html_has_no_inline_script_or_style() -> None:
     """The policy would not let them run; a browser says so in its console alone."""
 
     class Reader(HTMLParser):
@@ -86,7 +86,7 @@ def test_the_html_has_no_script_or_style_of_its_own() -> None:
     Reader().feed(page.files()[page.INDEX].body.decode())
 
 
-def test_every_module_that_is_imported_is_there() -> None:
+def test_every_imported_module_exists() -> None:
     scripts = {
         name: file.body.decode() for name, file in page.files().items() if name.startswith("js/")
     }
@@ -97,7 +97,7 @@ def test_every_module_that_is_imported_is_there() -> None:
             ), (name, found)
 
 
-def test_nothing_but_api_fetches_and_nothing_writes_html() -> None:
+def test_only_api_fetches_and_nothing_writes_html() -> None:
     for name, file in page.files().items():
         if name.startswith("js/"):
             text = file.body.decode()
@@ -109,7 +109,7 @@ def test_nothing_but_api_fetches_and_nothing_writes_html() -> None:
             ), name
 
 
-def test_a_view_that_is_not_there_is_said_in_words(visitor: Visitor) -> None:
+def test_unknown_view_shows_message(visitor: Visitor) -> None:
     shown = visitor.open("#/nothing")
     assert "there is no such view" in shown.locator("main [role=alert]").inner_text()
     shown.get_by_role("link", name="All rounds").click()

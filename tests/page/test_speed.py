@@ -44,7 +44,7 @@ def ten_thousand(server: ServerProcess) -> dict[str, Any]:
     return opened
 
 
-def test_the_first_view_is_painted_within_200_milliseconds_of_work(
+def test_first_view_takes_at_most_200_ms(
     new_visitor: Callable[..., Visitor], server: ServerProcess, thousand: dict[str, Any]
 ) -> None:
     visitor = new_visitor(server.url)
@@ -57,9 +57,7 @@ def test_the_first_view_is_painted_within_200_milliseconds_of_work(
     assert busy(session) - before < 0.2
 
 
-def test_a_thousand_items_are_drawn_anew_within_100_milliseconds_of_work(
-    visitor: Visitor, thousand: dict[str, Any]
-) -> None:
+def test_thousand_items_redraw_within_100_ms(visitor: Visitor, thousand: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{thousand['name']}?targets=990,991&model=exact")
     page.get_by_text("η = 0.2, 2 targets.").wait_for()
     page.get_by_text("No alarm is raised").or_(page.get_by_text("raised: honest users")).wait_for()
@@ -73,7 +71,7 @@ def test_a_thousand_items_are_drawn_anew_within_100_milliseconds_of_work(
     assert (busy(session) - before) / steps < 0.1
 
 
-def test_ten_thousand_items_are_scrolled_and_searched_without_a_long_task(
+def test_ten_thousand_items_have_no_long_task(
     visitor: Visitor, ten_thousand: dict[str, Any]
 ) -> None:
     page = visitor.open(f"#/rounds/{ten_thousand['name']}?top=all")
@@ -109,7 +107,7 @@ def test_ten_thousand_items_are_scrolled_and_searched_without_a_long_task(
     assert page.locator(".rows[role=table] .line").count() < 60
 
 
-def test_a_page_that_watches_asks_every_three_seconds_and_for_counts_only_when_there_are_more(
+def test_watching_page_polls_every_three_seconds(
     new_visitor: Callable[..., Visitor], server: ServerProcess
 ) -> None:
     opened = server.open_round("grr", epsilon=1.0, domain_size=8)
@@ -143,7 +141,7 @@ def test_a_page_that_watches_asks_every_three_seconds_and_for_counts_only_when_t
     )
 
 
-def test_a_page_that_nobody_sees_asks_nothing(
+def test_hidden_page_polls_nothing(
     new_visitor: Callable[..., Visitor], server: ServerProcess
 ) -> None:
     opened = server.open_round("grr", epsilon=1.0, domain_size=8)

@@ -126,9 +126,7 @@ def is_calibrated(oracle: FrequencyOracle, drawn: Sample) -> bool:
 
 @each_oracle
 @randomness
-def test_no_report_tells_two_items_apart_by_more_than_epsilon(
-    oracle: FrequencyOracle, seed: int | None
-) -> None:
+def test_no_report_exceeds_epsilon(oracle: FrequencyOracle, seed: int | None) -> None:
     drawn = sample_of(oracle, seed)
     assert shown_ratio(drawn) <= math.exp(oracle.epsilon)
     assert possible_ratio(drawn) <= math.exp(oracle.epsilon + SLACK)
@@ -136,15 +134,13 @@ def test_no_report_tells_two_items_apart_by_more_than_epsilon(
 
 @each_oracle
 @randomness
-def test_an_item_is_supported_with_p_and_others_with_q(
-    oracle: FrequencyOracle, seed: int | None
-) -> None:
+def test_items_are_supported_with_p_and_q(oracle: FrequencyOracle, seed: int | None) -> None:
     """Each probability two-sided, 1e-9 for all of a run."""
     assert is_calibrated(oracle, sample_of(oracle, seed))
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh", "sue", "ss", "hr"])
-def test_reports_made_one_at_a_time_are_no_less_private(protocol: str) -> None:
+def test_single_reports_are_as_private(protocol: str) -> None:
     """As a Reporter makes them: 2,000 calls an item, operating system's randomness; one oracle of
     each protocol.
     """
@@ -159,7 +155,7 @@ def test_reports_made_one_at_a_time_are_no_less_private(protocol: str) -> None:
 
 
 @each_oracle
-def test_a_mechanism_that_spends_a_fifth_more_is_caught(oracle: FrequencyOracle) -> None:
+def test_mechanism_with_larger_epsilon_is_caught(oracle: FrequencyOracle) -> None:
     """The same protocol at 1.2 epsilon, held to epsilon. Missed in under 1e-9 runs: the bounds
     leave 10 sd.
     """
@@ -230,7 +226,7 @@ def keep_with_grrs_p(oracle: OLH, rng: np.random.Generator) -> Perturb:
         (OLH(1, 2, 4), keep_with_grrs_p),
     ],
 )
-def test_a_value_kept_with_the_wrong_probability_is_caught(
+def test_wrong_keep_probability_is_caught(
     oracle: FrequencyOracle, broken: Callable[[FrequencyOracle, np.random.Generator], Perturb]
 ) -> None:
     """Each of these mistakes spends more than epsilon, and the same check that passes the real code
@@ -241,7 +237,7 @@ def test_a_value_kept_with_the_wrong_probability_is_caught(
     assert not is_calibrated(oracle, drawn)
 
 
-def test_a_value_kept_too_seldom_is_caught_by_the_calibration() -> None:
+def test_calibration_catches_value_kept_too_rarely() -> None:
     """p = e^eps/(d + e^eps) is private enough, and biased: only the second check sees it."""
     oracle, rng = GRR(1, 4), np.random.default_rng(24)
 
@@ -255,7 +251,7 @@ def test_a_value_kept_too_seldom_is_caught_by_the_calibration() -> None:
 
 
 @randomness
-def test_olh_seeds_do_not_depend_on_the_item(seed: int | None) -> None:
+def test_olh_seeds_do_not_depend_on_item(seed: int | None) -> None:
     """The four bytes of the seeds of two items, 2 x 256 tables: chi-squared, 1e-9/4 each."""
     oracle, rng = OLH(1, 2, 4), generator(seed)
     drawn = [oracle.perturb(np.full(N, v), rng)["seed"] for v in (0, 1)]
@@ -268,7 +264,7 @@ def test_olh_seeds_do_not_depend_on_the_item(seed: int | None) -> None:
 
 
 @randomness
-def test_oue_bits_are_independent_within_a_report_and_between_neighbours(seed: int | None) -> None:
+def test_oue_bits_are_independent(seed: int | None) -> None:
     """Correlations of 130 bits, of one report and of it and the next: 25,285 normal scores, 1e-9
     for all.
 

@@ -53,13 +53,13 @@ def generator() -> ModuleType:
     return module
 
 
-def test_every_vector_file_is_what_the_generator_writes(generator: ModuleType) -> None:
+def test_vector_files_equal_generator_output(generator: ModuleType) -> None:
     assert sorted(generator.FILES) == NAMES
     for name in NAMES:
         assert (HERE / name).read_text(encoding="utf-8") == generator.text(name), name
 
 
-def test_the_generator_does_not_use_what_it_checks() -> None:
+def test_generator_does_not_import_project() -> None:
     assert "ldprecover" not in (HERE / "generate.py").read_text(encoding="utf-8").replace(
         '"ldprecover"', ""
     )
@@ -73,7 +73,7 @@ def test_hashes() -> None:
         assert bucket.tolist() == [case["bucket"]], case
 
 
-def test_counting_supports_the_items_that_hash_to_the_bucket() -> None:
+def test_counting_supports_items_of_bucket() -> None:
     for case in cases("hash.json"):
         oracle = frequency_oracle("olh", 1.0, 100_000, case["hash_range"])
         assert oracle.protocol == "olh"
