@@ -230,6 +230,9 @@ class Collector:
                 thread.join()
 
 
+MakeReporter = Callable[..., Any]
+
+
 @pytest.fixture
 def collector() -> Collector:
     """A collector without a round."""
@@ -251,7 +254,7 @@ class Blocking:
 
 
 @pytest.fixture(params=[Reporter, Blocking], ids=["sync", "async"])
-def reporter(request: pytest.FixtureRequest, collector: Collector) -> Callable[..., Any]:
+def reporter(request: pytest.FixtureRequest, collector: Collector) -> MakeReporter:
     """Make a reporter, of either kind, to the collector; in-memory ledger unless one is given."""
 
     def make(round_: str = "r1", **options: Any) -> Any:

@@ -8,13 +8,14 @@ import contextlib
 import itertools
 import os
 import sqlite3
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.client.conftest import Blocking, Collector
+from tests.client.conftest import Blocking, Collector, MakeReporter, Send
 
 from ldprecover_client import (
     AccessError,
@@ -30,7 +31,7 @@ RIGHT, WRONG, WORSE, OTHER = (letter * 22 + "." + letter * 22 for letter in "rwx
 
 
 @pytest.fixture
-def ticketed(collector):
+def ticketed(collector: Collector) -> Any:
     """A round of access "ticket" with two tickets."""
     collector.add(access="ticket")
     collector.tickets |= {RIGHT, OTHER}
@@ -50,8 +51,14 @@ def ticketed(collector):
     ],
 )
 def test_access_error_comes_before_perturbing(
-    collector, reporter, monkeypatch, access, given, needs, words
-):
+    collector: Collector,
+    reporter: MakeReporter,
+    monkeypatch: pytest.MonkeyPatch,
+    access: Any,
+    given: Any,
+    needs: Any,
+    words: str,
+) -> None:
     collector.add(access=access)
     user = reporter(**given)
     monkeypatch.setattr(os, "urandom", None)
@@ -73,7 +80,9 @@ def test_access_error_comes_before_perturbing(
         ("ticket", {"ticket": RIGHT, "key": Collector.KEY}),
     ],
 )
-def test_reports_with_required_key_or_ticket(collector, reporter, access, given):
+def test_reports_with_required_key_or_ticket(
+    collector: Collector, reporter: MakeReporter, access: Any, given: Any
+) -> None:
     collector.add(access=access)
     collector.tickets.add(RIGHT)
     assert reporter(**given).report(0).state == "accepted"
@@ -92,13 +101,15 @@ def test_reports_with_required_key_or_ticket(collector, reporter, access, given)
         "é" + RIGHT,
     ],
 )
-def test_rejects_malformed_ticket_before_perturbing(ticketed, reporter, ticket):
+def test_rejects_malformed_ticket_before_perturbing(
+    ticketed: Collector, reporter: MakeReporter, ticket: str
+) -> None:
     with pytest.raises(ArgumentError, match="a ticket must be 22 characters, a dot, and 22 more"):
         reporter(ticket=ticket)
     assert not ticketed.requests
 
 
-def test_wrong_ticket_can_be_replaced(ticketed, reporter):
+def test_wrong_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporter) -> None:
     ledger = Ledger.in_memory()
     for wrong in (WRONG, WORSE, WRONG):
         with pytest.raises(RefusedError, match="invalid ticket") as caught:
@@ -113,7 +124,7 @@ def test_wrong_ticket_can_be_replaced(ticketed, reporter):
     assert ledger.spent == 0.5
 
 
-def test_used_ticket_can_be_replaced(ticketed, reporter):
+def test_used_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporter) -> None:
     ticketed.stored[OTHER] = b"another report"
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError, match="idempotency key reused") as caught:
@@ -122,7 +133,7 @@ def test_used_ticket_can_be_replaced(ticketed, reporter):
     assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
 
 
-def test_unsent_ticket_can_be_replaced(ticketed, reporter):
+def test_unsent_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporter) -> None:
     ticketed.faults.extend([ticketed.request_lost] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
@@ -131,7 +142,7 @@ def test_unsent_ticket_can_be_replaced(ticketed, reporter):
     assert list(ticketed.stored) == [RIGHT]
 
 
-def request_cut(send):
+def request_cut(send: Send) -> NoReturn:
     """A fault: the request is cut on its way. From the client's side that is no other than a lost
     answer.
     """
@@ -151,7 +162,7 @@ def request_cut(send):
     ],
     ids=["answer lost", "request cut", "503", "garbage", "502", "501", "413"],
 )
-def test_open_try_keeps_ticket(ticketed, reporter, fault):
+def test_open_try_keeps_ticket(ticketed: Collector, reporter: MakeReporter, fault: Any) -> None:
     ticketed.faults.extend([fault] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(ClientError):
@@ -162,7 +173,7 @@ def test_open_try_keeps_ticket(ticketed, reporter, fault):
     assert {ticket for ticket, _ in ticketed.sent} == {OTHER}
 
 
-def test_doubt_within_call_keeps_ticket(ticketed, reporter):
+def test_doubt_within_call_keeps_ticket(ticketed: Collector, reporter: MakeReporter) -> None:
     ticketed.faults.append(request_cut)
     ledger = Ledger.in_memory()
     for ticket in (WRONG, RIGHT):
@@ -173,7 +184,7 @@ def test_doubt_within_call_keeps_ticket(ticketed, reporter):
     assert ticketed.stored == {}
 
 
-def test_pending_report_has_its_ticket(ticketed, reporter):
+def test_pending_report_has_its_ticket(ticketed: Collector, reporter: MakeReporter) -> None:
     ticketed.faults.extend([ticketed.answer_lost] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
@@ -182,7 +193,7 @@ def test_pending_report_has_its_ticket(ticketed, reporter):
     assert list(ticketed.stored) == [RIGHT]
 
 
-def test_resume_uses_stored_ticket(ticketed, reporter):
+def test_resume_uses_stored_ticket(ticketed: Collector, reporter: MakeReporter) -> None:
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError):
         reporter(ledger=ledger, ticket=WRONG).report(0)
@@ -193,13 +204,13 @@ def test_resume_uses_stored_ticket(ticketed, reporter):
     assert ledger.pending() == ()
 
 
-def test_other_process_open_try_keeps_ticket(ticketed, reporter):
+def test_other_process_open_try_keeps_ticket(ticketed: Collector, reporter: MakeReporter) -> None:
     """While one is refused, the other is on its way: until that one is answered too, the ticket
     stays.
     """
     ledger = Ledger.in_memory()
 
-    def other_begins(send):
+    def other_begins(send: Send) -> Any:
         ledger.begin_try("r1", WRONG)
         return send()
 
@@ -222,7 +233,9 @@ def test_other_process_open_try_keeps_ticket(ticketed, reporter):
         (413, "body-too-large", "the same one goes out when you report again"),
     ],
 )
-def test_refusal_note_says_what_happens_to_report(collector, reporter, status, slug, note):
+def test_refusal_note_says_what_happens_to_report(
+    collector: Collector, reporter: MakeReporter, status: int, slug: str, note: Any
+) -> None:
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -233,7 +246,9 @@ def test_refusal_note_says_what_happens_to_report(collector, reporter, status, s
 
 
 @pytest.mark.parametrize("doubt", [True, False])
-def test_wrong_key_can_be_replaced(collector, reporter, doubt):
+def test_wrong_key_can_be_replaced(
+    collector: Collector, reporter: MakeReporter, doubt: Any
+) -> None:
     """It keeps its idempotency key, so also a try of which nobody knows what became is safe to
     follow.
     """
@@ -265,7 +280,7 @@ FAULTS = {
 SURE = {"sent on", "never sent", "limited"}
 
 
-def crash():
+def crash() -> NoReturn:
     raise Crash
 
 
@@ -278,7 +293,7 @@ STEPS = st.tuples(
 
 @pytest.mark.parametrize("kind", [Reporter, Blocking], ids=["sync", "async"])
 @given(steps=st.lists(STEPS, max_size=6))
-def test_report_counts_once_for_any_faults(kind, steps):
+def test_report_counts_once_for_any_faults(kind: Any, steps: Any) -> None:
     """Users give tickets in any order, requests and answers get lost, and processes end at any
     point.
 
@@ -291,14 +306,14 @@ def test_report_counts_once_for_any_faults(kind, steps):
     ledger = Ledger.in_memory()
     befallen = []
 
-    def watched(name):
-        def fault(send):
+    def watched(name: str) -> Any:
+        def fault(send: Send) -> Any:
             befallen.append(name)
             return FAULTS[name](send)
 
         return fault
 
-    def attempt(ticket, act="report"):
+    def attempt(ticket: str, act: Any = "report") -> Any:
         options = {"ledger": ledger, "ticket": ticket, "retries": collector.AT_ONCE}
         user = kind(collector.URL, "r1", transport=httpx.MockTransport(collector), **options)
         try:
@@ -321,7 +336,9 @@ def test_report_counts_once_for_any_faults(kind, steps):
     assert taken is None or tickets[-1] == taken, "after the one that took it there is no other"
 
 
-def test_crash_before_first_try_allows_another_ticket(ticketed, reporter, monkeypatch):
+def test_crash_before_first_try_allows_another_ticket(
+    ticketed: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "begin_try", lambda *args: crash())
@@ -331,7 +348,9 @@ def test_crash_before_first_try_allows_another_ticket(ticketed, reporter, monkey
     assert [ticket for ticket, _ in ticketed.sent] == [RIGHT]
 
 
-def test_crash_before_end_of_try_leaves_it_open(ticketed, reporter, monkeypatch):
+def test_crash_before_end_of_try_leaves_it_open(
+    ticketed: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "end_try", lambda *args: crash())
@@ -342,11 +361,13 @@ def test_crash_before_end_of_try_leaves_it_open(ticketed, reporter, monkeypatch)
     assert [ticket for ticket, _ in ticketed.sent] == [WRONG, WRONG]
 
 
-def test_try_is_on_disk_before_it_is_sent(ticketed, reporter, tmp_path):
+def test_try_is_on_disk_before_it_is_sent(
+    ticketed: Collector, reporter: MakeReporter, tmp_path: Path
+) -> None:
     path = tmp_path / "ledger"
     seen: list[Any] = []
 
-    def look(send):
+    def look(send: Send) -> Any:
         with contextlib.closing(sqlite3.connect(path)) as db:
             seen.extend(db.execute("SELECT ticket, open_tries FROM reports"))
         return send()

@@ -1,10 +1,13 @@
 import threading
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from tests.client.conftest import Collector, Send
 
 from ldprecover import GRR, OLH, OUE, RoundParameters
 from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
@@ -21,10 +24,10 @@ from ldprecover_client import (
 
 
 @pytest.fixture
-def submit(collector):
+def submit(collector: Collector) -> Any:
     """Submit to the collector's r1 in memory, without waiting."""
 
-    def call(reports, **options):
+    def call(reports: NDArray[Any], **options: Any) -> Any:
         options = {
             "transport": httpx.MockTransport(collector),
             "retries": collector.AT_ONCE,
@@ -35,14 +38,14 @@ def submit(collector):
     return call
 
 
-def reports_of(collector, protocol="olh", n=1000):
+def reports_of(collector: Collector, protocol: str = "olh", n: int = 1000) -> Any:
     collector.add(protocol)
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
     rng = np.random.default_rng(1)
     return oracle.perturb(rng.integers(0, 4, n), rng)
 
 
-def rows(data, reports):
+def rows(data: Any, reports: NDArray[Any]) -> Any:
     """The reports in some bytes, each as bytes, sorted."""
     size = reports.itemsize * (reports.shape[1] if reports.ndim > 1 else 1)
     return sorted(data[i : i + size] for i in range(0, len(data), size))
@@ -50,14 +53,18 @@ def rows(data, reports):
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000, 10_000])
-def test_every_report_is_stored_once(collector, submit, protocol, batch_size):
+def test_every_report_is_stored_once(
+    collector: Collector, submit: Callable[..., int], protocol: str, batch_size: Any
+) -> None:
     reports = reports_of(collector, protocol, 100 if batch_size == 1 else 1000)
     assert submit(reports, batch_size=batch_size) == len(reports)
     assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
     assert len(collector.stored) == -(-len(reports) // batch_size)
 
 
-def test_every_report_is_stored_once_despite_losses(collector, submit):
+def test_every_report_is_stored_once_despite_losses(
+    collector: Collector, submit: Callable[..., int]
+) -> None:
     reports = reports_of(collector)
     losses = [
         collector.answer_lost,
@@ -71,10 +78,12 @@ def test_every_report_is_stored_once_despite_losses(collector, submit):
     assert len(collector.posts) == 140
 
 
-def test_progress_reaches_end_in_callers_thread(collector, submit):
+def test_progress_reaches_end_in_callers_thread(
+    collector: Collector, submit: Callable[..., int]
+) -> None:
     seen, threads = [], set()
 
-    def progress(done, total):
+    def progress(done: int, total: int) -> None:
         seen.append((done, total))
         threads.add(threading.current_thread())
 
@@ -83,11 +92,11 @@ def test_progress_reaches_end_in_callers_thread(collector, submit):
     assert threads == {threading.current_thread()}
 
 
-def test_connections_work_concurrently(collector, submit):
+def test_connections_work_concurrently(collector: Collector, submit: Callable[..., int]) -> None:
     """Each of the first submissions waits until there are as many as connections."""
     together = threading.Barrier(3, timeout=60)
 
-    def wait_for_the_others(send):
+    def wait_for_the_others(send: Send) -> Any:
         together.wait()
         return send()
 
@@ -95,7 +104,7 @@ def test_connections_work_concurrently(collector, submit):
     assert submit(reports_of(collector), batch_size=100, connections=3) == 1000
 
 
-def test_connections_are_kept_alive(collector):
+def test_connections_are_kept_alive(collector: Collector) -> None:
     reports = reports_of(collector)
     with collector.listening() as url:
         assert submit_reports(url, "r1", reports, batch_size=50, connections=2) == 1000
@@ -103,19 +112,21 @@ def test_connections_are_kept_alive(collector):
     assert 1 <= len(collector.connections) <= 2
 
 
-def test_no_reports_make_no_request(collector, submit):
+def test_no_reports_make_no_request(collector: Collector, submit: Callable[..., int]) -> None:
     assert submit(reports_of(collector)[:0]) == 0
     assert not collector.requests
 
 
-def test_submission_fits_body_limit(collector, submit, monkeypatch):
+def test_submission_fits_body_limit(
+    collector: Collector, submit: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bulk, "MAX_BODY_BYTES", 1000)
     reports = reports_of(collector)
     assert submit(reports) == 1000
     assert max(len(post.content) for post in collector.posts) == 996, "166 reports of 6 bytes"
 
 
-def test_rejection_names_batch_size(collector, submit):
+def test_rejection_names_batch_size(collector: Collector, submit: Callable[..., int]) -> None:
     reports = reports_of(collector)
     collector.faults.append(lambda send: collector.problem(413, "body-too-large"))
     with pytest.raises(
@@ -124,7 +135,9 @@ def test_rejection_names_batch_size(collector, submit):
         submit(reports, batch_size=500, connections=1)
 
 
-def test_submission_fits_counting_limit(collector, submit, monkeypatch):
+def test_submission_fits_counting_limit(
+    collector: Collector, submit: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the oracle as if all were hashed, in a round of as many items as one may have."""
     monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 100 * MAX_DOMAIN_SIZE)
     for protocol in PROTOCOLS:
@@ -133,7 +146,9 @@ def test_submission_fits_counting_limit(collector, submit, monkeypatch):
         collector.stored.clear()
 
 
-def test_oracle_allows_larger_submission(collector, submit, monkeypatch):
+def test_oracle_allows_larger_submission(
+    collector: Collector, submit: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for protocol in PROTOCOLS:
         reports = reports_of(collector, protocol)
         oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
@@ -143,7 +158,9 @@ def test_oracle_allows_larger_submission(collector, submit, monkeypatch):
         collector.stored.clear()
 
 
-def test_rate_limited_submission_waits_while_others_succeed(collector, submit):
+def test_rate_limited_submission_waits_while_others_succeed(
+    collector: Collector, submit: Callable[..., int]
+) -> None:
     """It is refused as often as it may try, and another was taken meanwhile: it begins again, under
     its key.
     """
@@ -152,7 +169,7 @@ def test_rate_limited_submission_waits_while_others_succeed(collector, submit):
     begun, taken = threading.Event(), threading.Event()
     keys: list[Any] = []
 
-    def answer(request):
+    def answer(request: httpx.Request) -> Any:
         if request.content != first:
             begun.wait(60)
             return collector(request)
@@ -169,7 +186,7 @@ def test_rate_limited_submission_waits_while_others_succeed(collector, submit):
         "retries": Retries(attempts=3, base=0, longest=0),
     }
 
-    def moved(done, total):
+    def moved(done: int, total: int) -> None:
         if done:
             taken.set()
 
@@ -180,13 +197,17 @@ def test_rate_limited_submission_waits_while_others_succeed(collector, submit):
     assert len(collector.stored) == 2
 
 
-def test_rate_limit_without_success_is_given_up(collector, submit):
+def test_rate_limit_without_success_is_given_up(
+    collector: Collector, submit: Callable[..., int]
+) -> None:
     collector.faults.extend([collector.busy(429)] * 1000)
     with pytest.raises(UnansweredError, match="429"):
         submit(reports_of(collector), batch_size=500)
 
 
-def test_refusal_stops_rest_and_notes_count(collector, submit):
+def test_refusal_stops_rest_and_notes_count(
+    collector: Collector, submit: Callable[..., int]
+) -> None:
     """One connection and one submission ahead of it: what follows the refusal is not begun."""
     reports = reports_of(collector)
     collector.faults.extend([lambda send: send()] * 3)
@@ -200,13 +221,13 @@ def test_refusal_stops_rest_and_notes_count(collector, submit):
     assert len(collector.posts) < 10
 
 
-def test_failure_wakes_waiting_retries(collector, submit):
+def test_failure_wakes_waiting_retries(collector: Collector, submit: Callable[..., int]) -> None:
     """One submission waits for an hour and the other fails: nobody waits for the hour."""
     waiting = threading.Event()
     reports = reports_of(collector)
     first, second = pack(reports[:500]), pack(reports[500:])
 
-    def answer(request):
+    def answer(request: httpx.Request) -> Any:
         if request.content == first:
             waiting.set()
             return httpx.Response(503, headers={"Retry-After": "3600"})
@@ -225,8 +246,8 @@ def test_failure_wakes_waiting_retries(collector, submit):
         )
 
 
-def test_failing_progress_stops_rest(collector, submit):
-    def progress(done, total):
+def test_failing_progress_stops_rest(collector: Collector, submit: Callable[..., int]) -> None:
+    def progress(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -234,14 +255,14 @@ def test_failing_progress_stops_rest(collector, submit):
     assert len(collector.posts) < 10
 
 
-def test_dead_server_is_unanswered(collector, submit):
+def test_dead_server_is_unanswered(collector: Collector, submit: Callable[..., int]) -> None:
     reports = reports_of(collector)
     collector.faults.extend([collector.request_lost] * 1000)
     with pytest.raises(UnansweredError, match="connection refused"):
         submit(reports, batch_size=500)
 
 
-def test_rejects_wrong_accepted_count(collector, submit):
+def test_rejects_wrong_accepted_count(collector: Collector, submit: Callable[..., int]) -> None:
     reports = reports_of(collector)
     collector.faults.append(
         collector.instead(202, json={"round": "r1", "accepted": 999, "duplicate": False})
@@ -250,7 +271,7 @@ def test_rejects_wrong_accepted_count(collector, submit):
         submit(reports)
 
 
-def test_keys_are_unique(collector, submit):
+def test_keys_are_unique(collector: Collector, submit: Callable[..., int]) -> None:
     """Also by another run of the same reports: it is another population."""
     reports = reports_of(collector)
     submit(reports, batch_size=100)
@@ -259,13 +280,17 @@ def test_keys_are_unique(collector, submit):
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"connections": 0}, {"connections": 65}])
-def test_rejects_sizes_out_of_range(collector, submit, wrong):
+def test_rejects_sizes_out_of_range(
+    collector: Collector, submit: Callable[..., int], wrong: Any
+) -> None:
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         submit(reports_of(collector), **wrong)
 
 
 @pytest.mark.parametrize("oracle", [GRR(1.0, 9), OUE(1.0, 9), OLH(1.0, 9, 4)])
-def test_one_report_is_one_submission(collector, submit, oracle):
+def test_one_report_is_one_submission(
+    collector: Collector, submit: Callable[..., int], oracle: Any
+) -> None:
     collector.add(oracle.protocol, 1.0, tuple("abcdefghi"))
     assert submit(oracle.perturb([8])) == 1
 
@@ -273,7 +298,7 @@ def test_one_report_is_one_submission(collector, submit, oracle):
 TICKETS = [f"{i:022d}.{i:022d}" for i in range(10)]
 
 
-def test_each_report_has_its_ticket(collector, submit):
+def test_each_report_has_its_ticket(collector: Collector, submit: Callable[..., int]) -> None:
     reports = reports_of(collector, n=10)
     collector.rounds["r1"]["access"] = "ticket"
     collector.tickets |= set(TICKETS)
@@ -292,7 +317,9 @@ def test_each_report_has_its_ticket(collector, submit):
     ],
     ids=["too few", "one twice", "none at all"],
 )
-def test_rejects_bad_tickets_before_sending(collector, submit, tickets, words):
+def test_rejects_bad_tickets_before_sending(
+    collector: Collector, submit: Callable[..., int], tickets: Any, words: str
+) -> None:
     with pytest.raises(ArgumentError, match=words):
         submit(reports_of(collector, n=10), tickets=tickets)
     assert not collector.posts

@@ -5,10 +5,12 @@ the report.
 import base64
 import contextlib
 import sqlite3
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.client.conftest import Collector
+from tests.client.conftest import Collector, MakeReporter
 
 from ldprecover.protocols import GivenSeedsOLH
 from ldprecover.protocols.wire import unpack
@@ -56,7 +58,7 @@ def seeds_sent(collector: Collector) -> list[int]:
     return [int(unpack(ORACLE, packed)["seed"][0]) for _, packed in collector.sent]
 
 
-def test_report_has_seed_of_ticket(given, reporter):
+def test_report_has_seed_of_ticket(given: Any, reporter: MakeReporter) -> None:
     user = reporter(ticket=RIGHT)
     assert user.report(0).state == "accepted"
     assert seeds_sent(given) == [SEED]
@@ -64,11 +66,13 @@ def test_report_has_seed_of_ticket(given, reporter):
     assert user.ledger.seed("r2") is None
 
 
-def test_seed_is_on_disk_before_perturbing(given, reporter, monkeypatch, tmp_path):
+def test_seed_is_on_disk_before_perturbing(
+    given: Any, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path = tmp_path / "ledger"
     seen = []
 
-    def perturb(self, items, rng=None):
+    def perturb(self, items: Any, rng: Any = None) -> None:
         with contextlib.closing(
             sqlite3.connect(path)
         ) as db:  # another process: what is not committed it does not see
@@ -89,7 +93,7 @@ def test_seed_is_on_disk_before_perturbing(given, reporter, monkeypatch, tmp_pat
 
 
 @pytest.mark.parametrize("fault", [Collector.answer_lost, Collector.request_lost, Collector.busy()])
-def test_rejects_second_seed_in_any_state(given, reporter, fault):
+def test_rejects_second_seed_in_any_state(given: Any, reporter: MakeReporter, fault: Any) -> None:
     given.faults.extend([fault] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
@@ -102,7 +106,7 @@ def test_rejects_second_seed_in_any_state(given, reporter, fault):
     assert {*seeds_sent(given)} == {SEED}
 
 
-def test_ticket_with_same_seed_sends_same_bytes(given, reporter):
+def test_ticket_with_same_seed_sends_same_bytes(given: Any, reporter: MakeReporter) -> None:
     given.tickets.remove(RIGHT)
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError) as caught:
@@ -117,14 +121,14 @@ def test_ticket_with_same_seed_sends_same_bytes(given, reporter):
     assert its_bytes == again
 
 
-def test_settled_report_is_refused_before_seed(given, reporter):
+def test_settled_report_is_refused_before_seed(given: Any, reporter: MakeReporter) -> None:
     ledger = Ledger.in_memory()
     reporter(ticket=RIGHT, ledger=ledger).report(0)
     with pytest.raises(AlreadyReportedError):
         reporter(ticket=OTHER, ledger=ledger).report(0)
 
 
-def test_pending_report_resumes_under_ticket(given, reporter):
+def test_pending_report_resumes_under_ticket(given: Any, reporter: MakeReporter) -> None:
     given.faults.extend([given.request_lost] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
@@ -133,7 +137,7 @@ def test_pending_report_resumes_under_ticket(given, reporter):
     assert {*seeds_sent(given)} == {SEED}
 
 
-def test_no_seed_without_ticket_or_budget(given, reporter):
+def test_no_seed_without_ticket_or_budget(given: Any, reporter: MakeReporter) -> None:
     with pytest.raises(AccessError, match="give one of its tickets"):
         reporter().report(0)
     ledger = Ledger.in_memory(max_total_epsilon=0.4)
@@ -155,14 +159,16 @@ def test_no_seed_without_ticket_or_budget(given, reporter):
         ({"access": "open"}, "takes reports without"),
     ],
 )
-def test_rejects_inconsistent_seeds(given, reporter, change, reason):
+def test_rejects_inconsistent_seeds(
+    given: Any, reporter: MakeReporter, change: Any, reason: Any
+) -> None:
     given.rounds["r1"] |= change
     with pytest.raises(InconsistentRoundError, match=reason):
         reporter(ticket=RIGHT).report(0)
     assert not given.posts
 
 
-def test_migrates_version_3(tmp_path):
+def test_migrates_version_3(tmp_path: Path) -> None:
     """It knew no seeds."""
     path = tmp_path / "ledger"
     Ledger(path)
@@ -171,7 +177,7 @@ def test_migrates_version_3(tmp_path):
     assert Ledger(path).seed("r1") is None
 
 
-def test_tickets_match_seeds_of_reports():
+def test_tickets_match_seeds_of_reports() -> None:
     tickets = [ticket(place, name) for name, place in enumerate((5, 60, 5, 7))]
     reports = with_tickets(ORACLE, tickets).perturb([0, 1, 2, 3])
     assert reports["seed"].tolist() == [ORACLE.seed_of(ticket_draw(each)) for each in tickets]
@@ -188,7 +194,7 @@ def test_tickets_match_seeds_of_reports():
 @pytest.mark.parametrize(
     "attack", [MGA([1, 3]), MLA(), Several([MGA([1]), MLA(against="raw")])], ids=lambda a: a.name
 )
-def test_attack_uses_seeds_of_tickets(given, attack):
+def test_attack_uses_seeds_of_tickets(given: Any, attack: Any) -> None:
     import httpx
 
     tickets = [ticket(7 * i % 64, i) for i in range(40)]
@@ -200,7 +206,7 @@ def test_attack_uses_seeds_of_tickets(given, attack):
         assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(its))
 
 
-def test_simulated_users_report_with_tickets(given):
+def test_simulated_users_report_with_tickets(given: Any) -> None:
     import httpx
 
     tickets = [ticket(7 * i % 64, i) for i in range(20)]

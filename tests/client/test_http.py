@@ -3,10 +3,13 @@ import gzip
 import json
 import random
 import ssl
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from tests.client.conftest import Collector
 
 from ldprecover import RoundParameters
 from ldprecover.protocols.wire import MEDIA_TYPE
@@ -28,38 +31,45 @@ PACKED = bytes.fromhex("010000000000") + bytes.fromhex("ffffffff0200")
 class Time:
     """A clock that only sleeping moves on, and a record of the sleeps."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 0.0
-        self.sleeps = []
+        self.sleeps: list[float] = []
 
-    def clock(self):
+    def clock(self) -> Any:
         return self.now
 
-    def sleep(self, seconds):
+    def sleep(self, seconds: float) -> None:
         self.sleeps.append(seconds)
         self.now += seconds
 
-    async def asleep(self, seconds):
+    async def asleep(self, seconds: float) -> None:
         self.sleep(seconds)
 
 
 class Half(random.Random):
     """A generator whose every draw is one half."""
 
-    def random(self):
+    def random(self) -> Any:
         return 0.5
 
 
 @pytest.fixture
-def time():
+def time() -> Any:
     return Time()
 
 
 @pytest.fixture(params=["sync", "async"])
-def submit(request, collector, time):
+def submit(request: pytest.FixtureRequest, collector: Collector, time: Time) -> Any:
     """Submit PACKED under KEY to the collector's r1, by either kind of server."""
 
-    def call(round_="r1", packed=PACKED, key=KEY, *, compress=False, **options):
+    def call(
+        round_: Any = "r1",
+        packed: Any = PACKED,
+        key: str = KEY,
+        *,
+        compress: Any = False,
+        **options: Any,
+    ) -> Any:
         options = {
             "transport": httpx.MockTransport(collector),
             "rng": Half(),
@@ -70,7 +80,7 @@ def submit(request, collector, time):
             with Client(collector.URL, sleep=time.sleep, **options) as server:
                 return server.submit(round_, packed, key, compress=compress)
 
-        async def run():
+        async def run() -> Any:
             async with AsyncClient(collector.URL, sleep=time.asleep, **options) as server:
                 return await server.submit(round_, packed, key, compress=compress)
 
@@ -79,7 +89,9 @@ def submit(request, collector, time):
     return call
 
 
-def test_submission_has_packed_bytes_and_key(collector, submit):
+def test_submission_has_packed_bytes_and_key(
+    collector: Collector, submit: Callable[..., Any]
+) -> None:
     collector.add()
     assert submit() == {"round": "r1", "accepted": 2, "duplicate": False}
     (post,) = collector.posts
@@ -89,7 +101,9 @@ def test_submission_has_packed_bytes_and_key(collector, submit):
     assert collector.stored == {KEY: PACKED}
 
 
-def test_lost_response_repeats_bytes_and_key(collector, submit):
+def test_lost_response_repeats_bytes_and_key(
+    collector: Collector, submit: Callable[..., Any]
+) -> None:
     collector.add()
     collector.faults.extend([collector.answer_lost, collector.answer_lost])
     assert submit() == {"round": "r1", "accepted": 2, "duplicate": True}
@@ -98,7 +112,9 @@ def test_lost_response_repeats_bytes_and_key(collector, submit):
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 507])
-def test_transient_status_is_retried(collector, submit, status):
+def test_transient_status_is_retried(
+    collector: Collector, submit: Callable[..., Any], status: int
+) -> None:
     collector.add()
     collector.faults.extend(
         [collector.busy(status), collector.instead(status, text="no problem document")]
@@ -107,7 +123,9 @@ def test_transient_status_is_retried(collector, submit, status):
     assert collector.sent == [(KEY, PACKED)] * 3
 
 
-def test_missing_plugin_is_not_retried(collector, submit, time):
+def test_missing_plugin_is_not_retried(
+    collector: Collector, submit: Callable[..., Any], time: Time
+) -> None:
     collector.add()
     collector.faults.append(lambda request: collector.problem(503, "plugin-not-loaded"))
     with pytest.raises(UnansweredError, match=r"answered 503 to .*, once") as caught:
@@ -116,14 +134,18 @@ def test_missing_plugin_is_not_retried(collector, submit, time):
     assert time.sleeps == []
 
 
-def test_waits_double_with_jitter(collector, submit, time):
+def test_waits_double_with_jitter(
+    collector: Collector, submit: Callable[..., Any], time: Time
+) -> None:
     collector.add()
     collector.faults.extend([collector.request_lost] * 4)
     submit()
     assert time.sleeps == [0.25, 0.5, 1.0, 2.0]
 
 
-def test_waits_for_retry_after(collector, submit, time):
+def test_waits_for_retry_after(
+    collector: Collector, submit: Callable[..., Any], time: Time
+) -> None:
     collector.add()
     collector.faults.append(collector.busy(503, **{"Retry-After": "7"}))
     date = {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT", "Date": "Fri, 31 Dec 1999 23:59:50 GMT"}
@@ -132,7 +154,9 @@ def test_waits_for_retry_after(collector, submit, time):
     assert time.sleeps == [7.25, 9.5]
 
 
-def test_retry_after_is_limited(collector, submit, time):
+def test_retry_after_is_limited(
+    collector: Collector, submit: Callable[..., Any], time: Time
+) -> None:
     collector.add()
     collector.faults.extend([collector.busy(503, **{"Retry-After": "99999999"})] * 50)
     with pytest.raises(UnansweredError, match="99999999 s") as caught:
@@ -142,7 +166,7 @@ def test_retry_after_is_limited(collector, submit, time):
     assert sum(time.sleeps) <= 120
 
 
-def test_gives_up_after_attempts(collector, submit):
+def test_gives_up_after_attempts(collector: Collector, submit: Callable[..., Any]) -> None:
     collector.add()
     collector.faults.extend([collector.request_lost] * 50)
     with pytest.raises(UnansweredError, match="connection refused") as caught:
@@ -151,7 +175,7 @@ def test_gives_up_after_attempts(collector, submit):
     assert (caught.value.status, caught.value.retry_after) == (None, None)
 
 
-def test_error_names_last_status(collector, submit):
+def test_error_names_last_status(collector: Collector, submit: Callable[..., Any]) -> None:
     collector.add()
     collector.faults.extend(
         [lambda send: collector.problem(507, "of-a-later-version", "its reason")] * 50
@@ -171,7 +195,9 @@ def test_error_names_last_status(collector, submit):
         ([429, 503], True),
     ],
 )
-def test_unanswered_error_has_in_doubt(collector, submit, faults, in_doubt):
+def test_unanswered_error_has_in_doubt(
+    collector: Collector, submit: Callable[..., Any], faults: Any, in_doubt: bool
+) -> None:
     collector.add()
     collector.faults.extend(
         getattr(collector, f) if isinstance(f, str) else collector.busy(f) for f in faults
@@ -182,7 +208,9 @@ def test_unanswered_error_has_in_doubt(collector, submit, faults, in_doubt):
 
 
 @pytest.mark.parametrize(("fault", "in_doubt"), [("request_lost", False), ("answer_lost", True)])
-def test_refused_error_has_in_doubt(collector, submit, fault, in_doubt):
+def test_refused_error_has_in_doubt(
+    collector: Collector, submit: Callable[..., Any], fault: Any, in_doubt: bool
+) -> None:
     collector.add()
     collector.faults.extend(
         [getattr(collector, fault), lambda send: collector.problem(409, "round-closed")]
@@ -193,7 +221,9 @@ def test_refused_error_has_in_doubt(collector, submit, fault, in_doubt):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 415, 422, 431, 501, 505])
-def test_refusal_is_raised_without_retry(collector, submit, status):
+def test_refusal_is_raised_without_retry(
+    collector: Collector, submit: Callable[..., Any], status: int
+) -> None:
     collector.add()
     refusal = collector.problem(status, "some-kind", "a reason")
     collector.faults.append(lambda send: refusal)
@@ -208,7 +238,9 @@ def test_refusal_is_raised_without_retry(collector, submit, status):
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 400, 404, 501])
-def test_rejects_response_of_foreign_server(collector, submit, status):
+def test_rejects_response_of_foreign_server(
+    collector: Collector, submit: Callable[..., Any], status: int
+) -> None:
     """A page that signs users in to a network answers 200 to everything."""
     collector.add()
     collector.faults.append(collector.instead(status, html="<h1>Welcome to the hotel</h1>"))
@@ -218,7 +250,7 @@ def test_rejects_response_of_foreign_server(collector, submit, status):
         submit()
 
 
-def test_rejects_garbage_response(collector, submit):
+def test_rejects_garbage_response(collector: Collector, submit: Callable[..., Any]) -> None:
     collector.add()
     collector.faults.append(collector.instead(202, content=b"\x00\xff garbage"))
     with pytest.raises(InvalidAnswerError, match="POST /rounds/r1/reports: the answer is not JSON"):
@@ -226,7 +258,9 @@ def test_rejects_garbage_response(collector, submit):
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed(collector, submit, status):
+def test_a_redirect_is_not_followed(
+    collector: Collector, submit: Callable[..., Any], status: int
+) -> None:
     collector.add()
     collector.faults.append(
         collector.instead(status, headers={"Location": "http://elsewhere.test/"})
@@ -236,7 +270,9 @@ def test_a_redirect_is_not_followed(collector, submit, status):
     assert {request.url.host for request in collector.requests} == {"collector.test"}
 
 
-def test_rejects_endless_response(collector, submit, monkeypatch):
+def test_rejects_endless_response(
+    collector: Collector, submit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer's own generator says how far it was read."""
     collector.add()
     monkeypatch.setattr(client_http, "MAX_ANSWER_BYTES", 100_000)
@@ -259,7 +295,7 @@ def test_rejects_endless_response(collector, submit, monkeypatch):
     assert given_out == 101_000
 
 
-def test_rejects_compressed_response(collector, submit):
+def test_rejects_compressed_response(collector: Collector, submit: Callable[..., Any]) -> None:
     collector.add()
     bomb = gzip.compress(bytes(1 << 20))
     collector.faults.append(
@@ -272,7 +308,7 @@ def test_rejects_compressed_response(collector, submit):
     assert collector.posts[0].headers["Accept-Encoding"] == "identity"
 
 
-def test_sends_no_cookie(collector, submit):
+def test_sends_no_cookie(collector: Collector, submit: Callable[..., Any]) -> None:
     """A cookie would tell a server which requests are one user's."""
     collector.add()
     collector.faults.append(
@@ -285,7 +321,9 @@ def test_sends_no_cookie(collector, submit):
     assert not any("Cookie" in request.headers for request in collector.requests)
 
 
-def test_gzipped_submission_is_deterministic(collector, submit, monkeypatch):
+def test_gzipped_submission_is_deterministic(
+    collector: Collector, submit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     collector.add()
     accepted = {"round": "r1", "accepted": 2, "duplicate": False}
     collector.faults.extend([collector.busy(), lambda send: httpx.Response(202, json=accepted)])
@@ -299,7 +337,7 @@ def test_gzipped_submission_is_deterministic(collector, submit, monkeypatch):
     assert gzip.decompress(first.content) == PACKED
 
 
-def test_key_is_sent_only_if_set(collector, submit):
+def test_key_is_sent_only_if_set(collector: Collector, submit: Callable[..., Any]) -> None:
     collector.add()
     submit(key="first")
     collector.requests.clear()
@@ -313,14 +351,16 @@ def test_key_is_sent_only_if_set(collector, submit):
 
 
 @pytest.mark.parametrize("key", ["", "x" * 65, "with space", "ümlaut", "line\nbreak", "tab\t"])
-def test_rejects_invalid_idempotency_key(collector, submit, key):
+def test_rejects_invalid_idempotency_key(
+    collector: Collector, submit: Callable[..., Any], key: str
+) -> None:
     with pytest.raises(ArgumentError, match="idempotency key"):
         submit(key=key)
     assert not collector.requests
 
 
 @pytest.mark.parametrize("key", ["", " spaced", "ümlaut", "line\nbreak"])
-def test_rejects_invalid_access_key(key):
+def test_rejects_invalid_access_key(key: str) -> None:
     with pytest.raises(ArgumentError, match="key"):
         Client("http://a.test", key=key)
 
@@ -328,7 +368,9 @@ def test_rejects_invalid_access_key(key):
 @pytest.mark.parametrize(
     "reference", ["", "..", "../admin", "a/b", "a?b", "a#b", "a b", "ü", "x" * 200, None, 7]
 )
-def test_rejects_reference_that_changes_path(collector, submit, reference):
+def test_rejects_reference_that_changes_path(
+    collector: Collector, submit: Callable[..., Any], reference: Any
+) -> None:
     with pytest.raises(ArgumentError, match="a round must be named by"):
         submit(reference)
     assert not collector.requests
@@ -349,21 +391,21 @@ def test_rejects_reference_that_changes_path(collector, submit, reference):
         None,
     ],
 )
-def test_rejects_invalid_url(url):
+def test_rejects_invalid_url(url: str) -> None:
     with pytest.raises(ArgumentError, match="URL"):
         Client(url)
 
 
-def test_error_does_not_repeat_password():
+def test_error_does_not_repeat_password() -> None:
     with pytest.raises(ArgumentError) as caught:
         Client("http://user:hunter2@a.test")
     assert "hunter2" not in str(caught.value)
 
 
-def test_url_may_have_path():
+def test_url_may_have_path() -> None:
     seen = []
 
-    def answer(request):
+    def answer(request: httpx.Request) -> Any:
         seen.append(str(request.url))
         return httpx.Response(200, json={"version": "1.2.3"})
 
@@ -372,7 +414,7 @@ def test_url_may_have_path():
     assert seen == ["https://a.test/ldp/version"]
 
 
-def test_every_call_has_method_and_path():
+def test_every_call_has_method_and_path() -> None:
     """Method, path, body and typed answer of all calls."""
     parameters = RoundParameters("olh", 0.5, ("a", "b", "c"))
     oracle = parameters.oracle
@@ -421,7 +463,7 @@ def test_every_call_has_method_and_path():
     }
     bodies = {}
 
-    def answer(request):
+    def answer(request: httpx.Request) -> Any:
         call = (request.method, request.url.path)
         bodies[call] = json.loads(request.content) if request.content else None
         return answers[call]
@@ -448,11 +490,11 @@ def test_every_call_has_method_and_path():
     }
 
 
-def server_that(*outcomes):
+def server_that(*outcomes: Any) -> Any:
     """A server whose answers are these, in turn, and the requests it saw."""
     left, seen = list(outcomes), []
 
-    def answer(request):
+    def answer(request: httpx.Request) -> Any:
         seen.append(request)
         outcome = left.pop(0)
         if isinstance(outcome, Exception):
@@ -464,7 +506,7 @@ def server_that(*outcomes):
     ), seen
 
 
-def test_rounds_come_in_pages():
+def test_rounds_come_in_pages() -> None:
     server, seen = server_that(
         httpx.Response(200, json={"rounds": []}), httpx.Response(200, json={"rounds": []})
     )
@@ -478,21 +520,21 @@ def test_rounds_come_in_pages():
 @pytest.mark.parametrize(
     "lost", [httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut")]
 )
-def test_open_round_is_not_retried_in_doubt(lost):
+def test_open_round_is_not_retried_in_doubt(lost: Any) -> None:
     server, seen = server_that(lost, httpx.Response(201))
     with server, pytest.raises(UnansweredError):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert len(seen) == 1
 
 
-def test_open_round_is_not_retried_after_500():
+def test_open_round_is_not_retried_after_500() -> None:
     server, seen = server_that(httpx.Response(503), httpx.Response(201))
     with server, pytest.raises(InvalidAnswerError, match="503"):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert len(seen) == 1
 
 
-def test_open_round_is_retried_if_unsent():
+def test_open_round_is_retried_if_unsent() -> None:
     outcomes = [
         httpx.ConnectError("refused"),
         httpx.ConnectTimeout("slow"),
@@ -505,7 +547,7 @@ def test_open_round_is_retried_if_unsent():
     assert len(seen) == 4
 
 
-def test_rejects_fields_that_are_not_json():
+def test_rejects_fields_that_are_not_json() -> None:
     server, seen = server_that()
     with server, pytest.raises(ArgumentError, match="eta must be a finite number"):
         server.recover("r1", eta=float("nan"))
@@ -517,14 +559,14 @@ def test_rejects_fields_that_are_not_json():
 @pytest.mark.parametrize(
     "outcome", [httpx.Response(503), httpx.ConnectError("refused"), httpx.ReadTimeout("slow")]
 )
-def test_ready_asks_once(outcome):
+def test_ready_asks_once(outcome: Any) -> None:
     server, seen = server_that(outcome)
     with server:
         assert server.ready() is False
     assert len(seen) == 1
 
 
-def test_real_connection_is_kept_alive(collector):
+def test_real_connection_is_kept_alive(collector: Collector) -> None:
     collector.add()
     quick = Retries(attempts=2, base=0)
     with collector.listening() as url, Client(url, retries=quick) as server:
@@ -536,12 +578,12 @@ def test_real_connection_is_kept_alive(collector):
 
 
 @pytest.fixture
-def certificate_reads(monkeypatch):
+def certificate_reads(monkeypatch: pytest.MonkeyPatch):
     """The certificate stores that are read, one entry each time."""
     reads = []
     create = httpx.create_ssl_context
 
-    def counted(*args, **options):
+    def counted(*args: Any, **options: Any) -> Any:
         reads.append(1)
         return create(*args, **options)
 
@@ -552,13 +594,15 @@ def certificate_reads(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_plain_http_reads_no_certificates(certificate_reads, kind):
+def test_plain_http_reads_no_certificates(certificate_reads: Any, kind: Any) -> None:
     for _ in range(3):
         kind("http://a.test")
     assert not certificate_reads
 
 
-def test_certificates_are_read_once(certificate_reads, monkeypatch, tmp_path):
+def test_certificates_are_read_once(
+    certificate_reads: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     clients: list[Any] = [kind("https://a.test") for kind in (Client, AsyncClient, Client)]
     pools = [client._http._transport._pool for client in clients]
     assert len({pool._ssl_context for pool in pools}) == len(certificate_reads) == 1
@@ -570,7 +614,7 @@ def test_certificates_are_read_once(certificate_reads, monkeypatch, tmp_path):
     assert len(certificate_reads) == 2
 
 
-def test_plain_http_trusts_no_certificate():
+def test_plain_http_trusts_no_certificate() -> None:
     client: Any = Client("http://a.test")
     context = client._http._transport._pool._ssl_context
     assert context.verify_mode is ssl.CERT_REQUIRED

@@ -32,7 +32,7 @@ FAILED = {
 }
 
 
-def job(state, progress=0.0, **fields):
+def job(state: Any, progress: Any = 0.0, **fields: Any) -> Any:
     return {
         "job": "j1",
         "round": "r1",
@@ -47,13 +47,13 @@ def job(state, progress=0.0, **fields):
 class Stub:
     """Answers these in turn, and keeps what was asked and how long was waited."""
 
-    def __init__(self, *answers):
+    def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
-        self.asked = []
-        self.waits = []
+        self.polls: list[httpx.Request] = []
+        self.waits: list[float] = []
 
-    def __call__(self, request):
-        self.asked.append(request)
+    def __call__(self, request: httpx.Request) -> Any:
+        self.polls.append(request)
         status, body, *headers = self.answers.pop(0)
         kind = "application/problem+json" if status >= 400 else "application/json"
         return httpx.Response(
@@ -62,15 +62,15 @@ class Stub:
             headers={"Content-Type": kind, **dict(*headers)},
         )
 
-    def server(self):
+    def server(self) -> Any:
         transport = httpx.MockTransport(self)
         return Client(
             "http://a.test", transport=transport, sleep=self.waits.append, retries=Retries(base=0)
         )
 
     @property
-    def calls(self):
-        return [f"{request.method} {request.url.path}" for request in self.asked]
+    def calls(self) -> Any:
+        return [f"{request.method} {request.url.path}" for request in self.polls]
 
 
 STARTED = (
@@ -80,7 +80,7 @@ STARTED = (
 )
 
 
-def test_job_is_started_and_waited_for():
+def test_job_is_started_and_waited_for() -> None:
     done = job("done", 1.0, result=RECOVERY)
     stub = Stub(STARTED, (200, job("running", 0.25)), (200, job("running", 0.5)), (200, done))
     seen: list[Any] = []
@@ -99,29 +99,29 @@ def test_job_is_started_and_waited_for():
         started.refresh()
         started.cancel()
     assert stub.calls == ["POST /rounds/r1/recover", *["GET /rounds/r1/jobs/j1"] * 3]
-    assert stub.asked[0].headers["Prefer"] == "respond-async"
-    assert json.loads(stub.asked[0].content) == {"method": "em", "eta": 0.1}
+    assert stub.polls[0].headers["Prefer"] == "respond-async"
+    assert json.loads(stub.polls[0].content) == {"method": "em", "eta": 0.1}
     assert seen == [0.5, 1.0]
     assert stub.waits == [0.25, 0.5]
 
 
-def test_pauses_double_up_to_limit():
+def test_pauses_double_up_to_limit() -> None:
     stub = Stub(STARTED, *[(200, job("queued"))] * 8, (200, job("done", 1.0, result=RECOVERY)))
     with stub.server() as server:
         server.start_recovery("r1").wait()
     assert stub.waits == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0, 5.0]
 
 
-def test_immediate_result_is_finished_job():
+def test_immediate_result_is_finished_job() -> None:
     stub = Stub((200, RECOVERY))
     with stub.server() as server:
         answered = server.start_recovery("r1")
         assert (answered.id, answered.state, answered.progress) == ("", "done", 1.0)
         assert answered.wait() == RECOVERY
-    assert len(stub.asked) == 1
+    assert len(stub.polls) == 1
 
 
-def test_job_is_found_by_id():
+def test_job_is_found_by_id() -> None:
     stub = Stub((200, job("done", 1.0, result=RECOVERY)))
     with stub.server() as server:
         assert server.job("current", "j1").wait() == RECOVERY
@@ -130,7 +130,7 @@ def test_job_is_found_by_id():
     assert stub.calls == ["GET /rounds/current/jobs/j1"]
 
 
-def test_failed_job_raises_reason():
+def test_failed_job_raises_reason() -> None:
     stub = Stub(STARTED, (200, job("failed", 0.5, problem=FAILED)))
     with (
         stub.server() as server,
@@ -140,7 +140,7 @@ def test_failed_job_raises_reason():
     assert (caught.value.status, caught.value.slug) == (504, "analysis-timeout")
 
 
-def test_cancelled_job_has_no_recovery():
+def test_cancelled_job_has_no_recovery() -> None:
     stub = Stub(STARTED, (204, None), (200, job("cancelled", 0.5)))
     with stub.server() as server:
         cancelled = server.start_recovery("r1")
@@ -151,7 +151,7 @@ def test_cancelled_job_has_no_recovery():
     assert stub.calls[1:] == ["DELETE /rounds/r1/jobs/j1", "GET /rounds/r1/jobs/j1"]
 
 
-def test_late_cancel_keeps_result():
+def test_late_cancel_keeps_result() -> None:
     stub = Stub(STARTED, (204, None), (200, job("done", 1.0, result=RECOVERY)))
     with stub.server() as server:
         late = server.start_recovery("r1")
@@ -159,13 +159,13 @@ def test_late_cancel_keeps_result():
         assert late.wait() == RECOVERY
 
 
-def test_job_cancelled_elsewhere_has_no_recovery():
+def test_job_cancelled_elsewhere_has_no_recovery() -> None:
     stub = Stub(STARTED, (200, job("cancelled", 0.5)))
     with stub.server() as server, pytest.raises(RefusedError, match="cancelled"):
         server.start_recovery("r1").wait()
 
 
-def test_busy_server_is_polled_again():
+def test_busy_server_is_polled_again() -> None:
     stub = Stub((503, BUSY, {"Retry-After": "2"}), STARTED)
     with stub.server() as server:
         assert isinstance(server.start_recovery("r1"), Job)
@@ -185,6 +185,6 @@ def test_busy_server_is_polled_again():
         ({**job("queued"), "job": "../x"}, "job"),
     ],
 )
-def test_rejects_malformed_job(body, words):
+def test_rejects_malformed_job(body: Any, words: str) -> None:
     with Stub((200, body)).server() as server, pytest.raises(InvalidAnswerError, match=words):
         server.job("r1", "j1")

@@ -4,11 +4,15 @@ between.
 
 import json
 import stat
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from tests.client.conftest import Collector
+from tests.conftest import StartServer
 
 from ldprecover import RoundParameters
 from ldprecover_client import (
@@ -26,7 +30,7 @@ SIZE = 100
 
 
 @pytest.fixture
-def reports(collector):
+def reports(collector: Collector) -> Any:
     collector.add("grr")
     return RoundParameters("grr", 0.5, collector.ITEMS).oracle.perturb(
         np.arange(N) % 4, np.random.default_rng(1)
@@ -34,7 +38,7 @@ def reports(collector):
 
 
 @pytest.fixture
-def send(collector, reports, tmp_path):
+def send(collector: Collector, reports: NDArray[Any], tmp_path: Path) -> Any:
     """Send the reports with the journal there is, one submission after another; return how many
     were accepted.
     """
@@ -55,13 +59,15 @@ def send(collector, reports, tmp_path):
     return call
 
 
-def _counted(collector):
+def _counted(collector: Collector) -> Any:
     return sum(len(body) // 4 for body in collector.stored.values())
 
 
 @pytest.mark.parametrize("fault", ["answer_lost", "request_lost"])
 @pytest.mark.parametrize("after", [0, 3, 9])
-def test_resumed_run_counts_each_report_once(collector, send, fault, after):
+def test_resumed_run_counts_each_report_once(
+    collector: Collector, send: Any, fault: Any, after: Any
+) -> None:
     collector.faults.extend([lambda go: go()] * after + [getattr(collector, fault)])
     with pytest.raises(UnansweredError):
         send()
@@ -74,7 +80,7 @@ def test_resumed_run_counts_each_report_once(collector, send, fault, after):
     assert len({key for key, _ in collector.sent}) == 10
 
 
-def test_progress_resumes(collector, send):
+def test_progress_resumes(collector: Collector, send: Any) -> None:
     collector.faults.extend([lambda go: go()] * 8 + [collector.request_lost])
     with pytest.raises(UnansweredError) as caught:
         send()
@@ -86,7 +92,7 @@ def test_progress_resumes(collector, send):
     assert seen[-1] == N
 
 
-def test_resumed_run_keeps_size(collector, send):
+def test_resumed_run_keeps_size(collector: Collector, send: Any) -> None:
     """Another size would put reports that are counted into submissions that are not."""
     collector.faults.extend([lambda go: go(), collector.request_lost])
     with pytest.raises(UnansweredError):
@@ -95,8 +101,8 @@ def test_resumed_run_keeps_size(collector, send):
     assert _counted(collector) == N
 
 
-def test_journal_is_on_disk_before_sending(collector, send):
-    def look(go):
+def test_journal_is_on_disk_before_sending(collector: Collector, send: Any) -> None:
+    def look(go: Any) -> Any:
         lines = send.path.read_text().splitlines()
         assert len(lines) == 1
         assert json.loads(lines[0])["facts"] == {"who": "us"}
@@ -107,7 +113,7 @@ def test_journal_is_on_disk_before_sending(collector, send):
     assert send() == N
 
 
-def test_rejects_other_reports(collector, send, reports):
+def test_rejects_other_reports(collector: Collector, send: Any, reports: NDArray[Any]) -> None:
     collector.faults.append(collector.request_lost)
     with pytest.raises(UnansweredError):
         send()
@@ -115,7 +121,7 @@ def test_rejects_other_reports(collector, send, reports):
         send(rows=reports[::-1])
 
 
-def test_ignores_truncated_line(collector, send):
+def test_ignores_truncated_line(collector: Collector, send: Any) -> None:
     collector.faults.extend([lambda go: go()] * 3 + [collector.request_lost])
     with pytest.raises(UnansweredError):
         send()
@@ -126,21 +132,23 @@ def test_ignores_truncated_line(collector, send):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"form": 1}\n', "\0"])
-def test_rejects_file_that_is_no_journal(tmp_path, text):
+def test_rejects_file_that_is_no_journal(tmp_path: Path, text: Any) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(text)
     with pytest.raises(JournalError, match=r"x\.jsonl is not the journal of a run"):
         Journal.open(path)
 
 
-def test_rejects_other_version(tmp_path):
+def test_rejects_other_version(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"form": 2}\n')
     with pytest.raises(JournalError, match="another version"):
         Journal.open(path)
 
 
-def test_unwritable_journal_is_error_before_sending(collector, reports, tmp_path):
+def test_unwritable_journal_is_error_before_sending(
+    collector: Collector, reports: NDArray[Any], tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     journal = Journal(tmp_path / "file" / "run.jsonl", {})
     with pytest.raises(JournalError, match="cannot be written"):
@@ -150,19 +158,19 @@ def test_unwritable_journal_is_error_before_sending(collector, reports, tmp_path
     assert not collector.posts
 
 
-def test_runs_share_no_key(tmp_path):
+def test_runs_share_no_key(tmp_path: Path) -> None:
     first, second = (Journal(tmp_path / name, {}) for name in "ab")
     assert len({journal.key(start) for journal in (first, second) for start in range(100)}) == 200
 
 
-def test_run_survives_repeated_server_kills(start_server, tmp_path):
+def test_run_survives_repeated_server_kills(start_server: StartServer, tmp_path: Path) -> None:
     server = start_server()
     server.keep_port()
     round_ = server.open_round("olh", 1.0, domain_size=20)
     population = Population([1] * 20, 3_000, 5)
     restarts: list[Any] = []
 
-    def kill_now_and_then(done, total):
+    def kill_now_and_then(done: Any, total: Any) -> None:
         if done // 1000 > len(restarts):
             restarts.append(done)
             server.restart()

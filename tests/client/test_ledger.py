@@ -5,7 +5,7 @@ import sqlite3
 import stat
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
@@ -23,23 +23,30 @@ from ldprecover_client import ledger as ledger_module
 NEVER = 1.0e9
 
 
-def claim(ledger, round_id="r1", epsilon=0.5, packed=b"\x01\x02", digest="d", url="http://a.test"):
+def claim(
+    ledger: Ledger,
+    round_id: Any = "r1",
+    epsilon: float = 0.5,
+    packed: Any = b"\x01\x02",
+    digest: Any = "d",
+    url: str = "http://a.test",
+) -> Any:
     return ledger.claim(
         server_url=url, round_id=round_id, digest=digest, epsilon=epsilon, perturb=lambda: packed
     )
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Any:
     return tmp_path / "state" / "ledger.sqlite3"
 
 
 @pytest.fixture(params=["file", "memory"])
-def ledger(request, path):
+def ledger(request: pytest.FixtureRequest, path: Path) -> Any:
     return Ledger(path) if request.param == "file" else Ledger.in_memory()
 
 
-def test_first_claim_is_pending(ledger):
+def test_first_claim_is_pending(ledger: Ledger) -> None:
     entry, new = claim(ledger)
     assert new
     assert (entry.round_id, entry.server_url, entry.epsilon, entry.packed) == (
@@ -52,16 +59,16 @@ def test_first_claim_is_pending(ledger):
     assert ledger.entries() == ledger.pending() == (entry,)
 
 
-def test_key_is_128_random_bits(ledger):
+def test_key_is_128_random_bits(ledger: Ledger) -> None:
     keys = [claim(ledger, f"r{i}", 0.01)[0].key for i in range(20)]
     assert len(set(keys)) == 20
     assert all(len(key) == 32 and int(key, 16) >= 0 for key in keys)
 
 
-def test_second_claim_returns_first_entry(ledger):
+def test_second_claim_returns_first_entry(ledger: Ledger) -> None:
     first, _ = claim(ledger)
 
-    def perturb():
+    def perturb() -> NoReturn:
         raise AssertionError("perturbed twice")
 
     again, new = ledger.claim(
@@ -70,15 +77,15 @@ def test_second_claim_returns_first_entry(ledger):
     assert (again, new) == (first, False)
 
 
-def test_rejects_changed_parameters(ledger):
+def test_rejects_changed_parameters(ledger: Ledger) -> None:
     claim(ledger, digest="d")
     with pytest.raises(InconsistentRoundError, match="other parameters"):
         claim(ledger, digest="e")
     assert len(ledger.entries()) == 1
 
 
-def test_failed_perturbing_leaves_no_entry(ledger):
-    def perturb():
+def test_failed_perturbing_leaves_no_entry(ledger: Ledger) -> None:
+    def perturb() -> NoReturn:
         raise RuntimeError("no randomness")
 
     with pytest.raises(RuntimeError):
@@ -87,7 +94,7 @@ def test_failed_perturbing_leaves_no_entry(ledger):
     assert claim(ledger)[1]
 
 
-def test_entry_settles_once(ledger):
+def test_entry_settles_once(ledger: Ledger) -> None:
     claim(ledger)
     ledger.settle("r1", "accepted")
     ledger.settle("r1", "refused", "too late")
@@ -96,14 +103,14 @@ def test_entry_settles_once(ledger):
     assert ledger.pending() == ()
 
 
-def test_refused_entry_keeps_reason_and_epsilon(ledger):
+def test_refused_entry_keeps_reason_and_epsilon(ledger: Ledger) -> None:
     claim(ledger)
     ledger.settle("r1", "refused", "the round is closed")
     assert ledger.entries()[0].reason == "the round is closed"
     assert ledger.spent == 0.5
 
 
-def test_total_epsilon_is_limited(path):
+def test_total_epsilon_is_limited(path: Path) -> None:
     ledger = Ledger(path, max_total_epsilon=1.2)
     claim(ledger, "r1", 0.5)
     claim(ledger, "r2", 0.5)
@@ -116,7 +123,7 @@ def test_total_epsilon_is_limited(path):
 
 
 @given(st.integers(1, 60), st.sampled_from([0.01, 0.1, 0.3, 0.7, 1.1]))
-def test_total_may_equal_limit(count, epsilon):
+def test_total_may_equal_limit(count: Any, epsilon: float) -> None:
     """Sums are of the numbers as written: 0.1 forty times is 4, and the limit is met, not
     passed.
     """
@@ -129,11 +136,11 @@ def test_total_may_equal_limit(count, epsilon):
         claim(ledger, "one more", epsilon)
 
 
-def test_default_total_is_four(path):
+def test_default_total_is_four(path: Path) -> None:
     assert Ledger(path).max_total_epsilon == 4.0
 
 
-def test_infinity_lifts_the_limit():
+def test_infinity_lifts_the_limit() -> None:
     ledger = Ledger.in_memory(max_total_epsilon=math.inf)
     for i in range(100):
         claim(ledger, f"r{i}", 10.0)
@@ -141,39 +148,39 @@ def test_infinity_lifts_the_limit():
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan])
-def test_rejects_invalid_limit(limit):
+def test_rejects_invalid_limit(limit: Any) -> None:
     with pytest.raises(ArgumentError, match="max_total_epsilon"):
         Ledger.in_memory(max_total_epsilon=limit)
 
 
-def test_ledger_survives_restart(path):
+def test_ledger_survives_restart(path: Path) -> None:
     entry, _ = claim(Ledger(path))
     reopened = Ledger(path)
     assert reopened.pending() == (entry,)
     assert claim(reopened, packed=b"other") == (entry, False)
 
 
-def test_memory_ledgers_are_separate():
+def test_memory_ledgers_are_separate() -> None:
     first, second = Ledger.in_memory(), Ledger.in_memory()
     claim(first)
     assert second.entries() == ()
     assert first.path is None
 
 
-def test_new_ledger_is_private(path, monkeypatch):
+def test_new_ledger_is_private(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "chmod", None)
     Ledger(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_sqlite_journal_is_private(path):
+def test_sqlite_journal_is_private(path: Path) -> None:
     """The journal holds the same pages while a claim is written."""
     modes: list[Any] = []
     ledger = Ledger(path)
     claim(ledger)
 
-    def perturb():
+    def perturb() -> Any:
         with (
             sqlite3.connect(path, timeout=0) as other,
             pytest.raises(sqlite3.OperationalError, match="locked"),
@@ -185,7 +192,7 @@ def test_sqlite_journal_is_private(path):
     real_connect = sqlite3.connect
 
     class Watched(sqlite3.Connection):
-        def execute(self, sql, *args):
+        def execute(self, sql: Any, *args: Any) -> Any:
             result = super().execute(sql, *args)
             if sql.startswith("INSERT"):
                 modes.extend(stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir())
@@ -201,14 +208,14 @@ def test_sqlite_journal_is_private(path):
     assert modes == [0o600, 0o600]
 
 
-def test_shared_ledger_becomes_private(path):
+def test_shared_ledger_becomes_private(path: Path) -> None:
     Ledger(path)
     path.chmod(0o644)
     Ledger(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_default_path_is_state_directory(tmp_path, monkeypatch):
+def test_default_path_is_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     ledger = Ledger()
@@ -219,20 +226,20 @@ def test_default_path_is_state_directory(tmp_path, monkeypatch):
     assert len(ledger.entries()) == 1
 
 
-def test_path_may_contain_uri_characters(tmp_path):
+def test_path_may_contain_uri_characters(tmp_path: Path) -> None:
     path = tmp_path / "a?mode=memory#50%25 of" / "l'edger.db"
     claim(Ledger(path))
     assert path.stat().st_size > 0
     assert len(Ledger(path).pending()) == 1
 
 
-def test_claim_is_synced_to_disk(path, monkeypatch):
+def test_claim_is_synced_to_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite's EXTRA (3) syncs the file, and its directory once the journal is gone."""
     levels = []
     real_connect = sqlite3.connect
 
     class Watched(sqlite3.Connection):
-        def execute(self, sql, *args):
+        def execute(self, sql: Any, *args: Any) -> Any:
             if sql == "COMMIT":
                 levels.append(super().execute("PRAGMA synchronous").fetchone()[0])
                 levels.append(super().execute("PRAGMA journal_mode").fetchone()[0])
@@ -246,12 +253,12 @@ def test_claim_is_synced_to_disk(path, monkeypatch):
     assert levels == [3, "delete"]
 
 
-def test_racing_threads_perturb_once(ledger):
+def test_racing_threads_perturb_once(ledger: Ledger) -> None:
     perturbed, found = [], []
     barrier = threading.Barrier(8)
 
-    def run(i):
-        def perturb():
+    def run(i: Any) -> None:
+        def perturb() -> Any:
             perturbed.append(i)
             return bytes([i])
 
@@ -270,12 +277,12 @@ def test_racing_threads_perturb_once(ledger):
     assert [new for _, new in found].count(True) == 1
 
 
-def test_racing_threads_cannot_exceed_total(path):
+def test_racing_threads_cannot_exceed_total(path: Path) -> None:
     ledger = Ledger(path, max_total_epsilon=1.0)
     refused = []
     barrier = threading.Barrier(6)
 
-    def run(i):
+    def run(i: Any) -> None:
         barrier.wait()
         try:
             claim(ledger, f"r{i}", 0.5)
@@ -291,7 +298,7 @@ def test_racing_threads_cannot_exceed_total(path):
     assert ledger.spent == 1.0
 
 
-def damaged(path):
+def damaged(path: Path) -> None:
     for i in range(30):
         claim(Ledger(path, max_total_epsilon=NEVER), f"r{i}", packed=bytes(4096))
     data = bytearray(path.read_bytes())
@@ -299,35 +306,35 @@ def damaged(path):
     path.write_bytes(data)
 
 
-def text(path):
+def text(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("Dear diary, today I reported my city. " * 50)
 
 
-def truncated(path):
+def truncated(path: Path) -> None:
     claim(Ledger(path), packed=bytes(50_000))
     path.write_bytes(path.read_bytes()[:9000])
 
 
-def another_database(path):
+def another_database(path: Path) -> None:
     path.parent.mkdir()
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE bookmarks (url TEXT)")
     db.close()
 
 
-def newer(path):
+def newer(path: Path) -> None:
     Ledger(path)
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
 
 
-def a_directory(path):
+def a_directory(path: Path) -> None:
     path.mkdir(parents=True)
 
 
-def readable_by_all(path):
+def readable_by_all(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("notes of mine")
     path.chmod(0o644)
@@ -345,7 +352,7 @@ def readable_by_all(path):
         (readable_by_all, "is not a ledger"),
     ],
 )
-def test_invalid_ledger_is_rejected_unchanged(path, spoil, words):
+def test_invalid_ledger_is_rejected_unchanged(path: Path, spoil: Any, words: str) -> None:
     spoil(path)
     before = (path.stat().st_mode, path.read_bytes() if path.is_file() else None)
     with pytest.raises(LedgerError, match=words) as caught:
@@ -355,7 +362,7 @@ def test_invalid_ledger_is_rejected_unchanged(path, spoil, words):
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_rejects_special_file_unchanged(tmp_path):
+def test_rejects_special_file_unchanged(tmp_path: Path) -> None:
     """As root it would otherwise take /dev/null from everybody."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o644)
@@ -364,7 +371,7 @@ def test_rejects_special_file_unchanged(tmp_path):
     assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
 
 
-def test_interrupted_creation_is_repeated(path):
+def test_interrupted_creation_is_repeated(path: Path) -> None:
     """A crash in the midst of the first commit: the first page is torn, and the journal knows it
     was empty.
     """
@@ -381,13 +388,13 @@ def test_interrupted_creation_is_repeated(path):
     assert not journal.exists()
 
 
-def test_rejects_path_below_file(tmp_path):
+def test_rejects_path_below_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LedgerError, match="ledger"):
         Ledger(tmp_path / "file" / "ledger.sqlite3")
 
 
-def test_deleted_ledger_is_not_recreated(path):
+def test_deleted_ledger_is_not_recreated(path: Path) -> None:
     """With nothing spent, a second value could be reported."""
     ledger = Ledger(path)
     claim(ledger)
@@ -397,7 +404,7 @@ def test_deleted_ledger_is_not_recreated(path):
     assert not path.exists()
 
 
-def test_rejects_emptied_ledger(path):
+def test_rejects_emptied_ledger(path: Path) -> None:
     ledger = Ledger(path)
     claim(ledger)
     path.write_bytes(b"")
@@ -405,7 +412,7 @@ def test_rejects_emptied_ledger(path):
         claim(ledger)
 
 
-def test_locked_ledger_is_ledger_error(path, monkeypatch):
+def test_locked_ledger_is_ledger_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_module, "_LOCK_TIMEOUT", 0.0)
     ledger = Ledger(path)
     with sqlite3.connect(path) as holder:
@@ -416,13 +423,13 @@ def test_locked_ledger_is_ledger_error(path, monkeypatch):
     assert claim(ledger)[1]
 
 
-def test_repr_hides_key_and_report(ledger):
+def test_repr_hides_key_and_report(ledger: Ledger) -> None:
     entry, _ = claim(ledger)
     assert entry.key not in repr(entry)
     assert "packed" not in repr(entry)
 
 
-def test_ticket_changes_only_without_open_try(ledger):
+def test_ticket_changes_only_without_open_try(ledger: Ledger) -> None:
     claim(ledger)
     first = ledger.begin_try("r1", "a")
     assert (first.ticket, first.open_tries) == ("a", 1)
@@ -453,7 +460,7 @@ PRAGMA user_version = 1;
 """
 
 
-def test_migrates_version_1(path):
+def test_migrates_version_1(path: Path) -> None:
     """It did not know what became of tries under tickets, so they stay open."""
     path.parent.mkdir()
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -484,7 +491,7 @@ PRAGMA user_version = 2;
 """
 
 
-def test_migrates_version_2(path):
+def test_migrates_version_2(path: Path) -> None:
     """It did not know what people call a round."""
     path.parent.mkdir()
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -494,7 +501,7 @@ def test_migrates_version_2(path):
     claim(Ledger(path), "r4")
 
 
-def test_entry_has_round_name(ledger):
+def test_entry_has_round_name(ledger: Ledger) -> None:
     ledger.claim(
         server_url="u",
         round_id="r1",
@@ -506,5 +513,5 @@ def test_entry_has_round_name(ledger):
     assert [entry.round_name for entry in ledger.entries()] == ["cities"]
 
 
-def test_accepts_str_and_path(tmp_path):
+def test_accepts_str_and_path(tmp_path: Path) -> None:
     assert Ledger(str(tmp_path / "l.db")).path == Path(tmp_path / "l.db")

@@ -1,11 +1,13 @@
 import math
 import sys
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.client.conftest import Collector
 
 from ldprecover import GRR, OLH, OUE, RoundParameters
 from ldprecover.protocols.wire import pack
@@ -16,7 +18,7 @@ WEIGHTS = [10, 5, 4, 1]
 
 
 @pytest.mark.parametrize("draw", ["multinomial", "apportioned"])
-def test_counts_match_values(draw):
+def test_counts_match_values(draw: Any) -> None:
     users = Population(WEIGHTS, 1003, seed=7, draw=draw)
     values = users.values()
     assert values.shape == (1003,)
@@ -24,13 +26,13 @@ def test_counts_match_values(draw):
     np.testing.assert_array_equal(users.frequencies, users.counts / 1003)
 
 
-def test_apportioned_counts_are_proportional():
+def test_apportioned_counts_are_proportional() -> None:
     np.testing.assert_array_equal(Population(WEIGHTS, 20, 0, "apportioned").counts, WEIGHTS)
     np.testing.assert_array_equal(Population([1, 1, 1], 2, 0, "apportioned").counts, [1, 1, 0])
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=2, max_size=50).filter(any))
-def test_apportioning_all_users_gives_counts(counts):
+def test_apportioning_all_users_gives_counts(counts: Any) -> None:
     n = sum(counts)
     if n <= 10**15:  # quotas are doubles
         np.testing.assert_array_equal(Population(counts, n, 0, "apportioned").counts, counts)
@@ -40,13 +42,13 @@ def test_apportioning_all_users_gives_counts(counts):
     st.lists(st.floats(0, 1e6), min_size=2, max_size=50).filter(lambda w: sum(w) > 1e-3),
     st.integers(1, 10**6),
 )
-def test_apportioned_counts_are_within_one_of_quota(weights, n):
+def test_apportioned_counts_are_within_one_of_quota(weights: Any, n: int) -> None:
     counts = Population(weights, n, 0, "apportioned").counts
     assert counts.sum() == n
     assert (np.abs(counts - np.array(weights) / math.fsum(weights) * n) < 1 + 1e-6).all()
 
 
-def test_multinomial_counts_have_right_variance():
+def test_multinomial_counts_have_right_variance() -> None:
     """Chi-squared with 101 degrees of freedom, seed fixed; a fresh seed would fail 1 in 10^9."""
     cities = load_dataset("cities")
     users = Population.of(cities, 389_894, seed=1)
@@ -56,7 +58,7 @@ def test_multinomial_counts_have_right_variance():
     assert 101 - 6 * spread < statistic < 101 + 7 * spread
 
 
-def test_values_are_in_random_order():
+def test_values_are_in_random_order() -> None:
     """The first half holds an item as often as the second, to six standard errors; seed fixed."""
     users = Population(WEIGHTS, 100_000, seed=3, draw="apportioned")
     half = np.bincount(users.values()[:50_000], minlength=4) / 50_000
@@ -67,20 +69,20 @@ def test_values_are_in_random_order():
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
 @pytest.mark.parametrize("draw", ["multinomial", "apportioned"])
-def test_seed_determines_users_and_reports(oracle, draw):
+def test_seed_determines_users_and_reports(oracle: Any, draw: Any) -> None:
     first, again = (Population(WEIGHTS, 500, 11, draw) for _ in range(2))
     again.values()
     np.testing.assert_array_equal(first.values(), again.values())
     assert pack(first.reports(oracle)) == pack(again.reports(oracle)) == pack(again.reports(oracle))
 
 
-def test_other_seed_gives_other_reports():
+def test_other_seed_gives_other_reports() -> None:
     first, other = (Population(WEIGHTS, 500, seed) for seed in (1, 2))
     assert (first.values() != other.values()).any()
     assert pack(first.reports(ORACLES[0])) != pack(other.reports(ORACLES[0]))
 
 
-def test_values_do_not_depend_on_protocol():
+def test_values_do_not_depend_on_protocol() -> None:
     users = Population(WEIGHTS, 500, 5)
     before = users.values()
     users.reports(ORACLES[1])
@@ -88,7 +90,7 @@ def test_values_do_not_depend_on_protocol():
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
-def test_reports_follow_protocol(oracle):
+def test_reports_follow_protocol(oracle: Any) -> None:
     """A report supports its user's item with p and another with q, to six standard errors; seed
     fixed.
     """
@@ -102,7 +104,7 @@ def test_reports_follow_protocol(oracle):
     assert abs(other - oracle.q) < 6 * math.sqrt(oracle.q * (1 - oracle.q) / n)
 
 
-def test_users_have_items_of_data_set():
+def test_users_have_items_of_data_set() -> None:
     cities = load_dataset("cities")
     users = Population.of(cities, 10, 0)
     assert (users.items, users.domain_size) == (cities.items, 102)
@@ -126,24 +128,24 @@ def test_users_have_items_of_data_set():
         {"items": ("a",)},
     ],
 )
-def test_rejects_invalid_population(wrong):
+def test_rejects_invalid_population(wrong: Any) -> None:
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         Population(**({"weights": WEIGHTS, "n": 5, "seed": 0} | wrong))
 
 
-def test_rejects_other_domain():
+def test_rejects_other_domain() -> None:
     with pytest.raises(ArgumentError, match="4 items, the round has 9"):
         Population(WEIGHTS, 5, 0).reports(GRR(1.0, 9))
 
 
-def test_truth_is_read_only():
+def test_truth_is_read_only() -> None:
     users = Population(WEIGHTS, 5, 0)
     with pytest.raises(ValueError, match="read-only"):
         users.counts[0] = 99
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
-def test_all_users_report_to_round(collector, protocol):
+def test_all_users_report_to_round(collector: Collector, protocol: str) -> None:
     collector.add(protocol)
     users = Population(WEIGHTS, 1234, 9, items=collector.ITEMS)
     sent = users.report_to(
@@ -158,7 +160,7 @@ def test_all_users_report_to_round(collector, protocol):
     assert bodies == {packed[i : i + size] for i in range(0, len(packed), size)}
 
 
-def test_rejects_round_with_other_items(collector):
+def test_rejects_round_with_other_items(collector: Collector) -> None:
     collector.add()
     users = Population(WEIGHTS, 10, 9, items=("a", "b", "c", "d"))
     with pytest.raises(ArgumentError, match="not those of these users"):
@@ -166,14 +168,16 @@ def test_rejects_round_with_other_items(collector):
     assert not collector.posts
 
 
-def test_rejects_missing_round(collector):
+def test_rejects_missing_round(collector: Collector) -> None:
     with pytest.raises(RefusedError, match="round not found"):
         Population(WEIGHTS, 10, 9).report_to(
             collector.URL, transport=httpx.MockTransport(collector)
         )
 
 
-def test_bar_shows_progress_on_terminal(collector, capsys, monkeypatch):
+def test_bar_shows_progress_on_terminal(
+    collector: Collector, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     collector.add()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     Population(WEIGHTS, 100, 9).report_to(collector.URL, transport=httpx.MockTransport(collector))
@@ -183,7 +187,12 @@ def test_bar_shows_progress_on_terminal(collector, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_no_bar_without_terminal(collector, capsys, monkeypatch, closed):
+def test_no_bar_without_terminal(
+    collector: Collector,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    closed: Any,
+) -> None:
     collector.add()
     monkeypatch.setenv("FORCE_COLOR", "1")
     if closed:
@@ -193,7 +202,7 @@ def test_no_bar_without_terminal(collector, capsys, monkeypatch, closed):
     assert capsys.readouterr() == ("", "")
 
 
-def test_progress_may_be_callback(collector, capsys):
+def test_progress_may_be_callback(collector: Collector, capsys: pytest.CaptureFixture[str]) -> None:
     collector.add()
     seen = []
     Population(WEIGHTS, 100, 9).report_to(
@@ -205,7 +214,7 @@ def test_progress_may_be_callback(collector, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_users_have_no_canary(collector):
+def test_users_have_no_canary(collector: Collector) -> None:
     """GRR at epsilon 10 reports .05 other items of 300 users on average, more than 5 less than once
     in 10^9.
     """

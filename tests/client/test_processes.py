@@ -5,9 +5,11 @@ import queue
 import signal
 import threading
 from pathlib import Path
+from typing import Any, NoReturn
 
 import httpx
 import pytest
+from tests.client.conftest import Collector, Send
 from tests.forked import start_python
 
 from ldprecover_client import Ledger, Reporter
@@ -52,18 +54,18 @@ except AlreadyReportedError:
 """
 
 
-def start(url, ledger, value, die="never", *ticket):
+def start(url: str, ledger: Path, value: Any, die: Any = "never", *ticket: str) -> Any:
     arguments = (url, str(ledger), str(value), die, *ticket)
     return start_python("-c", REPORT, *arguments, folder=Path.cwd(), environment=os.environ)
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Any:
     return tmp_path / "ledger.sqlite3"
 
 
 @pytest.mark.parametrize("again", ["resume", "report"])
-def test_kill_before_send_repeats_bytes(collector, path, again):
+def test_kill_before_send_repeats_bytes(collector: Collector, path: Path, again: Any) -> None:
     collector.add()
     with collector.listening() as url:
         child = start(url, path, 0, "before sending")
@@ -78,11 +80,11 @@ def test_kill_before_send_repeats_bytes(collector, path, again):
 
 
 @pytest.mark.parametrize("again", ["resume", "report"])
-def test_kill_before_response_repeats_bytes(collector, path, again):
+def test_kill_before_response_repeats_bytes(collector: Collector, path: Path, again: Any) -> None:
     collector.add()
     pids: queue.Queue[int] = queue.Queue()
 
-    def kill_the_sender(send):
+    def kill_the_sender(send: Send) -> NoReturn:
         send()
         os.kill(pids.get(), signal.SIGKILL)
         raise httpx.ReadError("it is dead")
@@ -101,14 +103,14 @@ def test_kill_before_response_repeats_bytes(collector, path, again):
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
-def test_kill_after_try_keeps_ticket(collector, path, stored):
+def test_kill_after_try_keeps_ticket(collector: Collector, path: Path, stored: Any) -> None:
     """The process that comes after it cannot know whether the try was taken."""
     collector.add(access="ticket")
     first, second = (letter * 22 + "." + letter * 22 for letter in "ab")
     collector.tickets |= {first, second}
     pids: queue.Queue[int] = queue.Queue()
 
-    def kill_the_sender(send):
+    def kill_the_sender(send: Send) -> NoReturn:
         if stored:
             send()
         os.kill(pids.get(), signal.SIGKILL)
@@ -126,7 +128,7 @@ def test_kill_after_try_keeps_ticket(collector, path, stored):
     assert list(collector.stored) == [first]
 
 
-def finish(url, path, again):
+def finish(url: str, path: Path, again: Any) -> None:
     """Restart: by resuming, or by reporting again, with another value, in a new process."""
     if again == "resume":
         (receipt,) = Reporter(url, "r1", ledger=Ledger(path)).resume()
@@ -138,7 +140,7 @@ def finish(url, path, again):
     assert output.splitlines()[1:] == ["accepted"], "nothing is perturbed a second time"
 
 
-def test_kill_while_perturbing_leaves_nothing(collector, path):
+def test_kill_while_perturbing_leaves_nothing(collector: Collector, path: Path) -> None:
     collector.add()
     with collector.listening() as url:
         child = start(url, path, 0, "while perturbing")
@@ -150,7 +152,7 @@ def test_kill_while_perturbing_leaves_nothing(collector, path):
     assert output.splitlines()[1:] == ["perturbed", "accepted"]
 
 
-def test_racing_processes_perturb_once(collector, path):
+def test_racing_processes_perturb_once(collector: Collector, path: Path) -> None:
     """Neither gets the round's parameters before both have asked for them, so they claim
     together.
     """
@@ -159,12 +161,12 @@ def test_racing_processes_perturb_once(collector, path):
     together = threading.Barrier(2, timeout=60)
     answer = collector.answer
 
-    def answer_together(request):
+    def answer_together(request: httpx.Request) -> Any:
         if request.method == "GET":
             together.wait()
         return answer(request)
 
-    collector.answer = answer_together
+    collector.answer = answer_together  # type: ignore[method-assign]
     with collector.listening() as url:
         children = [start(url, path, value) for value in (0, 3)]
         outputs = [child.communicate() for child in children]

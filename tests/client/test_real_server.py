@@ -5,9 +5,11 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import ServerProcess, StartServer
 
 from ldprecover import Tally
 from ldprecover.protocols.wire import pack
@@ -30,13 +32,13 @@ PROTOCOLS = ["grr", "oue", "olh"]
 
 
 @pytest.fixture
-def admin(server):
+def admin(server: ServerProcess):
     with Client(server.url, key=server.admin_key) as client:
         yield client
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_population_is_counted_exactly(admin, server, protocol):
+def test_population_is_counted_exactly(admin: Client, server: ServerProcess, protocol: str) -> None:
     cities = load_dataset("cities")
     round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=cities.items)
     users = Population.of(cities, 25_000, seed=1)
@@ -54,7 +56,7 @@ def test_population_is_counted_exactly(admin, server, protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_closed_round_refuses_users(admin, server, protocol):
+def test_closed_round_refuses_users(admin: Client, server: ServerProcess, protocol: str) -> None:
     round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=["a", "b", "c"])
     assert (
         Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b").state == "accepted"
@@ -70,7 +72,7 @@ def test_closed_round_refuses_users(admin, server, protocol):
     assert admin.round(round_.id).n == 2
 
 
-def test_rounds_are_opened_listed_deleted(admin):
+def test_rounds_are_opened_listed_deleted(admin: Client) -> None:
     round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert (round_.parameters.items, round_.state, round_.n) == (("0", "1", "2"), "open", 0)
     assert admin.rounds()[0] == round_.summary
@@ -81,13 +83,13 @@ def test_rounds_are_opened_listed_deleted(admin):
         admin.parameters(round_.id)
 
 
-def test_open_round_needs_admin_key(server):
+def test_open_round_needs_admin_key(server: ServerProcess) -> None:
     with Client(server.url) as anyone, pytest.raises(RefusedError) as caught:
         anyone.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert caught.value.status == 401
 
 
-def test_oversized_submission_is_named(start_server):
+def test_oversized_submission_is_named(start_server: StartServer) -> None:
     small = start_server(max_body_bytes=1024)
     with Client(small.url, key=small.admin_key) as admin:
         round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
@@ -102,7 +104,7 @@ def test_oversized_submission_is_named(start_server):
     )
 
 
-def test_server_kills_count_reports_once(start_server):
+def test_server_kills_count_reports_once(start_server: StartServer) -> None:
     """It is killed after some submissions, started again on its database, and the rest go on where
     they were.
     """
@@ -114,7 +116,7 @@ def test_server_kills_count_reports_once(start_server):
     some_are_in = threading.Event()
     failures = []
 
-    def send():
+    def send() -> None:
         try:
             submit_reports(
                 process.url,
@@ -144,7 +146,7 @@ def test_server_kills_count_reports_once(start_server):
     assert answer["counts"] == Tally.of(round_.parameters.oracle, reports).summary.tolist()
 
 
-def test_ticket_admits_one_report(admin, server, tmp_path):
+def test_ticket_admits_one_report(admin: Client, server: ServerProcess, tmp_path: Path) -> None:
     round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b", "c"], access="ticket")
     assert (round_.access, round_.read_access) == ("ticket", "public")
     first, second, third = admin.mint_tickets(round_.id, 3)
@@ -171,7 +173,9 @@ def test_ticket_admits_one_report(admin, server, tmp_path):
     )
 
 
-def test_right_ticket_after_wrong_counts_once(admin, server, tmp_path):
+def test_right_ticket_after_wrong_counts_once(
+    admin: Client, server: ServerProcess, tmp_path: Path
+) -> None:
     """One of nobody, one of another round, then one of this."""
     round_, another = (
         admin.open_round(protocol="grr", epsilon=0.5, domain_size=3, access="ticket")
@@ -195,7 +199,7 @@ def test_right_ticket_after_wrong_counts_once(admin, server, tmp_path):
     assert admin.round(round_.id).n == 1
 
 
-def test_own_ticket_after_used_one_is_accepted(admin, server):
+def test_own_ticket_after_used_one_is_accepted(admin: Client, server: ServerProcess) -> None:
     round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3, access="ticket")
     used, own = admin.mint_tickets(round_.id, 2)
     assert (
@@ -210,12 +214,12 @@ def test_own_ticket_after_used_one_is_accepted(admin, server):
     assert admin.round(round_.id).n == 2
 
 
-def test_real_round_rejects_malformed_ticket(server):
+def test_real_round_rejects_malformed_ticket(server: ServerProcess) -> None:
     with pytest.raises(ArgumentError, match="a ticket must be"):
         Reporter(server.url, ledger=Ledger.in_memory(), ticket="nonsense")
 
 
-def test_key_round_accepts_key(admin, server):
+def test_key_round_accepts_key(admin: Client, server: ServerProcess) -> None:
     round_ = admin.open_round(
         protocol="olh", epsilon=0.5, items=["a", "b"], access="key", read_access="key"
     )
@@ -234,7 +238,7 @@ def test_key_round_accepts_key(admin, server):
     assert caught.value.status == 401
 
 
-def test_rate_limited_population_counts_once(start_server):
+def test_rate_limited_population_counts_once(start_server: StartServer) -> None:
     """A submission larger than the burst goes into debt, so the second one is refused, and waits as
     it is told.
     """
@@ -254,11 +258,11 @@ def test_rate_limited_population_counts_once(start_server):
         assert refused.keys() == {"rate-limited"}
 
 
-def test_rate_limited_retry_counts_once(start_server):
+def test_rate_limited_retry_counts_once(start_server: StartServer) -> None:
     limited = start_server(report_rate=1, report_burst=1)
     waits = []
 
-    def wait(seconds):
+    def wait(seconds: float) -> None:
         waits.append(seconds)
         time.sleep(seconds)
 
@@ -272,7 +276,7 @@ def test_rate_limited_retry_counts_once(start_server):
     assert 1 <= waits[0] <= 3
 
 
-def test_counting_limit_error_names_maximum(start_server):
+def test_counting_limit_error_names_maximum(start_server: StartServer) -> None:
     small = start_server(submission_cells=300)
     with Client(small.url, key=small.admin_key) as admin:
         round_ = admin.open_round(protocol="olh", epsilon=1, domain_size=3)

@@ -5,11 +5,13 @@ import math
 import os
 import re
 import sqlite3
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import httpx
 import numpy as np
 import pytest
+from tests.client.conftest import Collector, MakeReporter, Send
 
 from ldprecover import RoundParameters
 from ldprecover.protocols.wire import pack
@@ -37,17 +39,17 @@ PROTOCOLS = ["grr", "oue", "olh"]
 class FixedRandomness:
     """os.urandom that gives the same bytes in the same order again, and counts them."""
 
-    def __init__(self, seed=0):
+    def __init__(self, seed: Any = 0) -> None:
         self.generator = np.random.default_rng(seed)
         self.drawn = 0
 
-    def __call__(self, n):
+    def __call__(self, n: int) -> Any:
         self.drawn += n
         return self.generator.bytes(n)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_report_is_one_report(collector, reporter, protocol):
+def test_report_is_one_report(collector: Collector, reporter: MakeReporter, protocol: str) -> None:
     collector.add(protocol)
     user = reporter()
     receipt = user.report("Chicago, IL")
@@ -61,7 +63,13 @@ def test_report_is_one_report(collector, reporter, protocol):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("value", ["Houston, TX", 3])
-def test_uses_operating_system_randomness(collector, reporter, protocol, value, monkeypatch):
+def test_uses_operating_system_randomness(
+    collector: Collector,
+    reporter: MakeReporter,
+    protocol: str,
+    value: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Fed the same bytes by os.urandom, the oracle alone makes the report that was sent."""
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
     monkeypatch.setattr(os, "urandom", FixedRandomness())
@@ -76,7 +84,9 @@ def test_uses_operating_system_randomness(collector, reporter, protocol, value, 
 
 
 @pytest.mark.parametrize("value", ["Houston, TX", 3])
-def test_rejects_canary_before_perturbing(collector, reporter, value, monkeypatch):
+def test_rejects_canary_before_perturbing(
+    collector: Collector, reporter: MakeReporter, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collector.add(canaries=(3,))
     user = reporter()
     randomness = FixedRandomness()
@@ -87,7 +97,9 @@ def test_rejects_canary_before_perturbing(collector, reporter, value, monkeypatc
     assert user.report(2).state == "accepted"
 
 
-def test_perturbs_once_for_many_tries(collector, reporter, monkeypatch):
+def test_perturbs_once_for_many_tries(
+    collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collector.add()
     collector.faults.extend([collector.answer_lost, collector.request_lost, collector.busy(503)])
     randomness = FixedRandomness()
@@ -102,12 +114,14 @@ def test_perturbs_once_for_many_tries(collector, reporter, monkeypatch):
     assert receipt.duplicate
 
 
-def test_report_is_in_ledger_before_send(collector, reporter, tmp_path):
+def test_report_is_in_ledger_before_send(
+    collector: Collector, reporter: MakeReporter, tmp_path: Path
+) -> None:
     collector.add()
     path = tmp_path / "ledger.sqlite3"
     seen: list[Any] = []
 
-    def look(send):
+    def look(send: Send) -> Any:
         with sqlite3.connect(path) as db:
             seen.extend(
                 db.execute("SELECT round_id, server_url, key, packed, state, epsilon FROM reports")
@@ -122,7 +136,13 @@ def test_report_is_in_ledger_before_send(collector, reporter, tmp_path):
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
-def test_only_report_depends_on_value(collector, reporter, tmp_path, monkeypatch, protocol):
+def test_only_report_depends_on_value(
+    collector: Collector,
+    reporter: MakeReporter,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+) -> None:
     """With randomness under which two values give the same report, all else is the same to the bit.
 
     So neither requests nor the ledger tell which it was. (GRR has no such randomness: its reports
@@ -132,7 +152,7 @@ def test_only_report_depends_on_value(collector, reporter, tmp_path, monkeypatch
     collector.add(protocol)
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
 
-    def report_of(item, seed):
+    def report_of(item: Any, seed: Any) -> Any:
         monkeypatch.setattr(os, "urandom", FixedRandomness(seed))
         return pack(oracle.perturb([item]))
 
@@ -151,7 +171,9 @@ def test_only_report_depends_on_value(collector, reporter, tmp_path, monkeypatch
     assert witnessed[0] == witnessed[1]
 
 
-def test_label_is_in_no_request_or_file(collector, reporter, tmp_path):
+def test_label_is_in_no_request_or_file(
+    collector: Collector, reporter: MakeReporter, tmp_path: Path
+) -> None:
     collector.add()
     reporter(ledger=Ledger(tmp_path / "ledger.sqlite3")).report("Chicago, IL")
     sent = b"".join(
@@ -167,7 +189,9 @@ def test_label_is_in_no_request_or_file(collector, reporter, tmp_path):
     "value",
     ["Springfield", "", "new york, ny", 4, -1, 10**30, True, 2.0, None, b"x", [0], math.nan],
 )
-def test_rejects_unknown_item_before_perturbing(collector, reporter, value, monkeypatch):
+def test_rejects_unknown_item_before_perturbing(
+    collector: Collector, reporter: MakeReporter, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collector.add()
     user = reporter()
     monkeypatch.setattr(os, "urandom", None)
@@ -177,7 +201,7 @@ def test_rejects_unknown_item_before_perturbing(collector, reporter, value, monk
     assert user.ledger.entries() == ()
 
 
-def test_error_does_not_repeat_value(collector, reporter):
+def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporter) -> None:
     """Errors end in logs, and logs with strangers."""
     collector.add()
     with pytest.raises(UnknownItemError) as caught:
@@ -188,7 +212,9 @@ def test_error_does_not_repeat_value(collector, reporter):
     assert caught.value.__suppress_context__
 
 
-def test_str_is_label_and_int_is_index(collector, reporter, monkeypatch):
+def test_str_is_label_and_int_is_index(
+    collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a round whose labels are numbers in another order, "2" and 2 are different items."""
     labels = ("3", "2", "1", "0")
     oracle = RoundParameters("grr", 0.5, labels).oracle
@@ -219,7 +245,13 @@ def test_str_is_label_and_int_is_index(collector, reporter, monkeypatch):
 @pytest.mark.parametrize(
     ("value", "item"), [(-1.0, 0), (1, 1), ("-1", 0), ("1.0", 1), (0.0, None), ("0.25", None)]
 )
-def test_round_for_numbers_takes_numbers(collector, reporter, monkeypatch, value, item):
+def test_round_for_numbers_takes_numbers(
+    collector: Collector,
+    reporter: MakeReporter,
+    monkeypatch: pytest.MonkeyPatch,
+    value: Any,
+    item: Any,
+) -> None:
     """At the ends it is one item; in between either, so that only the form is checked."""
     collector.add("grr", 0.5, items=("-1", "1"))
     monkeypatch.setattr(
@@ -231,14 +263,16 @@ def test_round_for_numbers_takes_numbers(collector, reporter, monkeypatch, value
 
 
 @pytest.mark.parametrize("value", [1.01, -2, "x", "nan", math.inf, True, None, ""])
-def test_round_for_numbers_rejects_others(collector, reporter, value):
+def test_round_for_numbers_rejects_others(
+    collector: Collector, reporter: MakeReporter, value: Any
+) -> None:
     collector.add("grr", 0.5, items=("-1", "1"))
     with pytest.raises(UnknownItemError, match="in this round a value is a number from -1 to 1"):
         reporter().report(value)
     assert collector.posts == []
 
 
-def test_rejects_second_value(collector, reporter):
+def test_rejects_second_value(collector: Collector, reporter: MakeReporter) -> None:
     collector.add()
     user = reporter()
     user.report(0)
@@ -247,7 +281,7 @@ def test_rejects_second_value(collector, reporter):
     assert len(collector.posts) == 1
 
 
-def test_same_id_is_same_round(collector, reporter):
+def test_same_id_is_same_round(collector: Collector, reporter: MakeReporter) -> None:
     collector.add()
     ledger = Ledger.in_memory()
     reporter("r1", ledger=ledger).report(0)
@@ -256,7 +290,7 @@ def test_same_id_is_same_round(collector, reporter):
     assert len(collector.posts) == 1
 
 
-def test_pending_report_replaces_second_value(collector, reporter):
+def test_pending_report_replaces_second_value(collector: Collector, reporter: MakeReporter) -> None:
     collector.add()
     collector.faults.extend([collector.answer_lost] * 5)
     user = reporter()
@@ -268,7 +302,9 @@ def test_pending_report_replaces_second_value(collector, reporter):
     assert len(set(collector.sent)) == len(collector.stored) == 1
 
 
-def test_rejects_unknown_item_with_pending_report(collector, reporter):
+def test_rejects_unknown_item_with_pending_report(
+    collector: Collector, reporter: MakeReporter
+) -> None:
     collector.add()
     collector.faults.extend([collector.request_lost] * 5)
     user = reporter()
@@ -279,7 +315,7 @@ def test_rejects_unknown_item_with_pending_report(collector, reporter):
     assert len(collector.posts) == 5
 
 
-def test_rounds_are_separate(collector, reporter):
+def test_rounds_are_separate(collector: Collector, reporter: MakeReporter) -> None:
     collector.add(id="r1")
     collector.add(id="r2")
     ledger = Ledger.in_memory()
@@ -289,14 +325,14 @@ def test_rounds_are_separate(collector, reporter):
     assert ledger.spent == 1.0
 
 
-def test_current_resolves_to_id(collector, reporter):
+def test_current_resolves_to_id(collector: Collector, reporter: MakeReporter) -> None:
     collector.add(id="r1")
     collector.add(id="r2")
     assert reporter("current").report(0).round_id == "r2"
     assert collector.posts[0].url.path == "/rounds/r2/reports"
 
 
-def test_resume_sends_each_under_its_key(collector, reporter):
+def test_resume_sends_each_under_its_key(collector: Collector, reporter: MakeReporter) -> None:
     for i in range(3):
         collector.add(id=f"r{i}")
     ledger = Ledger.in_memory()
@@ -320,7 +356,7 @@ def test_resume_sends_each_under_its_key(collector, reporter):
     assert reporter("r1", ledger=ledger).resume() == ()
 
 
-def test_resume_uses_server_of_report(collector, reporter):
+def test_resume_uses_server_of_report(collector: Collector, reporter: MakeReporter) -> None:
     collector.add(id="r0")
     collector.add(id="r1")
     ledger = Ledger.in_memory()
@@ -331,7 +367,7 @@ def test_resume_uses_server_of_report(collector, reporter):
     assert collector.posts[-1].url.host == "first.test"
 
 
-def test_resume_returns_failures(collector, reporter):
+def test_resume_returns_failures(collector: Collector, reporter: MakeReporter) -> None:
     collector.add(id="r0")
     collector.add(id="r1")
     collector.add(id="r2")
@@ -353,7 +389,9 @@ def test_resume_returns_failures(collector, reporter):
     ("status", "slug"),
     [(404, "round-not-found"), (409, "round-closed"), (410, "gone"), (422, "invalid-report")],
 )
-def test_final_refusal_keeps_epsilon_spent(collector, reporter, status, slug):
+def test_final_refusal_keeps_epsilon_spent(
+    collector: Collector, reporter: MakeReporter, status: int, slug: str
+) -> None:
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -376,7 +414,9 @@ def test_final_refusal_keeps_epsilon_spent(collector, reporter, status, slug):
         (415, "unsupported"),
     ],
 )
-def test_other_refusal_leaves_report_pending(collector, reporter, status, slug):
+def test_other_refusal_leaves_report_pending(
+    collector: Collector, reporter: MakeReporter, status: int, slug: str
+) -> None:
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -398,7 +438,9 @@ def test_other_refusal_leaves_report_pending(collector, reporter, status, slug):
     ],
     ids=["no problem", "a portal", "a redirect", "garbage", "two accepted", "another round"],
 )
-def test_wrong_response_leaves_report_pending(collector, reporter, answer):
+def test_wrong_response_leaves_report_pending(
+    collector: Collector, reporter: MakeReporter, answer: Any
+) -> None:
     collector.add()
     collector.faults.append(collector.instead(**answer))
     user = reporter()
@@ -408,7 +450,7 @@ def test_wrong_response_leaves_report_pending(collector, reporter, answer):
     assert len(set(collector.sent)) == 1
 
 
-def test_late_refusal_keeps_accepted(collector, reporter):
+def test_late_refusal_keeps_accepted(collector: Collector, reporter: MakeReporter) -> None:
     """Two processes resend at once: one is answered, then the round is deleted and the other is
     refused.
     """
@@ -418,7 +460,7 @@ def test_late_refusal_keeps_accepted(collector, reporter):
     with pytest.raises(UnansweredError):
         reporter(ledger=ledger).report(0)
 
-    def other_first(send):
+    def other_first(send: Send) -> Any:
         ledger.settle("r1", "accepted")
         return collector.problem(404, "round-not-found")
 
@@ -440,7 +482,9 @@ def test_late_refusal_keeps_accepted(collector, reporter):
         {"epsilon": 11},
     ],
 )
-def test_rejects_inconsistent_round_before_perturbing(collector, reporter, wrong, monkeypatch):
+def test_rejects_inconsistent_round_before_perturbing(
+    collector: Collector, reporter: MakeReporter, wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collector.add().update(wrong)
     user = reporter()
     monkeypatch.setattr(os, "urandom", None)
@@ -450,20 +494,24 @@ def test_rejects_inconsistent_round_before_perturbing(collector, reporter, wrong
     assert user.ledger.entries() == ()
 
 
-def test_rejects_unknown_protocol_before_perturbing(collector, reporter):
+def test_rejects_unknown_protocol_before_perturbing(
+    collector: Collector, reporter: MakeReporter
+) -> None:
     collector.add().update(protocol="rappor")
     with pytest.raises(UnknownProtocolError, match="rappor"):
         reporter().report(0)
     assert not collector.posts
 
 
-def test_rejects_non_numeric_epsilon(collector, reporter):
+def test_rejects_non_numeric_epsilon(collector: Collector, reporter: MakeReporter) -> None:
     collector.add().update(epsilon="0.5")
     with pytest.raises(InvalidAnswerError, match="epsilon"):
         reporter().report(0)
 
 
-def test_rejects_epsilon_above_limit_before_perturbing(collector, reporter, monkeypatch):
+def test_rejects_epsilon_above_limit_before_perturbing(
+    collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collector.add(epsilon=1.1)
     user = reporter(max_epsilon=1.0)
     monkeypatch.setattr(os, "urandom", None)
@@ -473,12 +521,12 @@ def test_rejects_epsilon_above_limit_before_perturbing(collector, reporter, monk
     assert user.ledger.entries() == ()
 
 
-def test_epsilon_may_equal_limit(collector, reporter):
+def test_epsilon_may_equal_limit(collector: Collector, reporter: MakeReporter) -> None:
     collector.add(epsilon=1.0)
     assert reporter(max_epsilon=1.0).report(0).state == "accepted"
 
 
-def test_default_limit_allows_paper_settings(collector, reporter):
+def test_default_limit_allows_paper_settings(collector: Collector, reporter: MakeReporter) -> None:
     """Section VII of the paper sweeps epsilon from 0.1 to 1.6."""
     collector.add(epsilon=1.6, id="paper")
     collector.add(epsilon=2.01, id="beyond")
@@ -489,12 +537,12 @@ def test_default_limit_allows_paper_settings(collector, reporter):
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan])
-def test_rejects_invalid_limit(reporter, limit):
+def test_rejects_invalid_limit(reporter: MakeReporter, limit: Any) -> None:
     with pytest.raises(ArgumentError, match="max_epsilon"):
         reporter(max_epsilon=limit)
 
 
-def test_total_epsilon_is_limited(collector, reporter):
+def test_total_epsilon_is_limited(collector: Collector, reporter: MakeReporter) -> None:
     ledger = Ledger.in_memory(max_total_epsilon=1.0)
     for i in range(3):
         collector.add(id=f"r{i}")
@@ -505,7 +553,7 @@ def test_total_epsilon_is_limited(collector, reporter):
     assert len(collector.posts) == 2
 
 
-def test_changed_parameters_send_nothing(collector, reporter):
+def test_changed_parameters_send_nothing(collector: Collector, reporter: MakeReporter) -> None:
     """A server cannot have the same value perturbed again by calling another round by the
     same id.
     """
@@ -520,8 +568,8 @@ def test_changed_parameters_send_nothing(collector, reporter):
     assert len(collector.posts) == 5
 
 
-def test_dead_server_costs_no_epsilon(collector, reporter):
-    def down(request):
+def test_dead_server_costs_no_epsilon(collector: Collector, reporter: MakeReporter) -> None:
+    def down(request: httpx.Request) -> NoReturn:
         raise httpx.ConnectError("refused")
 
     user = reporter(transport=httpx.MockTransport(down))
@@ -530,14 +578,16 @@ def test_dead_server_costs_no_epsilon(collector, reporter):
     assert user.ledger.spent == 0
 
 
-def test_missing_round_costs_no_epsilon(collector, reporter):
+def test_missing_round_costs_no_epsilon(collector: Collector, reporter: MakeReporter) -> None:
     user = reporter("r404")
     with pytest.raises(RefusedError, match="round not found"):
         user.report(0)
     assert user.ledger.spent == 0
 
 
-def test_unwritable_ledger_sends_nothing(collector, reporter, tmp_path):
+def test_unwritable_ledger_sends_nothing(
+    collector: Collector, reporter: MakeReporter, tmp_path: Path
+) -> None:
     collector.add()
     path = tmp_path / "ledger.sqlite3"
     user = reporter(ledger=Ledger(path))
@@ -547,7 +597,9 @@ def test_unwritable_ledger_sends_nothing(collector, reporter, tmp_path):
     assert not collector.posts
 
 
-def test_default_ledger_is_file(collector, tmp_path, monkeypatch):
+def test_default_ledger_is_file(
+    collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     collector.add()
@@ -557,7 +609,9 @@ def test_default_ledger_is_file(collector, tmp_path, monkeypatch):
         assert path.is_relative_to(tmp_path)
 
 
-def test_rejects_invalid_url_before_ledger(reporter, tmp_path, monkeypatch):
+def test_rejects_invalid_url_before_ledger(
+    reporter: MakeReporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     for kind in (Reporter, AsyncReporter):
@@ -566,13 +620,13 @@ def test_rejects_invalid_url_before_ledger(reporter, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_async_reporters_run_concurrently(collector):
+def test_async_reporters_run_concurrently(collector: Collector) -> None:
     """Fifty rounds and users at once, one ledger: each report is stored once."""
     for i in range(50):
         collector.add(epsilon=0.05, id=f"r{i}")
     ledger = Ledger.in_memory()
 
-    async def run():
+    async def run() -> None:
         options: dict[str, Any] = {"ledger": ledger, "transport": httpx.MockTransport(collector)}
         await asyncio.gather(
             *(AsyncReporter(collector.URL, f"r{i}", **options).report(0) for i in range(50))
@@ -583,15 +637,15 @@ def test_async_reporters_run_concurrently(collector):
     assert ledger.pending() == ()
 
 
-def test_cancelled_report_stays_pending(collector):
+def test_cancelled_report_stays_pending(collector: Collector) -> None:
     """Cancelled while the server works, as when a page is closed."""
     collector.add()
     ledger = Ledger.in_memory()
 
-    async def run():
+    async def run() -> None:
         arrived = asyncio.Event()
 
-        async def hang(request):
+        async def hang(request: httpx.Request) -> Any:
             if request.method == "GET":
                 return collector(request)
             collector(request)
@@ -617,7 +671,9 @@ def test_cancelled_report_stays_pending(collector):
     assert len(set(collector.sent)) == 1
 
 
-def test_pending_report_goes_to_its_server_only(collector, reporter):
+def test_pending_report_goes_to_its_server_only(
+    collector: Collector, reporter: MakeReporter
+) -> None:
     """A server that repeats another's round id would otherwise be handed the bytes and the key they
     travel under.
     """
@@ -634,7 +690,9 @@ def test_pending_report_goes_to_its_server_only(collector, reporter):
 
 
 @pytest.mark.parametrize("id_", ["x/y", "a b", "R\u00e9", "", "r" * 200])
-def test_rejects_invalid_id_before_ledger(collector, reporter, id_):
+def test_rejects_invalid_id_before_ledger(
+    collector: Collector, reporter: MakeReporter, id_: Any
+) -> None:
     """Or every later resume would stumble over it."""
     collector.add()
     collector.rounds["r1"]["id"] = id_

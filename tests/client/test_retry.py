@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,20 +12,20 @@ from ldprecover_client.retry import Backoff, is_transient, retry_after_seconds
 class Clock:
     """Time that passes only when told."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 1000.0
 
-    def __call__(self):
+    def __call__(self) -> Any:
         return self.now
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 507, 599])
-def test_status_is_transient(status):
+def test_status_is_transient(status: int) -> None:
     assert is_transient(status)
 
 
 @pytest.mark.parametrize("status", [200, 202, 301, 400, 401, 404, 409, 413, 422, 431, 501, 505])
-def test_status_is_final(status):
+def test_status_is_final(status: int) -> None:
     assert not is_transient(status)
 
 
@@ -33,14 +34,14 @@ def test_status_is_final(status):
     draw=st.floats(0, 1, exclude_max=True),
     asked=st.none() | st.floats(0, allow_nan=False),
 )
-def test_delay_is_retry_after_plus_jitter(retry, draw, asked):
+def test_delay_is_retry_after_plus_jitter(retry: int, draw: float, asked: float | None) -> None:
     policy = Retries(base=0.5, longest=30)
     floor = min(asked or 0, 30)
     widest = min(30, 0.5 * 2 ** min(retry, 100))
     assert policy.delay(retry, asked, draw) == pytest.approx(floor + draw * widest)
 
 
-def test_delay_doubles_up_to_longest():
+def test_delay_doubles_up_to_longest() -> None:
     policy = Retries(base=0.5, longest=30)
     assert [policy.delay(retry, None, 1.0) for retry in range(9)] == [
         0.5,
@@ -55,13 +56,13 @@ def test_delay_doubles_up_to_longest():
     ]
 
 
-def test_backoff_ends_after_attempts():
+def test_backoff_ends_after_attempts() -> None:
     backoff = Backoff(Retries(attempts=3, base=1, total=1e6), clock=Clock(), draw=lambda: 0.5)
     assert [backoff.after_failure() for _ in range(3)] == [0.5, 1.0, None]
     assert backoff.failures == 3
 
 
-def test_backoff_ends_before_total():
+def test_backoff_ends_before_total() -> None:
     clock = Clock()
     backoff = Backoff(
         Retries(attempts=100, base=8, longest=8, total=20), clock=clock, draw=lambda: 1.0
@@ -73,7 +74,7 @@ def test_backoff_ends_before_total():
     assert waits == [8, 8]
 
 
-def test_retry_after_counts_up_to_longest():
+def test_retry_after_counts_up_to_longest() -> None:
     backoff = Backoff(Retries(base=0, longest=30), clock=Clock(), draw=lambda: 0.0)
     assert [
         backoff.after_failure(7.0),
@@ -101,17 +102,19 @@ def test_retry_after_counts_up_to_longest():
         ("Fri, 99 Dec 99999 23:59:59 GMT", "Sat, 01 Jan 2000 00:00:00 GMT", None),
     ],
 )
-def test_retry_after_is_seconds_or_date(value, date, seconds):
+def test_retry_after_is_seconds_or_date(
+    value: str | None, date: str | None, seconds: float | None
+) -> None:
     assert retry_after_seconds(value, date) == seconds
 
 
-def test_retry_after_date_falls_back_to_clock(monkeypatch):
+def test_retry_after_date_falls_back_to_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ldprecover_client.retry.time.time", lambda: 946684769.0)
     assert retry_after_seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 30.0
 
 
 @given(st.text(max_size=40), st.none() | st.text(max_size=40))
-def test_any_retry_after_header_is_parsed(value, date):
+def test_any_retry_after_header_is_parsed(value: str | None, date: str | None) -> None:
     seconds = retry_after_seconds(value, date)
     assert seconds is None or seconds >= 0
 
@@ -120,6 +123,6 @@ def test_any_retry_after_header_is_parsed(value, date):
     "wrong",
     [{"attempts": 0}, {"base": -1}, {"longest": math.nan}, {"total": math.inf}, {"total": -0.1}],
 )
-def test_rejects_unbounded_policy(wrong):
+def test_rejects_unbounded_policy(wrong: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         Retries(**wrong)

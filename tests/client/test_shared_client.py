@@ -3,9 +3,11 @@ certificates.
 """
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
+from tests.client.conftest import Collector
 
 from ldprecover_client import (
     AccessError,
@@ -23,12 +25,12 @@ USERS = 100
 
 
 @pytest.fixture
-def clients(monkeypatch):
+def clients(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Every HTTP client that is made, of either kind."""
     made = []
     for kind in (httpx.Client, httpx.AsyncClient):
 
-        def counted(self, *args, _of=kind.__init__, **options):
+        def counted(self, *args: Any, _of: Any = kind.__init__, **options: Any) -> None:
             made.append(self)
             _of(self, *args, **options)
 
@@ -36,10 +38,10 @@ def clients(monkeypatch):
     return made
 
 
-def test_hundred_users_share_client(collector, clients):
+def test_hundred_users_share_client(collector: Collector, clients: Any) -> None:
     collector.add("grr")
 
-    async def main(url):
+    async def main(url: str) -> Any:
         async with AsyncClient(url) as client:
             reporters = [
                 AsyncReporter(client, "r1", ledger=Ledger.in_memory()) for _ in range(USERS)
@@ -54,7 +56,7 @@ def test_hundred_users_share_client(collector, clients):
     assert len(collector.connections) <= 20  # httpcore's work grows with the square of them
 
 
-def test_sequential_users_share_connection(collector, clients):
+def test_sequential_users_share_connection(collector: Collector, clients: Any) -> None:
     collector.add("grr")
     with collector.listening() as url, Client(url) as client:
         for _ in range(5):
@@ -65,25 +67,25 @@ def test_sequential_users_share_connection(collector, clients):
 class _Both:
     """A shared client, and reports over it, of either kind and called alike."""
 
-    def __init__(self, is_async):
+    def __init__(self, is_async: Any) -> None:
         self.is_async = is_async
 
-    def make(self, *args, **options):
+    def make(self, *args: Any, **options: Any) -> Any:
         return (AsyncClient if self.is_async else Client)(*args, **options)
 
-    def reporter(self, *args, **options):
+    def reporter(self, *args: Any, **options: Any) -> Any:
         return (AsyncReporter if self.is_async else Reporter)(*args, **options)
 
-    def call(self, made):
+    def call(self, made: Any) -> Any:
         return asyncio.run(made) if self.is_async else made
 
 
 @pytest.fixture(params=[False, True], ids=["sync", "async"])
-def both(request):
+def both(request: pytest.FixtureRequest) -> Any:
     return _Both(request.param)
 
 
-def test_shared_client_key_is_used(collector, both):
+def test_shared_client_key_is_used(collector: Collector, both: Any) -> None:
     collector.add(access="key")
     transport = httpx.MockTransport(collector)
     user = both.reporter(
@@ -95,14 +97,14 @@ def test_shared_client_key_is_used(collector, both):
         both.call(nobody.report(0))
 
 
-def test_shared_client_stays_open(collector, both):
+def test_shared_client_stays_open(collector: Collector, both: Any) -> None:
     collector.add()
     client = both.make(collector.URL, transport=httpx.MockTransport(collector))
     assert both.call(both.reporter(client, "r1", ledger=_new()).report(0)).state == "accepted"
     assert not client._http.is_closed
 
 
-def test_shared_key_is_not_sent_to_other_servers(collector, both):
+def test_shared_key_is_not_sent_to_other_servers(collector: Collector, both: Any) -> None:
     collector.add()
     collector.faults.append(collector.request_lost)
     ledger, at_once = _new(), Retries(attempts=1)
@@ -118,10 +120,10 @@ def test_shared_key_is_not_sent_to_other_servers(collector, both):
 
 
 @pytest.mark.parametrize("option", [{"key": "a key"}, {"timeout": 1.0}, {"retries": Retries()}])
-def test_rejects_client_options_with_shared_client(both, option):
+def test_rejects_client_options_with_shared_client(both: Any, option: Any) -> None:
     with pytest.raises(ArgumentError, match=f"{next(iter(option))} must be given to the client"):
         both.reporter(both.make("http://a.test"), ledger=_new(), **option)
 
 
-def _new():
+def _new() -> Any:
     return Ledger.in_memory()

@@ -2,6 +2,8 @@
 out.
 """
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -20,7 +22,7 @@ REMOTE = "http://collector.test"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_warned_of(monkeypatch):
+def _nothing_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport_security, "_warned", set())
 
 
@@ -38,13 +40,13 @@ def _nothing_warned_of(monkeypatch):
         ("http://server:8000", False),
     ],
 )
-def test_is_loopback(url, here):
+def test_is_loopback(url: str, here: bool) -> None:
     assert transport_security.is_loopback(url) is here
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Reporter, AsyncReporter])
 @pytest.mark.parametrize("url", [REMOTE, "http://192.168.1.1:8000", "http://[2001:db8::1]"])
-def test_warns_of_key_over_plain_http(kind, url):
+def test_warns_of_key_over_plain_http(kind: Any, url: str) -> None:
     options = {"ledger": Ledger.in_memory()} if "Reporter" in kind.__name__ else {}
     with pytest.warns(
         InsecureTransportWarning, match="the key goes to .* over plain http"
@@ -55,7 +57,7 @@ def test_warns_of_key_over_plain_http(kind, url):
 
 
 @pytest.mark.parametrize("kind", [Reporter, AsyncReporter])
-def test_warns_of_ticket_over_plain_http(kind):
+def test_warns_of_ticket_over_plain_http(kind: Any) -> None:
     ledger = Ledger.in_memory()
     with pytest.warns(
         InsecureTransportWarning, match=r"the ticket goes to collector\.test over plain http"
@@ -63,7 +65,7 @@ def test_warns_of_ticket_over_plain_http(kind):
         kind(REMOTE, ledger=ledger, ticket=TICKET)
 
 
-def test_submit_warns_of_ticket():
+def test_submit_warns_of_ticket() -> None:
     with (
         Client(REMOTE) as server,
         pytest.raises(InsecureTransportWarning),
@@ -75,17 +77,17 @@ def test_submit_warns_of_ticket():
     "url", ["https://collector.test", "http://127.0.0.1:9", "http://[::1]:9", "http://localhost:9"]
 )
 @pytest.mark.parametrize("kind", [Client, Reporter])
-def test_no_warning_for_tls_or_loopback(kind, url):
+def test_no_warning_for_tls_or_loopback(kind: Any, url: str) -> None:
     options = {"ledger": Ledger.in_memory(), "ticket": TICKET} if kind is Reporter else {}
     kind(url, key="a key", **options)
 
 
-def test_no_warning_without_secret():
+def test_no_warning_without_secret() -> None:
     Client(REMOTE).close()
     Reporter(REMOTE, ledger=Ledger.in_memory())
 
 
-def test_no_warning_for_callers_transport():
+def test_no_warning_for_callers_transport() -> None:
     """Such as a socket of this machine: only who made it knows where it leads."""
     transport = httpx.HTTPTransport(uds="/run/collector.sock")
     Client("http://collector", key="a key", transport=transport).close()
@@ -98,7 +100,7 @@ def test_no_warning_for_callers_transport():
     )
 
 
-def test_warning_as_error_is_raised_each_time():
+def test_warning_as_error_is_raised_each_time() -> None:
     for _ in range(2):
         with pytest.raises(InsecureTransportWarning):  # warnings are errors here
             Client(REMOTE, key="a key")
