@@ -27,8 +27,14 @@ from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover_experiments.attacks import AttackSpec, Mix
 from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.parameters import EPSILON, TARGETS, Cell, Crowd, load_crowd
-from ldprecover_experiments.poisoned_round import PoisonedRound, draw_round
+from ldprecover_experiments.parameters import (
+    EPSILON,
+    TARGETS,
+    Cell,
+    GenuineUsers,
+    load_genuine_users,
+)
+from ldprecover_experiments.poisoned_round import PoisonedRound, simulate_round
 from ldprecover_experiments.tables import Table
 
 DETECTORS = ("alarms", "alarms and unmix")
@@ -177,7 +183,7 @@ Play = Callable[[range, Sequence[str]], Iterable[Verdict]]
 
 
 def judge(
-    crowd: Crowd, seed: int, protocol: str, detector: str, trials: range, text: str
+    genuine_users: GenuineUsers, seed: int, protocol: str, detector: str, trials: range, text: str
 ) -> Verdict:
     """Return the verdict on a mix; playing stops at the first detection that is one too many.
 
@@ -185,8 +191,8 @@ def judge(
     """
     gains, detected_by, detections = [], set[str](), 0
     for trial in trials:
-        cell = Cell(crowd.name, protocol, text, "crafted", trial=trial)
-        round_ = draw_round(cell, crowd, seed, reports=True)
+        cell = Cell(genuine_users.name, protocol, text, "crafted", trial=trial)
+        round_ = simulate_round(cell, genuine_users, seed, reports=True)
         assert round_.targets is not None
         gains.append(frequency_gain(round_.poisoned.frequencies, round_.f_genuine, round_.targets))
         detectors = _detectors(round_, detector)
@@ -331,7 +337,7 @@ def main() -> None:
     parser.add_argument("--detectors", nargs="+", choices=detectors(), default=detectors())
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    crowd = load_crowd(arguments.data, users=arguments.users)
+    genuine_users = load_genuine_users(arguments.data, users=arguments.users)
     results = []
     with ProcessPoolExecutor(arguments.jobs) if arguments.jobs > 1 else nullcontext() as pool:
         for protocol in arguments.protocols:
@@ -343,7 +349,7 @@ def main() -> None:
                     protocol: str = protocol,
                     detector: str = detector,
                 ) -> Iterable[Verdict]:
-                    one = partial(judge, crowd, arguments.seed, protocol, detector, trials)
+                    one = partial(judge, genuine_users, arguments.seed, protocol, detector, trials)
                     return pool.map(one, texts) if pool else map(one, texts)
 
                 results.append(

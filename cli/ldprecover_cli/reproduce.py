@@ -24,7 +24,7 @@ from ldprecover_cli.signals import end_on_signals
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
     from ldprecover_experiments.parameters import Cell
-    from ldprecover_experiments.run_file import CellFile, Run
+    from ldprecover_experiments.run_file import CellContext, CellFile
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """What `all` prints; the sweeps are pictures, and their means are in the file."""
@@ -157,14 +157,17 @@ def reproduce(
 
 def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> None:
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.run_file import CellFile, Run, replaced
+    from ldprecover_experiments.run_file import CellContext, CellFile, replaced
     from ldprecover_experiments.runs import run_cells
     from ldprecover_experiments.studies import Study
 
     study = Study.load(file)
     note(study.cost)
     make_folder(out)
-    done, run = CellFile(out / "cells.csv"), Run(study.crowds, study.seed, study.door)
+    done, run = (
+        CellFile(out / "cells.csv"),
+        CellContext(study.users_by_data, study.seed, study.variant),
+    )
     missing = [cell for cell in study.cells if done.of(run, cell) is None]
     with end_on_signals():
         jobs = max(1, min(jobs, len(missing)))
@@ -196,21 +199,21 @@ def _paper(
     check_packages()
     from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.paper import EXPERIMENTS, cells_of
-    from ldprecover_experiments.parameters import crowds_of
-    from ldprecover_experiments.run_file import CellFile, Run
+    from ldprecover_experiments.parameters import load_users_by_data
+    from ldprecover_experiments.run_file import CellContext, CellFile
     from ldprecover_experiments.runs import Work, run_cells
 
     asked = _asked(what, tuple(EXPERIMENTS))
-    crowds = crowds_of(data or ("cities", "fire"), column, users)
-    cells = cells_of(asked, crowds, trials)
+    users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
+    cells = cells_of(asked, users_by_data, trials)
     if over_http:
-        cells, asked = _that_travel(cells, asked, tuple(crowds))
+        cells, asked = _that_travel(cells, asked, tuple(users_by_data))
     make_folder(out)
     done, run = (
         CellFile(out / "cells.csv"),
-        Run(crowds, seed, "http" if over_http else "in-process"),
+        CellContext(users_by_data, seed, "http" if over_http else "in-process"),
     )
-    work = Work(crowds, seed)
+    work = Work(users_by_data, seed)
     missing = [cell for cell in cells if done.of(run, cell) is None]
     jobs = max(1, min(jobs, len(missing)))
     with end_on_signals():
@@ -220,7 +223,9 @@ def _paper(
             else run_cells(missing, work, jobs, finishing, scheduler=scheduler, tell=note)
         )
         run_missing(missing, run, done, running)
-        _write(cells, asked, tuple(crowds), run, done, out, brief=len(asked) == len(EXPERIMENTS))
+        _write(
+            cells, asked, tuple(users_by_data), run, done, out, brief=len(asked) == len(EXPERIMENTS)
+        )
 
 
 def _asked(what: list[str], known: tuple[str, ...]) -> tuple[str, ...]:
@@ -259,7 +264,7 @@ def _write(
     cells: "list[Cell]",
     asked: tuple[str, ...],
     data: tuple[str, ...],
-    run: "Run",
+    run: "CellContext",
     results: "CellFile",
     out: Path,
     *,

@@ -12,7 +12,7 @@ from ldprecover_cli.output import console, note, plain, plain_table
 
 if TYPE_CHECKING:
     from ldprecover_experiments.parameters import Cell
-    from ldprecover_experiments.run_file import CellFile, Run
+    from ldprecover_experiments.run_file import CellContext, CellFile
     from ldprecover_experiments.runs import Done
     from ldprecover_experiments.tables import Table
 
@@ -42,7 +42,7 @@ def finishing() -> None:
 
 def run_missing(
     missing: "Sequence[Cell]",
-    run: "Run",
+    run: "CellContext",
     results: "CellFile",
     running: "Generator[Done, None, None]",
 ) -> None:

@@ -37,9 +37,9 @@ def evaluate(
     """Run what is missing of the evaluation, and write its cells, means, tables and figures."""
     check_packages()
     from ldprecover_experiments.figures import draw_scores
-    from ldprecover_experiments.parameters import crowds_of
+    from ldprecover_experiments.parameters import load_users_by_data
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.run_file import CellFile, Run, replaced
+    from ldprecover_experiments.run_file import CellContext, CellFile, replaced
     from ldprecover_experiments.runs import Work, run_cells
     from ldprecover_experiments.scores import Scores
     from ldprecover_experiments.tables import summarise, summary_csv
@@ -53,16 +53,16 @@ def evaluate(
     )
 
     named = _named(only, ("data", *(each.name for each in fields(Only))))
-    crowds = crowds_of(named.pop("data", ()) or data or DATA, column, users)
+    users_by_data = load_users_by_data(named.pop("data", ()) or data or DATA, column, users)
     part = Only(**named)
     specs = methods(part.method)
-    places = cells_of(part, crowds, trials)
-    work = Work(crowds, seed, specs, floors=True, drift=DRIFT)
+    places = cells_of(part, users_by_data, trials)
+    work = Work(users_by_data, seed, specs, floors=True, drift=DRIFT)
     make_folder(out)
-    done, run = CellFile(out / "cells.csv"), Run(crowds, seed, work.door)
+    done, run = CellFile(out / "cells.csv"), CellContext(users_by_data, seed, work.variant)
     missing = [cell for cell in places if done.of(run, cell) is None]
     jobs = max(1, min(jobs, len(missing)))
-    note(cost(missing, crowds, specs, jobs))
+    note(cost(missing, users_by_data, specs, jobs))
     with end_on_signals():
         running = run_cells(missing, work, jobs, finishing, scheduler=scheduler, tell=note)
         run_missing(missing, run, done, running)

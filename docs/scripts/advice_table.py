@@ -25,8 +25,8 @@ from ldprecover_attacker import MGA
 from ldprecover_experiments import MethodSpec
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.parameters import TARGETS, Cell, Crowd, crowds_of
-from ldprecover_experiments.poisoned_round import draw_round
+from ldprecover_experiments.parameters import TARGETS, Cell, GenuineUsers, load_users_by_data
+from ldprecover_experiments.poisoned_round import simulate_round
 from ldprecover_experiments.runs import Work, run_cells
 from ldprecover_experiments.tables import Mean, Table, summarise
 
@@ -74,7 +74,7 @@ Played = Mapping[Cell, Sequence[Outcome]]
 
 
 def cells(
-    crowds: Mapping[str, Crowd], attacks: Mapping[str, tuple[str, str]], trials: int
+    users_by_data: Mapping[str, GenuineUsers], attacks: Mapping[str, tuple[str, str]], trials: int
 ) -> list[Cell]:
     """Return every world, protocol and epsilon, without an attack and with each."""
     kinds = [
@@ -84,7 +84,7 @@ def cells(
     return [
         Cell(name, protocol, text, model, beta, epsilon, trial=trial)
         for name, protocol, epsilon, (text, model, beta) in product(
-            crowds, PROTOCOLS, EPSILONS, kinds
+            users_by_data, PROTOCOLS, EPSILONS, kinds
         )
         for trial in range(trials)
         if frequency_oracle(protocol, epsilon, 2).traits.one_item is False or model != "crafted"
@@ -92,12 +92,15 @@ def cells(
 
 
 def played(
-    crowds: Mapping[str, Crowd], asked: Sequence[Cell], specs: Sequence[MethodSpec], jobs: int
+    users_by_data: Mapping[str, GenuineUsers],
+    asked: Sequence[Cell],
+    specs: Sequence[MethodSpec],
+    jobs: int,
 ) -> Played:
     """Return what every method makes of every cell."""
     found = dict(
         pair
-        for some in run_cells(asked, Work(crowds, 0, specs, floors=True), jobs)
+        for some in run_cells(asked, Work(users_by_data, 0, specs, floors=True), jobs)
         for pair in some
     )
     return {cell: found[cell] for cell in asked}
@@ -169,7 +172,7 @@ def _better(results: Played, method: str) -> str:
     return f"{sum(theirs < projected for projected, theirs in pairs)} of {len(pairs)}"
 
 
-def naming(crowds: Mapping[str, Crowd], trials: int) -> Table:
+def naming(users_by_data: Mapping[str, GenuineUsers], trials: int) -> Table:
     """Return what naming ten items costs: random ones with nobody attacking; all the targets of
     MGA, η = 0.2.
     """
@@ -182,9 +185,9 @@ def naming(crowds: Mapping[str, Crowd], trials: int) -> Table:
         for protocol in PROTOCOLS:
             errors = {
                 (name, epsilon): _named(
-                    crowd, Cell(name, protocol, attack, model, beta, epsilon), trials
+                    genuine_users, Cell(name, protocol, attack, model, beta, epsilon), trials
                 )
-                for (name, crowd), epsilon in product(crowds.items(), EPSILONS)
+                for (name, genuine_users), epsilon in product(users_by_data.items(), EPSILONS)
             }
             ratios = {setting: told / projected for setting, (projected, told) in errors.items()}
             most = max(ratios, key=lambda setting: ratios[setting])
@@ -215,16 +218,16 @@ def naming(crowds: Mapping[str, Crowd], trials: int) -> Table:
     )
 
 
-def _named(crowd: Crowd, cell: Cell, trials: int) -> tuple[float, float]:
+def _named(genuine_users: GenuineUsers, cell: Cell, trials: int) -> tuple[float, float]:
     """Return the mean errors of projection and of LDPRecover* that is told the targets, or ten
     random items.
     """
     errors = np.zeros((trials, 2))
     for trial in range(trials):
-        round_ = draw_round(replace(cell, trial=trial), crowd, 1)
+        round_ = simulate_round(replace(cell, trial=trial), genuine_users, 1)
         rng = np.random.default_rng([1, trial])
         told = round_.targets or tuple(
-            sorted(rng.choice(len(crowd.items), TARGETS, replace=False).tolist())
+            sorted(rng.choice(len(genuine_users.items), TARGETS, replace=False).tolist())
         )
         for i, method in enumerate(("norm-sub", "ldprecover")):
             targets = told if method == "ldprecover" else ()
@@ -264,16 +267,18 @@ def lost_to_uniform(summary: Summary) -> Table:
     return Table(("protocol", "1/d is better in", "most", "where (projection / uniform)"), rows)
 
 
-def gains(crowds: Mapping[str, Crowd]) -> Table:
+def gains(users_by_data: Mapping[str, GenuineUsers]) -> Table:
     """Return the exact gains of crafted MGA on ten targets, β = 0.05, and GRR's over the greater of
     the others.
     """
     rows = []
-    for (name, crowd), epsilon in product(crowds.items(), EPSILONS):
-        d = len(crowd.items)
+    for (name, genuine_users), epsilon in product(users_by_data.items(), EPSILONS):
+        d = len(genuine_users.items)
         targets = [round((i + 0.5) * d / TARGETS) for i in range(TARGETS)]
         each = [
-            MGA(targets).gain(frequency_oracle(protocol, epsilon, d), crowd.frequencies, 0.05)
+            MGA(targets).gain(
+                frequency_oracle(protocol, epsilon, d), genuine_users.frequencies, 0.05
+            )
             for protocol in PROTOCOLS
         ]
         bound = TARGETS * (2 * np.exp(epsilon) + 1)
@@ -320,22 +325,26 @@ def readers(results: Played) -> Iterator[Table]:
 
 
 def tables(
-    crowds: Mapping[str, Crowd], trials: int, jobs: int, *, reports: bool
+    users_by_data: Mapping[str, GenuineUsers], trials: int, jobs: int, *, reports: bool
 ) -> Iterator[Table]:
     """Yield all tables."""
-    counted = played(crowds, cells(crowds, ATTACKS, trials), COUNTED, jobs)
+    counted = played(users_by_data, cells(users_by_data, ATTACKS, trials), COUNTED, jobs)
     yield against_projection(counted)
     yield lost_to_uniform(summarise(counted))
-    yield naming(crowds, trials)
-    yield gains(crowds)
+    yield naming(users_by_data, trials)
+    yield gains(users_by_data)
     if reports:
-        those = [cell for cell in cells(crowds, CRAFTED, trials) if cell.protocol != PROTOCOLS[0]]
-        yield from readers(played(crowds, those, READING, jobs))
+        those = [
+            cell for cell in cells(users_by_data, CRAFTED, trials) if cell.protocol != PROTOCOLS[0]
+        ]
+        yield from readers(played(users_by_data, those, READING, jobs))
 
 
 def printed() -> Iterator[str]:
     """Yield the tables of docs/measurements/evaluation.md in Markdown."""
-    return (table.markdown() for table in tables(crowds_of(WORLDS), TRIALS, 1, reports=False))
+    return (
+        table.markdown() for table in tables(load_users_by_data(WORLDS), TRIALS, 1, reports=False)
+    )
 
 
 def main() -> None:
@@ -350,7 +359,10 @@ def main() -> None:
     parser.add_argument("--reports", action="store_true")
     asked = parser.parse_args()
     for table in tables(
-        crowds_of(asked.data, users=asked.users), asked.trials, asked.jobs, reports=asked.reports
+        load_users_by_data(asked.data, users=asked.users),
+        asked.trials,
+        asked.jobs,
+        reports=asked.reports,
     ):
         sys.stdout.write(f"{table.markdown()}\n\n")
         sys.stdout.flush()

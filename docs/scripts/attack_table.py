@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from round_setting import Setting, asked_for, pads_one_item, rows_of
+from round_setting import RoundSetting, asked_for, pads_one_item, rows_of
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.evidence.alarms import ALARMS, raise_alarms
@@ -45,7 +45,7 @@ ONLY_SEARCHED = {"MGA, exhaustive"}
 GIVEN = 512
 """Seeds of the list, where they are given."""
 
-DEFAULT = Setting()
+DEFAULT = RoundSetting()
 COLUMNS = ("S", "G expected", "G measured", "seen by")
 RATE = 1e-6
 """False-alarm rate of each alarm."""
@@ -76,7 +76,7 @@ def attacks(targets: list[int]) -> dict[str, Attack | None]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttackOutcome:
     """What one attack did to one protocol's round."""
 
     expected_sum: float
@@ -86,12 +86,12 @@ class Outcome:
 
 
 def under(
-    setting: Setting, clean: PoisonedRound, attack: Attack | None, targets: list[int]
-) -> Outcome | str:
+    setting: RoundSetting, clean: PoisonedRound, attack: Attack | None, targets: list[int]
+) -> AttackOutcome | str:
     """Return what an attack did to a clean round, or why it cannot be made."""
     oracle, m, rng = clean.oracle, setting.malicious, partial(np.random.default_rng, setting.seed)
     if attack is None:
-        return Outcome(1.0, 0.0, 0.0, alarms(clean))
+        return AttackOutcome(1.0, 0.0, 0.0, alarms(clean))
     try:
         poisoned = clean.under(attack, m, rng())
     except ParameterError as error:
@@ -102,7 +102,9 @@ def under(
     gain = attack.gain(
         oracle, clean.truth, m / (m + setting.users), targets=targets, rng=rng(), m=m
     )
-    return Outcome(attack.support_sum(oracle, rng(), m=m), gain, after - before, alarms(poisoned))
+    return AttackOutcome(
+        attack.support_sum(oracle, rng(), m=m), gain, after - before, alarms(poisoned)
+    )
 
 
 def alarms(round_: PoisonedRound) -> tuple[str, ...]:
@@ -114,12 +116,12 @@ def alarms(round_: PoisonedRound) -> tuple[str, ...]:
     )
 
 
-def targets_of(setting: Setting, d: int) -> list[int]:
+def targets_of(setting: RoundSetting, d: int) -> list[int]:
     """Return targets spread evenly over the items, which are in order of frequency."""
     return list(range(5, d, d // setting.targets))[: setting.targets]
 
 
-def tables(setting: Setting) -> Iterator[str]:
+def tables(setting: RoundSetting) -> Iterator[str]:
     """Yield a table in Markdown for each protocol, for OLH with given seeds, and that of which
     attack to play.
     """
@@ -131,7 +133,7 @@ def tables(setting: Setting) -> Iterator[str]:
     yield choices(found)
 
 
-def given_table(setting: Setting) -> str:
+def given_table(setting: RoundSetting) -> str:
     """Return the table of OLH whose seeds are given."""
     d = setting.oracle("olh").domain_size
     return _table(
@@ -141,7 +143,7 @@ def given_table(setting: Setting) -> str:
     )
 
 
-def _table(setting: Setting, oracle: FrequencyOracle, head: str) -> str:
+def _table(setting: RoundSetting, oracle: FrequencyOracle, head: str) -> str:
     clean = setting.clean(oracle, setting.seed)
     targets = targets_of(setting, clean.truth.size)
     absent = set() if pads_one_item(oracle) else ONLY_PADDED
@@ -185,7 +187,7 @@ def choices(tables: Iterable[str]) -> str:
     return Table(["aim", *found], rows).markdown()
 
 
-def _cells(outcome: Outcome | str) -> Iterable[str]:
+def _cells(outcome: AttackOutcome | str) -> Iterable[str]:
     if isinstance(outcome, str):
         return ("refused", "", "", "")
     gains = (

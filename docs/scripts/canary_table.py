@@ -20,8 +20,8 @@ import numpy as np
 from ldprecover import recover
 from ldprecover.estimation.metrics import mse
 from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.parameters import Cell, Crowd, crowds_of
-from ldprecover_experiments.poisoned_round import Plan, PoisonedRound, draw_round
+from ldprecover_experiments.parameters import Cell, GenuineUsers, load_users_by_data
+from ldprecover_experiments.poisoned_round import PoisonedRound, RoundSimulation, simulate_round
 from ldprecover_experiments.tables import Table
 from ldprecover_experiments.unmixing_evaluation import BASE, Only, cells_of
 
@@ -43,7 +43,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class UnmixingResult:
     """What un-mixing made of a round: its error and gain over the items that are no canaries, and
     P(attack).
     """
@@ -53,24 +53,27 @@ class Answer:
     gain: float | None
 
 
-def watched(crowd: Crowd) -> Crowd:
+def watched(genuine_users: GenuineUsers) -> GenuineUsers:
     """Return the crowd with ten more items, held by nobody."""
     canaries = tuple(f"canary {i + 1}" for i in range(CANARIES))
-    return Crowd(
-        crowd.name, (*crowd.items, *canaries), np.append(crowd.counts, np.zeros(CANARIES, np.int64))
+    return GenuineUsers(
+        genuine_users.name,
+        (*genuine_users.items, *canaries),
+        np.append(genuine_users.counts, np.zeros(CANARIES, np.int64)),
     )
 
 
-def sparing(cell: Cell, crowd: Crowd, trials: int) -> Iterator[Cell]:
+def sparing(cell: Cell, genuine_users: GenuineUsers, trials: int) -> Iterator[Cell]:
     """Yield so many trials of a cell whose targets are no canaries."""
-    d = len(crowd.items) - CANARIES
+    d = len(genuine_users.items) - CANARIES
     every = (replace(cell, trial=trial) for trial in count())
     yield from islice(
-        (one for one in every if max(Plan(one, crowd, 0).targets or (0,)) < d), trials
+        (one for one in every if max(RoundSimulation(one, genuine_users, 0).targets or (0,)) < d),
+        trials,
     )
 
 
-def answered(round_: PoisonedRound, *, told: bool, reads: bool) -> Answer:
+def answered(round_: PoisonedRound, *, told: bool, reads: bool) -> UnmixingResult:
     """Return what un-mixing makes of a round, told of the canaries or not, with the reports or
     without.
     """
@@ -86,7 +89,7 @@ def answered(round_: PoisonedRound, *, told: bool, reads: bool) -> Answer:
     assert found.conclusions is not None
     raised = None if round_.targets is None else list(round_.targets)
     gain = None if raised is None else float((found.recovered - round_.f_genuine)[raised].sum())
-    return Answer(
+    return UnmixingResult(
         mse(found.recovered[:d], round_.truth[:d]),
         found.conclusions.attack_probability or 0.0,
         gain,
@@ -94,14 +97,14 @@ def answered(round_: PoisonedRound, *, told: bool, reads: bool) -> Answer:
 
 
 def played(
-    cells: Sequence[Cell], crowds: Mapping[str, Crowd]
-) -> dict[tuple[bool, bool], list[Answer]]:
+    cells: Sequence[Cell], users_by_data: Mapping[str, GenuineUsers]
+) -> dict[tuple[bool, bool], list[UnmixingResult]]:
     """Return what un-mixing makes of these trials of one cell, by whether it is told and whether it
     reads reports.
     """
     found = defaultdict(list)
     for cell in cells:
-        round_ = draw_round(cell, crowds[cell.data], 0, reports=True)
+        round_ = simulate_round(cell, users_by_data[cell.data], 0, reports=True)
         for told, reads in ((False, False), (True, False), (False, True), (True, True)):
             found[told, reads].append(answered(round_, told=told, reads=reads))
     return found
@@ -111,11 +114,14 @@ def table(
     data: Sequence[str], users: int | None, trials: int, attacks: Sequence[str] = BASE
 ) -> Table:
     """Return how many times canaries lessen the error of un-mixing, by attack and protocol."""
-    crowds = {name: watched(crowd) for name, crowd in crowds_of(data, users=users).items()}
+    users_by_data = {
+        name: watched(genuine_users)
+        for name, genuine_users in load_users_by_data(data, users=users).items()
+    }
     found = defaultdict(list)
-    for cell, place in cells_of(Only(part=("base",), attack=attacks), crowds, 1).items():
-        trial = list(sparing(cell, crowds[cell.data], trials))
-        found[place.attack, cell.protocol].append(played(trial, crowds))
+    for cell, place in cells_of(Only(part=("base",), attack=attacks), users_by_data, 1).items():
+        trial = list(sparing(cell, users_by_data[cell.data], trials))
+        found[place.attack, cell.protocol].append(played(trial, users_by_data))
     rows = [
         [attack, protocol.upper(), *_row(found[attack, protocol])]
         for attack in attacks
@@ -126,7 +132,7 @@ def table(
     return Table(COLUMNS, [*rows, ["all", "", *_row(every)]])
 
 
-def _row(cells: Sequence[Mapping[tuple[bool, bool], Sequence[Answer]]]) -> Iterator[str]:
+def _row(cells: Sequence[Mapping[tuple[bool, bool], Sequence[UnmixingResult]]]) -> Iterator[str]:
     """Yield the columns: ratios of errors without and with canaries, for counts and for reports,
     P(attack), |FG|.
     """

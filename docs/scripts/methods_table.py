@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from round_setting import Setting, asked_for, rows_of
+from round_setting import RoundSetting, asked_for, rows_of
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
@@ -88,10 +88,10 @@ CHOICES = (
 BESIDE = {"ldprecover": TOLD, "unmix": (COUNTS,)}
 """Ways of asking for a method that have rows of their own."""
 
-DEFAULT = Setting(trials=5)
+DEFAULT = RoundSetting(trials=5)
 
 
-def methods(setting: Setting, protocol: str) -> list[MethodSpec]:
+def methods(setting: RoundSetting, protocol: str) -> list[MethodSpec]:
     """Return what is measured under a protocol."""
     found = []
     for name, method in METHODS.items():
@@ -100,7 +100,7 @@ def methods(setting: Setting, protocol: str) -> list[MethodSpec]:
     return found
 
 
-def play(setting: Setting, protocol: str, attack: str) -> Iterator[PoisonedRound]:
+def play(setting: RoundSetting, protocol: str, attack: str) -> Iterator[PoisonedRound]:
     """Yield the trials of an attack."""
     oracle, options = setting.oracle(protocol), ATTACKS[attack]
     for trial in range(setting.trials):
@@ -112,7 +112,7 @@ def play(setting: Setting, protocol: str, attack: str) -> Iterator[PoisonedRound
         yield setting.clean(oracle, int(users)).under(plan, setting.malicious, rng, targets)
 
 
-def table(setting: Setting, protocol: str) -> str:
+def table(setting: RoundSetting, protocol: str) -> str:
     """Return the table of one protocol in Markdown."""
     one_item = setting.oracle(protocol).traits.one_item
     attacks = [name for name in ATTACKS if not one_item or name in ON_ONE_ITEM]
@@ -161,7 +161,7 @@ def _cell(found: Sequence[Outcome]) -> str:
     )
 
 
-def tables(setting: Setting) -> Iterator[str]:
+def tables(setting: RoundSetting) -> Iterator[str]:
     """Yield the tables in Markdown."""
     found = {}
     for protocol in PROTOCOLS:

@@ -12,7 +12,7 @@ from playwright.sync_api import sync_playwright
 
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
-from ldprecover_experiments.demo import unseen
+from ldprecover_experiments.demo import no_progress
 from ldprecover_experiments.local_server import local_server
 
 PICTURES = Path(__file__).parent.parent / "pictures"
@@ -23,7 +23,7 @@ def main() -> None:
     """Play the demo's round with OUE, and look at it, and at the planner."""
     demo = Demo(DemoSettings(protocol="oue"))
     with local_server() as server, sync_playwright() as driver:
-        demo.on(server.url, server.key, unseen, name="cities")
+        demo.on(server.url, server.key, no_progress, name="cities")
         with Client(server.url, key=server.key) as client:
             client.close_round("cities")
         chromium = shutil.which("chromium") or sys.exit("Chromium is not installed")

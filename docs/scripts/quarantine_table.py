@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 from attack_table import ONLY_PADDED, attacks, targets_of
-from round_setting import Setting, asked_for, pads_one_item
+from round_setting import RoundSetting, asked_for, pads_one_item
 
 from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.evidence.canaries import canary_shift
@@ -32,7 +32,7 @@ from ldprecover_client import Population
 from ldprecover_experiments import PoisonedRound, dataset_of
 from ldprecover_experiments.tables import Table
 
-DEFAULT = Setting()
+DEFAULT = RoundSetting()
 CANARIES = 10
 Draw = Callable[[], np.random.Generator]
 """Gives the attack's randomness anew, each time in the same state."""
@@ -126,7 +126,7 @@ def has(oracle: FrequencyOracle, canaries: list[int]) -> bool:
     return hits is not None and hits.of_others(np.array(canaries)) is not None
 
 
-def tables(setting: Setting) -> Iterator[str]:
+def tables(setting: RoundSetting) -> Iterator[str]:
     """Yield a table of the quarantine for each protocol that has one, and then of the canaries
     likewise.
     """

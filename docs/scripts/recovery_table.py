@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from round_setting import Setting, asked_for, pads_one_item
+from round_setting import RoundSetting, asked_for, pads_one_item
 
 from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, project_simplex
 from ldprecover.estimation.metrics import frequency_gain, mse
@@ -33,7 +33,7 @@ RISE = 4.0
 suspected.
 """
 
-DEFAULT = Setting(trials=10)
+DEFAULT = RoundSetting(trials=10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def attacks(oracle: FrequencyOracle) -> dict[str, dict[str, Any] | None]:
     return found | {"MGA, input poisoning": {"name": "mga", "input_poisoning": True}}
 
 
-def play(setting: Setting, protocol: str, only: str | None = None) -> dict[str, list[Trial]]:
+def play(setting: RoundSetting, protocol: str, only: str | None = None) -> dict[str, list[Trial]]:
     """Return the trials of each attack. A trial is the same whatever else is played."""
     oracle = setting.oracle(protocol)
     chosen = {
@@ -172,7 +172,7 @@ CRAFTED, SAMPLED = "MGA, crafted", "MGA, sampled"
 BETAS = (0.01, 0.02, 0.03, 0.04, 0.05)
 
 
-def tables(setting: Setting) -> Iterator[str]:
+def tables(setting: RoundSetting) -> Iterator[str]:
     """Yield the tables in Markdown, and the sentences on them."""
     played = {protocol: play(setting, protocol) for protocol in PROTOCOLS}
     for protocol, attacked in played.items():

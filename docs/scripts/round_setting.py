@@ -17,7 +17,7 @@ from ldprecover_experiments.parameters import BETA, EPSILON, PAPER_USERS, TARGET
 
 
 @dataclass(frozen=True)
-class Setting:
+class RoundSetting:
     """Rounds of one data set, protocol by protocol, and how often each is played."""
 
     dataset: str = "cities"
@@ -61,7 +61,7 @@ def pads_one_item(oracle: FrequencyOracle) -> bool:
     return crafter_of(oracle).model == "padded" and oracle.fixed_size is None
 
 
-def asked_for(doc: str, default: Setting) -> Setting:
+def asked_for(doc: str, default: RoundSetting) -> RoundSetting:
     """Return the setting that the command line asks for; `--trials` is an option where the default
     has several.
     """
@@ -77,7 +77,7 @@ def asked_for(doc: str, default: Setting) -> Setting:
         parser.add_argument(f"--{name}", type=float, default=getattr(default, name))
     given = parser.parse_args()
     plugins.load()  # whoever runs a script has their own methods in its tables
-    return Setting(**vars(given))
+    return RoundSetting(**vars(given))
 
 
 def rows_of(table: str) -> Mapping[str, Mapping[str, str]]:

@@ -22,7 +22,7 @@ Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """Shows how far a stage of the demo is: its title in, a context manager of "done, of all" out."""
 
 
-def unseen(title: str) -> AbstractContextManager[Callable[[int, int], None]]:
+def no_progress(title: str) -> AbstractContextManager[Callable[[int, int], None]]:
     """Show nothing of a stage."""
     return nullcontext(lambda done, total: None)
 

@@ -14,7 +14,7 @@ from ldprecover_experiments.local_server import local_server
 from ldprecover_experiments.measures import measure
 from ldprecover_experiments.paper import estimators
 from ldprecover_experiments.parameters import Cell
-from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, Vector
+from ldprecover_experiments.poisoned_round import HASH_ONLY, PoisonedRound, RoundSimulation, Vector
 from ldprecover_experiments.runs import Done, Work
 
 _ANY_DOMAIN = 100
@@ -101,17 +101,19 @@ def run_over_http(cells: Sequence[Cell], work: Work) -> Generator[Done, None, No
     """Yield each cell with its outcomes, run on a temporary server."""
     with local_server() as running, Client(running.url, key=running.key) as server:
         for cell in cells:
-            plan = Plan(cell, work.crowds[cell.data], work.seed)
-            with round_over_http(plan, server, running.key) as round_:
+            simulation = RoundSimulation(cell, work.users_by_data[cell.data], work.seed)
+            with round_over_http(simulation, server, running.key) as round_:
                 outcomes = measure(round_, estimators(round_, trial=cell.trial), cell.eta)
                 yield [(cell, list(outcomes))]
 
 
 @contextmanager
-def round_over_http(plan: Plan, server: Client, key: str) -> Iterator[ServerRound]:
+def round_over_http(simulation: RoundSimulation, server: Client, key: str) -> Iterator[ServerRound]:
     """Have all users of a plan report to a new round, and delete the round at the end."""
-    oracle = plan.oracle
-    opened = open_round(server, RoundParameters(oracle.protocol, oracle.epsilon, plan.crowd.items))
+    oracle = simulation.oracle
+    opened = open_round(
+        server, RoundParameters(oracle.protocol, oracle.epsilon, simulation.genuine_users.items)
+    )
 
     def tally() -> Tally:
         answer = server.frequencies(opened.id)
@@ -119,15 +121,15 @@ def round_over_http(plan: Plan, server: Client, key: str) -> Iterator[ServerRoun
         return oracle.tally_of_counts(counts, int(answer["n"]))
 
     try:
-        submit_reports(server.url, opened.id, plan.genuine_reports(), key=key)
+        submit_reports(server.url, opened.id, simulation.genuine_reports(), key=key)
         genuine = tally()
-        submit_reports(server.url, opened.id, plan.malicious_reports(), key=key)
+        submit_reports(server.url, opened.id, simulation.malicious_reports(), key=key)
         yield ServerRound(
             oracle,
-            plan.crowd.frequencies,
+            simulation.genuine_users.frequencies,
             genuine,
             tally() - genuine,
-            plan.targets,
+            simulation.targets,
             server=server,
             id=opened.id,
         )

@@ -3,7 +3,7 @@ from both.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any
@@ -48,7 +48,7 @@ def malicious_users(n: int, beta: float) -> int:
 
 
 @dataclass(frozen=True)
-class Crowd:
+class GenuineUsers:
     """The genuine users of one data set: how many hold each item, the same in every trial."""
 
     name: str
@@ -71,9 +71,9 @@ class Crowd:
         return hashlib.sha256(self.counts.astype("<i8").tobytes()).hexdigest()[:8]
 
 
-def load_crowd(
+def load_genuine_users(
     source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS
-) -> Crowd:
+) -> GenuineUsers:
     """Return the users of a data set: the paper's number for a stand-in, otherwise as many as the
     data have.
 
@@ -88,25 +88,33 @@ def load_crowd(
             f"{dataset.name} has {len(dataset.items)} items; the experiments need more than "
             f"{targets}"
         )
-    return Crowd(dataset.name, dataset.items, Population.of(dataset, n, 0, "apportioned").counts)
+    return GenuineUsers(
+        dataset.name, dataset.items, Population.of(dataset, n, 0, "apportioned").counts
+    )
 
 
-def crowds_of(
-    sources: Iterable[Any], column: str | None = None, users: int | None = None
-) -> dict[str, Crowd]:
-    """Return the users of several data sets by name, in order.
+def load_users_by_data(
+    sources: Iterable[Any],
+    column: str | None = None,
+    users: int | None = None,
+    *,
+    columns: Mapping[int, str] | None = None,
+    targets: int = TARGETS,
+) -> dict[str, GenuineUsers]:
+    """Return the genuine users of several data sets, by the name of the data set.
 
-    Raises what `load_crowd` does, and ParameterError for two of one name.
+    `columns` holds, by position, the columns of single sources; `column` is that of the others.
+    Raises as `load_genuine_users` does, and ParameterError for two data sets of one name.
     """
-    found: dict[str, Crowd] = {}
-    for source in sources:
-        crowd = load_crowd(source, column, users)
-        if crowd.name in found:
+    users_by_data: dict[str, GenuineUsers] = {}
+    for i, source in enumerate(sources):
+        loaded = load_genuine_users(source, (columns or {}).get(i, column), users, targets=targets)
+        if loaded.name in users_by_data:
             raise ParameterError(
-                f"two data sets are called {crowd.name}: rename one, its name is in the results"
+                f"two data sets are called {loaded.name}: rename one, its name is in the results"
             )
-        found[crowd.name] = crowd
-    return found
+        users_by_data[loaded.name] = loaded
+    return users_by_data
 
 
 @dataclass(frozen=True)
@@ -141,13 +149,13 @@ class Cell:
         plain = self.model in ("one-hot", "none") or self.attack == "honest"
         return attack if plain else f"{attack} ({self.model})"
 
-    def seed(self, crowd: Crowd, seed: int) -> np.random.SeedSequence:
+    def seed(self, genuine_users: GenuineUsers, seed: int) -> np.random.SeedSequence:
         """Return the seed of what is simulated.
 
         It leaves eta and xi out: what recovery assumes is compared on the same poisoned counts.
         """
         simulated = (
-            crowd.digest,
+            genuine_users.digest,
             self.protocol,
             self.attack,
             self.model,

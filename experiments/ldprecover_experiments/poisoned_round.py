@@ -27,7 +27,7 @@ from ldprecover.protocols import crafter_of
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
 from ldprecover_experiments.attacks import parse
-from ldprecover_experiments.parameters import TARGETS, Cell, Crowd, malicious_users
+from ldprecover_experiments.parameters import TARGETS, Cell, GenuineUsers, malicious_users
 
 Vector = NDArray[np.float64]
 Targets = tuple[int, ...]
@@ -154,28 +154,32 @@ class PoisonedRound:
         )
 
 
-class Plan:
+class RoundSimulation:
     """What a cell's users are about to do: its secrets are drawn, nobody has reported yet.
 
     Raises ParameterError for an attack, a model or a protocol that do not go together.
     """
 
-    def __init__(self, cell: Cell, crowd: Crowd, seed: int) -> None:
-        d = len(crowd.items)
-        self.cell, self.crowd = cell, crowd
-        self.m = malicious_users(crowd.n, cell.beta)
+    def __init__(self, cell: Cell, genuine_users: GenuineUsers, seed: int) -> None:
+        d = len(genuine_users.items)
+        self.cell, self.genuine_users = cell, genuine_users
+        self.m = malicious_users(genuine_users.n, cell.beta)
         self.oracle = _oracle(cell.protocol, cell.epsilon, d)
-        streams = map(np.random.default_rng, cell.seed(crowd, seed).spawn(4))
+        streams = map(np.random.default_rng, cell.seed(genuine_users, seed).spawn(4))
         secrets, self.genuine_rng, self.malicious_rng, self.earlier_rng = streams
         spec = None if cell.attack in ("none", "honest") else parse(cell.attack)
-        chosen = _targets(TARGETS if spec is None else spec.targets, crowd.items, secrets)
+        chosen = _targets(TARGETS if spec is None else spec.targets, genuine_users.items, secrets)
         self.targets = chosen if spec is not None and spec.targeted else None
         self.attack = (
-            None if spec is None else spec.make(cell.model, self.targets).resolve(crowd.items)
+            None
+            if spec is None
+            else spec.make(cell.model, self.targets).resolve(genuine_users.items)
         )
         # A report that the attack itself makes draws its secrets again; no law needs them.
         lawful = None if cell.model == "crafted" else self.attack
-        self.weights = crowd.frequencies if lawful is None else lawful.distribution(d, secrets)
+        self.weights = (
+            genuine_users.frequencies if lawful is None else lawful.distribution(d, secrets)
+        )
 
     def malicious_tally(self) -> Tally:
         """Return the tally of the malicious users. Only crafted reports are really made."""
@@ -192,15 +196,15 @@ class Plan:
 
     def earlier_tally(self, drift: float) -> Tally:
         """Return the tally of a clean round before this one, of as many users."""
-        then = self.crowd.frequencies * np.exp(
-            drift * self.earlier_rng.standard_normal(self.crowd.counts.size)
+        then = self.genuine_users.frequencies * np.exp(
+            drift * self.earlier_rng.standard_normal(self.genuine_users.counts.size)
         )
-        counts = self.earlier_rng.multinomial(self.crowd.n, then / then.sum())
+        counts = self.earlier_rng.multinomial(self.genuine_users.n, then / then.sum())
         return self.oracle.honest_tally(counts, self.earlier_rng)
 
     def genuine_reports(self) -> NDArray[Any]:
         """Return the packed reports of the genuine users."""
-        counts = self.crowd.counts
+        counts = self.genuine_users.counts
         return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
 
     def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
@@ -222,8 +226,13 @@ class Plan:
         )
 
 
-def draw_round(
-    cell: Cell, crowd: Crowd, seed: int, *, reports: bool = False, drift: float | None = None
+def simulate_round(
+    cell: Cell,
+    genuine_users: GenuineUsers,
+    seed: int,
+    *,
+    reports: bool = False,
+    drift: float | None = None,
 ) -> PoisonedRound:
     """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every
     report is made.
@@ -232,20 +241,26 @@ def draw_round(
     frequencies were these times exp(drift normal), item by item, and a factor. What else is drawn
     does not depend on it.
     """
-    plan = Plan(cell, crowd, seed)
+    simulation = RoundSimulation(cell, genuine_users, seed)
     kept = None
     if reports or cell.xi:
-        made = plan.genuine_reports(), plan.malicious_reports()
-        genuine, malicious = (Tally.of(plan.oracle, each) for each in made)
+        made = simulation.genuine_reports(), simulation.malicious_reports()
+        genuine, malicious = (Tally.of(simulation.oracle, each) for each in made)
         kept = np.concatenate(made)
     else:
         genuine, malicious = (
-            plan.oracle.honest_tally(crowd.counts, plan.genuine_rng),
-            plan.malicious_tally(),
+            simulation.oracle.honest_tally(genuine_users.counts, simulation.genuine_rng),
+            simulation.malicious_tally(),
         )
-    earlier = None if drift is None else plan.earlier_tally(drift)
+    earlier = None if drift is None else simulation.earlier_tally(drift)
     return PoisonedRound(
-        plan.oracle, crowd.frequencies, genuine, malicious, plan.targets, kept, earlier
+        simulation.oracle,
+        genuine_users.frequencies,
+        genuine,
+        malicious,
+        simulation.targets,
+        kept,
+        earlier,
     )
 
 

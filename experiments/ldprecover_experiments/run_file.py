@@ -14,7 +14,7 @@ from pathlib import Path
 from ldprecover import ParameterError
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.parameters import Cell, Crowd
+from ldprecover_experiments.parameters import Cell, GenuineUsers
 
 COLUMNS = (
     *(
@@ -58,19 +58,26 @@ _WHOLE = ("n", "trial", "seed")
 
 
 @dataclass(frozen=True)
-class Run:
+class CellContext:
     """What all cells of a run share: the users, the seed, and the door they used, or the methods
     they were given.
     """
 
-    crowds: Mapping[str, Crowd]
+    users_by_data: Mapping[str, GenuineUsers]
     seed: int
-    door: str = "in-process"
+    variant: str = "in-process"
 
     def key(self, cell: Cell) -> tuple[str, ...]:
         """Return what identifies a cell in the file."""
-        crowd = self.crowds[cell.data]
-        values = (cell.data, crowd.digest, crowd.n, cell.protocol, cell.attack, cell.model)
+        genuine_users = self.users_by_data[cell.data]
+        values = (
+            cell.data,
+            genuine_users.digest,
+            genuine_users.n,
+            cell.protocol,
+            cell.attack,
+            cell.model,
+        )
         return tuple(
             map(
                 str,
@@ -82,7 +89,7 @@ class Run:
                     cell.xi,
                     cell.trial,
                     self.seed,
-                    self.door,
+                    self.variant,
                 ),
             )
         )
@@ -103,11 +110,11 @@ class CellFile:
         else:
             replaced(file, csv_line(COLUMNS))
 
-    def of(self, run: Run, cell: Cell) -> list[Outcome] | None:
+    def of(self, run: CellContext, cell: Cell) -> list[Outcome] | None:
         """Return what is known of a cell, None where it has not been run."""
         return self._found.get(run.key(cell))
 
-    def add(self, run: Run, cells: Iterable[tuple[Cell, list[Outcome]]]) -> None:
+    def add(self, run: CellContext, cells: Iterable[tuple[Cell, list[Outcome]]]) -> None:
         """Append cells that are done, in one write that is on the disk when this returns."""
         text = StringIO()
         for cell, outcomes in cells:

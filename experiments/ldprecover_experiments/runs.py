@@ -24,8 +24,8 @@ from ldprecover_experiments.measures import (
     measure,
 )
 from ldprecover_experiments.paper import estimators
-from ldprecover_experiments.parameters import Cell, Crowd
-from ldprecover_experiments.poisoned_round import draw_round
+from ldprecover_experiments.parameters import Cell, GenuineUsers
+from ldprecover_experiments.poisoned_round import simulate_round
 
 Done = list[tuple[Cell, list[Outcome]]]
 
@@ -42,7 +42,7 @@ class Work:
     given one.
     """
 
-    crowds: Mapping[str, Crowd]
+    users_by_data: Mapping[str, GenuineUsers]
     seed: int
     methods: Sequence[MethodSpec] = ()
     floors: bool = False
@@ -54,7 +54,7 @@ class Work:
         return any(spec.reads_reports for spec in self.methods)
 
     @property
-    def door(self) -> str:
+    def variant(self) -> str:
         """What tells the rows of these methods in a file of cells from those of others."""
         said = [spec.text for spec in self.methods]
         if self.floors:
@@ -64,8 +64,8 @@ class Work:
     def run(self, cell: Cell) -> list[Outcome]:
         """Simulate one cell and measure every method on it."""
         drift = self.drift if any(spec.history for spec in self.methods) else None
-        round_ = draw_round(
-            cell, self.crowds[cell.data], self.seed, reports=self.reads_reports, drift=drift
+        round_ = simulate_round(
+            cell, self.users_by_data[cell.data], self.seed, reports=self.reads_reports, drift=drift
         )
         chosen: Iterable[Estimator] = estimators(round_, cell.xi, cell.trial)
         if self.methods:

@@ -32,7 +32,7 @@ _LOWEST, _OTHERS = 12, 4
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingMeans:
     """The mean of every method over the trials of one setting, and where the setting stands."""
 
     cell: Cell
@@ -74,7 +74,7 @@ class Ratio:
         return "" if not self.settings else f"{self.mean:.2f} ({self.least:.2f})"
 
 
-Where = Callable[[Setting], bool]
+Where = Callable[[SettingMeans], bool]
 
 
 class Scores:
@@ -87,7 +87,7 @@ class Scores:
     ) -> None:
         standing = {cell.group: (cell, place) for cell, place in reversed(list(places.items()))}
         self.settings = [
-            Setting(*standing[group], means) for group, means in summarise(cells).items()
+            SettingMeans(*standing[group], means) for group, means in summarise(cells).items()
         ]
 
     @cached_property
@@ -153,12 +153,12 @@ class Scores:
         ]
         return Table(("method", *_COLUMNS), rows, f"overall: {_RATIOS}", len(_COLUMNS))
 
-    def _by(self, what: str, key: Callable[[Setting], str], part: str = "base") -> Table:
+    def _by(self, what: str, key: Callable[[SettingMeans], str], part: str = "base") -> Table:
         groups = list(dict.fromkeys(key(s) for s in self.settings if s.place.part == part))
         rows = []
         for group in groups:
 
-            def where(s: Setting, group: str = group) -> bool:
+            def where(s: SettingMeans, group: str = group) -> bool:
                 return s.place.part == part and key(s) == group
 
             rows += [[group, m, *self._row(m, where)] for m in self.shown if self._known(m, where)]
@@ -243,7 +243,7 @@ _RATIOS = (
     "the method's, and "
     "the method's is the floor's: geometric means, the least in brackets; the mean of |FG|"
 )
-_KEYS: dict[str, Callable[[Setting], str]] = {
+_KEYS: dict[str, Callable[[SettingMeans], str]] = {
     "protocol": lambda s: s.cell.protocol.upper(),
     "attack": lambda s: s.place.attack,
     "protocol and attack": lambda s: f"{s.cell.protocol.upper()} {s.place.attack}",
@@ -251,7 +251,7 @@ _KEYS: dict[str, Callable[[Setting], str]] = {
 }
 
 
-def _base(setting: Setting) -> bool:
+def _base(setting: SettingMeans) -> bool:
     return setting.place.part == "base"
 
 

@@ -34,11 +34,11 @@ from ldprecover_experiments.parameters import (
     EPSILON,
     ETA,
     Cell,
-    Crowd,
-    load_crowd,
+    GenuineUsers,
+    load_users_by_data,
     malicious_users,
 )
-from ldprecover_experiments.poisoned_round import Plan
+from ldprecover_experiments.poisoned_round import RoundSimulation
 from ldprecover_experiments.results import Results
 from ldprecover_experiments.runs import Work, run_cells
 from ldprecover_experiments.validation import Form, OneOrMore, check, suggestion
@@ -204,19 +204,13 @@ class Study:
             malicious_users(1, beta)
 
     @cached_property
-    def crowds(self) -> dict[str, Crowd]:
+    def users_by_data(self) -> dict[str, GenuineUsers]:
         """The users of each data set, by its name. Raises DatasetError and ParameterError."""
         counts = [spec.targets for spec, _ in self.attacks if spec is not None and spec.targeted]
-        most = max((one if isinstance(one, int) else len(one) for one in counts), default=1)
-        found: dict[str, Crowd] = {}
-        for i, source in enumerate(self.data):
-            crowd = load_crowd(source, self.columns.get(i), self.users, targets=most)
-            if crowd.name in found:
-                raise ParameterError(
-                    f"two data sets are called {crowd.name}: rename one, its name is in the results"
-                )
-            found[crowd.name] = crowd
-        return found
+        targets = max((r if isinstance(r, int) else len(r) for r in counts), default=1)
+        return load_users_by_data(
+            self.data, users=self.users, columns=self.columns, targets=targets
+        )
 
     @property
     def _number(self) -> int:
@@ -238,34 +232,36 @@ class Study:
     def _settings(self) -> list[Cell]:
         """The first trial of every setting. Raises ParameterError for what does not go together."""
         every = []
-        for data, protocol, (spec, model) in product(self.crowds, self.protocols, self.attacks):
+        for data, protocol, (spec, model) in product(
+            self.users_by_data, self.protocols, self.attacks
+        ):
             for beta, epsilon, eta in product(
                 self.beta if spec else (0.0,), self.epsilon, self.eta
             ):
                 attack = "none" if spec is None else str(spec)
                 cell = Cell(data, protocol, attack, model, float(beta), float(epsilon), float(eta))
-                plan = Plan(cell, self.crowds[data], self.seed)
+                simulation = RoundSimulation(cell, self.users_by_data[data], self.seed)
                 if model == "crafted" or self.work.reads_reports:
-                    plan.malicious_reports(1)  # raises for a model without reports
+                    simulation.malicious_reports(1)  # raises for a model without reports
                 every.append(cell)
         return every
 
     @property
     def work(self) -> Work:
         """What is done with each cell."""
-        return Work(self.crowds, self.seed, tuple(self.methods))
+        return Work(self.users_by_data, self.seed, tuple(self.methods))
 
     @property
-    def door(self) -> str:
+    def variant(self) -> str:
         """What tells this study's rows in a file of cells from those of other methods."""
-        return self.work.door
+        return self.work.variant
 
     @property
     def cost(self) -> str:
         """One sentence on what it takes: cells, recoveries and reports that are really made."""
         reports, reads = 0, self.work.reads_reports
         for cell in self._settings:
-            n = self.crowds[cell.data].n
+            n = self.users_by_data[cell.data].n
             crafted = malicious_users(n, cell.beta) if cell.model == "crafted" or reads else 0
             reports += (crafted + (n if reads else 0)) * self.trials
         return (

@@ -18,8 +18,15 @@ from ldprecover.recovery import METHODS
 from ldprecover_experiments.attacks import Mix
 from ldprecover_experiments.measures import MethodSpec
 from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.parameters import BETA, EPSILON, TARGETS, Cell, Crowd, malicious_users
-from ldprecover_experiments.poisoned_round import Plan
+from ldprecover_experiments.parameters import (
+    BETA,
+    EPSILON,
+    TARGETS,
+    Cell,
+    GenuineUsers,
+    malicious_users,
+)
+from ldprecover_experiments.poisoned_round import RoundSimulation
 
 DATA = ("ipums-like", "fire-like", "emoji", "zipf", "bump", "geometric")
 SWEPT = ("ipums-like", "fire-like")
@@ -169,29 +176,33 @@ def _names() -> tuple[str, ...]:
     return tuple(spec.name for spec in methods())
 
 
-def cells_of(only: Only, crowds: Mapping[str, Crowd], trials: int) -> dict[Cell, Place]:
+def cells_of(
+    only: Only, users_by_data: Mapping[str, GenuineUsers], trials: int
+) -> dict[Cell, Place]:
     """Return the cells and where each stands: of one factor at a time half as many trials, and at
     least one.
     """
     return {
         replace(cell, trial=trial): place
-        for cell, place in _settings(only, crowds)
+        for cell, place in _settings(only, users_by_data)
         for trial in range(trials if place.part == "base" else max(1, trials // 2))
     }
 
 
-def _settings(only: Only, crowds: Mapping[str, Crowd]) -> Iterator[tuple[Cell, Place]]:
+def _settings(
+    only: Only, users_by_data: Mapping[str, GenuineUsers]
+) -> Iterator[tuple[Cell, Place]]:
     """Yield the first cell of every setting."""
-    swept = tuple(name for name in crowds if name in SWEPT) or tuple(crowds)[:2]
+    swept = tuple(name for name in users_by_data if name in SWEPT) or tuple(users_by_data)[:2]
     for part in PARTS:
         if part not in only.part:
             continue
-        data = tuple(crowds) if part == "base" else swept[:1] if part == "more" else swept
+        data = tuple(users_by_data) if part == "base" else swept[:1] if part == "more" else swept
         attacks = {"base": BASE, "more": MORE, "targets": _OF_TARGETS}.get(
             part, BASE[1:] if part == "beta" else BASE
         )
         for name in data:
-            d = len(crowds[name].items)
+            d = len(users_by_data[name].items)
             for protocol in only.protocol:
                 for attack in (attack for attack in attacks if attack in only.attack):
                     for value in FACTORS.get(part, (None,)):
@@ -205,23 +216,26 @@ def _settings(only: Only, crowds: Mapping[str, Crowd]) -> Iterator[tuple[Cell, P
                         cell = Cell(
                             name, protocol, text, model, 0.0 if attack == "none" else beta, epsilon
                         )
-                        if _is_made(cell, crowds[name]):
+                        if _is_made(cell, users_by_data[name]):
                             yield cell, Place(part, attack, value)
 
 
-def _is_made(cell: Cell, crowd: Crowd) -> bool:
+def _is_made(cell: Cell, genuine_users: GenuineUsers) -> bool:
     """Return whether the protocol has reports for the attack."""
     try:
-        plan = Plan(cell, crowd, 0)
+        simulation = RoundSimulation(cell, genuine_users, 0)
         if cell.model == "crafted":
-            plan.malicious_reports(1)
+            simulation.malicious_reports(1)
     except ParameterError:
         return False
     return True
 
 
 def cost(
-    cells: Collection[Cell], crowds: Mapping[str, Crowd], specs: Sequence[MethodSpec], jobs: int
+    cells: Collection[Cell],
+    users_by_data: Mapping[str, GenuineUsers],
+    specs: Sequence[MethodSpec],
+    jobs: int,
 ) -> str:
     """Return in a sentence what it takes: cells, reports that are really made, and about how long.
 
@@ -232,7 +246,7 @@ def cost(
     unmixed = sum(spec.method == "unmix" for spec in specs)
     reports, seconds = 0, 0.0
     for cell in cells:
-        n, d = crowds[cell.data].n, len(crowds[cell.data].items)
+        n, d = users_by_data[cell.data].n, len(users_by_data[cell.data].items)
         m = malicious_users(n, cell.beta)
         made = n + m if readers else m if cell.model == "crafted" else 0
         reports += made

@@ -7,7 +7,7 @@ import pytest
 from tables import rewritten
 from tests.docs.markdown import ROOT, Page
 
-from ldprecover_experiments.parameters import crowds_of
+from ldprecover_experiments.parameters import load_users_by_data
 from ldprecover_experiments.tables import Table
 
 EPSILONS = (0.5, 4.0)
@@ -16,7 +16,7 @@ EPSILONS = (0.5, 4.0)
 @pytest.fixture(scope="module")
 def printed() -> dict[str, Table]:
     """Each table of a small run, by its first columns."""
-    crowds = crowds_of(["geometric"], users=5_000)
+    users_by_data = load_users_by_data(["geometric"], users=5_000)
     with pytest.MonkeyPatch.context() as fewer:
         fewer.setattr(advice_table, "EPSILONS", EPSILONS)
         fewer.setattr(advice_table, "BETAS", (0.05,))
@@ -31,7 +31,7 @@ def printed() -> dict[str, Table]:
             )
         return {
             " ".join(table.columns[:2]): table
-            for table in advice_table.tables(crowds, 1, 1, reports=True)
+            for table in advice_table.tables(users_by_data, 1, 1, reports=True)
         }
 
 

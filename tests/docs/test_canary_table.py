@@ -6,18 +6,22 @@ import canary_table
 from tables import rewritten
 from tests.docs.markdown import ROOT, Page
 
-from ldprecover_experiments.parameters import Cell, crowds_of
-from ldprecover_experiments.poisoned_round import Plan
+from ldprecover_experiments.parameters import Cell, load_users_by_data
+from ldprecover_experiments.poisoned_round import RoundSimulation
 
 
 def test_targets_are_drawn_among_the_items_that_are_no_canaries() -> None:
     """One draw of ten in six of 67 items has no canary, so that many trials are passed over."""
-    crowd = canary_table.watched(crowds_of(["geometric"])["geometric"])
-    assert crowd.items[57:] == tuple(f"canary {i}" for i in range(1, 11))
-    assert crowd.counts[57:].sum() == 0
-    trials = list(canary_table.sparing(Cell("geometric", "grr", "mga", "sampled"), crowd, 5))
+    genuine_users = canary_table.watched(load_users_by_data(["geometric"])["geometric"])
+    assert genuine_users.items[57:] == tuple(f"canary {i}" for i in range(1, 11))
+    assert genuine_users.counts[57:].sum() == 0
+    trials = list(
+        canary_table.sparing(Cell("geometric", "grr", "mga", "sampled"), genuine_users, 5)
+    )
     assert len({cell.trial for cell in trials}) == 5
-    assert all(max(Plan(cell, crowd, 0).targets or (99,)) < 57 for cell in trials)
+    assert all(
+        max(RoundSimulation(cell, genuine_users, 0).targets or (99,)) < 57 for cell in trials
+    )
 
 
 def test_the_table_has_a_number_where_one_is_due_and_its_place_on_the_page() -> None:

@@ -15,7 +15,7 @@ from ldprecover import ParameterError, project_simplex
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import DatasetError, Population, load_dataset
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
-from ldprecover_experiments.demo import Demo, unseen
+from ldprecover_experiments.demo import Demo, no_progress
 from ldprecover_experiments.demo_settings import DemoSettings
 
 PlayOn = Callable[..., Comparison]
@@ -28,7 +28,7 @@ def play(server: Any) -> PlayOn:
     def on_server(**settings: Any) -> Comparison:
         demo = Demo(DemoSettings(**{"users": 5000, "targets": 3, **settings}))
         name = f"demo-{uuid.uuid4().hex[:20]}"
-        return demo.on(server.url, server.admin_key, unseen, name=name)
+        return demo.on(server.url, server.admin_key, no_progress, name=name)
 
     return on_server
 

@@ -10,8 +10,8 @@ import pytest
 from ldprecover import project_simplex
 from ldprecover.estimation.metrics import mse
 from ldprecover_experiments.oracle_bounds import floor_counts, floor_removed, matched_mean
-from ldprecover_experiments.parameters import Cell, load_crowd
-from ldprecover_experiments.poisoned_round import draw_round
+from ldprecover_experiments.parameters import Cell, load_genuine_users
+from ldprecover_experiments.poisoned_round import simulate_round
 
 
 def over_all_orders(z: np.ndarray, values: np.ndarray, sd: float) -> np.ndarray:
@@ -64,10 +64,12 @@ def test_no_projection_is_below_a_floor(protocol: str, attack: str, model: str) 
     """Means of five rounds: a floor is a distribution, and has a lower error than what it is a
     floor of.
     """
-    crowd = load_crowd("ipums-like", users=100_000)
+    genuine_users = load_genuine_users("ipums-like", users=100_000)
     errors = np.zeros((4, 5))
     for trial in range(5):
-        round_ = draw_round(Cell("ipums-like", protocol, attack, model, trial=trial), crowd, 0)
+        round_ = simulate_round(
+            Cell("ipums-like", protocol, attack, model, trial=trial), genuine_users, 0
+        )
         removed, counts = floor_removed(round_), floor_counts(round_)
         for found in (removed, counts):
             assert found.min() >= 0
@@ -85,6 +87,6 @@ def test_no_projection_is_below_a_floor(protocol: str, attack: str, model: str) 
 
 
 def test_without_an_attack_both_floors_are_one() -> None:
-    crowd = load_crowd("geometric", users=20_000)
-    round_ = draw_round(Cell("geometric", "oue", "none", "none", beta=0.0), crowd, 0)
+    genuine_users = load_genuine_users("geometric", users=20_000)
+    round_ = simulate_round(Cell("geometric", "oue", "none", "none", beta=0.0), genuine_users, 0)
     assert floor_counts(round_).tolist() == floor_removed(round_).tolist()

@@ -15,21 +15,26 @@ from ldprecover_client import Population
 from ldprecover_experiments.measures import Outcome, measure
 from ldprecover_experiments.over_http import can_travel
 from ldprecover_experiments.paper import EXPERIMENTS, LABELS, cells_of, estimators
-from ldprecover_experiments.parameters import Cell, Crowd, load_crowd
-from ldprecover_experiments.poisoned_round import HASH_ONLY, Plan, PoisonedRound, draw_round
-from ldprecover_experiments.run_file import COLUMNS, CellFile, Run
+from ldprecover_experiments.parameters import Cell, GenuineUsers, load_genuine_users
+from ldprecover_experiments.poisoned_round import (
+    HASH_ONLY,
+    PoisonedRound,
+    RoundSimulation,
+    simulate_round,
+)
+from ldprecover_experiments.run_file import COLUMNS, CellContext, CellFile
 from ldprecover_experiments.runs import Work, tasks_of
 
 ALL = cells_of(EXPERIMENTS, ["cities"], 1)
 
 
 @pytest.fixture(scope="module")
-def crowd() -> Crowd:
-    return load_crowd("cities", users=20_000)
+def genuine_users() -> GenuineUsers:
+    return load_genuine_users("cities", users=20_000)
 
 
 def test_the_stand_ins_have_the_paper_s_users_and_other_data_their_own() -> None:
-    assert [load_crowd(name).n for name in ("cities", "fire", "emoji")] == [
+    assert [load_genuine_users(name).n for name in ("cities", "fire", "emoji")] == [
         389_894,
         667_574,
         218_477,
@@ -53,9 +58,14 @@ def test_every_cell_is_there_once_and_in_one_task() -> None:
     assert {len(task) for task in tasks_of(cells)[:-1]} == {10}
 
 
-def test_what_recovery_assumes_does_not_change_what_is_simulated(crowd: Crowd) -> None:
+def test_what_recovery_assumes_does_not_change_what_is_simulated(
+    genuine_users: GenuineUsers,
+) -> None:
     cell = Cell("cities", "oue", "aa-peaked", "one-hot")
-    one, other = draw_round(cell, crowd, 5), draw_round(replace(cell, eta=0.4), crowd, 5)
+    one, other = (
+        simulate_round(cell, genuine_users, 5),
+        simulate_round(replace(cell, eta=0.4), genuine_users, 5),
+    )
     assert one.genuine == other.genuine
     assert one.malicious == other.malicious
 
@@ -66,22 +76,24 @@ def test_what_recovery_assumes_does_not_change_what_is_simulated(crowd: Crowd) -
     ids=str,
 )
 def test_every_other_part_of_a_cell_has_a_seed_of_its_own(
-    crowd: Crowd, change: dict[str, Any]
+    genuine_users: GenuineUsers, change: dict[str, Any]
 ) -> None:
     cell = Cell("cities", "oue", "aa-peaked", "one-hot")
-    seeds = [c.seed(crowd, 0).generate_state(4).tolist() for c in (cell, replace(cell, **change))]
+    seeds = [
+        c.seed(genuine_users, 0).generate_state(4).tolist() for c in (cell, replace(cell, **change))
+    ]
     assert seeds[0] != seeds[1]
-    assert cell.seed(crowd, 1).generate_state(4).tolist() != seeds[0]
+    assert cell.seed(genuine_users, 1).generate_state(4).tolist() != seeds[0]
 
 
 @pytest.mark.parametrize(
     "cell", [c for c in ALL if c.beta in (0.0, 0.05)], ids=lambda c: "-".join(map(str, c.group))
 )
 def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(
-    crowd: Crowd, cell: Cell
+    genuine_users: GenuineUsers, cell: Cell
 ) -> None:
     small = replace(cell, xi=0.5) if cell.xi else cell
-    round_ = draw_round(small, crowd, 0)
+    round_ = simulate_round(small, genuine_users, 0)
     assert (round_.genuine.n, round_.malicious.n) == (20_000, 1_053 if cell.beta else 0)
     found = list(measure(round_, estimators(round_, small.xi)))
     assert {outcome.method for outcome in found} <= LABELS.keys()
@@ -96,11 +108,15 @@ def test_a_round_in_which_nobody_is_malicious_has_the_estimates_of_its_genuine_u
     """Drawn by its law and reported for, whatever the protocol's tallies are of; and a support that
     can be.
     """
-    crowd = load_crowd("cities", users=500)
+    genuine_users = load_genuine_users("cities", users=500)
     reported = PoisonedRound.clean(
-        frequency_oracle(protocol, 0.5, len(crowd.items)), Population(crowd.counts, crowd.n, seed=1)
+        frequency_oracle(protocol, 0.5, len(genuine_users.items)),
+        Population(genuine_users.counts, genuine_users.n, seed=1),
     )
-    for round_ in (draw_round(Cell("cities", protocol, "none", "none", 0.0), crowd, 0), reported):
+    for round_ in (
+        simulate_round(Cell("cities", protocol, "none", "none", 0.0), genuine_users, 0),
+        reported,
+    ):
         assert round_.together == round_.genuine
         assert round_.poisoned.frequencies.tolist() == round_.f_genuine.tolist()
         told = recover(
@@ -111,13 +127,15 @@ def test_a_round_in_which_nobody_is_malicious_has_the_estimates_of_its_genuine_u
         assert told.recovered == pytest.approx(project_simplex(round_.f_genuine))
 
 
-def test_the_oracle_gives_the_projection_of_the_genuine_estimate(crowd: Crowd) -> None:
+def test_the_oracle_gives_the_projection_of_the_genuine_estimate(
+    genuine_users: GenuineUsers,
+) -> None:
     """Equation 1 turned round: subtracting the true malicious frequencies leaves f~_X~, whatever
     the attack.
     """
     for protocol in ("grr", "oue", "olh"):
         cell = Cell("cities", protocol, "mga", "one-hot")
-        round_ = draw_round(cell, crowd, 1)
+        round_ = simulate_round(cell, genuine_users, 1)
         genuine = round_.oracle.estimate(round_.genuine.counts(round_.oracle), round_.genuine.n)
         errors = {outcome.method: outcome.mse for outcome in measure(round_, estimators(round_))}
         assert errors["oracle"] == pytest.approx(
@@ -125,19 +143,23 @@ def test_the_oracle_gives_the_projection_of_the_genuine_estimate(crowd: Crowd) -
         )
 
 
-def test_detection_at_the_level_of_counts_is_detection_on_reports(crowd: Crowd) -> None:
+def test_detection_at_the_level_of_counts_is_detection_on_reports(
+    genuine_users: GenuineUsers,
+) -> None:
     """GRR: dropping the reports in T and counting the others, beside counting all and striking T
     out.
     """
-    plan = Plan(Cell("cities", "grr", "mga", "one-hot"), crowd, 2)
-    assert isinstance(plan.oracle, GRR)
-    genuine, malicious = plan.genuine_reports(), plan.malicious_reports()
+    simulation = RoundSimulation(Cell("cities", "grr", "mga", "one-hot"), genuine_users, 2)
+    assert isinstance(simulation.oracle, GRR)
+    genuine, malicious = simulation.genuine_reports(), simulation.malicious_reports()
     reports = np.concatenate([genuine, malicious])
-    assert plan.targets is not None
-    kept = reports[~np.isin(reports, plan.targets)]
-    expected = plan.oracle.estimate(plan.oracle.support_counts(kept), len(kept))
-    tallies = Tally.of(plan.oracle, genuine), Tally.of(plan.oracle, malicious)
-    round_ = PoisonedRound(plan.oracle, crowd.frequencies, *tallies, plan.targets)
+    assert simulation.targets is not None
+    kept = reports[~np.isin(reports, simulation.targets)]
+    expected = simulation.oracle.estimate(simulation.oracle.support_counts(kept), len(kept))
+    tallies = Tally.of(simulation.oracle, genuine), Tally.of(simulation.oracle, malicious)
+    round_ = PoisonedRound(
+        simulation.oracle, genuine_users.frequencies, *tallies, simulation.targets
+    )
     errors = {outcome.method: outcome.mse for outcome in measure(round_, estimators(round_))}
     assert errors["detection"] == pytest.approx(mse(expected, round_.truth), rel=1e-12)
 
@@ -149,23 +171,25 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
     deviation of sqrt(2/4080) = 0.022. At 6.5 of them: by chance beyond once in 10^9 runs, and never
     again for this seed.
     """
-    crowd = load_crowd("cities")
+    genuine_users = load_genuine_users("cities")
     cell = Cell("cities", HASH_ONLY, "none", "none", 0.0)
-    oracle = draw_round(cell, crowd, 0).oracle
+    oracle = simulate_round(cell, genuine_users, 0).oracle
     assert isinstance(oracle, OLH)
     errors = []
     for trial in range(40):
-        found = Work({"cities": crowd}, 0).run(replace(cell, trial=trial))
+        found = Work({"cities": genuine_users}, 0).run(replace(cell, trial=trial))
         errors += [outcome.mse for outcome in found if outcome.method == "genuine"]
-    expected = float(np.mean(1 - crowd.frequencies)) / ((oracle.hash_range - 1) * crowd.n)
+    expected = float(np.mean(1 - genuine_users.frequencies)) / (
+        (oracle.hash_range - 1) * genuine_users.n
+    )
     assert abs(np.mean(errors) / expected - 1) < 6.5 * np.sqrt(2 / 102 / 40)
 
 
 def test_a_file_of_cells_without_reasons_is_read_and_written_anew(
-    crowd: Crowd, tmp_path: Path
+    genuine_users: GenuineUsers, tmp_path: Path
 ) -> None:
     run, cell, file = (
-        Run({"cities": crowd}, 0),
+        CellContext({"cities": genuine_users}, 0),
         Cell("cities", "oue", "none", "none", 0.0),
         tmp_path / "cells.csv",
     )
@@ -182,8 +206,13 @@ def test_a_file_of_cells_without_reasons_is_read_and_written_anew(
     assert file.read_text() == new
 
 
-def test_why_a_method_refused_is_in_the_file_of_cells(crowd: Crowd, tmp_path: Path) -> None:
-    run, cell = Run({"cities": crowd}, 0), Cell("cities", "oue", "none", "none", 0.0)
+def test_why_a_method_refused_is_in_the_file_of_cells(
+    genuine_users: GenuineUsers, tmp_path: Path
+) -> None:
+    run, cell = (
+        CellContext({"cities": genuine_users}, 0),
+        Cell("cities", "oue", "none", "none", 0.0),
+    )
     refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
     CellFile(tmp_path / "cells.csv").add(run, [(cell, [refused])])
     outcomes = CellFile(tmp_path / "cells.csv").of(run, cell)

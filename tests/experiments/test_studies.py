@@ -15,7 +15,7 @@ from ldprecover_attacker import ATTACKS
 from ldprecover_client import DatasetError
 from ldprecover_experiments import AttackSpec, MethodSpec, Results, Study
 from ldprecover_experiments.attacks import Mix, parse
-from ldprecover_experiments.poisoned_round import draw_round
+from ldprecover_experiments.poisoned_round import simulate_round
 
 SMALL = 'users = 1000\ntrials = 1\nattacks = ["mga"]\nmethods = ["norm-sub"]\n'
 
@@ -48,7 +48,7 @@ def test_a_small_file_has_the_paper_s_setting(study: Callable[[str], Study]) -> 
         0.2,
         "crafted",
     )
-    assert found.crowds["cities"].n == 389_894
+    assert found.users_by_data["cities"].n == 389_894
 
 
 def test_every_value_meets_every_other_once(study: Callable[[str], Study]) -> None:
@@ -90,7 +90,7 @@ def test_an_outcome_is_what_the_library_makes_of_the_round(study: Callable[[str]
         '{method = "ldprecover", support = true, eta = "true", name = "right"}]\n'
     )
     (cell,) = found.cells
-    round_ = draw_round(cell, found.crowds["cities"], 7)
+    round_ = simulate_round(cell, found.users_by_data["cities"], 7)
     outcomes = {outcome.method: outcome for outcome in found.run().outcomes}
     assert round_.targets is not None
     poisoned, m = round_.poisoned.frequencies, round_.malicious.n
@@ -146,16 +146,19 @@ def test_data_files_are_found_from_the_file_s_folder(
         'targets = ["newt"]}]\n'
         'methods = ["norm-sub"]\n'
     )
-    assert found.crowds["pets.csv"].counts.tolist() == [50, 30, 20]
-    assert draw_round(found.cells[0], found.crowds["pets.csv"], 0).targets == (2,)
+    assert found.users_by_data["pets.csv"].counts.tolist() == [50, 30, 20]
+    assert simulate_round(found.cells[0], found.users_by_data["pets.csv"], 0).targets == (2,)
 
 
 def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], Study]) -> None:
-    doors = {study(SMALL).door, study(SMALL.replace('"norm-sub"', '{method = "norm-sub"}')).door}
+    doors = {
+        study(SMALL).variant,
+        study(SMALL.replace('"norm-sub"', '{method = "norm-sub"}')).variant,
+    }
     assert len(doors) == 1
-    assert study(SMALL.replace('"norm-sub"', '"norm-cut"')).door not in doors
+    assert study(SMALL.replace('"norm-sub"', '"norm-cut"')).variant not in doors
     named = '{method = "ldprecover", name = "norm-sub", eta = 0.3}'
-    assert study(SMALL.replace('"norm-sub"', named)).door not in doors
+    assert study(SMALL.replace('"norm-sub"', named)).variant not in doors
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from ldprecover_experiments import dataset_of
-from ldprecover_experiments.parameters import load_crowd
+from ldprecover_experiments.parameters import load_genuine_users
 from ldprecover_experiments.synthetic_data import WORLDS
 
 
@@ -20,10 +20,10 @@ from ldprecover_experiments.synthetic_data import WORLDS
 def test_a_world_has_its_items_its_users_and_its_concentration(
     name: str, items: int, users: int, squares: float, unheld: int
 ) -> None:
-    crowd = load_crowd(name)
-    assert (crowd.name, len(crowd.items), crowd.n) == (name, items, users)
-    assert (crowd.frequencies**2).sum() == pytest.approx(squares, rel=1e-3)
-    assert (crowd.counts == 0).sum() == unheld
+    genuine_users = load_genuine_users(name)
+    assert (genuine_users.name, len(genuine_users.items), genuine_users.n) == (name, items, users)
+    assert (genuine_users.frequencies**2).sum() == pytest.approx(squares, rel=1e-3)
+    assert (genuine_users.counts == 0).sum() == unheld
 
 
 def test_zipf_falls_with_the_rank_to_the_power_of_three_halves() -> None:
@@ -39,4 +39,4 @@ def test_bump_has_two_modes() -> None:
 
 def test_every_world_has_a_number_of_users_of_its_own() -> None:
     assert all(dataset_of(name).counts.sum() >= 100_000 for name in WORLDS)
-    assert load_crowd("zipf", users=5_000).n == 5_000
+    assert load_genuine_users("zipf", users=5_000).n == 5_000

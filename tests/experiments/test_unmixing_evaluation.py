@@ -10,8 +10,8 @@ import pytest
 from ldprecover import ParameterError
 from ldprecover_experiments import Results
 from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.parameters import Cell, Crowd, crowds_of
-from ldprecover_experiments.poisoned_round import Plan, draw_round
+from ldprecover_experiments.parameters import Cell, GenuineUsers, load_users_by_data
+from ldprecover_experiments.poisoned_round import RoundSimulation, simulate_round
 from ldprecover_experiments.runs import Work
 from ldprecover_experiments.scores import BETTER, FLOOR, Scores
 from ldprecover_experiments.unmixing_evaluation import (
@@ -28,14 +28,14 @@ from ldprecover_experiments.unmixing_evaluation import (
 
 
 @pytest.fixture(scope="module")
-def crowds() -> dict[str, Crowd]:
-    return crowds_of(DATA, users=2_000)
+def users_by_data() -> dict[str, GenuineUsers]:
+    return load_users_by_data(DATA, users=2_000)
 
 
 def test_there_are_28_cells_of_each_data_set_and_one_factor_at_a_time_on_two(
-    crowds: dict[str, Crowd],
+    users_by_data: dict[str, GenuineUsers],
 ) -> None:
-    places = cells_of(Only(), crowds, 2)
+    places = cells_of(Only(), users_by_data, 2)
     settings = Counter((place.part, cell.data) for cell, place in places.items() if cell.trial == 0)
     assert {settings["base", name] for name in DATA} == {28}
     # Without the unpoisoned cell of three protocols.
@@ -58,48 +58,57 @@ def test_there_are_28_cells_of_each_data_set_and_one_factor_at_a_time_on_two(
 
 
 def test_every_cell_can_be_played_and_attacks_have_the_targets_they_say(
-    crowds: dict[str, Crowd],
+    users_by_data: dict[str, GenuineUsers],
 ) -> None:
     part = Only(part=("base", "more", "targets"), protocol=("grr", "oue", "olh", "sue", "ss", "hr"))
-    for cell, place in cells_of(part, {"bump": crowds["bump"]}, 1).items():
-        plan = Plan(cell, crowds["bump"], 0)
+    for cell, place in cells_of(part, {"bump": users_by_data["bump"]}, 1).items():
+        simulation = RoundSimulation(cell, users_by_data["bump"], 0)
         if cell.attack != "none":
-            assert len(plan.malicious_reports(3)) == 3
-        if plan.targets is not None:
+            assert len(simulation.malicious_reports(3)) == 3
+        if simulation.targets is not None:
             expected = 10 if place.value is None else place.value
-            assert len(plan.targets) == (2 * expected if place.attack.endswith("two") else expected)
+            assert len(simulation.targets) == (
+                2 * expected if place.attack.endswith("two") else expected
+            )
 
 
-def test_a_part_can_be_named_and_what_there_is_not_is_refused(crowds: dict[str, Crowd]) -> None:
+def test_a_part_can_be_named_and_what_there_is_not_is_refused(
+    users_by_data: dict[str, GenuineUsers],
+) -> None:
     one = Only(part=("base",), protocol=("oue",), attack=("MGA", "APA"))
-    assert len(cells_of(one, {"zipf": crowds["zipf"]}, 3)) == 2 * 3
+    assert len(cells_of(one, {"zipf": users_by_data["zipf"]}, 3)) == 2 * 3
     assert [spec.name for spec in methods(("mle",))] == ["ldprecover", "norm-sub", "mle"]
     for key in ("part", "protocol", "attack", "method"):
         with pytest.raises(ParameterError, match=f"there is no {key} 'nothing'; there are"):
             Only(**{key: ("nothing",)})
 
 
-def test_the_cost_counts_reports_where_a_method_reads_them(crowds: dict[str, Crowd]) -> None:
+def test_the_cost_counts_reports_where_a_method_reads_them(
+    users_by_data: dict[str, GenuineUsers],
+) -> None:
     cells = list(
         cells_of(
             Only(part=("base",), protocol=("grr",), attack=("none", "MGA")),
-            {"zipf": crowds["zipf"]},
+            {"zipf": users_by_data["zipf"]},
             1,
         )
     )
-    assert cost(cells, crowds, methods(("norm-sub",)), 1).startswith(
+    assert cost(cells, users_by_data, methods(("norm-sub",)), 1).startswith(
         "2 cells of 2 methods and 0 reports to make:"
     )
-    assert cost(cells, crowds, methods(("fiad",)), 2).startswith(
+    assert cost(cells, users_by_data, methods(("fiad",)), 2).startswith(
         "2 cells of 3 methods and 4,105 reports to make:"
     )
-    assert cost(cells, crowds, methods(("fiad",)), 2).endswith("with 2 processes.")
+    assert cost(cells, users_by_data, methods(("fiad",)), 2).endswith("with 2 processes.")
 
 
 def test_the_earlier_round_changes_nothing_else_and_drifts_by_a_tenth() -> None:
-    crowd = crowds_of(["geometric"])["geometric"]
+    genuine_users = load_users_by_data(["geometric"])["geometric"]
     cell = Cell("geometric", "oue", "mga", "sampled", epsilon=5.0)
-    with_, without = draw_round(cell, crowd, 3, drift=DRIFT), draw_round(cell, crowd, 3)
+    with_, without = (
+        simulate_round(cell, genuine_users, 3, drift=DRIFT),
+        simulate_round(cell, genuine_users, 3),
+    )
     assert (
         with_.together.counts(with_.oracle).tolist()
         == without.together.counts(without.oracle).tolist()
@@ -107,7 +116,7 @@ def test_the_earlier_round_changes_nothing_else_and_drifts_by_a_tenth() -> None:
     assert without.earlier is None
     assert with_.earlier is not None
     then = with_.oracle.estimate(with_.earlier.counts(with_.oracle), with_.earlier.n)
-    drift = np.log(then[:20] / crowd.frequencies[:20])
+    drift = np.log(then[:20] / genuine_users.frequencies[:20])
     # Twenty logarithms of sd 0.1 with little noise on top: their sd is outside 0.05 to 0.17 once in
     # 10^5 rounds.
     assert 0.05 < drift.std() < 0.17
@@ -195,10 +204,10 @@ def test_tables_say_what_a_method_says_of_itself() -> None:
 
 def test_a_small_run_is_the_same_again_and_no_method_beats_the_floors_by_much() -> None:
     """Its numbers are pinned, to 1e-6, for what changes them changes every table of the page."""
-    crowds = crowds_of(["geometric"], users=20_000)
+    users_by_data = load_users_by_data(["geometric"], users=20_000)
     specs = methods(("mle", "ldprecover*"))
-    work = Work(crowds, 0, specs, floors=True, drift=DRIFT)
-    places = cells_of(Only(part=("base",), attack=("MGA", "IPA")), crowds, 1)
+    work = Work(users_by_data, 0, specs, floors=True, drift=DRIFT)
+    places = cells_of(Only(part=("base",), attack=("MGA", "IPA")), users_by_data, 1)
     results = Results("unmix", {cell: work.run(cell) for cell in places})
     errors = {(cell.protocol, place.attack): results.cells[cell] for cell, place in places.items()}
     pinned = {method: o.mse for method, o in ((o.method, o) for o in errors["oue", "MGA"])}

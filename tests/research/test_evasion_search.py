@@ -17,7 +17,7 @@ from evasion_search import (
 )
 
 from ldprecover_experiments.attacks import Mix, parse
-from ldprecover_experiments.parameters import load_crowd
+from ldprecover_experiments.parameters import load_genuine_users
 
 
 def test_mix_states_its_shares() -> None:
@@ -81,15 +81,15 @@ def test_search_without_result_says_nothing() -> None:
 
 def test_alarms_detect_mga_and_not_honest_lies() -> None:
     """20,000 users, a twentieth malicious: MGA on GRR raises excess in every round."""
-    crowd = load_crowd("geometric", users=20_000)
+    genuine_users = load_genuine_users("geometric", users=20_000)
     mga = Candidate("mga", "sampled").text
-    loud = judge(crowd, 0, "grr", "alarms", range(SEARCH_ROUNDS), mga)
+    loud = judge(genuine_users, 0, "grr", "alarms", range(SEARCH_ROUNDS), mga)
     assert loud.detected_by
     assert loud.detections == 1
     assert loud.gain > 1
     confirmation = range(SEARCH_ROUNDS, SEARCH_ROUNDS + CONFIRMATION_ROUNDS)
-    assert judge(crowd, 0, "grr", "alarms", confirmation, mga).detections == 2
-    quiet = judge(crowd, 0, "grr", "alarms", range(3), Candidate("ria", "input").text)
+    assert judge(genuine_users, 0, "grr", "alarms", confirmation, mga).detections == 2
+    quiet = judge(genuine_users, 0, "grr", "alarms", range(3), Candidate("ria", "input").text)
     assert quiet == Verdict(quiet.gain)
 
 

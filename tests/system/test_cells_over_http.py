@@ -7,8 +7,8 @@ from tests.conftest import ServerProcess
 from ldprecover import RecoveryRequest
 from ldprecover_client import Client, RefusedError
 from ldprecover_experiments.over_http import round_over_http, run_over_http
-from ldprecover_experiments.parameters import Cell, load_crowd
-from ldprecover_experiments.poisoned_round import Plan, PoisonedRound, draw_round
+from ldprecover_experiments.parameters import Cell, load_genuine_users
+from ldprecover_experiments.poisoned_round import PoisonedRound, RoundSimulation, simulate_round
 from ldprecover_experiments.runs import Work
 
 Z = 7.0
@@ -36,20 +36,25 @@ def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
     rounds 4e-8, and never again for these seeds. What the server recovers is what the library does
     from the same counts.
     """
-    crowd = load_crowd("cities", users=20_000)
+    genuine_users = load_genuine_users("cities", users=20_000)
     cell = Cell("cities", protocol, attack, model)
-    drawn, plan = draw_round(cell, crowd, 3), Plan(cell, crowd, 3)
-    p, q, n, m = plan.oracle.p, plan.oracle.q, crowd.n, plan.m
+    drawn, simulation = (
+        simulate_round(cell, genuine_users, 3),
+        RoundSimulation(cell, genuine_users, 3),
+    )
+    p, q, n, m = simulation.oracle.p, simulation.oracle.q, genuine_users.n, simulation.m
     with (
         Client(server.url, key=server.admin_key) as connection,
-        round_over_http(plan, connection, server.admin_key) as round_,
+        round_over_http(simulation, connection, server.admin_key) as round_,
     ):
         assert (round_.genuine.n, round_.malicious.n, round_.targets) == (n, m, drawn.targets)
-        deviation = np.sqrt(2 * (crowd.counts * p * (1 - p) + (n - crowd.counts) * q * (1 - q)))
+        deviation = np.sqrt(
+            2 * (genuine_users.counts * p * (1 - p) + (n - genuine_users.counts) * q * (1 - q))
+        )
         assert (
             np.abs(round_.genuine.summary - drawn.genuine.summary) <= Z * deviation + Z**2 / 6
         ).all()
-        pi = plan.weights
+        pi = simulation.weights
         if model == "input":
             pi = q + pi * (p - q)
         elif protocol == "olh":
@@ -77,9 +82,11 @@ def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
 
 def test_cells_run_on_a_server_of_their_own() -> None:
     """Every method of the in-process run, in the same order."""
-    crowd = load_crowd("cities", users=2_000)
+    genuine_users = load_genuine_users("cities", users=2_000)
     cells = [Cell("cities", "grr", "mga", "one-hot"), Cell("cities", "olh", "none", "none", 0.0)]
-    done = [found for some in run_over_http(cells, Work({"cities": crowd}, 0)) for found in some]
+    done = [
+        found for some in run_over_http(cells, Work({"cities": genuine_users}, 0)) for found in some
+    ]
     assert [cell for cell, _ in done] == cells
     methods = [[outcome.method for outcome in outcomes] for _, outcomes in done]
     assert {"poisoned", "ldprecover-star", "detection", "oracle"} <= set(methods[0])

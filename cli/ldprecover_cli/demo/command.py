@@ -227,11 +227,11 @@ def _play_part(
 ) -> None:
     from ldprecover_cli.demo.parts import play_part
     from ldprecover_client import progress_bar
-    from ldprecover_experiments.demo import Demo, unseen
+    from ldprecover_experiments.demo import Demo, no_progress
 
     play = Demo(settings)
     with end_on_signals(), connected(url, key, round="current") as server:
-        outcome = play_part(part, play, server, key, unseen if json else progress_bar)
+        outcome = play_part(part, play, server, key, no_progress if json else progress_bar)
     if json:
         print_json(outcome.as_json())
     else:
@@ -241,13 +241,13 @@ def _play_part(
 def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
     from ldprecover_cli.demo.picture import draw
     from ldprecover_client import progress_bar
-    from ldprecover_experiments.demo import Demo, unseen
+    from ldprecover_experiments.demo import Demo, no_progress
     from ldprecover_experiments.local_server import local_server
 
     started = time.monotonic()
     play = Demo(settings)
     with end_on_signals(), local_server() as server:
-        found = play.on(server.url, server.key, unseen if json else progress_bar)
+        found = play.on(server.url, server.key, no_progress if json else progress_bar)
         if json:
             print_json(found.as_json())
         else:

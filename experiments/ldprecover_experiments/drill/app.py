@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover import LDPRecoverError
 from ldprecover_client import ClientError
-from ldprecover_experiments.drill.form import Offer
+from ldprecover_experiments.drill.form import FormChoices
 from ldprecover_experiments.drill.guard import PATH, Guard
-from ldprecover_experiments.drill.jobs import BusyError, Run, Runs
+from ldprecover_experiments.drill.jobs import BusyError, Job, Jobs
 from ldprecover_experiments.drill.proxy import Passing
 from ldprecover_experiments.drill.responses import HEADERS, json_answer, problem
 
@@ -42,11 +42,11 @@ class DrillApplication:
     calls.
     """
 
-    def __init__(self, url: str, key: str, token: str, offer: Offer) -> None:
+    def __init__(self, url: str, key: str, token: str, offer: FormChoices) -> None:
         self._url = url
         self._key = key
         self._offer = offer
-        self.runs = Runs()
+        self.jobs = Jobs()
         self._passing = Passing(url, HEAD)
         self._files = {path.name: path.read_bytes() for path in _STATIC.iterdir() if path.is_file()}
         routes = [
@@ -76,7 +76,7 @@ class DrillApplication:
         try:
             yield
         finally:
-            await to_thread.run_sync(self.runs.end)
+            await to_thread.run_sync(self.jobs.end)
             await self._passing.close()
 
     async def _options(self, request: Request) -> Response:
@@ -117,20 +117,20 @@ class DrillApplication:
     def _start(self, asked: Any) -> None:
         if isinstance(asked, dict) and asked.get("kind") == "map":
             heat_map = self._offer.map(asked)
-            self.runs.begin(Run("map", heat_map.settings), heat_map.made)
+            self.jobs.begin(Job("map", heat_map.settings), heat_map.made)
             return
         played = self._offer.round(asked)
-        self.runs.begin(
-            Run("round", played.settings), lambda run: played.on(self._url, self._key, run)
+        self.jobs.begin(
+            Job("round", played.settings), lambda run: played.on(self._url, self._key, run)
         )
 
     async def _cancel(self, request: Request) -> Response:
-        if self.runs.last is not None:
-            self.runs.last.cancel()
+        if self.jobs.last is not None:
+            self.jobs.last.cancel()
         return self._shown(HTTPStatus.OK)
 
     def _shown(self, status: HTTPStatus) -> Response:
-        last = self.runs.last
+        last = self.jobs.last
         return json_answer({"state": "idle"} if last is None else last.as_json(), status)
 
     async def _file(self, request: Request) -> Response:

@@ -14,7 +14,7 @@ from ldprecover import RecoveryRequest
 from ldprecover.recovery import METHODS
 from ldprecover_client import Client, ClientError, RefusedError, Retries
 from ldprecover_experiments.demo import Demo
-from ldprecover_experiments.drill.jobs import Run
+from ldprecover_experiments.drill.jobs import Job
 from ldprecover_experiments.drill.score import Recovered, Score
 from ldprecover_experiments.over_http import recover_on_server
 from ldprecover_experiments.poisoned_round import Vector
@@ -51,7 +51,7 @@ class Told:
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
+class DrillRound:
     """A drill that is ready to be played: its settings have been checked."""
 
     demo: Demo
@@ -67,7 +67,7 @@ class Played:
             "methods": [each.name for each in self.told],
         }
 
-    def on(self, url: str, key: str, run: Run) -> dict[str, Any]:
+    def on(self, url: str, key: str, run: Job) -> dict[str, Any]:
         """Play on the server at `url`, whose admin key this is, and return the score as JSON.
 
         The round is closed at the end; where anything goes wrong before, it is deleted. Raises

@@ -19,7 +19,7 @@ from ldprecover_client import Dataset
 from ldprecover_experiments.datasets import NAMES, dataset_of
 from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.drill.drill_round import MAX_BYTES, MAX_USERS, Played, Told
+from ldprecover_experiments.drill.drill_round import MAX_BYTES, MAX_USERS, DrillRound, Told
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS, MAX_TRIALS, HeatMap
 from ldprecover_experiments.validation import Form, check
 
@@ -85,7 +85,7 @@ F = TypeVar("F", RoundForm, MapForm)
 
 
 @dataclass(frozen=True)
-class Offer:
+class FormChoices:
     """What a form can ask for; `defaults` are what it shows at first.
 
     Data sets are known by name. A file of one's own is offered only where `defaults` name it: what
@@ -133,7 +133,7 @@ class Offer:
             "limits": {"users": MAX_USERS, "map_users": MAX_MAP_USERS, "trials": MAX_TRIALS},
         }
 
-    def round(self, given: Any) -> Played:
+    def round(self, given: Any) -> DrillRound:
         """Return the drill of a form. Raises ParameterError for one that cannot be played."""
         form = self._checked(RoundForm, given)
         settings = DemoSettings(**form.model_dump(exclude={"kind", "methods", "told"}))
@@ -152,7 +152,7 @@ class Offer:
             )
         chosen = [name for name in METHODS if name in form.methods]
         knows_targets = form.told and demo.targets is not None
-        return Played(demo, Told.all_of(chosen, knows_targets=knows_targets))
+        return DrillRound(demo, Told.all_of(chosen, knows_targets=knows_targets))
 
     def map(self, given: Any) -> HeatMap:
         """Return the heat map of a form. Raises ParameterError for one that cannot be made."""

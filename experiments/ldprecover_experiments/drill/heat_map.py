@@ -11,9 +11,14 @@ from typing import Any
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover_client import Dataset
 from ldprecover_experiments.drill.drill_round import MAX_BYTES
-from ldprecover_experiments.drill.jobs import Run
+from ldprecover_experiments.drill.jobs import Job
 from ldprecover_experiments.measures import MethodSpec, Outcome
-from ldprecover_experiments.parameters import Cell, Crowd, load_crowd, malicious_users
+from ldprecover_experiments.parameters import (
+    Cell,
+    GenuineUsers,
+    load_genuine_users,
+    malicious_users,
+)
 from ldprecover_experiments.runs import Work
 from ldprecover_experiments.unmixing_evaluation import ATTACKS, methods
 
@@ -91,17 +96,17 @@ class HeatMap:
                     ),
                 )
 
-    def made(self, run: Run) -> dict[str, Any]:
+    def made(self, run: Job) -> dict[str, Any]:
         """Return the map as JSON, a row an attack. Raises CancelledError."""
         specs, cells = self.methods, list(self.cells())
-        crowd = load_crowd(self.dataset, users=self.users, targets=self.targets)
+        genuine_users = load_genuine_users(self.dataset, users=self.users, targets=self.targets)
         rows = []
         with run.stage("attacks are played") as progress:
             for done, (name, cell) in enumerate(cells):
                 found = []
                 for trial in range(self.trials):
                     progress(done * self.trials + trial, len(cells) * self.trials)
-                    found.append(self._outcomes(replace(cell, trial=trial), crowd, specs))
+                    found.append(self._outcomes(replace(cell, trial=trial), genuine_users, specs))
                 rows.append(
                     {"attack": name, "played": cell.label.replace("\\", ""), "cells": _cells(found)}
                 )
@@ -109,9 +114,11 @@ class HeatMap:
         columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
         return {"basis": _BASIS, "methods": columns, "rows": rows}
 
-    def _outcomes(self, cell: Cell, crowd: Crowd, specs: Sequence[MethodSpec]) -> list[Outcome]:
+    def _outcomes(
+        self, cell: Cell, genuine_users: GenuineUsers, specs: Sequence[MethodSpec]
+    ) -> list[Outcome]:
         try:
-            return Work({crowd.name: crowd}, self.seed, specs).run(cell)
+            return Work({genuine_users.name: genuine_users}, self.seed, specs).run(cell)
         except ParameterError as error:  # the protocol has no such reports
             reason = " ".join(str(error).split())
             return [Outcome(spec.name, nan, None, None, 0.0, refused=reason) for spec in specs]

@@ -23,7 +23,7 @@ class CancelledError(Exception):
     """The run was cancelled; raised in its own thread."""
 
 
-class Run:
+class Job:
     """A piece of work: what it is, how far it is, and what came of it.
 
     `kind` and `settings` say what was asked for. The work calls `stage`, `pause` and `check`, each
@@ -86,7 +86,7 @@ class Run:
         with self._lock:
             return {"kind": self.kind, "settings": self.settings, **self._shown}
 
-    def work(self, make: Callable[["Run"], dict[str, Any]]) -> None:
+    def work(self, make: Callable[["Job"], dict[str, Any]]) -> None:
         """Do the work in this thread; whatever comes of it is shown."""
         try:
             result = make(self)
@@ -111,14 +111,14 @@ class Run:
             self.over.set()
 
 
-class Runs:
+class Jobs:
     """The last run; another begins once it is over."""
 
     def __init__(self) -> None:
-        self.last: Run | None = None
+        self.last: Job | None = None
         self._lock = threading.Lock()
 
-    def begin(self, run: Run, make: Callable[[Run], dict[str, Any]]) -> None:
+    def begin(self, run: Job, make: Callable[[Job], dict[str, Any]]) -> None:
         """Do the work of a run in a thread of its own. Raises BusyError while the last one is under
         way.
         """

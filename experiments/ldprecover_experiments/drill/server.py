@@ -14,7 +14,7 @@ import uvicorn
 from ldprecover_client.http import server_url
 from ldprecover_experiments.demo_settings import DemoSettings
 from ldprecover_experiments.drill.app import DrillApplication
-from ldprecover_experiments.drill.form import Offer
+from ldprecover_experiments.drill.form import FormChoices
 from ldprecover_experiments.errors import ExperimentError
 
 _STOP_SECONDS = 5
@@ -73,7 +73,7 @@ def drill_server(
     Port 0 is a free one. Raises ExperimentError where it cannot listen, DatasetError for a data set
     that cannot be read, and ArgumentError for a URL that is none.
     """
-    offer = Offer(settings)
+    offer = FormChoices(settings)
     offer.as_json()  # what cannot be read is said now
     token = secrets.token_urlsafe(32)
     application = DrillApplication(server_url(url), key, token, offer)

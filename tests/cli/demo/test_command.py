@@ -19,7 +19,7 @@ from ldprecover.protocols import PROTOCOLS, frequency_oracle
 from ldprecover.recovery import METHODS
 from ldprecover_experiments import Demo, DemoSettings, ExperimentError, local_server
 from ldprecover_experiments.comparison import ESTIMATES
-from ldprecover_experiments.demo import unseen
+from ldprecover_experiments.demo import no_progress
 
 
 def test_the_demo_prints_its_picture_and_leaves_nothing(
@@ -68,7 +68,7 @@ def test_the_figures_of_every_protocol_are_written(
     """Without a process of the demo's own."""
     server = start_server()
     played = Demo(DemoSettings(protocol=protocol, users=5000, targets=4, seed=3))
-    _check_figures(played.on(server.url, server.admin_key, unseen).as_json(), protocol)
+    _check_figures(played.on(server.url, server.admin_key, no_progress).as_json(), protocol)
 
 
 def _check_figures(written: dict[str, Any], protocol: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ServerProcess, StartServer
 
 from ldprecover_experiments import Demo, DemoSettings
-from ldprecover_experiments.demo import unseen
+from ldprecover_experiments.demo import no_progress
 
 SMALL = ("--users", "3000", "--targets", "3", "--seed", "4")
 
@@ -57,7 +57,7 @@ def test_the_parts_together_show_what_the_demo_in_one_piece_shows(
     assert users == {"round": opened["round"], "accepted": 3000}
     whole = Demo(DemoSettings(protocol=protocol, users=3000, targets=3, seed=4))
     parts = play_part("analyst", "--protocol", protocol, "--json").json
-    assert parts == whole.on(own_server.url, own_server.admin_key, unseen).as_json()
+    assert parts == whole.on(own_server.url, own_server.admin_key, no_progress).as_json()
 
 
 def test_the_analyst_draws_the_demo_s_picture(play_part: Callable[..., Any]) -> None:

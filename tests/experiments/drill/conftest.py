@@ -13,9 +13,9 @@ from tests.conftest import ServerProcess
 
 from ldprecover_experiments import DemoSettings
 from ldprecover_experiments.drill.app import DrillApplication
-from ldprecover_experiments.drill.form import Offer
+from ldprecover_experiments.drill.form import FormChoices
 from ldprecover_experiments.drill.guard import HEADER
-from ldprecover_experiments.drill.jobs import Run
+from ldprecover_experiments.drill.jobs import Job
 
 DRILL_TOKEN = "a-token-of-a-drill"
 
@@ -32,7 +32,7 @@ class RunningDrill:
 
     def ended(self) -> dict[str, Any]:
         """Wait until the run is over, and return what is shown of it."""
-        run = self.application.runs.last
+        run = self.application.jobs.last
         assert run is not None
         assert run.over.wait(60)
         return self.http.get("/drill/run").json()
@@ -41,7 +41,7 @@ class RunningDrill:
 @contextlib.contextmanager
 def running_drill(url: str, key: str = "key", **settings: Any) -> Iterator[RunningDrill]:
     """Run a drill in front of a server for a while; `settings` fill its form."""
-    offer = Offer(DemoSettings(**{"users": 2000, "targets": 3, **settings}))
+    offer = FormChoices(DemoSettings(**{"users": 2000, "targets": 3, **settings}))
     application = DrillApplication(url, key, DRILL_TOKEN, offer)
     config = uvicorn.Config(application, log_config=None, log_level="warning", ws="none")
     server = uvicorn.Server(config)
@@ -74,6 +74,6 @@ def drill(start_drill: StartDrill, server: ServerProcess) -> RunningDrill:
 
 
 @pytest.fixture
-def run() -> Run:
+def run() -> Job:
     """A run that nobody watches."""
-    return Run("round", {})
+    return Job("round", {})

@@ -8,9 +8,9 @@ from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import RunningDrill, StartDrill
 
 from ldprecover_client import Population, load_dataset
-from ldprecover_experiments.demo import Demo, unseen
+from ldprecover_experiments.demo import Demo, no_progress
 from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.drill.jobs import Run
+from ldprecover_experiments.drill.jobs import Job
 
 GRR = {"protocol": "grr", "users": 2000, "targets": 3, "methods": ["ldprecover"], "seed": 7}
 
@@ -26,7 +26,7 @@ def test_a_drill_scores_what_the_demo_of_the_same_settings_does(
     assert (round_["state"], round_["n"], round_["name"][:6]) == ("closed", 2105, "drill-")
     rows = {row["name"]: row for row in shown["result"]["rows"]}
     demo = Demo(DemoSettings(protocol="grr", users=2000, targets=3, seed=7)).on(
-        server.url, server.admin_key, unseen, name=f"{shown['round']}-demo"
+        server.url, server.admin_key, no_progress, name=f"{shown['round']}-demo"
     )
     fg = demo.fg
     assert fg is not None
@@ -75,15 +75,15 @@ def test_one_drill_at_a_time_and_what_was_cancelled_leaves_no_round(
     shows.
     """
     rounds = {each["name"] for each in server.http.get("/rounds").json()["rounds"]}
-    say, second = Run.say, []
+    say, second = Job.say, []
 
-    def cancel_when_reported(self: Run, **known: Any) -> None:
+    def cancel_when_reported(self: Job, **known: Any) -> None:
         say(self, **known)
         if known.get("done", 0) > 0 and self.as_json()["stage"] == "genuine users report":
             second.append(drill.http.post("/drill/run", json=GRR))
             assert drill.http.delete("/drill/run").json()["state"] == "cancelling"
 
-    monkeypatch.setattr(Run, "say", cancel_when_reported)
+    monkeypatch.setattr(Job, "say", cancel_when_reported)
     drill.http.post("/drill/run", json={**GRR, "users": 30_000})
     shown = drill.ended()
     assert (shown["state"], shown["result"], shown["total"]) == ("cancelled", None, 30_000)

@@ -12,10 +12,10 @@ from ldprecover_attacker import ATTACKS
 from ldprecover_experiments import DemoSettings
 from ldprecover_experiments.datasets import NAMES
 from ldprecover_experiments.drill.drill_round import MAX_USERS
-from ldprecover_experiments.drill.form import Offer
+from ldprecover_experiments.drill.form import FormChoices
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS
 
-SMALL = Offer(DemoSettings(users=1000, targets=3))
+SMALL = FormChoices(DemoSettings(users=1000, targets=3))
 
 
 def test_the_choices_are_those_of_the_tables() -> None:
@@ -63,7 +63,7 @@ def test_methods_are_told_the_targets_where_they_use_them() -> None:
 def test_a_file_of_one_s_own_is_offered_where_the_command_named_it(tmp_path: Path) -> None:
     file = tmp_path / "pets.csv"
     file.write_text("owner,pet\n" + "1,cat\n" * 5 + "2,dog\n" * 3 + "3,newt\n")
-    offer = Offer(DemoSettings(dataset=str(file), column="pet", users=100, targets=1))
+    offer = FormChoices(DemoSettings(dataset=str(file), column="pet", users=100, targets=1))
     choices = offer.as_json()
     assert choices["datasets"][-1] == {
         "name": "pets.csv",
@@ -125,7 +125,7 @@ def test_what_cannot_be_played_is_refused_with_its_field(asked: Any, words: str 
 def test_reports_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "wide.csv"
     file.write_text("item,count\n" + "".join(f"i{i},1\n" for i in range(10_000)))
-    offer = Offer(DemoSettings(dataset=str(file), users=1000))
+    offer = FormChoices(DemoSettings(dataset=str(file), users=1000))
     with pytest.raises(
         LDPRecoverError, match="would take 1,192 MiB, and a drill makes at most 256"
     ):

@@ -8,8 +8,8 @@ import pytest
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Dataset
 from ldprecover_experiments.drill.heat_map import HeatMap
-from ldprecover_experiments.drill.jobs import CancelledError, Run
-from ldprecover_experiments.parameters import load_crowd
+from ldprecover_experiments.drill.jobs import CancelledError, Job
+from ldprecover_experiments.parameters import load_genuine_users
 from ldprecover_experiments.runs import Work
 from ldprecover_experiments.unmixing_evaluation import ATTACKS
 
@@ -17,18 +17,20 @@ FEW = Dataset("few", tuple("abcdefghijklm"), np.arange(1, 14) ** 2, "thirteen le
 MAP = HeatMap(FEW, "grr", 1.0, 2000, 0.05, 3, 0.2, 1, 1, False)
 
 
-def test_a_cell_is_what_the_experiments_measure(run: Run) -> None:
+def test_a_cell_is_what_the_experiments_measure(run: Job) -> None:
     made = replace(MAP, trials=2).made(run)
     assert made["basis"] == "norm-sub"
     assert [row["attack"] for row in made["rows"]] == [name for name, _ in MAP.cells()]
-    crowd = load_crowd(FEW, users=2000)
+    genuine_users = load_genuine_users(FEW, users=2000)
     cells = dict(MAP.cells())
     for name in ("none", "Manip", "MGA", "IPA"):
         (row,) = (each for each in made["rows"] if each["attack"] == name)
         outcomes = [
             {
                 o.method: o.mse
-                for o in Work({"few": crowd}, 1, MAP.methods).run(replace(cells[name], trial=trial))
+                for o in Work({"few": genuine_users}, 1, MAP.methods).run(
+                    replace(cells[name], trial=trial)
+                )
             }
             for trial in (0, 1)
         ]
@@ -42,7 +44,7 @@ def test_a_cell_is_what_the_experiments_measure(run: Run) -> None:
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_every_protocol_has_a_map(run: Run, protocol: str) -> None:
+def test_every_protocol_has_a_map(run: Job, protocol: str) -> None:
     made = replace(MAP, protocol=protocol, users=300).made(run)
     assert {row["attack"] for row in made["rows"]} <= ATTACKS.keys()
     assert {"none", "Manip", "MGA"} <= {row["attack"] for row in made["rows"]}
@@ -52,7 +54,7 @@ def test_every_protocol_has_a_map(run: Run, protocol: str) -> None:
             assert (cell["refused"] is not None) or (cell["mse"] is not None and cell["mse"] >= 0)
 
 
-def test_methods_that_read_reports_are_there_where_reports_are_made(run: Run) -> None:
+def test_methods_that_read_reports_are_there_where_reports_are_made(run: Job) -> None:
     counts = {spec.name for spec in MAP.methods}
     reports = {spec.name for spec in replace(MAP, reports=True).methods}
     assert counts < reports
@@ -62,7 +64,7 @@ def test_methods_that_read_reports_are_there_where_reports_are_made(run: Run) ->
     assert row["cells"]["unmix"]["mse"] is not None
 
 
-def test_it_can_be_cancelled_between_attacks(run: Run) -> None:
+def test_it_can_be_cancelled_between_attacks(run: Job) -> None:
     run.cancel()
     with pytest.raises(CancelledError):
         MAP.made(run)

@@ -5,13 +5,13 @@ import threading
 import pytest
 
 from ldprecover import ParameterError
-from ldprecover_experiments.drill.jobs import BusyError, CancelledError, Run, Runs
+from ldprecover_experiments.drill.jobs import BusyError, CancelledError, Job, Jobs
 
 
-def test_what_is_shown_follows_the_work(run: Run) -> None:
+def test_what_is_shown_follows_the_work(run: Job) -> None:
     seen = []
 
-    def make(run: Run) -> dict[str, int]:
+    def make(run: Job) -> dict[str, int]:
         with run.stage("first") as progress:
             progress(1, 2)
             seen.append(run.as_json())
@@ -30,30 +30,30 @@ def test_what_is_shown_follows_the_work(run: Run) -> None:
 
 
 def test_a_second_run_waits_for_the_end_of_the_first() -> None:
-    runs, go = Runs(), threading.Event()
+    runs, go = Jobs(), threading.Event()
 
-    def wait(run: Run) -> dict[str, int]:
+    def wait(run: Job) -> dict[str, int]:
         go.wait(60)
         return {}
 
-    first = Run("round", {})
+    first = Job("round", {})
     runs.begin(first, wait)
     with pytest.raises(BusyError):
-        runs.begin(Run("round", {}), wait)
+        runs.begin(Job("round", {}), wait)
     assert runs.last is first
     go.set()
     assert first.over.wait(60)
-    second = Run("map", {})
+    second = Job("map", {})
     runs.begin(second, lambda run: {"done": 1})
     assert second.over.wait(60)
     assert second.as_json()["result"] == {"done": 1}
 
 
 @pytest.mark.parametrize("step", ["stage", "progress", "pause", "check", "end"])
-def test_a_cancelled_run_ends_at_its_next_step(run: Run, step: str) -> None:
+def test_a_cancelled_run_ends_at_its_next_step(run: Job, step: str) -> None:
     reached = []
 
-    def make(run: Run) -> dict[str, int]:
+    def make(run: Job) -> dict[str, int]:
         with run.stage("first") as progress:
             run.cancel()
             assert run.as_json()["state"] == "cancelling"
@@ -73,14 +73,14 @@ def test_a_cancelled_run_ends_at_its_next_step(run: Run, step: str) -> None:
     assert (run.as_json()["state"], run.as_json()["result"], reached) == ("cancelled", None, [])
 
 
-def test_what_is_over_cannot_be_cancelled(run: Run) -> None:
+def test_what_is_over_cannot_be_cancelled(run: Job) -> None:
     run.work(lambda run: {})
     run.cancel()
     assert run.as_json()["state"] == "done"
 
 
-def test_a_failure_is_told_in_its_own_words(run: Run) -> None:
-    def make(run: Run) -> dict[str, int]:
+def test_a_failure_is_told_in_its_own_words(run: Job) -> None:
+    def make(run: Job) -> dict[str, int]:
         raise ParameterError("eta must be\nfrom 0 to 10")
 
     run.work(make)
@@ -90,7 +90,7 @@ def test_a_failure_is_told_in_its_own_words(run: Run) -> None:
     )
 
 
-def test_a_fault_is_told_and_seen_where_the_drill_runs(run: Run) -> None:
+def test_a_fault_is_told_and_seen_where_the_drill_runs(run: Job) -> None:
     with pytest.raises(ZeroDivisionError):
         run.work(lambda run: {"half": 1 // 0})
     assert run.as_json()["state"] == "failed"
@@ -98,8 +98,8 @@ def test_a_fault_is_told_and_seen_where_the_drill_runs(run: Run) -> None:
     assert run.over.is_set()
 
 
-def test_too_little_memory_is_a_failure_in_words(run: Run) -> None:
-    def make(run: Run) -> dict[str, int]:
+def test_too_little_memory_is_a_failure_in_words(run: Job) -> None:
+    def make(run: Job) -> dict[str, int]:
         raise MemoryError
 
     run.work(make)
@@ -107,20 +107,20 @@ def test_too_little_memory_is_a_failure_in_words(run: Run) -> None:
 
 
 def test_the_end_of_all_cancels_what_is_under_way() -> None:
-    runs = Runs()
+    runs = Jobs()
     runs.end()
 
-    def wait(run: Run) -> dict[str, int]:
+    def wait(run: Job) -> dict[str, int]:
         run.pause(600)
         return {}
 
-    run = Run("round", {})
+    run = Job("round", {})
     runs.begin(run, wait)
     runs.end()
     assert run.as_json()["state"] == "cancelled"
 
 
-def test_a_pause_that_nobody_breaks_off_just_ends(run: Run) -> None:
+def test_a_pause_that_nobody_breaks_off_just_ends(run: Job) -> None:
     run.pause(0.0)
     run.cancel()
     with pytest.raises(CancelledError):
