@@ -25,21 +25,23 @@ class MethodSummary(Message):
     name: Text
     summary: Text
     needs: list[str] = Field(
-        [], description="Required inputs, of counts, history, n, reports and targets."
+        default=[], description="Required inputs, of counts, history, n, reports and targets."
     )
-    better_with: list[str] = Field([], description="Inputs that are used if they are available.")
-    uses: list[str] = Field([], description="Fields of the request that change the result.")
+    better_with: list[str] = Field(
+        default=[], description="Inputs that are used if they are available."
+    )
+    uses: list[str] = Field(default=[], description="Fields of the request that change the result.")
     gives: Literal["distribution", "sum-one", "frequencies"] | None = Field(
-        None,
+        default=None,
         description="Kind of the column `recovered`: a distribution, numbers of sum one, or "
         "frequencies without either property.",
     )
     cost: str = ""
-    options: list[MethodOption] = Field([])
+    options: list[MethodOption] = Field(default=[])
     available: bool = Field(
-        False, description="Whether this round can be recovered with it, given its inputs."
+        default=False, description="Whether this round can be recovered with it, given its inputs."
     )
-    reason: str | None = Field(None, description="Why it is not available.")
+    reason: str | None = Field(default=None, description="Why it is not available.")
 
 
 class Methods(Message):
@@ -68,7 +70,7 @@ class Alarms(Message):
     round: Text
     n: Count = 0
     reports_read: bool = Field(
-        False, description="Whether all reports are stored, so that all tests ran."
+        default=False, description="Whether all reports are stored, so that all tests ran."
     )
     alarms: list[Alarm]
 
@@ -88,8 +90,8 @@ class Suspects(Message):
     """The suspects of a round; the first has the largest z."""
 
     round: Text
-    earlier: list[str] = Field([], description="The earlier rounds, the last one first.")
-    rate: float = Field(0.0, description="False-discovery rate.")
+    earlier: list[str] = Field(default=[], description="The earlier rounds, the last one first.")
+    rate: float = Field(default=0.0, description="False-discovery rate.")
     suspects: list[Suspect]
 
 
@@ -100,5 +102,5 @@ class JobStatus(Message):
     round: str = ""
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: float = Field(ge=0, le=1, description="Grows from 0 to 1.")
-    result: Recovered | None = Field(None, description="Of a job that is done.")
-    problem: Problem | None = Field(None, description="Of a job that failed.")
+    result: Recovered | None = Field(default=None, description="Of a job that is done.")
+    problem: Problem | None = Field(default=None, description="Of a job that failed.")

@@ -37,14 +37,17 @@ class Message(BaseModel):
     )
 
     def to_json(self) -> bytes:
-        """Return the JSON of the fields that were set, compact and in UTF-8."""
-        return self.__pydantic_serializer__.to_json(self, exclude_unset=True)
+        """Return the JSON of the fields that were set, compact and in UTF-8.
+
+        A message that was built without validation may hold tuples for lists.
+        """
+        return self.__pydantic_serializer__.to_json(self, exclude_unset=True, warnings=False)
 
 
 class Request(Message):
     """Base of what callers send: an unknown field is an error."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", regex_engine="python-re")
 
 
 class OwnParametersMixin(Message):

@@ -2,8 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
+from ldprecover.protocols import own_parameters
 from ldprecover_interface.base import Count, OwnParametersMixin, Text
 from ldprecover_interface.rounds import Canaries, Items, Quarantined
 
@@ -18,9 +21,9 @@ class Export(OwnParametersMixin):
     epsilon: float
     items: Items
     hash_range: int | None
-    canaries: Canaries = Field([])
+    canaries: Canaries = Field(default=[])
     quarantined: Quarantined | None = Field(
-        None, description="Only of rounds that quarantine reports."
+        default=None, description="Only of rounds that quarantine reports."
     )
     n: Count
     counts: Annotated[list[Count], Field(fail_fast=True)]
@@ -29,3 +32,13 @@ class Export(OwnParametersMixin):
         description="SHA-256 in hex of digest, n (u8), counts (i8), then round and name, each as "
         "a length (u4) and UTF-8; little-endian."
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = super().__get_pydantic_json_schema__(core_schema, handler)
+        target = handler.resolve_ref_schema(schema)
+        absent = {"canaries", "quarantined", *own_parameters()} - {"hash_range"}
+        target["required"] = [name for name in target["required"] if name not in absent]
+        return schema

@@ -15,4 +15,6 @@ class Version(Message):
     """Version of the server."""
 
     version: Text
-    kernels: str = Field("", description="Implementation of support counting: numpy or numba.")
+    kernels: str = Field(
+        default="", description="Implementation of support counting: numpy or numba."
+    )

@@ -30,7 +30,7 @@ class PlannedGain(Message):
     attack: Text
     sends: str = ""
     gain: float | None = None
-    reason: str | None = Field(None, description="Why no gain is stated.")
+    reason: str | None = Field(default=None, description="Why no gain is stated.")
 
 
 class WorstGain(Message):
@@ -42,38 +42,30 @@ class WorstGain(Message):
     projected_fall: float
 
 
-class CitedResult(Message):
-    """The effect of an attack after a recovery in a measured round; `none` is no recovery."""
-
-    attack: str
-    method: str
-    mse: float = Field(description="Mean squared error against the true frequencies.")
-    gain: float = Field(description="Rise of the sum of the targets that is left.")
-
-
 class PlannedProtocol(Message):
     """The plan of one protocol; fields are null if the protocol cannot meet it."""
 
     protocol: Text
-    own: dict[str, int] = Field({}, description="The protocol's own parameters by name.")
-    reason: Text | None = Field(None, description="Why the protocol cannot meet the plan.")
+    own: dict[str, int] = Field(default={}, description="The protocol's own parameters by name.")
+    reason: Text | None = Field(default=None, description="Why the protocol cannot meet the plan.")
     domain_size: int | None = None
     users: int | None = None
     epsilon: float | None = None
-    standard_error: float | None = Field(None, description="Of the estimate or the sum.")
-    margin: float | None = Field(None, description="Half of its 95 % interval.")
+    standard_error: float | None = Field(default=None, description="Of the estimate or the sum.")
+    margin: float | None = Field(default=None, description="Half of its 95 % interval.")
     margin_of_all: float | None = Field(
-        None, description="Half of the intervals that hold for all items together at 95 %."
+        default=None, description="Half of the intervals that hold for all items together at 95 %."
     )
-    report_size: int | None = Field(None, description="Bytes.")
+    report_size: int | None = Field(default=None, description="Bytes.")
     hash_tests: float | None = Field(
-        None, description="Hash evaluations needed to count all reports."
+        default=None, description="Hash evaluations needed to count all reports."
     )
     targets: int | None = None
-    beta: float | None = Field(None, description="Share of malicious users among all users.")
-    gains: list[PlannedGain] = Field([])
+    beta: float | None = Field(
+        default=None, description="Share of malicious users among all users."
+    )
+    gains: list[PlannedGain] = Field(default=[])
     worst: WorstGain | None = None
-    measured: list[CitedResult] = Field([])
 
 
 class PlannedCurves(Message):
@@ -93,6 +85,4 @@ class Plans(Message):
     )
     wish: PlanRequest | None = None
     protocols: list[PlannedProtocol]
-    measured_in: str = Field("", description="The round that `measured` is about.")
-    measured_at: str = Field("", description="The page of the documentation with the results.")
-    curves: PlannedCurves | None = Field(None, description="If they were requested.")
+    curves: PlannedCurves | None = Field(default=None, description="If they were requested.")

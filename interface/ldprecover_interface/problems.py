@@ -25,7 +25,7 @@ class Problem(Message):
     title: str
     status: int
     detail: str = ""
-    position: int | None = Field(None, description="Index of the first invalid report.")
+    position: int | None = Field(default=None, description="Index of the first invalid report.")
     errors: list[FieldError] = Field(
-        [], description="The first invalid fields of an invalid request."
+        default=[], description="The first invalid fields of an invalid request."
     )

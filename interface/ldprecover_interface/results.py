@@ -4,11 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from ldprecover import recovery
 from ldprecover_interface.base import MAX_HISTORY, Count, Message, Request, Text, optional
 from ldprecover_interface.rounds import Canaries, Items, Quarantined
 
 Column = Annotated[list[float], Field(fail_fast=True)]
 """One number per item."""
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Mean(Message):
@@ -39,16 +41,16 @@ class Frequencies(Message):
         description="Sum of the frequencies; its expectation is 1 if all reports are honest."
     )
     sum_standard_error: float | None = Field(
-        None,
+        default=None,
         description="Standard error of the sum if all reports are honest; null if the protocol "
         "does not determine it.",
     )
-    canaries: Canaries = Field([])
+    canaries: Canaries = Field(default=[])
     quarantined: Quarantined | None = Field(
-        None, description="Null if the round quarantines no reports."
+        default=None, description="Null if the round quarantines no reports."
     )
     mean: Mean | None = Field(
-        None,
+        default=None,
         description='Only for rounds for numbers, which are GRR over the items "-1" and "1".',
     )
 
@@ -61,33 +63,49 @@ class RecoveryRequest(Request):
     )
 
     eta: Annotated[float, Field(ge=0, le=10)] | Literal["auto"] = Field(
-        0.2,
+        default=0.2,
         description="Assumed number of malicious users per genuine user, m/n; `auto` estimates it "
         "if the counts allow it.",
     )
     targets: Annotated[list[str | int], Field(fail_fast=True)] | Literal["infer"] = Field(
-        [],
+        default=[],
         description="Known target items, labels or indices; with targets the method is "
         "LDPRecover*. `infer` takes the suspects of GET /rounds/{id}/suspects.",
     )
-    method: str = Field("ldprecover", description="Recovery method: see GET /rounds/{id}/methods.")
+    method: str = Field(
+        default="ldprecover", description="Recovery method: see GET /rounds/{id}/methods."
+    )
     malicious_model: Literal["paper", "exact", "padded", "searched", "solved", "custom"] = Field(
-        "paper",
+        default="paper",
         description="The printed equations of LDPRecover*, or the corrected algebra; reports "
         "padded to an honest size (OUE, SUE, SS), with searched seeds (OLH) or with solved columns "
         "(HR); or the shares in `support`.",
     )
-    support: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(fail_fast=True)] | None = (
-        Field(
-            None, description="For `custom`: the share of malicious reports that support each item."
-        )
+    support: Annotated[list[Share], Field(fail_fast=True)] | None = Field(
+        default=None,
+        description="For `custom`: the share of malicious reports that support each item.",
     )
-    options: dict[str, int | float] = Field({}, description="Options of the method by name.")
+    options: dict[str, int | float] = Field(
+        default={}, description="Options of the method by name."
+    )
     history: list[str] = Field(
-        [],
+        default=[],
         max_length=MAX_HISTORY,
         description="Ids or names of closed rounds over the same items that are known to be clean.",
     )
+
+    def core_request(self) -> recovery.RecoveryRequest:
+        """Return the core's request without targets and history, which are named here.
+
+        The caller of this looks them up. Raises ParameterError.
+        """
+        return recovery.RecoveryRequest(
+            self.method,
+            eta=self.eta,
+            malicious_model=self.malicious_model,
+            support=self.support,
+            options=self.options,
+        )
 
 
 class SuspectedItem(Message):
@@ -110,16 +128,18 @@ class Conclusions(Message):
     """The method's uncertainty, and its findings on the attack; null if it has none."""
 
     standard_deviations: Column | None = None
-    lower: Column | None = Field(None, description="Lower ends of 95 % intervals.")
-    upper: Column | None = Field(None, description="Upper ends of 95 % intervals.")
+    lower: Column | None = Field(default=None, description="Lower ends of 95 % intervals.")
+    upper: Column | None = Field(default=None, description="Upper ends of 95 % intervals.")
     attack_probability: float | None = None
-    beta: float | None = Field(None, description="Share of malicious reports among all reports.")
-    beta_low: float | None = Field(None, description="Lower end of beta's 95 % interval.")
-    beta_high: float | None = Field(None, description="Upper end of beta's 95 % interval.")
+    beta: float | None = Field(
+        default=None, description="Share of malicious reports among all reports."
+    )
+    beta_low: float | None = Field(default=None, description="Lower end of beta's 95 % interval.")
+    beta_high: float | None = Field(default=None, description="Upper end of beta's 95 % interval.")
     suspects: list[SuspectedItem] = Field(description="The most probable item first.")
     dropped: list[DroppedReports]
     history_weight: float | None = Field(
-        None, description="Probability that the history applies to this round."
+        default=None, description="Probability that the history applies to this round."
     )
 
 
@@ -138,7 +158,7 @@ class Recovered(Message):
     malicious: Annotated[Column, Field(description="The assumed malicious frequencies.")]
     genuine: Annotated[Column, Field(description="The estimate before refinement.")]
     recovered: Annotated[Column, Field(description="The result: see `gives` of the method.")]
-    notes: list[str] = Field([], description="Remarks of the method on this result.")
+    notes: list[str] = Field(default=[], description="Remarks of the method on this result.")
     conclusions: Conclusions | None = Field(
-        None, description="Of methods that state their uncertainty."
+        default=None, description="Of methods that state their uncertainty."
     )

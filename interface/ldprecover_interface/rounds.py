@@ -79,14 +79,16 @@ class NewRound(OwnParametersMixin, Request):
         ge=MIN_EPSILON, le=MAX_EPSILON, description="Privacy budget of one report."
     )
     name: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
-        None, description="Unique; derived from the protocol by default.", examples=["cities"]
+        default=None,
+        description="Unique; derived from the protocol by default.",
+        examples=["cities"],
     )
     items: (
         Annotated[list[Text], Field(fail_fast=True, min_length=2, max_length=MAX_DOMAIN_SIZE)]
         | None
-    ) = Field(None, description="Distinct labels; item i is the i-th.")
+    ) = Field(default=None, description="Distinct labels; item i is the i-th.")
     domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE)] | None = Field(
-        None, description="Number of items d, which are labelled `0` to `d-1`."
+        default=None, description="Number of items d, which are labelled `0` to `d-1`."
     )
     access: Access = "open"
     read_access: ReadAccess = "public"
@@ -96,13 +98,13 @@ class NewRound(OwnParametersMixin, Request):
         | Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=MAX_CANARIES)]
         | None
     ) = Field(
-        None,
+        default=None,
         description="Items that no user holds, added after the others: their labels, or their "
         "number, which labels them `canary 1`, `canary 2`, …",
     )
     quarantine: Quarantine = False
     series: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
-        None, description="The series of rounds over the same items.", examples=["weekly"]
+        default=None, description="The series of rounds over the same items.", examples=["weekly"]
     )
 
     @field_validator("protocol")
@@ -152,7 +154,7 @@ class _RoundHead(OwnParametersMixin):
         description="Null if the protocol is a plugin that the server has not loaded."
     )
     q: float | None = Field(description="Null as p is.")
-    canaries: Canaries = Field([])
+    canaries: Canaries = Field(default=[])
     quarantine: Quarantine = False
     digest: Text = Field(
         description="SHA-256 of protocol, epsilon, hash range, items, canaries and quarantine."
@@ -169,7 +171,7 @@ class Parameters(_RoundHead):
     p: float
     q: float
     thresholds: dict[str, str] = Field(
-        {},
+        default={},
         description="The integers that a client compares uniform 64-bit words with to make a "
         "report, in decimal digits. They follow from the other fields and are not in the digest.",
         examples=[{"keep_below": "8768971294881393556"}],
@@ -183,7 +185,7 @@ class RoundSummary(_RoundHead):
     state: Literal["open", "closed"]
     n: Count = Field(description="Number of reports counted.")
     quarantined: Quarantined | None = Field(
-        None, description="Null if the round quarantines no reports."
+        default=None, description="Null if the round quarantines no reports."
     )
     opened_at: Text
     closed_at: Text | None
@@ -212,7 +214,7 @@ class Stats(Message):
     round: Text
     reports: Count = Field(description="Number of reports counted, n.")
     quarantined: Quarantined | None = Field(
-        None, description="Null if the round quarantines no reports."
+        default=None, description="Null if the round quarantines no reports."
     )
     duplicates: Count = Field(description="Submissions that repeated a stored one.")
     refusals: dict[str, Count] = Field(description="Rejected submissions by problem type.")

@@ -33,7 +33,7 @@ from ldprecover_server.http.middleware.cors import Cors
 from ldprecover_server.http.middleware.head import Head
 from ldprecover_server.http.middleware.instrumentation import Instrumentation
 from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
-from ldprecover_server.http.problems import refuse
+from ldprecover_server.http.problems import problem_response
 from ldprecover_server.http.routes import (
     analysis,
     jobs,
@@ -161,7 +161,7 @@ class Application:
             redoc_url=None,
             openapi_url=paths.OPENAPI,
             redirect_slashes=False,
-            generate_unique_id_function=lambda route: route.name,
+            generate_unique_id_function=openapi.operation_id,
             lifespan=self._lifespan,
         )
         api.state.services = self._services
@@ -210,4 +210,4 @@ class Application:
 
 def _rejection_response(rejected: RejectedError) -> Response:
     too_large = rejected.status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-    return refuse((HeadTooLargeError if too_large else NotHttpError)(str(rejected)))
+    return problem_response((HeadTooLargeError if too_large else NotHttpError)(str(rejected)))

@@ -2,8 +2,6 @@
 
 from ldprecover.errors import ParameterError
 
-PATTERN = r"^(forever|none|[1-9][0-9]{0,4}[hd])$"
-
 
 def hours(retention: str) -> int | None:
     """Return "forever" as None, "none" as 0, and "36h" or "7d" as that many hours. Raises

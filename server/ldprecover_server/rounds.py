@@ -9,11 +9,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
+from ldprecover_interface.base import ROUND_NAME
 from ldprecover_server.errors import PluginNotLoadedError, RoundNotFoundError
 from ldprecover_server.storage import CURRENT, Store, StoredRound, Unread
-
-NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
-"""Pattern of a round's name, and of a series'."""
 
 _KNOWN = 256  # those used last
 
@@ -63,7 +61,7 @@ class Rounds:
         Raises NameTakenError, SeriesMismatchError or ParameterError.
         """
         for what, given in (("name", name), ("series", series)):
-            if given is not None and not re.fullmatch(NAME, given):
+            if given is not None and not re.fullmatch(ROUND_NAME, given):
                 raise ParameterError(
                     f"{what} must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first"
                 )

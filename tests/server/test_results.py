@@ -184,7 +184,7 @@ REFUSED = {
     "targets a label": ('{"targets": "a"}', "targets"),
     "targets an object": ('{"targets": {"a": 1}}', "targets"),
     "targets null": ('{"targets": null}', "targets"),
-    "half a surrogate pair": ('{"targets": ["\\ud800"]}', "half a surrogate pair"),
+    "half a surrogate pair": ('{"targets": ["\\ud800"]}', "hex escape"),
     "every item": ('{"targets": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}', "targets"),
     "every item, half by label": (
         '{"targets": ["3", "2", "1", "0", 4, 5, 6, 7, 8, 9, 10, 10]}',

@@ -170,7 +170,7 @@ REFUSED_FIELDS = {
     "an item that is a number": ('{"protocol": "grr", "epsilon": 1, "items": ["a", 1]}', "items.1"),
     "an item that is null": ('{"protocol": "grr", "epsilon": 1, "items": ["a", null]}', "items.1"),
     "an item with half a surrogate pair": (('{"protocol": "grr", "epsilon": 1, "items": ["a", '
-                                           '"\\ud800"]}'), "surrogate"),
+                                           '"\\ud800"]}'), "hex escape"),
     "an item with a NUL": (('{"protocol": "grr", "epsilon": 1, "items": ["a", '
                            '"x\\u0000"]}'), "control character"),
     "an item with a newline": (('{"protocol": "grr", "epsilon": 1, "items": ["a\\nb", '

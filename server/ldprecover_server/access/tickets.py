@@ -19,9 +19,6 @@ from collections.abc import Iterator
 
 from ldprecover_server.errors import InvalidTicketError
 
-MAX_COUNT = 1_000_000
-"""Tickets that are minted at one time."""
-
 _BYTES = 16
 _TICKET = re.compile(r"([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{22})")
 _CONTEXT = b"ldprecover ticket 1\0"

@@ -8,6 +8,9 @@ from starlette.responses import Response
 
 MEDIA_TYPE = "text/csv"
 
+AS_CSV: dict[str, Any] = {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}
+"""The entry of a route's `responses` for a 200 that may also be CSV."""
+
 Format = Annotated[
     Literal["json", "csv"],
     Query(alias="format", description="json, or csv: the columns alone, with a header line."),

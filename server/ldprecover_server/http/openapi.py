@@ -1,17 +1,18 @@
-"""The OpenAPI document: FastAPI's, with the submission described and paths completed by hand."""
+"""The OpenAPI document: FastAPI's, the submissions, and what FastAPI cannot declare."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Header, Security
 from fastapi.openapi.utils import get_openapi
+from fastapi.security import APIKeyHeader
 
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover_interface import paths
+from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
-from ldprecover_server.http import messages
-from ldprecover_server.http.dependencies import KEY, OPTIONAL_KEY, described
-from ldprecover_server.http.messages import Accepted, NewRound, NewTickets, RecoverRequest
+from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader
+from ldprecover_server.http.problems import problems
 from ldprecover_server.http.routes.rounds import BODY
 
 _DESCRIPTION = """\
@@ -21,104 +22,7 @@ from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 `/reports`, `/frequencies` and `/recover` at the root mean the current round,
 the one opened last."""
 
-_REFUSALS = (
-    *(refusal for refusal in BODY if refusal is not errors.InvalidRequestError),
-    errors.BusyError,
-    errors.DatabaseGoneError,
-    errors.ForbiddenError,
-    errors.HeaderError,
-    errors.InvalidReportError,
-    errors.InvalidTicketError,
-    errors.KeyReusedError,
-    errors.NoCurrentRoundError,
-    errors.RateLimitedError,
-    errors.ReportKeyNeededError,
-    errors.RoundClosedError,
-    errors.RoundNotFoundError,
-    errors.StorageFullError,
-    errors.StoreUnavailableError,
-    errors.TooManyReportsError,
-    errors.UnauthorizedError,
-    errors.WrongTriesError,
-)
-_EXAMPLES: dict[str, Any] = {
-    NewRound.__name__: {
-        "name": "cities",
-        "protocol": "olh",
-        "epsilon": 0.5,
-        "items": ["New York, NY", "Chicago, IL"],
-    },
-    NewTickets.__name__: {"count": 100},
-    RecoverRequest.__name__: {"eta": 0.2, "targets": ["New York, NY", 5]},
-}
-_FORMS = {f"{protocol.title()}Reports": oracle for protocol, oracle in PROTOCOLS.items()}
-_PACKED = "Little-endian, no header. " + " ".join(
-    f"{protocol.upper()}: {oracle.forms.packed}" for protocol, oracle in PROTOCOLS.items()
-)
-_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[!-~]+$"},
-    "description": "Names the submission: sent again with the same bytes it is counted once. Use "
-    "128 random bits; "
-    "without a key no retry is safe.",
-}
-
-
-def install(app: FastAPI) -> None:
-    """Make the app describe every form it takes."""
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _complete(
-                get_openapi(
-                    title=app.title,
-                    version=app.version,
-                    description=_DESCRIPTION,
-                    routes=app.routes,
-                )
-            )
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
-
-
-def _complete(document: dict[str, Any]) -> dict[str, Any]:
-    for prefix, what in (("", "the current round"), (paths.ROUND, "a round")):
-        document["paths"][f"{prefix}{paths.REPORTS}"] = {"post": _submission(what)}
-    document["components"]["schemas"] = _schemas() | {
-        name: _form(oracle) for name, oracle in _FORMS.items()
-    }
-    document["components"]["securitySchemes"] = {
-        KEY: document["components"]["securitySchemes"][KEY],
-        "Ticket": {
-            "type": "apiKey",
-            "in": "header",
-            "name": "Authorization",
-            "description": "`Ticket TICKET`: a ticket of the round.",
-        },
-    }
-    for path, operations in document["paths"].items():
-        at_root = path in (paths.REPORTS, paths.FREQUENCIES, paths.RECOVER)
-        for operation in operations.values():
-            operation["operationId"] += "_of_current_round" if at_root else ""
-            if "application/json" in operation["responses"].get("422", {}).get("content", {}):
-                del operation["responses"][
-                    "422"
-                ]  # the framework's own; a round's identifier may be any text
-            if {OPTIONAL_KEY: []} in operation.get("security", []):
-                operation["security"] = [
-                    {},
-                    {KEY: []},
-                ]  # a key where the round's read_access wants one
-            if "{round}" in path and not any(
-                p["in"] == "path" for p in operation.get("parameters", [])
-            ):
-                operation["parameters"] = [_ROUND_PARAMETER, *operation.get("parameters", [])]
-    return document
-
-
+_AT_ROOT = (paths.REPORTS, paths.FREQUENCIES, paths.RECOVER)
 _ROUND_PARAMETER = {
     "name": "round",
     "in": "path",
@@ -127,15 +31,124 @@ _ROUND_PARAMETER = {
     "description": "An id, a name, or `current`.",
 }
 
+_ticket = APIKeyHeader(
+    name="Authorization",
+    scheme_name="Ticket",
+    auto_error=False,
+    description="`Ticket TICKET`: a ticket of the round.",
+)
+_submissions = APIRouter(tags=["reports"])
 
-def _schemas() -> dict[str, Any]:
-    """Return the schema of every request and answer, requests with an example."""
-    found = messages.schemas(
-        *(getattr(messages, name) for name in messages.__all__ if name[0].isupper())
+
+@_submissions.post(
+    paths.REPORTS,
+    status_code=202,
+    response_description="Stored and counted",
+    dependencies=[Security(_ticket)],
+    responses=problems(
+        *(error for error in BODY if error is not errors.InvalidRequestError),
+        errors.BusyError,
+        errors.DatabaseGoneError,
+        errors.ForbiddenError,
+        errors.HeaderError,
+        errors.InvalidReportError,
+        errors.InvalidTicketError,
+        errors.KeyReusedError,
+        errors.NoCurrentRoundError,
+        errors.RateLimitedError,
+        errors.ReportKeyNeededError,
+        errors.RoundClosedError,
+        errors.RoundNotFoundError,
+        errors.StorageFullError,
+        errors.StoreUnavailableError,
+        errors.TooManyReportsError,
+        errors.UnauthorizedError,
+        errors.WrongTriesError,
+    ),
+    openapi_extra=KEY_IF_NEEDED,
+)
+async def submit_reports(
+    caller: Reader,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            min_length=1,
+            max_length=64,
+            pattern="^[!-~]+$",
+            description="Identifies the submission: sent again with the same bytes it is counted "
+            "once. Use 128 random bits; without a key no retry is safe.",
+        ),
+    ] = None,
+) -> Accepted:
+    """Submit reports: stored and counted as a whole or not at all, and exactly once.
+
+    The response follows when they are on disk. Content-Encoding may be gzip. An open round accepts
+    one report a submission from anyone, and more with a report key, whose rate may be limited.
+    """
+    raise AssertionError("SubmissionRoute answers these paths")
+
+
+def install(app: FastAPI) -> None:
+    """Serve the document of the application with its submissions."""
+    documented = APIRouter(generate_unique_id_function=operation_id)
+    documented.include_router(_submissions)
+    documented.include_router(_submissions, prefix=paths.ROUND)
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = get_openapi(
+                title=app.title,
+                version=app.version,
+                description=_DESCRIPTION,
+                routes=[*app.routes, *documented.routes],
+            )
+            _complete(document)
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def operation_id(route: Any) -> str:
+    """Return the operation id of a route; calls on the current round have their own."""
+    return f"{route.name}_of_current_round" if route.path in _AT_ROOT else str(route.name)
+
+
+def _complete(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    forms = {f"{protocol.title()}Reports": oracle for protocol, oracle in PROTOCOLS.items()}
+    schemas.update((name, _form(oracle)) for name, oracle in forms.items())
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            if path.endswith(paths.REPORTS):
+                operation["requestBody"] = _submission(forms)
+            # FastAPI adds its own 422 to calls that declare none: any text may name a round.
+            if "application/json" in operation["responses"].get("422", {}).get("content", {}):
+                del operation["responses"]["422"]
+            # Calls that also exist at the root take the round from a dependency.
+            parameters = operation.get("parameters", [])
+            if "{round}" in path and not any(each["in"] == "path" for each in parameters):
+                operation["parameters"] = [_ROUND_PARAMETER, *parameters]
+
+
+def _submission(forms: dict[str, type[FrequencyOracle]]) -> dict[str, Any]:
+    """Return the body of a submission in its two forms."""
+    packed = "Little-endian, no header. " + " ".join(
+        f"{protocol.upper()}: {oracle.forms.packed}" for protocol, oracle in PROTOCOLS.items()
     )
-    for name, example in _EXAMPLES.items():
-        found[name]["examples"] = [example]
-    return found
+    references = [{"$ref": f"#/components/schemas/{name}"} for name in forms]
+    return {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"oneOf": references}},
+            wire.MEDIA_TYPE: {
+                "schema": {"type": "string", "format": "binary", "description": packed}
+            },
+        },
+    }
 
 
 def _form(oracle: type[FrequencyOracle]) -> dict[str, Any]:
@@ -151,34 +164,4 @@ def _form(oracle: type[FrequencyOracle]) -> dict[str, Any]:
         "properties": columns,
         "description": f"{oracle.protocol.upper()}: {oracle.forms.json}",
         "example": oracle.forms.example,
-    }
-
-
-def _submission(what: str) -> dict[str, Any]:
-    forms = {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in _FORMS]}
-    responses = described(Accepted, *_REFUSALS, status=202)["responses"]
-    responses[202]["description"] = "Stored and counted"
-    return {
-        "tags": ["reports"],
-        "summary": f"Submit reports to {what}",
-        "description": "One submission of one or more reports: stored whole or not at all, "
-        "counted exactly once. "
-        "Answered once it is on disk. Content-Encoding gzip is taken. An open round takes one "
-        "report a submission from "
-        "anyone, and more with a report key, whose rate may be limited.",
-        "operationId": "submit_reports",
-        "parameters": [_KEY],
-        # Without a key, one report a submission; with a report key more; with a ticket the one it
-        # admits.
-        "security": [{}, {KEY: []}, {"Ticket": []}],
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": forms},
-                wire.MEDIA_TYPE: {
-                    "schema": {"type": "string", "format": "binary", "description": _PACKED}
-                },
-            },
-        },
-        "responses": {str(status): answer for status, answer in responses.items()},
     }

@@ -1,9 +1,8 @@
-"""Refusals as problems (RFC 9457), and the handlers that make every error one."""
+"""Problems (RFC 9457): the response to every error, and the handlers that make it."""
 
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -14,95 +13,127 @@ from starlette.types import Receive, Scope, Send
 
 from ldprecover.errors import LDPRecoverError
 from ldprecover_interface import paths
+from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
 
-MEDIA_TYPE = "application/problem+json"
-
 GONE = 499
-"""What metrics show of a caller who did not wait for the answer, as nginx has it; nobody reads it.
-"""
+"""The status that metrics show if the caller disconnected before the response, as in nginx."""
+
+_MAX_FIELDS = 3
+_MAX_NAME = 60  # characters that are shown of a name that the caller chose
 
 
-def problem_type(refusal: type[errors.ServiceError]) -> str:
-    """Return the URL of a problem type: a reference to its heading on the server's own errors
-    page.
-    """
-    return f"{paths.ERRORS}#{refusal.slug}"
+def problem_of(error: errors.ServiceError) -> Problem:
+    """Return the body that answers an error; its type links to the server's own errors page."""
+    members: dict[str, Any] = {
+        "type": f"{paths.ERRORS}#{error.slug}",
+        "title": error.title,
+        "status": error.status,
+        **error.members,
+    }
+    if detail := str(error):
+        members["detail"] = detail
+    return Problem(**members)
 
 
-class Problem(Response):
-    """The answer to a refusal, which tells whoever watches the request which one it is."""
+class ProblemResponse(Response):
+    """The response to an error; it notes the problem in the ASGI scope for logs and metrics."""
 
     media_type = MEDIA_TYPE
 
     def __init__(
-        self, refusal: errors.ServiceError, headers: Mapping[str, str] | None = None
+        self, error: errors.ServiceError, headers: Mapping[str, str] | None = None
     ) -> None:
-        body = {
-            "type": problem_type(type(refusal)),
-            "title": refusal.title,
-            "status": refusal.status,
-        }
-        detail = str(refusal)
         super().__init__(
-            msgspec.json.encode(
-                body | ({"detail": detail} if detail else {}) | dict(refusal.members)
-            ),
-            status_code=refusal.status,
-            headers={**refusal.headers, **(headers or {})},
+            problem_of(error).to_json(), error.status, {**error.headers, **(headers or {})}
         )
-        self._slug = refusal.slug
+        self._slug = error.slug
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["problem"] = self._slug
         await super().__call__(scope, receive, send)
 
 
-def refuse(error: Exception, headers: Mapping[str, str] | None = None) -> Problem:
-    """Return the answer to a refusal of the service or of the mathematics."""
-    return Problem(errors.as_service_error(error), headers)
+def problem_response(error: Exception, headers: Mapping[str, str] | None = None) -> ProblemResponse:
+    """Return the response to an error of the service or of the core."""
+    return ProblemResponse(errors.as_service_error(error), headers)
+
+
+def problems(*classes: type[errors.ServiceError]) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of a route that may answer with these errors, for OpenAPI."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}
+    slugs: dict[int, list[str]] = {}
+    for error in sorted(classes, key=lambda error: (error.status, error.slug)):
+        slugs.setdefault(error.status, []).append(error.slug)
+    return {
+        status: {"description": ", ".join(names), "content": content}
+        for status, names in slugs.items()
+    }
 
 
 def install(app: FastAPI) -> None:
-    """Make every error of the app a problem."""
+    """Answer every error of the application with a problem."""
 
-    async def on_refusal(request: Request, error: Exception) -> Response:
-        return refuse(error)
+    async def on_error(request: Request, error: Exception) -> Response:
+        return problem_response(error)
 
     async def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]  # of the query: bodies are decoded by `decoding`
-        return refuse(
-            errors.InvalidRequestError(first["msg"], ".".join(map(str, first["loc"][1:])))
-        )
+        (field, reason), *others = _invalid_fields(error)[:_MAX_FIELDS]
+        return problem_response(errors.InvalidRequestError(reason, field, *others))
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         where = f"{request.method} {request.url.path[:200]}"
         if error.status_code == 405:
-            return refuse(errors.MethodNotAllowedError(where, _methods_of_path(request)))
-        return refuse(errors.NotFoundError(where))  # files that cannot be read are not there either
+            return problem_response(errors.MethodNotAllowedError(where, _methods_of(request)))
+        return problem_response(errors.NotFoundError(where))  # also for unreadable files
 
     async def on_failure(request: Request, error: Exception) -> Response:
-        # The framework raises the error again for the log, and the connection is cut after this
-        # answer.
-        return refuse(errors.InternalError(), {"Connection": "close"})
+        # Starlette raises the error again for the log, and uvicorn then cuts the connection.
+        return problem_response(errors.InternalError(), {"Connection": "close"})
 
-    async def on_gone(request: Request, error: Exception) -> Response:
+    async def on_disconnect(request: Request, error: Exception) -> Response:
         return Response(status_code=GONE)
 
-    app.add_exception_handler(errors.ServiceError, on_refusal)
-    app.add_exception_handler(ClientDisconnect, on_gone)
-    app.add_exception_handler(LDPRecoverError, on_refusal)
+    app.add_exception_handler(errors.ServiceError, on_error)
+    app.add_exception_handler(ClientDisconnect, on_disconnect)
+    app.add_exception_handler(LDPRecoverError, on_error)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(Exception, on_failure)
 
 
-def _methods_of_path(request: Request) -> str:
-    """Return the methods of all routes at a path; the framework would name those of the first
-    one.
+def _invalid_fields(error: RequestValidationError) -> list[tuple[str, str]]:
+    """Return each invalid field with Pydantic's first reason.
+
+    For a union Pydantic gives the reasons of each member; the one that is furthest inside stays.
     """
+    reasons: dict[str, str] = {}
+    for each in error.errors():
+        source, *location = each["loc"]
+        body = error.body if source == "body" else dict.fromkeys(location)
+        field = _field(location, body, each["type"]) if location else "body"
+        reasons.setdefault(field, each["msg"])
+    outer = {field.rpartition(".")[0] for field in reasons}
+    return [(field, reason) for field, reason in reasons.items() if field not in outer - {""}]
+
+
+def _field(location: list[int | str], value: Any, kind: str) -> str:
+    """Return the JSON path of a location; Pydantic also puts the members of unions into it."""
+    path = []
+    for part in location:
+        if isinstance(value, dict) and (part in value or kind == "missing"):
+            path.append(str(part)[:_MAX_NAME])
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            path.append(str(part))
+            value = value[part]
+    return ".".join(path)
+
+
+def _methods_of(request: Request) -> str:
+    """Return the methods of all routes at a path; Starlette names those of one route."""
     routes = request.app.router.routes
     scopes: list[dict[str, Any]] = [
         {**request.scope, "method": method} for method in ("DELETE", "GET", "PATCH", "POST", "PUT")

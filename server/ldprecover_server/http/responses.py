@@ -1,21 +1,24 @@
-"""JSON responses."""
+"""JSON responses that are written without validation, and their columns."""
 
 from collections.abc import Mapping
-from typing import Any, cast
 
-import msgspec
-import numpy as np
 from starlette.responses import Response
 
+from ldprecover.evidence.quarantine import Quarantined as QuarantinedReports
+from ldprecover_interface.base import Message
+from ldprecover_interface.rounds import Quarantined
 
-def json(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON response; floats are written so that they read back exactly."""
-    return Response(msgspec.json.encode(body), status, dict(headers or {}), "application/json")
 
+def json_response(
+    message: Message, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return a message as JSON; floats are written so that they read back exactly.
 
-def column(numbers: np.ndarray) -> list[Any]:
-    """Return a column of a response as encoded JSON, typed as the list that clients read.
-
-    All columns as Python lists would take several times the memory.
+    For large messages: FastAPI would validate a returned model and copy it before writing.
     """
-    return cast(list[Any], msgspec.Raw(msgspec.json.encode(numbers.tolist())))
+    return Response(message.to_json(), status, dict(headers or {}), "application/json")
+
+
+def quarantined(reports: QuarantinedReports | None) -> Quarantined | None:
+    """Return the message with the numbers of quarantined reports; None if there are none."""
+    return None if reports is None else Quarantined(sizes=reports.sizes, seeds=reports.seeds)

@@ -4,47 +4,39 @@ import pytest
 
 from ldprecover import FrequencyOracle, ReportError, frequency_oracle
 from ldprecover_server.errors import InvalidRequestError
-from ldprecover_server.http.decoding import ReportDecoder, decode
-from ldprecover_server.http.messages import NewTickets, RecoverRequest
+from ldprecover_server.http.decoding import ReportDecoder, parse_json
 
 GRR, OUE = frequency_oracle("grr", 1.0, 4), frequency_oracle("oue", 1.0, 4)
 OLH = frequency_oracle("olh", 1.0, 4, 3)
 
 
-def test_a_request_is_what_its_body_says() -> None:
-    assert decode(NewTickets, b'{"count": 3}').count == 3
-    assert decode(RecoverRequest, bytearray(b"{}")) == RecoverRequest()
+def test_json_is_its_value() -> None:
+    assert parse_json(bytearray(b' {"count": [3, 1.0, "\\ud83d\\ude00"]}\n')) == {
+        "count": [3, 1.0, "\N{GRINNING FACE}"]
+    }
 
 
 @pytest.mark.parametrize(
-    ("body", "field", "said"),
+    ("body", "field"),
     [
-        (b"{}", "count", "the field is missing"),
-        (b'{"count": "3"}', "count", "must be an integer, not a string"),
-        (b'{"count": true}', "count", "must be an integer, not true or false"),
-        (b'{"count": 0}', "count", "must be an integer of at least 1"),
-        (b'{"count": 1, "colour": 2}', "colour", "the field is not known"),
-        (b"[]", "body", "must be an object, not an array"),
-        (b'{"count": 1', None, "the body is not JSON: "),
-        (b'{"\xff": 1}', None, "the body is not"),
-        (b'{"count": 1, "count": 2}', "count", "the field is given twice"),
-        (b'{"count": 1, "c\\u006funt": 1}', "count", "the field is given twice"),
-        (b'{"\\ud800": 1}', None, "the body has half a surrogate pair"),
-        (b'{"\\ud800 and much more of it": 1}', None, "the body has half a surrogate pair"),
-        (b'{"\\udc00 and much more of it": 1}', None, "the body has half a surrogate pair"),
+        (b'{"count": 1', None),
+        (b'{"\xff": 1}', None),
+        (b'\xef\xbb\xbf{"count": 1}', None),
+        (b'{"count": NaN}', None),
+        (b'{"count": 1} x', None),
+        (b'{"count": 1, "count": 2}', "count"),
+        (b'{"count": 1, "c\\u006funt": 1}', "count"),
+        (b'{"options": {"least": 3, "least": 2}}', "least"),
+        (b'{"\\ud800": 1}', None),
+        (b'{"\\ud800 and much more of it": 1}', None),
+        (b'{"\\udc00 and much more of it": 1}', None),
+        (b"[" * 100_000, None),
     ],
 )
-def test_the_first_fault_of_a_body_is_named(body: bytes, field: str | None, said: str) -> None:
-    with pytest.raises(InvalidRequestError) as refused:
-        decode(NewTickets, body)
-    assert [name for name, _ in refused.value.errors] == [field] * (field is not None)
-    assert said in str(refused.value)
-
-
-def test_of_values_by_name_the_one_that_does_not_fit_is_named() -> None:
-    with pytest.raises(InvalidRequestError) as refused:
-        decode(RecoverRequest, b'{"options": {"least": 3, "most": "x"}}')
-    assert refused.value.errors[0][0] == "options.most"
+def test_rejects_what_is_not_strict_json(body: bytes, field: str | None) -> None:
+    with pytest.raises(InvalidRequestError) as rejected:
+        parse_json(body)
+    assert [name for name, _ in rejected.value.errors] == [field] * (field is not None)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +64,6 @@ def test_the_first_bad_report_is_named_whichever_fault_is_found_first(
     with pytest.raises(ReportError) as refused:
         ReportDecoder(oracle)(body)
     assert refused.value.position == position
-
-
-def test_of_values_by_name_none_is_given_twice() -> None:
-    with pytest.raises(InvalidRequestError, match="given twice") as refused:
-        decode(RecoverRequest, b'{"options": {"least": 3, "least": 2}}')
-    assert refused.value.errors[0][0] == "least"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 from ldprecover import LDPRecoverError
 from ldprecover.errors import ContractError, ParameterError, ReportError
 from ldprecover_server import errors
-from ldprecover_server.http.problems import problem_type, refuse
+from ldprecover_server.http.problems import problem_of, problem_response
 
 
 class Headings(HTMLParser):
@@ -58,7 +58,7 @@ def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
         ParameterError: "invalid-parameter",
         ReportError: "invalid-report",
     }
-    assert json.loads(bytes(refuse(ReportError("bad", 3)).body)) == {
+    assert json.loads(bytes(problem_response(ReportError("bad", 3)).body)) == {
         "type": "/docs/errors#invalid-report",
         "title": "Invalid report",
         "status": 422,
@@ -69,7 +69,7 @@ def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
 
 def test_each_problem_has_its_heading(server: ServerProcess) -> None:
     for refusal in REFUSALS:
-        page, slug = urldefrag(urljoin(server.url, problem_type(refusal)))
+        page, slug = urldefrag(urljoin(server.url, problem_of(refusal("")).type))
         assert slug == refusal.slug
         ids = Headings(server.http.get(page).text).ids
         assert ids.count(slug) == 1
@@ -264,40 +264,40 @@ def test_a_path_that_leads_nowhere_is_a_problem(
 @pytest.mark.parametrize(
     ("wanted", "field", "reason"),
     [
-        ({"eta": -1}, "eta", "must be a number of at least 0"),
-        ({"eta": "x"}, "eta", 'must be a number or "auto"'),
-        ({"eta": True}, "eta", 'must be a number or "auto"'),
-        ({"targets": 5}, "targets", 'must be an array or "infer"'),
-        ({"targets": ["a", 1.5]}, "targets.1", "must be an integer or a string, not a number"),
-        ({"targets": [{}, {}]}, "targets.0", "must be an integer or a string, not an object"),
-        ({"support": [0.5, 2.0]}, "support.1", "must be a number of at most 1"),
-        (
-            {"options": {"a": 1, "b": "x"}},
-            "options.b",
-            "must be an integer or a number, not a string",
-        ),
-        ({"eta": 0.1, "colour": "red", "shape": 5}, "colour", "the field is not known"),
-        ([], "body", "must be an object, not an array"),
+        ({"eta": -1}, "eta", "Input should be greater than or equal to 0"),
+        ({"eta": True}, "eta", "Input should be a valid number"),
+        ({"targets": 5}, "targets", "Input should be a valid list"),
+        ({"targets": ["a", 1.5]}, "targets.1", "Input should be a valid string"),
+        ({"support": [0.5, 2.0]}, "support.1", "Input should be less than or equal to 1"),
+        ({"options": {"a": 1, "b": "x"}}, "options.b", "Input should be a valid integer"),
+        ({"colour": "red"}, "colour", "Extra inputs are not permitted"),
+        ([], "body", "Input should be a valid dictionary or object to extract fields from"),
     ],
     ids=str,
 )
-def test_a_validation_problem_names_the_first_field_that_does_not_fit(
+def test_a_validation_problem_names_the_field_and_the_reason(
     server: ServerProcess, wanted: Any, field: str, reason: str
 ) -> None:
     round = server.open_round()["id"]
     answer = server.http.post(f"/rounds/{round}/recover", json=wanted).json()
-    assert answer["errors"] == [{"field": field, "reason": reason}]
-    assert answer["detail"] == f"{field}: {reason}"
+    assert answer["errors"][0] == {"field": field, "reason": reason}
+    assert answer["detail"].startswith(f"{field}: {reason}")
+
+
+def test_a_validation_problem_names_the_first_few_fields(server: ServerProcess) -> None:
+    wanted = dict.fromkeys("abcdefgh", 1)
+    answer = server.http.post(f"/rounds/{server.open_round()['id']}/recover", json=wanted).json()
+    assert [error["field"] for error in answer["errors"]] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
-        (b'{"eta": 1,}', "the body is not JSON: trailing comma in object (byte 10)"),
-        (b'{"eta": ' + 4000 * b"9" + b"}", "eta: the number is out of range"),
-        (b'{"method": "\xff"}', "the body is not UTF-8"),
-        (b'{"eta": NaN}', "the body is not JSON: invalid character (byte 8)"),
-        (4000 * b"[", "body: must be an object, not an array"),
+        (b'{"eta": 1,}', "the body is not JSON: trailing comma at line 1 column 11"),
+        (b'{"eta": ' + 4000 * b"9" + b"}", "eta: Input should be a valid number"),
+        (b'{"method": "\xff"}', "the body is not JSON: invalid unicode code point"),
+        (b'{"eta": NaN}', "the body is not JSON: expected value at line 1 column 9"),
+        (4000 * b"[", "the body is not JSON: recursion limit exceeded"),
     ],
     ids=["a comma too many", "digits", "bytes", "NaN", "nested"],
 )
@@ -309,7 +309,7 @@ def test_a_body_that_is_no_json_says_why_and_where(
         f"/rounds/{server.open_round()['id']}/recover", content=body, headers=headers
     )
     assert (response.status_code, problem_of(response)) == (422, "invalid-request")
-    assert response.json()["detail"] == detail
+    assert response.json()["detail"].startswith(detail)
 
 
 def test_a_problem_never_repeats_a_key(server: ServerProcess) -> None:

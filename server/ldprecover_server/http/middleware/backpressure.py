@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server.errors import BusyError
 from ldprecover_server.http.edge import ABORT
-from ldprecover_server.http.problems import refuse
+from ldprecover_server.http.problems import problem_response
 from ldprecover_server.memory_budget import MemoryBudget
 from ldprecover_server.timeouts import Timeouts
 
@@ -50,7 +50,7 @@ class Backpressure:
                     abort()
                 else:
                     error = BusyError("the memory for unread responses is in use; retry later")
-                    await refuse(error)(scope, receive, send)
+                    await problem_response(error)(scope, receive, send)
                 return
             if start is not None:
                 await send(start)

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ldprecover_server.errors import CrossOriginError
-from ldprecover_server.http.problems import refuse
+from ldprecover_server.http.problems import problem_response
 
 
 class Cors(CORSMiddleware):
@@ -43,4 +43,4 @@ class Cors(CORSMiddleware):
             for name in ("vary", "access-control-allow-origin")
             if name in response.headers
         }
-        return refuse(CrossOriginError(bytes(response.body).decode(), headers))
+        return problem_response(CrossOriginError(bytes(response.body).decode(), headers))

@@ -11,7 +11,7 @@ from ldprecover_interface import paths
 from ldprecover_server import logs
 from ldprecover_server.errors import StoreUnavailableError
 from ldprecover_server.http.edge import ABORT
-from ldprecover_server.http.problems import refuse
+from ldprecover_server.http.problems import problem_response
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.rejections import Rejections
 
@@ -60,9 +60,9 @@ class Instrumentation:
             if status:
                 await _abort(scope, receive)
                 return
-            await refuse(StoreUnavailableError("the server stops before the response is ready"))(
-                scope, receive, send_with_id
-            )
+            await problem_response(
+                StoreUnavailableError("the server stops before the response is ready")
+            )(scope, receive, send_with_id)
         finally:
             self._count(scope, status or 500, perf_counter() - began)  # 500: there is no response
 

@@ -1,134 +1,138 @@
-"""Which recoveries a round can have, and what its reports give away of an attack."""
+"""Analyses of a round: the recovery methods that fit it, alarms and suspects."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from msgspec.structs import astuple
 from starlette.responses import Response
 
 from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.evidence.suspects import DEFAULT_RATE as DISCOVERY_RATE
 from ldprecover_interface import paths
+from ldprecover_interface.analysis import (
+    Alarm,
+    Alarms,
+    MethodOption,
+    Methods,
+    MethodSummary,
+    Suspect,
+    Suspects,
+)
 from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
     NoReportsError,
     ReportsGoneError,
 )
-from ldprecover_server.http.csv import Format, csv
-from ldprecover_server.http.dependencies import Caller, Named, described, get_services
-from ldprecover_server.http.disconnects import cancel_on_disconnect
-from ldprecover_server.http.messages import (
-    AlarmRaised,
-    Alarms,
-    MethodOption,
-    Methods,
-    MethodSummary,
-    Suspect,
-    Suspected,
+from ldprecover_server.http.csv import AS_CSV, Format, csv
+from ldprecover_server.http.dependencies import (
+    KEY_IF_NEEDED,
+    Reader,
+    RoundReference,
+    get_services,
 )
-from ldprecover_server.http.responses import json
+from ldprecover_server.http.disconnects import cancel_on_disconnect
+from ldprecover_server.http.problems import problems
+from ldprecover_server.http.responses import json_response
 from ldprecover_server.http.routes.results import ANALYSIS, READ
 
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
 
-@router.get(paths.METHODS, **described(Methods, *READ))
-async def list_methods(request: Request, round: Named, caller: Caller) -> Response:
-    """List the recovery methods: what each needs, takes and gives, and whether this round can give
-    it.
-    """
+@router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)
+async def list_methods(request: Request, round: RoundReference, caller: Reader) -> Methods:
+    """List the recovery methods with their inputs and options, and whether this round fits them."""
     services = get_services(request)
     known = await caller.run(services.results.readable, round, caller.key)
     methods = await services.analyses.methods(known, caller)
-    return json(
-        Methods(
-            known.id,
-            [
-                MethodSummary(
-                    name=method.name,
-                    summary=method.summary,
-                    needs=sorted(method.needs),
-                    better_with=sorted(method.better_with),
-                    uses=sorted(method.uses),
-                    gives=method.gives,
-                    cost=method.cost,
-                    options=[
-                        MethodOption(
-                            option.name, option.default, option.low, option.high, option.meaning
-                        )
-                        for option in method.options
-                    ],
-                    available=reason is None,
-                    reason=reason,
+    summaries = [
+        MethodSummary(
+            name=method.name,
+            summary=method.summary,
+            needs=sorted(method.needs),
+            better_with=sorted(method.better_with),
+            uses=sorted(method.uses),
+            gives=method.gives,
+            cost=method.cost,
+            options=[
+                MethodOption(
+                    name=option.name,
+                    default=option.default,
+                    low=option.low,
+                    high=option.high,
+                    meaning=option.meaning,
                 )
-                for method, reason in methods
+                for option in method.options
             ],
+            available=reason is None,
+            reason=reason,
         )
-    )
+        for method, reason in methods
+    ]
+    return Methods(round=known.id, methods=summaries)
 
 
 @router.get(
     paths.ALARMS,
-    **described(
-        Alarms,
-        *READ,
-        NoReportsError,
-        ReportsGoneError,
-        *ANALYSIS,
-        InvalidRequestError,
-        InvalidParameterError,
-        as_csv=True,
-    ),
+    response_model=Alarms,
+    responses={
+        200: AS_CSV,
+        **problems(
+            *READ,
+            *ANALYSIS,
+            NoReportsError,
+            ReportsGoneError,
+            InvalidRequestError,
+            InvalidParameterError,
+        ),
+    },
+    openapi_extra=KEY_IF_NEEDED,
 )
 async def get_alarms(
     request: Request,
-    round: Named,
-    caller: Caller,
+    round: RoundReference,
+    caller: Reader,
     rate: Annotated[
         float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")
     ] = DEFAULT_RATE,
     form: Format = "json",
 ) -> Response:
-    """Test a round for reports that honest users would not have sent; some tests need every report
-    kept.
-    """
+    """Test a round for reports that honest users do not send; some tests read all reports."""
     services = get_services(request)
     known = await caller.run(services.results.readable, round, caller.key)
-    answer = await cancel_on_disconnect(request, services.analyses.alarms(known, rate, caller))
-    listed = [
-        AlarmRaised(
-            alarm.name, alarm.raised, alarm.statistic, alarm.threshold, alarm.rate, alarm.meaning
-        )
-        for alarm in answer.alarms
+    result = await cancel_on_disconnect(request, services.analyses.alarms(known, rate, caller))
+    alarms = [
+        Alarm.model_construct(**{name: getattr(alarm, name) for name in Alarm.model_fields})
+        for alarm in result.alarms
     ]
     if form == "csv":
-        return csv(f"alarms-{known.id}", AlarmRaised.__struct_fields__, map(astuple, listed))
-    return json(Alarms(known.id, answer.n, answer.reports_read, listed))
+        rows = (tuple(alarm.model_dump().values()) for alarm in alarms)
+        return csv(f"alarms-{known.id}", tuple(Alarm.model_fields), rows)
+    return json_response(
+        Alarms.model_construct(
+            round=known.id, n=result.n, reports_read=result.reports_read, alarms=alarms
+        )
+    )
 
 
 @router.get(
     paths.SUSPECTS,
-    **described(
-        Suspected,
-        *READ,
-        *ANALYSIS,
-        NoReportsError,
-        InvalidRequestError,
-        InvalidParameterError,
-        as_csv=True,
-    ),
+    response_model=Suspects,
+    responses={
+        200: AS_CSV,
+        **problems(*READ, *ANALYSIS, NoReportsError, InvalidRequestError, InvalidParameterError),
+    },
+    openapi_extra=KEY_IF_NEEDED,
 )
 async def get_suspects(
     request: Request,
-    round: Named,
-    caller: Caller,
+    round: RoundReference,
+    caller: Reader,
     rate: Annotated[
         float,
         Query(
             gt=0,
             lt=0.5,
-            description="False-discovery rate: the share of false suspicions expected.",
+            description="False-discovery rate: the expected share of false suspects.",
         ),
     ] = DISCOVERY_RATE,
     drift: Annotated[
@@ -142,29 +146,33 @@ async def get_suspects(
     ] = 0.0,
     form: Format = "json",
 ) -> Response:
-    """Show which items rose since the earlier closed rounds of the series by more than their
-    noise.
-    """
+    """List the items that rose by more than their noise since the earlier rounds of the series."""
     services = get_services(request)
     known = await caller.run(services.results.readable, round, caller.key)
     found, earlier = await cancel_on_disconnect(
         request, services.analyses.suspects(known, rate, drift, caller)
     )
-    listed = [
-        Suspect(
-            item,
-            known.parameters.items[item],
-            float(found.before[item]),
-            float(found.now[item]),
-            float(found.z[item]),
-            float(found.p_values[item]),
+    suspects = [
+        Suspect.model_construct(
+            item=item,
+            label=known.parameters.items[item],
+            before=float(found.before[item]),
+            now=float(found.now[item]),
+            z=float(found.z[item]),
+            p_value=float(found.p_values[item]),
         )
         for item in found.items
     ]
     if form == "csv":
-        # Text of anonymous callers first: see `to_csv`.
-        rows = (
-            (each.label, each.item, each.before, each.now, each.z, each.p_value) for each in listed
+        # The label, which a caller chose, comes first: see `to_csv`.
+        columns = ("label", "item", "before", "now", "z", "p_value")
+        rows = (tuple(getattr(each, name) for name in columns) for each in suspects)
+        return csv(f"suspects-{known.id}", columns, rows)
+    return json_response(
+        Suspects.model_construct(
+            round=known.id,
+            earlier=[stored.id for stored in earlier],
+            rate=found.rate,
+            suspects=suspects,
         )
-        return csv(f"suspects-{known.id}", ("label", "item", "before", "now", "z", "p_value"), rows)
-    return json(Suspected(known.id, [stored.id for stored in earlier], found.rate, listed))
+    )

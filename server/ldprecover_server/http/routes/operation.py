@@ -1,4 +1,4 @@
-"""For whoever runs the server: is it alive, is it ready, what is it."""
+"""Health, readiness, metrics and version, for operators."""
 
 from importlib.metadata import version
 
@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from ldprecover import counting
 from ldprecover_interface import paths
+from ldprecover_interface.operation import Status, Version
 from ldprecover_server.errors import (
     BusyError,
     DatabaseGoneError,
@@ -15,9 +16,8 @@ from ldprecover_server.errors import (
     StorageFullError,
     StoreUnavailableError,
 )
-from ldprecover_server.http.dependencies import described, get_services
-from ldprecover_server.http.messages import Status, Version
-from ldprecover_server.http.responses import json
+from ldprecover_server.http.dependencies import get_services
+from ldprecover_server.http.problems import problems
 from ldprecover_server.metrics import MEDIA_TYPE
 
 router = APIRouter(tags=["operation"])
@@ -25,16 +25,15 @@ router = APIRouter(tags=["operation"])
 _READY_SECONDS = 5.0
 
 
-@router.get(paths.HEALTHZ, **described(Status))
-async def get_health() -> Response:
-    """The process answers."""
-    return json(Status("ok"))
+@router.get(paths.HEALTHZ)
+async def get_health() -> Status:
+    """Return `ok`: the process answers."""
+    return Status(status="ok")
 
 
 @router.get(
     paths.READYZ,
-    **described(
-        Status,
+    responses=problems(
         BusyError,
         QueueFullError,
         StoreUnavailableError,
@@ -42,8 +41,8 @@ async def get_health() -> Response:
         StorageFullError,
     ),
 )
-async def get_readiness(request: Request) -> Response:
-    """The database can be written, the queue has room, and so has the disk."""
+async def get_readiness(request: Request) -> Status:
+    """Return `ready`: the database accepts writes, and queue and disk have room."""
     services = get_services(request)
     try:
         with fail_after(_READY_SECONDS):
@@ -52,21 +51,21 @@ async def get_readiness(request: Request) -> Response:
         raise StoreUnavailableError(
             f"the database has not answered for {_READY_SECONDS:g} seconds"
         ) from None
-    return json(Status("ready"))
+    return Status(status="ready")
 
 
 @router.get(
     paths.METRICS,
-    **described(None, BusyError),
+    responses=problems(BusyError),
     response_class=Response,
 )
 async def get_metrics(request: Request) -> Response:
-    """What Prometheus scrapes: the counts of every process of this server."""
+    """Return the metrics of all processes of this server for Prometheus."""
     services = get_services(request)
     return Response(await services.operating.run(services.metrics.render), media_type=MEDIA_TYPE)
 
 
-@router.get(paths.VERSION, **described(Version))
-async def get_version() -> Response:
-    """Version of the server, and the kernels it counts with."""
-    return json(Version(version("ldprecover"), counting.backend()))
+@router.get(paths.VERSION)
+async def get_version() -> Version:
+    """Return the version of the server and its counting kernels."""
+    return Version(version=version("ldprecover"), kernels=counting.backend())

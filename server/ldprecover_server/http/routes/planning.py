@@ -5,16 +5,16 @@ give.
 import functools
 from typing import Annotated
 
-import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from ldprecover.planning import MAX_TARGETS, MAX_USERS, PlanRequest, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON
 from ldprecover_interface import paths
+from ldprecover_interface.plans import Plans
 from ldprecover_server.errors import BusyError, InvalidParameterError, InvalidRequestError
-from ldprecover_server.http.dependencies import Anyone, described
-from ldprecover_server.http.messages import Plans
+from ldprecover_server.http.dependencies import Anyone
+from ldprecover_server.http.problems import problems
 
 router = APIRouter(tags=["rounds"])
 
@@ -23,7 +23,11 @@ _KEPT = 256  # plans, of some 10 KB each, for those who ask again
 Finite = {"allow_inf_nan": False}
 
 
-@router.get(paths.PLAN, **described(Plans, BusyError, InvalidRequestError, InvalidParameterError))
+@router.get(
+    paths.PLAN,
+    response_model=Plans,
+    responses=problems(BusyError, InvalidRequestError, InvalidParameterError),
+)
 async def get_plan(
     request: Request,
     caller: Anyone,
@@ -96,4 +100,4 @@ async def get_plan(
 def _planned(request: PlanRequest, protocol: str | None, with_curves: bool) -> bytes:
     found = plan(request, None if protocol is None else [protocol])
     drawn = found.curves() if with_curves else None
-    return msgspec.json.encode(msgspec.convert(found.to_dict(drawn), Plans))
+    return Plans.model_validate(found.to_dict(drawn), strict=False).to_json()

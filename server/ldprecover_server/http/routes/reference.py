@@ -67,10 +67,10 @@ async def reference() -> HTMLResponse:
 @router.get(paths.ERRORS)
 async def errors_page() -> HTMLResponse:
     sections = "".join(
-        f'<h2 id="{refusal.slug}">{html.escape(refusal.title)}</h2>'
-        f"<p><code>{refusal.slug}</code>, status "
-        f"{refusal.status}</p><p>{html.escape(refusal.help)}</p>"
-        for refusal in service_errors()
+        f'<h2 id="{error.slug}">{html.escape(error.title)}</h2>'
+        f"<p><code>{error.slug}</code>, status "
+        f"{error.status}</p><p>{html.escape(error.help)}</p>"
+        for error in service_errors()
     )
     return HTMLResponse(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Errors - LDPRecover</title>'

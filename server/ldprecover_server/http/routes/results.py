@@ -1,20 +1,18 @@
-"""What a round's reports say, and what recovery makes of them."""
+"""Results of a round: frequencies, and recoveries from poisoning."""
 
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
-import msgspec
-from fastapi import APIRouter, Request
-from msgspec import UNSET
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.evidence.quarantine import Quarantined
-from ldprecover.recovery import RecoveryRequest
 from ldprecover.rounds.means import Mean, is_for_numbers
-from ldprecover_interface import paths
+from ldprecover_interface import paths, results
+from ldprecover_interface.analysis import JobStatus
 from ldprecover_interface.base import MAX_HISTORY
+from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
 from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.tasks import RecoverResult
 from ldprecover_server.analysis.worker_pool import OnProgress
@@ -34,31 +32,24 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
     UnauthorizedError,
 )
-from ldprecover_server.http.csv import Format, csv
+from ldprecover_server.http.body_route import BodyRoute, body_limit
+from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
-    Caller,
-    CurrentOrNamed,
+    KEY_IF_NEEDED,
+    Reader,
+    RoundOrCurrent,
     Services,
-    described,
+    get_caller,
     get_services,
-    read,
-    set_aside,
+    round_or_current,
 )
 from ldprecover_server.http.disconnects import PREFER, cancel_on_disconnect, wants_job
-from ldprecover_server.http.messages import (
-    ConclusionsDrawn,
-    Frequencies,
-    JobStatus,
-    MeanOfNumbers,
-    Recovered,
-    RecoverRequest,
-)
-from ldprecover_server.http.responses import column, json
+from ldprecover_server.http.problems import problems
+from ldprecover_server.http.responses import json_response, quarantined
 from ldprecover_server.http.routes.rounds import BODY
-from ldprecover_server.results import Results
 from ldprecover_server.rounds import KnownRound
 
-router = APIRouter(tags=["results"])
+router = APIRouter(tags=["results"], route_class=BodyRoute)
 
 READ = (
     UnauthorizedError,
@@ -68,32 +59,42 @@ READ = (
     BusyError,
     StoreUnavailableError,
 )
-"""How reading a round may be refused."""
+"""Errors of calls that read a round."""
 
 ANALYSIS = (AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError)
-"""How an analysis may be refused."""
+"""Errors of analyses."""
 
 T = TypeVar("T")
 
-_SLACK = 4096 + 160 * MAX_HISTORY
-_NUMBER = 26  # bytes of JSON that one number takes at the most, with the comma and a space
+_OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a recovery request beside its columns
+_NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
 
 
-@router.get(paths.FREQUENCIES, **described(Frequencies, *READ, InvalidRequestError, as_csv=True))
+@router.get(
+    paths.FREQUENCIES,
+    response_model=Frequencies,
+    responses={200: AS_CSV, **problems(*READ, InvalidRequestError)},
+    openapi_extra=KEY_IF_NEEDED,
+)
 async def get_frequencies(
-    request: Request, round: CurrentOrNamed, caller: Caller, form: Format = "json"
+    request: Request, round: RoundOrCurrent, caller: Reader, form: Format = "json"
 ) -> Response:
-    """Unbiased, unclipped estimates with standard errors, of every report answered before."""
-    results = get_services(request).results
-    if form == "csv":
-        return await caller.run(lambda: _frequencies_as_csv(*results.counted(round, caller.key)))
-    return await caller.run(lambda: json(_frequencies(*results.counted(round, caller.key))))
+    """Return unbiased, unclipped estimates with standard errors.
+
+    They include every report that was accepted before the call.
+    """
+    services = get_services(request)
+    write = _frequencies_as_csv if form == "csv" else _frequencies
+    return await caller.run(lambda: write(*services.results.counted(round, caller.key)))
 
 
-def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> Frequencies:
+def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> Response:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
-    return Frequencies(
+    mean: dict[str, Any] = {}
+    if is_for_numbers(round.parameters):
+        mean["mean"] = _mean(round, tally)
+    message = Frequencies.model_construct(
         round=round.id,
         protocol=oracle.protocol,
         epsilon=oracle.epsilon,
@@ -101,15 +102,16 @@ def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> 
         p=oracle.p,
         q=oracle.q,
         items=round.parameters.items,
-        counts=column(tally.counts(oracle)),
-        frequencies=column(estimates.frequencies) if estimates else None,
-        standard_errors=column(estimates.standard_errors) if estimates else None,
+        counts=tally.counts(oracle).tolist(),
+        frequencies=estimates.frequencies.tolist() if estimates else None,
+        standard_errors=estimates.standard_errors.tolist() if estimates else None,
         sum=estimates.sum if estimates else None,
         sum_standard_error=estimates.sum_standard_error if estimates else None,
         canaries=round.parameters.canaries,
-        quarantined=set_aside(aside),
-        mean=_mean(round, tally) if is_for_numbers(round.parameters) else UNSET,
+        quarantined=quarantined(aside),
+        **mean,
     )
+    return json_response(message)
 
 
 def _frequencies_as_csv(round: KnownRound, tally: Tally, aside: Quarantined | None) -> Response:
@@ -135,137 +137,131 @@ def _frequencies_as_csv(round: KnownRound, tally: Tally, aside: Quarantined | No
     return csv(f"frequencies-{round.id}", columns, rows)
 
 
-def _mean(round: KnownRound, tally: Tally) -> MeanOfNumbers | None:
+def _mean(round: KnownRound, tally: Tally) -> results.Mean | None:
     if not tally.n:
         return None
     mean = Mean.of(round.oracle, tally)
     low, high = mean.interval()
-    return MeanOfNumbers(mean.value, mean.standard_error, low, high)
+    return results.Mean(value=mean.value, standard_error=mean.standard_error, low=low, high=high)
+
+
+async def _recovery_max_bytes(request: Request) -> int:
+    """Return the largest request to recover the round, which the caller must be able to read.
+
+    It has every label, an index and a number for each item, the names of other rounds, and 4 KiB.
+    """
+    caller = await get_caller(request)
+    round: KnownRound = await caller.run(
+        get_services(request).results.readable, round_or_current(request), caller.key
+    )
+    request.state.round = round
+    columns = round.labels_bytes + 2 * _NUMBER_BYTES * round.oracle.domain_size
+    return min(columns + _OTHER_BYTES, caller.max_bytes)
+
+
+def _readable_round(request: Request) -> KnownRound:
+    round: KnownRound = request.state.round
+    return round
 
 
 @router.post(
     paths.RECOVER,
-    **described(
-        Recovered,
-        *READ,
-        *BODY,
-        *ANALYSIS,
-        NoReportsError,
-        ReportsGoneError,
-        InvalidParameterError,
-        takes=RecoverRequest,
-        later=JobStatus,
-        as_csv=True,
-    ),
+    response_model=Recovered,
+    responses={
+        200: AS_CSV,
+        202: {"model": JobStatus, "description": "A job does the work"},
+        **problems(
+            *READ, *BODY, *ANALYSIS, NoReportsError, ReportsGoneError, InvalidParameterError
+        ),
+    },
+    openapi_extra=KEY_IF_NEEDED,
 )
+@body_limit(_recovery_max_bytes)
 async def recover_frequencies(
     request: Request,
-    round: CurrentOrNamed,
-    caller: Caller,
+    round: Annotated[KnownRound, Depends(_readable_round)],
+    caller: Reader,
+    body: RecoveryRequest | None = None,
     prefer: Annotated[str | None, PREFER] = None,
     form: Format = "json",
 ) -> Response:
-    """Recover the frequencies from the stored, possibly poisoned, counts."""
-    services = get_services(request)
-    known, largest = await caller.run(_readable, services.results, round, caller.key)
-    with ExitStack() as held:
-        wanted = (
-            await read(
-                request,
-                RecoverRequest,
-                min(largest, caller.largest),
-                caller,
-                optional=True,
-                held=held,
-            )
-            or RecoverRequest()
+    """Recover the frequencies from the stored counts, which may be poisoned."""
+    services, wanted = get_services(request), body or RecoveryRequest()
+    if form == "csv":
+        return await cancel_on_disconnect(
+            request, _recovered(services, round, wanted, caller, None, _written_as_csv)
         )
-        if wants_job(prefer) and form == "json":  # a job's result is JSON
-            mine = held.pop_all()
-
-            async def work(tell: OnProgress) -> bytes:
-                with mine:
-                    return await _recovered(services, known, wanted, caller, tell, _written)
-
-            try:
-                job = await services.jobs.start(known.seq, work, keyed=caller.is_known)
-            except BaseException:
-                mine.close()
-                raise
-            headers = {
-                "Location": paths.job_path(known.id, job.id),
-                "Preference-Applied": "respond-async",
-            }
-            return json(
-                JobStatus(job.id, known.id, job.state, job.progress, None, None), 202, headers
-            )
-        if form == "csv":
-            return await cancel_on_disconnect(
-                request, _recovered(services, known, wanted, caller, None, _written_as_csv)
-            )
-        answer = await cancel_on_disconnect(
-            request, _recovered(services, known, wanted, caller, None, _written)
+    if not wants_job(prefer):
+        return await cancel_on_disconnect(
+            request, _recovered(services, round, wanted, caller, None, _written)
         )
-    return Response(answer, media_type="application/json")
+    reservation = request.state.reservation.pop_all()
 
+    async def work(on_progress: OnProgress) -> bytes:
+        with reservation:
+            response = await _recovered(services, round, wanted, caller, on_progress, _written)
+            return bytes(response.body)
 
-def _readable(results: Results, identifier: str, key: str | None) -> tuple[KnownRound, int]:
-    """Return a round, and how many bytes a request to recover it may have.
-
-    That is every label, an index and a number for each item, the names of other rounds, and 4 KiB.
-    """
-    round = results.readable(identifier, key)
-    return round, round.labels_bytes + 2 * _NUMBER * round.oracle.domain_size + _SLACK
+    try:
+        job = await services.jobs.start(round.seq, work, keyed=caller.is_known)
+    except BaseException:
+        reservation.close()
+        raise
+    headers = {
+        "Location": paths.job_path(round.id, job.id),
+        "Preference-Applied": "respond-async",
+    }
+    status = JobStatus(
+        job=job.id,
+        round=round.id,
+        state=job.state,
+        progress=job.progress,
+        result=None,
+        problem=None,
+    )
+    return json_response(status, 202, headers)
 
 
 async def _recovered(
     services: Services,
     round: KnownRound,
-    wanted: RecoverRequest,
+    wanted: RecoveryRequest,
     caller: Asker,
-    tell: OnProgress | None,
-    write: Callable[[KnownRound, RecoverRequest, RecoverResult], T],
+    on_progress: OnProgress | None,
+    write: Callable[[KnownRound, RecoveryRequest, RecoverResult], T],
 ) -> T:
-    """Return a recovery as it is written, in a thread."""
-    request = RecoveryRequest(
-        wanted.method,
-        eta=wanted.eta,
-        malicious_model=wanted.malicious_model,
-        support=wanted.support,
-        options=wanted.options or {},
-    )
+    """Return a recovery, written in a thread."""
     result = await services.analyses.recover(
-        round, request, wanted.targets, wanted.history, caller, tell
+        round, wanted.core_request(), wanted.targets, wanted.history, caller, on_progress
     )
     return await caller.run(write, round, wanted, result)
 
 
-def _written(round: KnownRound, wanted: RecoverRequest, answer: RecoverResult) -> bytes:
-    recovery, items = answer.recovery, round.parameters.items
-    drawn = recovery.conclusions
-    return msgspec.json.encode(
-        Recovered(
-            round=round.id,
-            method=recovery.method,
-            eta=recovery.eta,
-            targets=list(recovery.targets),
-            malicious_model=wanted.malicious_model,
-            n=answer.n,
-            malicious_sum=recovery.malicious_sum,
-            items=items,
-            poisoned=column(recovery.poisoned),
-            malicious=column(recovery.malicious),
-            genuine=column(recovery.genuine),
-            recovered=column(recovery.recovered),
-            notes=list(recovery.notes),
-            conclusions=None
-            if drawn is None
-            else msgspec.convert(drawn.to_dict(items), ConclusionsDrawn),
-        )
+def _written(round: KnownRound, wanted: RecoveryRequest, result: RecoverResult) -> Response:
+    recovery, items = result.recovery, round.parameters.items
+    conclusions = recovery.conclusions
+    message = Recovered.model_construct(
+        round=round.id,
+        method=recovery.method,
+        eta=recovery.eta,
+        targets=recovery.targets,
+        malicious_model=wanted.malicious_model,
+        n=result.n,
+        malicious_sum=recovery.malicious_sum,
+        items=items,
+        poisoned=recovery.poisoned.tolist(),
+        malicious=recovery.malicious.tolist(),
+        genuine=recovery.genuine.tolist(),
+        recovered=recovery.recovered.tolist(),
+        notes=recovery.notes,
+        conclusions=None
+        if conclusions is None
+        else Conclusions.model_validate(conclusions.to_dict(items), strict=False),
     )
+    return json_response(message)
 
 
-def _written_as_csv(round: KnownRound, wanted: RecoverRequest, answer: RecoverResult) -> Response:
+def _written_as_csv(round: KnownRound, wanted: RecoveryRequest, answer: RecoverResult) -> Response:
     recovery, items = answer.recovery, round.parameters.items
     drawn, targets = recovery.conclusions, set(recovery.targets)
     columns: dict[str, Iterable[object]] = {

@@ -5,12 +5,23 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from pydantic_core import to_json
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.items import canary_labels
 from ldprecover.protocols import own_parameters
 from ldprecover_interface import paths
+from ldprecover_interface.export import Export
+from ldprecover_interface.rounds import (
+    NewRound,
+    NewTickets,
+    Parameters,
+    Round,
+    Rounds,
+    RoundSummary,
+    Stats,
+)
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
@@ -28,34 +39,25 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
+from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.dependencies import (
+    KEY_IF_NEEDED,
     Admin,
     Anyone,
-    Caller,
-    Named,
+    Reader,
+    RoundReference,
     Services,
-    described,
     get_services,
-    read,
-    set_aside,
+    require_admin,
 )
-from ldprecover_server.http.messages import (
-    Export,
-    NewRound,
-    NewTickets,
-    Parameters,
-    Round,
-    Rounds,
-    RoundSummary,
-    Stats,
-)
-from ldprecover_server.http.responses import json
+from ldprecover_server.http.problems import problems
+from ldprecover_server.http.responses import json_response, quarantined
 from ldprecover_server.rejections import DUPLICATE
 from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import KnownRound
 from ldprecover_server.storage import StoredRound, Unread
 
-router = APIRouter(tags=["rounds"])
+router = APIRouter(tags=["rounds"], route_class=BodyRoute)
 
 BODY = (
     BodyTooLargeError,
@@ -66,52 +68,50 @@ BODY = (
     InvalidRequestError,
     QueueFullError,
 )
-"""How a body may be refused, before what it says is looked at."""
+"""Errors of calls with a body."""
 
-_KEYED = (UnauthorizedError, ForbiddenError)
+_ADMIN = (UnauthorizedError, ForbiddenError)
 _STORE = (BusyError, StoreUnavailableError)
-_SMALL = 4096  # bytes of a body that holds a number
-_TICKETS_A_PIECE = 1000
-_FOR_EVER = "public, max-age=31536000, immutable"
+_SMALL = 4096  # bytes; enough for a body that holds one number
+_TICKETS_PER_PIECE = 1000
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+async def _admin_max_bytes(request: Request) -> int:
+    await require_admin(request)
+    return get_services(request).settings.max_body_bytes
+
+
+async def _admin_small(request: Request) -> int:
+    await require_admin(request)
+    return _SMALL
 
 
 @router.post(
     paths.ROUNDS,
-    **described(
-        Round,
-        *_KEYED,
-        *_STORE,
-        *BODY,
-        NameTakenError,
-        SeriesMismatchError,
-        InvalidParameterError,
-        takes=NewRound,
-        status=201,
+    status_code=201,
+    response_model=Round,
+    responses=problems(
+        *_ADMIN, *_STORE, *BODY, NameTakenError, SeriesMismatchError, InvalidParameterError
     ),
 )
-async def open_round(request: Request, caller: Admin) -> Response:
+@body_limit(_admin_max_bytes)
+async def open_round(request: Request, caller: Admin, new: NewRound) -> Response:
     """Open a round; its parameters never change."""
-    services = get_services(request)
-    new = await read(request, NewRound, services.settings.max_body_bytes, caller)
-    if new is None:
-        raise InvalidRequestError("the parameters of the round are missing", "body")
-    stored, known = await caller.run(_open, services, new)
-    return json(_round(stored, known), 201, {"Location": paths.round_path(stored.id)})
+    stored, known = await caller.run(_open, get_services(request), new)
+    return json_response(_round(stored, known), 201, {"Location": paths.round_path(stored.id)})
 
 
 def _open(services: Services, new: NewRound) -> tuple[StoredRound, KnownRound]:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
-    items = (
-        tuple(new.items) if new.items is not None else tuple(map(str, range(new.domain_size or 0)))
-    )
+    items = tuple(map(str, range(new.domain_size or 0)) if new.items is None else new.items)
     canaries = canary_labels(items, new.canaries)
-    own = {name: getattr(new, name) for name in own_parameters()}
     parameters = RoundParameters.named(
         new.protocol,
         new.epsilon,
         items + canaries,
-        own,
+        new.own,
         canaries=range(len(items), len(items) + len(canaries)),
         quarantine=new.quarantine,
     )
@@ -125,113 +125,138 @@ def _open(services: Services, new: NewRound) -> tuple[StoredRound, KnownRound]:
     )
 
 
-@router.get(paths.ROUNDS, **described(Rounds, RoundNotFoundError, InvalidRequestError, *_STORE))
+@router.get(
+    paths.ROUNDS,
+    response_model=Rounds,
+    responses=problems(RoundNotFoundError, InvalidRequestError, *_STORE),
+)
 async def list_rounds(
     request: Request,
     caller: Anyone,
-    limit: Annotated[int, Query(ge=1, le=200, description="Rounds at most.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of rounds.")] = 100,
     before: Annotated[
-        str | None, Query(max_length=64, description="Id of the round after which the page starts.")
+        str | None,
+        Query(max_length=64, description="Id of the round that ended the previous page."),
     ] = None,
 ) -> Response:
-    """List rounds, the one opened last first, without their items."""
-    found = await caller.run(get_services(request).rounds.page, limit, before)
-    # Up to 100,000 labels a round; whoever wants them asks for the round.
-    return json(Rounds([RoundSummary(**_state(stored, known)) for stored, known in found]))
+    """List rounds without their items; the first was opened last."""
+    page = await caller.run(get_services(request).rounds.page, limit, before)
+    # A round may have 100,000 labels; GET /rounds/{id} returns them.
+    rounds = [RoundSummary.model_construct(**_state(stored, known)) for stored, known in page]
+    return json_response(Rounds.model_construct(rounds=rounds))
 
 
-@router.get(paths.ROUND, **described(Round, RoundNotFoundError, *_STORE))
-async def get_round(request: Request, round: Named, caller: Anyone) -> Response:
-    """Return a round: parameters, state and the number of reports counted."""
-    return await caller.run(lambda: json(_round(*get_services(request).rounds.get(round))))
+@router.get(paths.ROUND, response_model=Round, responses=problems(RoundNotFoundError, *_STORE))
+async def get_round(request: Request, round: RoundReference, caller: Anyone) -> Response:
+    """Return a round: its parameters, its state and the number of reports counted."""
+    rounds = get_services(request).rounds
+    return await caller.run(lambda: json_response(_round(*rounds.get(round))))
 
 
 @router.get(
     paths.ROUND + paths.PARAMETERS,
-    **described(Parameters, RoundNotFoundError, *_STORE),
+    response_model=Parameters,
+    responses=problems(RoundNotFoundError, *_STORE),
 )
-async def get_parameters(request: Request, round: Named, caller: Anyone) -> Response:
-    """Return what never changes in a round; by id, cacheable for ever."""
+async def get_parameters(request: Request, round: RoundReference, caller: Anyone) -> Response:
+    """Return the immutable part of a round; by id it may be cached for ever."""
     return await caller.run(_get_parameters, request, round)
 
 
-def _get_parameters(request: Request, identifier: str) -> Response:
-    stored, known = get_services(request).rounds.get(identifier)
+def _get_parameters(request: Request, reference: str) -> Response:
+    stored, known = get_services(request).rounds.get(reference)
     etag = f'"{known.parameters.digest}-{stored.id}"'
-    # A name can come to mean another round, and `current` does; an id cannot.
-    headers = {"ETag": etag, "Cache-Control": _FOR_EVER if identifier == stored.id else "no-cache"}
-    given = {
-        tag.strip().removeprefix("W/")
-        for tag in request.headers.get("if-none-match", "").split(",")
-    }
-    if given & {etag, "*"}:
+    # A name may later belong to another round, and `current` changes; an id stays.
+    headers = {"ETag": etag, "Cache-Control": _FOREVER if reference == stored.id else "no-cache"}
+    tags = request.headers.get("if-none-match", "").split(",")
+    if {tag.strip().removeprefix("W/") for tag in tags} & {etag, "*"}:
         return Response(status_code=304, headers=headers)
-    # In digits: they exceed the integers that a double, and so many a reader of JSON, has.
+    # As decimal digits: JSON readers that use doubles lose bits of 64-bit integers.
     thresholds = {name: str(value) for name, value in known.oracle.thresholds.items()}
-    parameters = Parameters(
-        **_brief(stored, known), thresholds=thresholds, items=known.parameters.items
+    parameters = Parameters.model_construct(
+        **_head(stored, known), thresholds=thresholds, items=known.parameters.items
     )
-    return json(parameters, headers=headers)
+    return json_response(parameters, headers=headers)
 
 
-@router.post(paths.ROUND + paths.CLOSE, **described(Round, RoundNotFoundError, *_KEYED, *_STORE))
-async def close_round(request: Request, round: Named, caller: Admin) -> Response:
-    """Close a round: after the answer no report enters any more."""
-    return await caller.run(lambda: json(_round(*get_services(request).rounds.close(round))))
+@router.post(
+    paths.ROUND + paths.CLOSE,
+    response_model=Round,
+    responses=problems(RoundNotFoundError, *_ADMIN, *_STORE),
+)
+async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
+    """Close a round: it accepts no reports after the response."""
+    rounds = get_services(request).rounds
+    return await caller.run(lambda: json_response(_round(*rounds.close(round))))
 
 
 @router.post(
     paths.ROUND + paths.TICKETS,
-    **described(
-        None, *_KEYED, *_STORE, *BODY, RoundNotFoundError, InvalidParameterError, takes=NewTickets
-    ),
+    responses=problems(*_ADMIN, *_STORE, *BODY, RoundNotFoundError, InvalidParameterError),
     response_class=PlainTextResponse,
 )
-async def mint_tickets(request: Request, round: Named, caller: Admin) -> Response:
+@body_limit(_admin_small)
+async def mint_tickets(
+    request: Request, round: RoundReference, caller: Admin, new: NewTickets
+) -> Response:
     """Mint single-use tickets, one a line; they are not stored, and not shown again."""
-    services = get_services(request)
-    new = await read(request, NewTickets, _SMALL, caller)
-    if new is None:
-        raise InvalidRequestError("the number of tickets is missing", "body")
-    tickets = await caller.run(_mint, services, round, new.count)
+    tickets = await caller.run(_mint, get_services(request), round, new.count)
     lines = (f"{ticket}\n" for ticket in tickets)
-    pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_A_PIECE)), "")
+    pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_PER_PIECE)), "")
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
-def _mint(services: Services, identifier: str, count: int) -> Iterator[str]:
-    known = services.rounds.find(identifier)
+def _mint(services: Services, reference: str, count: int) -> Iterator[str]:
+    known = services.rounds.find(reference)
     return services.access.mint(known.id, known.access, count)
 
 
-@router.delete(paths.ROUND, **described(None, RoundNotFoundError, *_KEYED, *_STORE, status=204))
-async def delete_round(request: Request, round: Named, caller: Admin) -> Response:
+@router.delete(
+    paths.ROUND, status_code=204, responses=problems(RoundNotFoundError, *_ADMIN, *_STORE)
+)
+async def delete_round(request: Request, round: RoundReference, caller: Admin) -> None:
     """Delete a round and all its reports."""
     await caller.run(get_services(request).rounds.delete, round)
-    return Response(status_code=204)
 
 
-@router.get(paths.ROUND + paths.STATS, **described(Stats, RoundNotFoundError, *_KEYED, *_STORE))
-async def get_stats(request: Request, round: Named, caller: Caller) -> Response:
-    """Return what came of a round's submissions: reports, duplicates, and refusals by reason."""
-    known, tally, aside, refused = await caller.run(
+@router.get(
+    paths.ROUND + paths.STATS,
+    responses=problems(RoundNotFoundError, *_ADMIN, *_STORE),
+    openapi_extra=KEY_IF_NEEDED,
+)
+async def get_stats(request: Request, round: RoundReference, caller: Reader) -> Stats:
+    """Return the outcomes of a round's submissions: reports, duplicates and rejections."""
+    known, tally, aside, rejections = await caller.run(
         get_services(request).results.stats, round, caller.key
     )
-    duplicates = refused.pop(DUPLICATE, 0)
-    return json(Stats(known.id, tally.n, set_aside(aside), duplicates, refused))
-
-
-@router.get(paths.ROUND + paths.EXPORT, **described(Export, RoundNotFoundError, *_KEYED, *_STORE))
-async def export_round(request: Request, round: Named, caller: Caller) -> Response:
-    """Return a round's parameters, tally and checksum, to estimate and recover without the
-    server.
-    """
-    return await caller.run(
-        lambda: json(Export(**get_services(request).results.export(round, caller.key).to_dict()))
+    duplicates = rejections.pop(DUPLICATE, 0)
+    return Stats(
+        round=known.id,
+        reports=tally.n,
+        quarantined=quarantined(aside),
+        duplicates=duplicates,
+        refusals=rejections,
     )
 
 
-def _brief(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
+@router.get(
+    paths.ROUND + paths.EXPORT,
+    response_model=Export,
+    responses=problems(RoundNotFoundError, *_ADMIN, *_STORE),
+    openapi_extra=KEY_IF_NEEDED,
+)
+async def export_round(request: Request, round: RoundReference, caller: Reader) -> Response:
+    """Return a round with its tally, to estimate and recover without the server."""
+    results = get_services(request).results
+
+    def export() -> bytes:
+        # As written, not through the model: files keep the order of their fields.
+        return to_json(results.export(round, caller.key).to_dict())
+
+    return Response(await caller.run(export), media_type="application/json")
+
+
+def _head(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
     if isinstance(known, Unread):
         of_protocol = {**vars(known), "p": None, "q": None}
     else:
@@ -260,14 +285,14 @@ def _brief(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
 
 
 def _state(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
-    return _brief(stored, known) | {
+    return _head(stored, known) | {
         "state": stored.state,
         "n": stored.n,
-        "quarantined": set_aside(stored.quarantined),
+        "quarantined": quarantined(stored.quarantined),
         "opened_at": stored.opened_at,
         "closed_at": stored.closed_at,
     }
 
 
 def _round(stored: StoredRound, known: KnownRound) -> Round:
-    return Round(**_state(stored, known), items=known.parameters.items)
+    return Round.model_construct(**_state(stored, known), items=known.parameters.items)

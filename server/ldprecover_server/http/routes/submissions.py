@@ -11,13 +11,13 @@ import re
 import secrets
 from collections.abc import Mapping
 
-import msgspec
 from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError
 from ldprecover.protocols import wire
 from ldprecover_interface import paths
+from ldprecover_interface.submissions import Accepted
 from ldprecover_server.access.access import ANYONE, Sender
 from ldprecover_server.errors import (
     HeaderError,
@@ -29,8 +29,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services
-from ldprecover_server.http.messages import Accepted
-from ldprecover_server.http.problems import Problem, refuse
+from ldprecover_server.http.problems import ProblemResponse, problem_response
 from ldprecover_server.rounds import KnownRound
 from ldprecover_server.storage import CURRENT
 
@@ -39,7 +38,6 @@ _log = logging.getLogger(__name__)
 _SUBMISSION_KEY = re.compile(r"[\x21-\x7e]{1,64}")
 _LIMITS = 1024
 _TYPES = (JSON, wire.MEDIA_TYPE)
-_ENCODER = msgspec.json.Encoder()
 
 
 class SubmissionRoute:
@@ -59,10 +57,10 @@ class SubmissionRoute:
         try:
             answer = await self._submit(scope, body)
         except (ServiceError, LDPRecoverError) as error:
-            await _refusal(error, body)(scope, receive, send)
+            await _problem(error, body)(scope, receive, send)
         except Exception:  # noqa: BLE001
             _log.exception("a submission failed")
-            await _refusal(InternalError(), body)(scope, receive, send)
+            await _problem(InternalError(), body)(scope, receive, send)
         else:
             headers = [
                 (b"content-type", b"application/json"),
@@ -121,7 +119,8 @@ class SubmissionRoute:
             accepted, duplicate = await services.submissions.submit(round, sender, key, reports)
         finally:
             body.release()
-        return _ENCODER.encode(Accepted(round.id, accepted, duplicate))
+        message = Accepted.model_construct(round=round.id, accepted=accepted, duplicate=duplicate)
+        return message.to_json()
 
     def _limit(self, round: KnownRound, sender: Sender, packed: bool) -> BodyLimit:
         is_anyone = sender is ANYONE
@@ -145,9 +144,9 @@ class SubmissionRoute:
         return found
 
 
-def _refusal(error: Exception, body: Body) -> Problem:
+def _problem(error: Exception, body: Body) -> ProblemResponse:
     # What is left of the body would be taken for the next request.
-    return refuse(error, None if body.complete else {"Connection": "close"})
+    return problem_response(error, None if body.complete else {"Connection": "close"})
 
 
 def _given_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> str | None:
