@@ -1,4 +1,4 @@
-// Bars, one a row: an error on a logarithmic axis, or a gain to both sides of nought.
+// Bars, one a row: errors on a logarithmic axis, or gains on both sides of zero.
 
 import { colour, font, onTheme, rem } from "/page/js/chart/colours.js";
 import { h } from "/page/js/dom.js";
@@ -6,7 +6,7 @@ import { h } from "/page/js/dom.js";
 const ROW = 30;
 const TEXT = 76; // for the number at the end of a bar
 
-/** Make the chart in a frame. What is returned draws `{rows: [{label, value, text, colour}], log}`. */
+/** Make the chart in a frame. The returned function draws `{rows: [{label, value, text, colour}], log}`. */
 export function bars(frame, signal) {
   const canvas = h("canvas");
   frame.plot.append(canvas);
@@ -80,7 +80,7 @@ function paint(canvas, { rows, log }, [width, height], scale) {
   pen.fillRect(zero - 0.5, 0, 1, height);
 }
 
-/** Return where a value stands. On a logarithmic axis the least has a bar of some length, and nought has none. */
+/** Return the position of a value. On a logarithmic axis the smallest has a short bar, and zero none. */
 function scaleOf(values, log, from, to) {
   if (!log) {
     const [least, most] = [Math.min(0, ...values), Math.max(0, ...values)];

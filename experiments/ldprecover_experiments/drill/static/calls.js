@@ -1,4 +1,4 @@
-// The drill's own calls, with the token from its address.
+// The drill's calls, with the token from its address.
 
 import { call } from "/page/js/api.js";
 
@@ -6,8 +6,8 @@ const NAME = "ldprecover-drill";
 let token = null;
 
 /**
- * Take the token from the address, where it is there, else the one that this tab has kept. A new one is kept once a
- * call has been answered with it: the wrong one in a link does not displace the right one.
+ * Return the token of the address, or else of this tab. A new token is stored after a successful call, so a
+ * wrong token in a link does not replace the right one.
  */
 export function takeToken(given) {
   token = given ?? kept() ?? token;
@@ -18,7 +18,7 @@ function kept() {
   try {
     return sessionStorage.getItem(NAME);
   } catch {
-    return null; // a browser that keeps nothing has it until the page is left
+    return null; // without storage the token lasts until the page is left
   }
 }
 
@@ -36,14 +36,14 @@ async function ask(method, name, options = {}) {
   return body;
 }
 
-/** What the form offers. */
+/** The choices of the form. */
 export const options = (signal) => ask("GET", "options", { signal });
 
-/** The last run, and how far it is. */
+/** The last run and its progress. */
 export const run = (signal) => ask("GET", "run", { signal });
 
-/** Begin a run. */
+/** Start a run. */
 export const begin = (body) => ask("POST", "run", { body });
 
-/** Have the run end. */
+/** Cancel the run. */
 export const cancel = () => ask("DELETE", "run");

@@ -1,4 +1,4 @@
-// Tells the page of one more view. It runs before the page's own script, which then shows it among the others.
+// Adds a view to the page. It runs before the page's script, which then shows the view.
 
 import { VIEWS } from "/page/js/views/index.js";
 

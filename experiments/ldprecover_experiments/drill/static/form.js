@@ -1,4 +1,4 @@
-// The form: what is played, on whom, and which methods recover. Its choices are what the drill offers.
+// The form: attack, users and recovery methods, with the choices that the drill offers.
 
 import { fill, h } from "/page/js/dom.js";
 import { count } from "/page/js/format.js";
@@ -6,7 +6,7 @@ import { setQuery } from "/page/js/router.js";
 
 const TITLES = { round: "One round", map: "All attacks" };
 
-/** Make the form; `start(asked)` is called with what the drill is asked for. Returns `{root, setBusy(busy)}`. */
+/** Make the form; it calls `start` with the request. Returns `{root, setBusy(busy)}`. */
 export function form(choices, kind, start) {
   const { defaults, limits } = choices;
   const controls = {
@@ -103,7 +103,7 @@ export function form(choices, kind, start) {
     const isRound = kind === "round";
     const idle = { model: !modelled, targets: isRound && !targeted, told: !targeted };
     for (const [name, { root, control }] of Object.entries(controls)) {
-      // One that is not shown does not hold up the form either.
+      // A hidden field must not block the form.
       root.hidden = control.disabled = !parts[kind].includes(name) || (idle[name] ?? false);
     }
     more.hidden = !isRound;

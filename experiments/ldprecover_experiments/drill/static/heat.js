@@ -5,11 +5,11 @@ import { h } from "/page/js/dom.js";
 import { number } from "/page/js/format.js";
 
 const CELL = [56, 28];
-const HEAD = 128; // for the columns' names, which stand on end
+const HEAD = 128; // for the vertical names of the columns
 const LABELS = 104;
 const FULL = Math.log(16); // at 16 times, and at 1/16, a colour is full
 
-/** Make the map in a frame. What is returned draws `{rows, columns, values, describe(row, column)}`; null has no number. */
+/** Make the map in a frame. The returned function draws `{rows, columns, values, describe(row, column)}`; null is an empty cell. */
 export function heat(frame, signal) {
   const canvas = h("canvas");
   const holder = h(
@@ -105,7 +105,7 @@ const parts = (name) =>
     .slice(0, 3)
     .map(Number);
 
-/** The colour of a value: the paper's at 1, further towards one of two the further from it. */
+/** The colour of a value: the background's at 1, and further away the stronger. */
 function mixed(value) {
   const strength = Math.min(1, Math.abs(Math.log(Math.max(value, 1e-9))) / FULL);
   const [paper, full] = [parts("paper"), parts(value >= 1 ? "recovered" : "poisoned")];

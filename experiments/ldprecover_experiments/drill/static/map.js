@@ -1,4 +1,4 @@
-// The map of all attacks against all methods: how many times better than the projection alone.
+// The map of all attacks and methods: improvement over the projection alone, as a factor.
 
 import { frame } from "/page/js/chart/frame.js";
 import { fill, h } from "/page/js/dom.js";
@@ -8,7 +8,7 @@ import { heat } from "./heat.js";
 
 const NAMES = { poisoned: "no recovery" };
 
-/** Show the map in a place. */
+/** Show the map in an element. */
 export function showMap(place, { settings, result }, signal) {
   const methods = result.methods.filter((name) => name !== result.basis);
   const { rows } = result;
@@ -91,7 +91,7 @@ export function showMap(place, { settings, result }, signal) {
     );
 }
 
-/** The geometric mean; nothing where a number is missing. */
+/** The geometric mean; null if a number is missing. */
 function mean(values) {
   if (!values.length || values.some((value) => !(value > 0))) return 0;
   return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);

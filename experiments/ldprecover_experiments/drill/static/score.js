@@ -1,4 +1,4 @@
-// The score of a drill: errors before and after, by method, the estimates themselves, and what it all means.
+// The score of a drill: errors before and after by method, estimates, and their meaning.
 
 import { SERIES } from "/page/js/chart/colours.js";
 import { downloadCsv } from "/page/js/chart/csv.js";
@@ -12,7 +12,7 @@ import { bars } from "./bars.js";
 
 const COLOURS = { genuine: "truth", poisoned: "poisoned" };
 
-/** Show the score in a place. */
+/** Show the score in an element. */
 export function showScore(place, { settings, result, round }, signal) {
   const { rows, items, targets, columns } = result;
   const attack = targets

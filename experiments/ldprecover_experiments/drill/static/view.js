@@ -1,4 +1,4 @@
-// A drill: its form, how far it is, and what came of it.
+// The view of a drill: form, progress and result.
 
 import { Problem, poll, sentenceOf } from "/page/js/api.js";
 import { announce, fill, h, notice } from "/page/js/dom.js";
@@ -16,7 +16,7 @@ const NEEDS_TOKEN =
 
 export async function show({ main, query, signal }) {
   const there = takeToken(query.get("token"));
-  if (query.get("token")) setQuery({ token: null }); // neither in the history nor on the screen
+  if (query.get("token")) setQuery({ token: null }); // keep it out of history and screen
   const said = h("div", {});
   const asked = h("div", {});
   const progress = h("div", {});
@@ -51,7 +51,7 @@ export async function show({ main, query, signal }) {
   const controls = form(choices, query.get("what") === "map" ? "map" : "round", start);
   fill(asked, controls.root);
 
-  let shown = null; // what the last answer was, so that a result is drawn once
+  let shown = null; // the last response: a result is drawn once
   const again = poll(
     async () => {
       try {
@@ -88,7 +88,7 @@ export async function show({ main, query, signal }) {
     if (ended) announce(`The drill is ${state.state}.`);
     if (busy) {
       fill(came);
-      // The button stays the same element, so that it keeps the focus.
+      // The button stays the same element and keeps the focus.
       if (!progress.firstChild || progress.firstChild.dataset.kind !== "busy")
         fill(progress, underWay());
       update(progress.firstChild, state);

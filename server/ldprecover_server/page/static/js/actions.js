@@ -1,11 +1,11 @@
-// What changes rounds: it needs an admin key, which is asked for.
+// Closes and deletes rounds; asks for the admin key that this needs.
 
 import { del, hasKey, post, roundPath, sentenceOf } from "./api.js";
 import { announce, dialog, field, fill, h, notice } from "./dom.js";
 import { count } from "./format.js";
 import { askForKey } from "./key.js";
 
-/** Close a round after asking. Resolves with whether it was closed. */
+/** Close a round after a confirmation. Resolves with whether it was closed. */
 export async function closeRound(round) {
   return confirmed(
     `Close ${round.name}?`,
@@ -23,7 +23,7 @@ export async function closeRound(round) {
   );
 }
 
-/** Delete a round, once its name has been typed. Resolves with whether it is gone. */
+/** Delete a round after its name was typed. Resolves with whether it was deleted. */
 export async function deleteRound(round) {
   const typed = h("input", { autocomplete: "off", spellcheck: "false", name: "typed" });
   return confirmed(

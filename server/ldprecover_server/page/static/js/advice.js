@@ -1,16 +1,15 @@
-// What the planner says of a round that is to be opened: the error of each protocol, and what attackers gain. Of all
-// protocols the planner has the one to take first.
+// The planner's advice for a new round: error and attackers' gain of each protocol, best first.
 
 import { get, isAbort, sentenceOf } from "./api.js";
 import { field, fill, h, notice } from "./dom.js";
 import { count, number, percent, plural } from "./format.js";
 import { link } from "./router.js";
 
-const PAUSE = 300; // milliseconds after a key, before the server is asked
+const PAUSE = 300; // milliseconds between the last key and the request
 
 /**
- * Make the box of advice. `wanted()` gives the form's `{domain_size, epsilon}` as they are, `use(protocol)` takes one;
- * the box asks whenever `form` changes.
+ * Make the box of advice, which asks the server when `form` changes. `wanted()` returns the form's
+ * `{domain_size, epsilon}`, `use(protocol)` selects a protocol.
  */
 export function advice(form, wanted, use, signal) {
   const users = h("input", {

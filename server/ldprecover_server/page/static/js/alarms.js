@@ -1,13 +1,13 @@
-// Alarms of rounds, asked for seldom: some read every report, and a round's answer stays while its reports do.
+// Alarms of rounds, with a cache: some alarms read every report, and change only with the reports.
 
 import { get, isAbort, roundPath } from "./api.js";
 
-const GROWTH = 1.1; // a round is tested again when it has a tenth more reports,
-const SECONDS = 30; // and not sooner than this
+const GROWTH = 1.1; // a round is tested again after a tenth more reports,
+const SECONDS = 30; // and at least this time
 
 const known = new Map(); // by id: {n, at, answer, error, closed}
 
-/** What is known of a round's alarms, or undefined. */
+/** The last test of a round, or undefined. */
 export function knownAlarms(id) {
   return known.get(id);
 }
@@ -22,7 +22,7 @@ export function isDue(round) {
   return aged && (round.state === "closed" || round.n >= GROWTH * last.n);
 }
 
-/** Test a round; what comes of it, an answer or an error, is kept and returned. */
+/** Test a round; store and return the response or error. */
 export async function test(round, signal) {
   const found = { n: round.n, at: performance.now(), answer: null, error: null };
   try {

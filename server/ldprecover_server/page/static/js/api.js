@@ -1,11 +1,11 @@
-// The one module that fetches: the public API of the server that this page came from.
+// Calls the public API of the server of this page; the only module that calls fetch.
 
 const ROOT = new URL(".", document.baseURI);
 
-let key = null; // in memory alone: it is gone with the page
+let key = null; // in memory only: it is forgotten with the page
 const keyListeners = new Set();
 
-/** Keep a key until the page is left; null forgets it. */
+/** Store a key until the page is left; null removes it. */
 export function setKey(value) {
   key = value || null;
   for (const listener of keyListeners) listener(key !== null);
@@ -15,13 +15,13 @@ export function hasKey() {
   return key !== null;
 }
 
-/** Call when a key is given or forgotten; until `signal` aborts. */
+/** Call `listener` when the key changes, until `signal` aborts. */
 export function onKey(listener, signal) {
   keyListeners.add(listener);
   signal?.addEventListener("abort", () => keyListeners.delete(listener));
 }
 
-/** A refusal of the server (RFC 9457), or that it cannot be reached (status 0). */
+/** A problem that the server states (RFC 9457), or status 0 if it cannot be reached. */
 export class Problem extends Error {
   constructor(status, body, retryAfter = null) {
     super(body.title ?? "The server did not answer");
@@ -33,7 +33,7 @@ export class Problem extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** What happened, in a sentence or two. */
+  /** What happened, in one or two sentences. */
   get sentence() {
     const fields = this.errors.map((each) => `${each.field} ${each.reason}`).join("; ");
     const why = fields || this.detail;
@@ -41,18 +41,18 @@ export class Problem extends Error {
   }
 }
 
-/** What an error says to a viewer. */
+/** The message of an error for a viewer. */
 export function sentenceOf(error) {
   return error instanceof Problem ? error.sentence : `This page failed: ${error.message}.`;
 }
 
-/** Tell whether a call ended because nobody waits for it any more. */
+/** Tell whether a call was aborted. */
 export function isAbort(error) {
   return error?.name === "AbortError";
 }
 
 /**
- * Call the API and return `{status, body, headers}`, where `body` is the JSON of the answer or null. `path` is below
+ * Call the API and return `{status, body, headers}`, where `body` is the JSON of the response or null. `path` is below
  * the page, as `rounds/ID/stats`. Throws Problem, and AbortError once `signal` has aborted.
  */
 export async function call(method, path, { body, signal, headers = {}, query } = {}) {
@@ -109,8 +109,8 @@ export function roundPath(id, ...rest) {
 }
 
 /**
- * Run `work(signal)` at once and again `seconds` after each end, while the page can be seen, until `signal` aborts.
- * `work` may return the seconds to wait this time. A second is the least.
+ * Run `work(signal)` now and again `seconds` after each end, while the page is visible, until `signal`
+ * aborts. `work` may return the seconds to wait this time, at least 1.
  */
 export function poll(work, seconds, signal) {
   let timer = null;

@@ -1,4 +1,4 @@
-// Elements by hand: whatever is shown goes through here as text, so that a label full of HTML is a label.
+// Makes elements. Everything that is shown is inserted as text, so HTML in a label is never run.
 
 const PROPERTIES = new Set([
   "value",
@@ -24,7 +24,7 @@ export function h(tag, attributes = {}, ...children) {
     else if (value !== false) element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(...texts(children));
-  // A select's value must be among its options, which are there only now.
+  // Set these last: a select's value must be one of its options.
   for (const [name, value] of later) element[name] = value;
   return element;
 }
@@ -37,7 +37,7 @@ export function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Put these children in place of all that an element holds. */
+/** Replace the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren(...texts(children));
   return element;
@@ -52,7 +52,7 @@ function texts(children) {
 
 let fields = 0;
 
-/** A control with its label, and what helps to fill it in: `field("Epsilon", h("input", …))`. */
+/** A control with its label and hint: `field("Epsilon", h("input", …))`. */
 export function field(label, control, help = null) {
   control.id ||= `field-${++fields}`;
   if (help) control.setAttribute("aria-describedby", `${control.id}-help`);
@@ -65,7 +65,7 @@ export function field(label, control, help = null) {
   );
 }
 
-/** A box that says something: kind is "", "good" or "bad"; a bad one is read out at once. */
+/** A message box: kind is "", "good" or "bad"; screen readers announce a bad one immediately. */
 export function notice(kind, ...children) {
   return h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : null }, ...children);
 }
@@ -80,7 +80,7 @@ export function facts(pairs) {
   );
 }
 
-/** Tell whoever listens to the page. */
+/** Announce a text to screen readers. */
 export function announce(text) {
   document.getElementById("live").textContent = text;
 }

@@ -1,9 +1,9 @@
-// Numbers and times as people read them.
+// Formats numbers and times for people.
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
 
-/** 1234567 as 1,234,567; a dash for what is not there. */
+/** 1234567 as 1,234,567; a dash for null. */
 export function count(value) {
   return value === null || value === undefined ? "–" : whole.format(value);
 }
@@ -13,7 +13,7 @@ export function compact(value) {
   return value === null || value === undefined ? "–" : short.format(value);
 }
 
-/** A number with so many significant digits, at most. */
+/** A number with at most `digits` significant digits. */
 export function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
@@ -44,7 +44,7 @@ export function percent(value, digits = 1) {
   return value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`;
 }
 
-/** A time of the server, ISO 8601, as the viewer's own. */
+/** An ISO 8601 time in the viewer's time zone. */
 export function time(text) {
   return text
     ? new Date(text).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })

@@ -1,9 +1,9 @@
-// The access key: asked for where it is needed, kept by `api` in memory alone.
+// Asks for the access key when it is needed; `api` keeps it in memory only.
 
 import { hasKey, setKey } from "./api.js";
 import { announce, dialog, field, h } from "./dom.js";
 
-/** Ask for a key, which stays in memory. Resolves with whether there is one. */
+/** Ask for a key. Resolves with whether the viewer gave one. */
 export async function askForKey() {
   await dialog("Access key", (close) => {
     const input = h("input", {

@@ -1,4 +1,4 @@
-// What is on every view: navigation, the key, the theme; then the view of the address.
+// Starts the page: navigation, key and theme, then the view of the address.
 
 import { hasKey, isAbort, onKey, sentenceOf } from "./api.js";
 import { fill, h, notice } from "./dom.js";
@@ -43,7 +43,7 @@ function setUp() {
     try {
       localStorage.setItem("ldprecover-theme", root.dataset.theme);
     } catch {
-      // A browser that keeps nothing has it until the page is left.
+      // Without storage the choice lasts until the page is left.
     }
     showTheme();
     dispatchEvent(new Event("themechange"));

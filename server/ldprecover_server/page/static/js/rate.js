@@ -1,8 +1,8 @@
-// How fast numbers grow, from what polls see of them.
+// Growth rates of polled numbers.
 
 const WINDOW = 15_000; // milliseconds
 
-/** Return a function that takes a name and its number now, and returns how much it grew a second lately; null at first. */
+/** Return a function of a name and its current number: the recent growth a second, or null at first. */
 export function rates() {
   const seen = new Map();
   return (name, value) => {

@@ -1,4 +1,4 @@
-// A report: a round in one file. What it shows lies in the file, as JSON in the element `data`.
+// A document: a round in one file, with its data as JSON in the element `data`.
 
 import { fill, h } from "./dom.js";
 import { count, number, time } from "./format.js";
@@ -6,7 +6,7 @@ import { alarmed, recovered, summary, suspected } from "./report/findings.js";
 import { frequencies } from "./report/frequencies.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const { signal } = new AbortController(); // a file is never left for another view
+const { signal } = new AbortController(); // never aborted: a file has one view
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
   dispatchEvent(new Event("themechange")),
@@ -74,7 +74,7 @@ function show(main) {
   );
   if (collected.n === 0) main.append(h("p", {}, "There are no estimates: they need reports."));
   else {
-    // Charts fit themselves to their place, which they have once they are in the document.
+    // Charts get their size once they are in the document.
     const place = h("div", {});
     main.append(summary(data), place);
     frequencies(place, data, signal);

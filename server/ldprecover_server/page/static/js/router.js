@@ -1,4 +1,4 @@
-// Views by the hash of the address: `#/rounds/ID?method=unmix`. What a viewer sees has an address, to be kept or sent.
+// Views by the hash of the address: `#/rounds/ID?method=unmix`. Every view has an address to share.
 
 let current = null; // {controller, view}
 
@@ -12,7 +12,7 @@ function decode(part) {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // a hash that no page made: there is no such view, or no such round
+    return part; // malformed, so there is no such view or round
   }
 }
 
@@ -30,7 +30,7 @@ export function go(path, query) {
   location.hash = link(path, query);
 }
 
-/** Write parameters into the address of this view, which stays as it is; null removes one. */
+/** Write parameters into the address without reloading the view; null removes one. */
 export function setQuery(changes) {
   const { path, query } = parse(location.hash);
   for (const [name, value] of Object.entries(changes)) {
@@ -41,7 +41,7 @@ export function setQuery(changes) {
 }
 
 /**
- * Show the view of the address in `main`, now and whenever the address changes.
+ * Show the view of the address in `main`, now and after each change of the address.
  *
  * A view is `{path: "rounds", label, title, load}`; `load()` gives a module whose `show({main, path, query, signal})`
  * fills `main`; `path` is what follows the view's own, and `signal` aborts when the view is left. `failed(main, error)`

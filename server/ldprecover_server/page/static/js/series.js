@@ -9,7 +9,7 @@ import { count, frequency, number } from "./format.js";
 
 const WIDE = 1.959964;
 const MOST_ROUNDS = 24;
-const PAGES = 5; // of 200 rounds that are looked through
+const PAGES = 5; // of 200 rounds each that are searched
 const MOST_ITEMS = 5;
 
 const answers = new Map(); // frequencies by id and n
@@ -37,7 +37,7 @@ async function estimatesOf(round, signal) {
   return answers.get(name);
 }
 
-/** Make both charts; `draw(rounds, items)` reads the rounds' frequencies and draws, items by their indices. */
+/** Make both charts; `draw(rounds, items)` reads the rounds' frequencies; items are indices. */
 export function overTime(name, signal) {
   const sum = frame({
     title: "Sum of the estimates over rounds",
@@ -157,7 +157,7 @@ function largest(values) {
   return values.map((_, index) => index).sort((a, b) => values[b] - values[a]);
 }
 
-/** A round's name without that of its series, with which it mostly begins. */
+/** A round's name without its series' name as a prefix. */
 function shortened(name, series) {
   return name.startsWith(`${series}-`) ? name.slice(series.length + 1) : name;
 }

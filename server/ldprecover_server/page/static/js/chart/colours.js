@@ -1,10 +1,10 @@
-// The colours of app.css, as a canvas wants them.
+// The colours of app.css, for canvases.
 
 let known = new Map();
 let probe = null;
 addEventListener("themechange", () => (known = new Map()));
 
-/** The colour that app.css calls `--name`, in this theme, as `rgb(…)`. */
+/** The colour `--name` of app.css in the current theme, as `rgb(…)`. */
 export function colour(name) {
   let found = known.get(name);
   if (found === undefined) {
@@ -20,7 +20,7 @@ export function colour(name) {
   return found;
 }
 
-/** The same, so transparent: 0 is nothing. */
+/** The same colour with an opacity from 0 to 1. */
 export function faded(name, alpha) {
   const [r, g, b] = colour(name).match(/[\d.]+/g);
   return `rgba(${r}, ${g}, ${b}, ${alpha})`;
@@ -36,7 +36,7 @@ export function font(size = 12) {
   return `${size * rem()}px system-ui, "Liberation Sans", sans-serif`;
 }
 
-/** How much larger than usual the viewer's text is. */
+/** The viewer's text size, relative to the default. */
 export function rem() {
   return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 }

@@ -1,14 +1,14 @@
 // Files made in the browser, for the viewer to keep.
 
-// What a text begins with that spreadsheets run as a formula, the wide forms among it, as in the server's own CSV.
+// Characters that start a formula in spreadsheets, full-width forms included, as in the server's CSV.
 const RUN = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-/** A text that a spreadsheet does not run: one that it would is led by an apostrophe. */
+/** A text that no spreadsheet runs as a formula: an apostrophe precedes one that would be. */
 export function guarded(text) {
   return RUN.test(text) ? `'${text}` : text;
 }
 
-/** Texts are quoted, as a program that takes semicolons for commas would split them; numbers stay numbers. */
+/** Texts are quoted, because some programs split at semicolons; numbers are not. */
 function cell(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number" || typeof value === "boolean") return String(value);
@@ -24,7 +24,7 @@ export function csv(columns, rows) {
   return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
 
-/** Hand a file to the browser. */
+/** Download a file. */
 export function download(name, blob) {
   const url = URL.createObjectURL(blob);
   const link = document.createElement("a");

@@ -1,4 +1,4 @@
-// One row an item: dots with whiskers on a common axis. Any number of items; those in view are drawn.
+// One row an item: dots with whiskers on a common axis. Only the items in view are drawn.
 
 import { h } from "../dom.js";
 import { number } from "../format.js";
@@ -11,7 +11,7 @@ const HEIGHT = 480;
 const PICTURE_ROWS = 200;
 
 /**
- * Make the chart in a frame. The function that is returned draws
+ * Make the chart in a frame. The returned function draws
  * `{labels, order, series, chosen, onChoose(index), describeItem(index)}`.
  *
  * `order` has the indices of the items to show, from the top; a series is `{name, colour, mark, values, low, high}`, its
@@ -205,7 +205,7 @@ function shortened(pen, label, width) {
   return `${label.slice(0, low)}…`;
 }
 
-/** Round numbers within a range, some `most` of them. */
+/** About `most` round numbers within a range. */
 function steps([from, to], most) {
   const rough = (to - from) / most;
   const power = 10 ** Math.floor(Math.log10(rough));

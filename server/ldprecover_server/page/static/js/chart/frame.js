@@ -1,4 +1,4 @@
-// What every chart has: a title, a legend, the same numbers as a table, and both to download.
+// The frame of every chart: title, legend, a table of the same numbers, and downloads.
 
 import { fill, h } from "../dom.js";
 import { colour, faded, font, onTheme } from "./colours.js";
@@ -7,10 +7,10 @@ import { mark, sign } from "./marks.js";
 import { table } from "./table.js";
 
 /**
- * Make the frame of a chart, a figure. `name` is that of downloaded files; `tableOpen` has the table shown at once.
+ * Make the frame of a chart, a figure. `name` is that of downloaded files; `tableOpen` shows the table.
  *
- * Whoever draws puts a canvas into `plot`, says what is to be seen there with `describe`, sets `picture`, which returns
- * a canvas for the PNG, and calls `setTable`.
+ * The caller puts a canvas into `plot`, calls `describe` and `setTable`, and sets `picture` to a function
+ * that returns a canvas for the PNG.
  */
 export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
   const legend = h("ul", { class: "legend" });
@@ -79,7 +79,7 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
       summary,
       details,
     ),
-    /** Say in a sentence what the chart shows; those who do not see it have this and the table. */
+    /** Set the sentence that describes the chart to screen readers. */
     describe(text) {
       if (summary.textContent !== text) fill(summary, text);
       for (const canvas of plot.querySelectorAll("canvas")) {
@@ -87,7 +87,7 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
         canvas.setAttribute("aria-label", `${title}. ${text}`);
       }
     },
-    /** Show which mark is what: `[{name, colour, mark}]`, mark one of dot, square, diamond, ring, tick, bar, line, band. */
+    /** Set the legend: `[{name, colour, mark}]`, mark one of dot, square, diamond, ring, tick, bar, line, band. */
     setLegend(entries) {
       marks = entries;
       fill(

@@ -6,7 +6,7 @@ const HEIGHT = 260;
 const WHOLE = [1, 2, 5, 10, 20, 50];
 
 /**
- * Make a line chart in a frame; the function that is returned draws
+ * Make a line chart in a frame; the returned function draws
  * `{x, xTitle, yTitle, xText(value), series, logX, logY, yRange, height}`.
  *
  * `x` is a list of ascending numbers, whole ones where `xText` names them; a series is `{name, colour, values, low, high, dash, points, width}`, where `low`

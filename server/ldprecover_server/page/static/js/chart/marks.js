@@ -1,9 +1,9 @@
-// The marks of series, told apart by their shapes too: drawn on canvases, and as signs in legends.
+// Marks of series, which differ in shape too: on canvases and in legends.
 
 import { svg } from "../dom.js";
 import { colour, rem } from "./colours.js";
 
-/** Draw a mark at a place, in the pen's colours; `height` is that of its row, for ticks. */
+/** Draw a mark in the context's colours; `height` is that of its row, for ticks. */
 export function mark(pen, kind, x, y, height) {
   const r = 4 * rem();
   pen.beginPath();
@@ -34,7 +34,7 @@ const SIGNS = {
   band: () => [svg("rect", { x: 0, y: 1, width: 16, height: 10, "fill-opacity": 0.3 })],
 };
 
-/** The sign of a series `{colour, mark}` in a legend. */
+/** The legend symbol of a series `{colour, mark}`. */
 export function sign({ colour: name, mark: kind = "line" }) {
   const drawn = svg("svg", {
     width: 16,

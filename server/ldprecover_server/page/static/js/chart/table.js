@@ -1,17 +1,17 @@
-// Tables of any length: all rows of a short one; of a long one those that are in view.
+// Tables of any length; of a long table only the rows in view exist.
 
 import { fill, h } from "../dom.js";
 import { rem } from "./colours.js";
 
 const SHORT = 60;
-const LINE = 32; // CSS pixels at the usual size of text; app.css has the same
+const LINE = 32; // CSS pixels at the default text size, as in app.css
 const SPARE = 6; // rows beyond those in view
 
 /**
  * Make a table of columns `{title, value(row), text(value, row), kind, node(row, old)}` and rows.
  *
  * `kind` is "text", "number" or "narrow"; `node(row, old)` gives an element for the cell in place of a text, the old one
- * changed where there is one; `isChosen(row)` marks rows. Given the `old` table of the same columns it is used again, where that is a long one, and keeps its place.
+ * changed if it exists; `isChosen(row)` marks rows. Given the `old` table of the same columns it is used again, where that is a long one, and keeps its place.
  */
 export function table({
   columns,
@@ -92,7 +92,7 @@ function longTable(columns, rows, caption, signal, isChosen, height) {
   const drawn = new Map(); // by index
   let first = -1;
 
-  /** Write a row into its element: what is there already stays, so that what has the focus keeps it. */
+  /** Update the element of a row in place, so a focused element keeps the focus. */
   const write = (element, index) => {
     const row = rows[index];
     element.classList.toggle("chosen", isChosen(row));
@@ -122,7 +122,7 @@ function longTable(columns, rows, caption, signal, isChosen, height) {
         drawn.delete(index);
       }
     }
-    let next = null; // in their order, for those who read the page row by row
+    let next = null; // in order, for screen readers
     for (let index = to - 1; index >= from; index--) {
       let element = drawn.get(index);
       if (!element) {

@@ -1,4 +1,4 @@
-// What recoveries say of themselves and of an attack, what alarms tell, and who is suspected.
+// Conclusions of a document: recoveries, attack, alarms and suspects.
 
 import { table } from "../chart/table.js";
 import { h, notice } from "../dom.js";
@@ -12,7 +12,7 @@ const GIVES = {
   frequencies: "frequencies, of any sum",
 };
 
-/** What stands out, in a few sentences. */
+/** The most important conclusions, in a few sentences. */
 export function summary({ alarms, suspects, recoveries }) {
   const said = [];
   const raised = alarms?.alarms.filter((each) => each.raised) ?? [];
@@ -41,7 +41,7 @@ export function summary({ alarms, suspects, recoveries }) {
   return notice(bad ? "bad" : "", said.join(" "));
 }
 
-/** What each method made of the round, in words. */
+/** The result of each method as text. */
 export function recovered({ recoveries, refused, frequencies }) {
   return h(
     "section",
@@ -77,7 +77,7 @@ export function recovered({ recoveries, refused, frequencies }) {
   );
 }
 
-/** The alarms: which are raised, and what each means. */
+/** The alarms and their meaning. */
 export function alarmed({ alarms, no_alarms: reason }, signal) {
   const raised = alarms?.alarms.filter((each) => each.raised) ?? [];
   const columns = [

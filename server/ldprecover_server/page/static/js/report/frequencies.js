@@ -1,11 +1,11 @@
-// What was collected beside what recoveries make of it: all items, in a chart and a table.
+// Collected and recovered frequencies of all items, in a chart and a table.
 
 import { dots } from "../chart/dots.js";
 import { frame } from "../chart/frame.js";
 import { field, h } from "../dom.js";
 import { change, count, frequency, number } from "../format.js";
 
-const Z = 1.96; // half a 95 % interval in standard errors
+const Z = 1.96; // standard errors on each side of a 95 % interval
 const LOOKS = [
   ["recovered", "square"],
   ["second", "diamond"],

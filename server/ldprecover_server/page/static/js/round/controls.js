@@ -1,13 +1,13 @@
-// The controls of a round's view: which methods, which assumptions, which items and in which order.
+// Controls of a round's view: methods, assumptions, items and their order.
 
 import { field, fill, h } from "../dom.js";
 import { isFast } from "./recoveries.js";
 import { MAX_COMPARED, SORTS, TOPS, methodsOf, reasonAgainst } from "./settings.js";
 
-const UNMIX = "unmix"; // the method that needs no assumption, and says what it concludes of the attack
+const UNMIX = "unmix"; // the method that needs no assumption and states conclusions about the attack
 const MODELS = ["paper", "exact", "padded", "searched", "solved"];
 
-/** Make the controls; `changed(what)` is called with "methods", "assumptions" or "shown" once `settings` is another. */
+/** Make the controls; they call `changed` with "methods", "assumptions" or "shown" after a change of `settings`. */
 export function controls(settings, labels, changed) {
   const method = h("select", { name: "method" });
   const compared = h("div", {});
@@ -270,7 +270,7 @@ export function controls(settings, labels, changed) {
       show();
     },
     show,
-    /** Offer the closed rounds of the series before this one, as clean ones. */
+    /** Offer the earlier closed rounds of the series as clean rounds. */
     setEarlier(rounds) {
       cleaning.hidden = rounds.length === 0;
       fill(

@@ -1,4 +1,4 @@
-// What a round is and how far it has come, and what ends it.
+// Head of a round: description, progress, closing and deleting.
 
 import { closeRound, deleteRound } from "../actions.js";
 import { facts, fill, h } from "../dom.js";
@@ -6,7 +6,7 @@ import { count, number, plural, time } from "../format.js";
 import { rates } from "../rate.js";
 import { go, link } from "../router.js";
 
-/** Make the head of a round's view; `show(round, stats)` tells how far it is, stats null where they are not known. */
+/** Make the head of a round's view; `show(round, stats)` updates it, `stats` may be null. */
 export function header(round, signal) {
   const list = h("div", {});
   const rate = rates();
@@ -49,7 +49,7 @@ export function header(round, signal) {
       ]),
     );
   };
-  // Apart from what moves: a link in it keeps the focus.
+  // Apart from the parts that are redrawn, so its link keeps the focus.
   const rest = facts([
     ["State", state],
     ["Protocol", round.protocol.toUpperCase()],

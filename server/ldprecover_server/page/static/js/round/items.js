@@ -1,4 +1,4 @@
-// The items of a round: what was reported, what methods make of it, and the truth where it is known.
+// The items of a round: reported and recovered frequencies, and the truth if known.
 
 import { SERIES } from "../chart/colours.js";
 import { dots } from "../chart/dots.js";
@@ -6,10 +6,10 @@ import { frame } from "../chart/frame.js";
 import { h } from "../dom.js";
 import { change, count, frequency, number } from "../format.js";
 
-const WIDE = 1.959964; // standard errors of a normal interval that holds 95 %
+const WIDE = 1.959964; // standard errors on each side of a normal 95 % interval
 const MARKS = ["square", "diamond", "ring", "square", "diamond"];
 
-/** Make the chart of a round's items; `toggle(index)` makes an item a target, or no target any more. */
+/** Make the chart of a round's items; `toggle(index)` adds or removes a target. */
 export function itemsChart(round, signal, toggle) {
   const shown = frame({
     title: "Frequencies",
@@ -28,7 +28,7 @@ export function itemsChart(round, signal, toggle) {
     root: shown.root,
     plot: shown.plot,
     labels,
-    /** Draw estimates, `recovered` `[{name, answer}]`, the truth, and the items that settings choose. */
+    /** Draw estimates, `recovered` `[{name, answer}]` and the truth of the items that settings select. */
     draw({ estimates, recovered, truth, settings, suspicion }) {
       const series = columns(estimates, recovered, truth);
       const all = chosen(series, folded, settings, suspicion);
@@ -85,7 +85,7 @@ export function columns(estimates, recovered, truth) {
   return series;
 }
 
-/** The indices of the items that are looked for, in the order that was chosen. */
+/** The indices of the items that match the search, in the selected order. */
 function chosen(series, folded, settings, suspicion) {
   const wanted = settings.find.trim().toLowerCase();
   const found = [];

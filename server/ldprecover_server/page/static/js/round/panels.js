@@ -1,4 +1,4 @@
-// What alarms, methods and earlier rounds say of a round, in words.
+// Panels of a round as text: alarms, methods, suspects.
 
 import { sentenceOf } from "../api.js";
 import { fill, h, notice } from "../dom.js";
@@ -8,7 +8,7 @@ import { isProjection } from "./simplex.js";
 
 const SHOWN = 20;
 
-/** The strip of alarms; `show(round, found)` with what `alarms` knows of them. */
+/** The strip of alarms; `show(round, found)` takes the last test of `alarms`. */
 export function alarmStrip(testNow) {
   const place = h("div", {});
   const button = h("button", { type: "button", class: "small", onclick: testNow }, "Test now");
@@ -80,7 +80,7 @@ export function alarmStrip(testNow) {
  * cancel})`, where `reports` says how many there are now, for methods that are not asked again by themselves, else 0. */
 export function methodNotes() {
   const place = h("div", { class: "cards" });
-  const kept = new Map(); // a method's card, so that its buttons keep the focus
+  const kept = new Map(); // card by method: its buttons keep the focus
   return {
     root: h("section", {}, place),
     show(names, recoveries, reports, { again, cancel }) {
@@ -158,7 +158,7 @@ function said(found, isOld, n) {
   ];
 }
 
-/** What a method says of the attack. */
+/** A method's conclusions about the attack. */
 export function concluded(drawn) {
   const sure = drawn.attack_probability;
   return h(
@@ -220,7 +220,7 @@ export function concluded(drawn) {
   );
 }
 
-/** The items that rose since earlier rounds; `makeTargets(indices)` takes them. */
+/** The items that rose since earlier rounds; `makeTargets(indices)` makes them targets. */
 export function suspectsPanel(round, makeTargets) {
   const place = h("div", {});
   return {

@@ -1,24 +1,24 @@
-// What methods make of a round: those of the counts asked for at once, the others as jobs that can be cancelled.
+// Recoveries of a round: methods on counts answer immediately, the others are jobs that can be cancelled.
 
 import { call, del, get, isAbort, roundPath } from "../api.js";
 
-const FIRST_WAIT = 250; // milliseconds between questions about a job, which grow to the last
+const FIRST_WAIT = 250; // milliseconds between polls of a job, which grow up to the last
 const LAST_WAIT = 2000;
 
-/** Tell whether a method needs no report, so that its answer takes milliseconds. */
+/** Tell whether a method needs counts only, so its response takes milliseconds. */
 export function isFast(method) {
   return ![...method.needs, ...method.better_with].includes("reports");
 }
 
 /**
- * Keep the recoveries of a round: `recoveries(id, changed, signal)`; `changed(name)` is called whenever what is known
- * of a method is another. Each is `{answer, error, progress, n, asked}`.
+ * Keep the recoveries of a round: `recoveries(id, changed, signal)` calls `changed(name)` when the result of a
+ * method changes. Each is `{answer, error, progress, n, asked}`.
  */
 export function recoveries(id, changed, signal) {
   const known = new Map();
   const running = new Map(); // by method: {controller, again}
 
-  /** Ask for a method's recovery. While it is asked for, only the last question that comes meanwhile is kept. */
+  /** Request a method's recovery. During a request only the latest further one is queued. */
   function ask(method, question) {
     const now = running.get(method.name);
     if (now) {
@@ -72,7 +72,7 @@ export function recoveries(id, changed, signal) {
       signal: stop,
     });
     const path = roundPath(id, "jobs", begun.job);
-    const cancel = () => del(path).catch(() => {}); // it ends by itself where nobody can say so
+    const cancel = () => del(path).catch(() => {}); // a job also ends without this
     stop.addEventListener("abort", cancel);
     try {
       for (let wait = FIRST_WAIT; ; wait = Math.min(LAST_WAIT, 1.5 * wait)) {

@@ -1,4 +1,4 @@
-// What a viewer has chosen of a round; all of it stands in the address.
+// The viewer's settings of a round, all of which are in the address.
 
 import { setQuery } from "../router.js";
 
@@ -47,7 +47,7 @@ function within(value, low, high, otherwise) {
   return Number.isFinite(value) ? Math.min(high, Math.max(low, value)) : otherwise;
 }
 
-/** Write them into the address; what is as usual is left out. */
+/** Write them into the address, without defaults. */
 export function write(settings) {
   const texts = {
     method: settings.method,
@@ -67,12 +67,12 @@ export function write(settings) {
   );
 }
 
-/** The methods whose results are shown: the chosen one first. */
+/** The methods whose results are shown, the selected one first. */
 export function methodsOf(settings) {
   return [settings.method, ...settings.compared.filter((name) => name !== settings.method)];
 }
 
-/** Why a method cannot be asked for with these settings; null where it can. */
+/** Why a method cannot be requested with these settings; null if it can. */
 export function reasonAgainst(method, settings) {
   if (!method.available) return method.reason;
   if (method.needs.includes("targets") && settings.targets.size === 0) return "it needs targets";
@@ -81,7 +81,7 @@ export function reasonAgainst(method, settings) {
     : null;
 }
 
-/** What a method is asked, of the settings that it uses. */
+/** The request fields of a method, from the settings that it uses. */
 export function question(method, settings) {
   const asked = { method: method.name };
   if (method.uses.includes("eta")) asked.eta = settings.eta;

@@ -1,4 +1,4 @@
-// The nearest distribution: what plain projection makes of frequencies, to say whether a method does more.
+// Projection onto the simplex, to tell whether a method does more than that.
 
 /** The Euclidean projection on the probability simplex (Held, Wolfe and Crowder 1974). */
 export function projected(values) {
@@ -13,7 +13,7 @@ export function projected(values) {
   return Float64Array.from(values, (value) => Math.max(0, value - tau));
 }
 
-/** Tell whether a method's result is that projection and nothing more. */
+/** Tell whether a method's result equals the projection. */
 export function isProjection(answer) {
   const plain = projected(answer.poisoned);
   return answer.recovered.every((value, i) => Math.abs(value - plain[i]) < 1e-9);

@@ -1,17 +1,17 @@
-// The truth, when the viewer has it: a file that is read here and goes nowhere.
+// The true frequencies, from a file that never leaves the browser.
 
 import { guarded } from "../chart/csv.js";
 import { field, fill, h, notice } from "../dom.js";
 import { count, frequency, number, plural } from "../format.js";
 
 /**
- * Read what users truly hold from the text of a file. JSON: `{"label": number}`, `[["label", number], …]`, objects with
+ * Parse the true frequencies from the text of a file. JSON: `{"label": number}`, `[["label", number], …]`, objects with
  * `label` and `count` or `frequency`, or `{"items": […], "frequencies" or "counts": […]}`. CSV: a label and a number a line.
- * Returns the frequencies by item of the round. Throws an Error that says what does not fit.
+ * Returns the frequencies by item of the round. Throws an Error with the reason.
  */
 export function readTruth(text, labels) {
   const pairs = /^\s*[[{]/.test(text) ? fromJson(JSON.parse(text)) : fromCsv(text);
-  // A label that a spreadsheet would run is found as it stands in our own CSV too, unless another is called so.
+  // Our CSV puts an apostrophe before some labels; accept it unless it is another item's label.
   const indices = new Map(labels.map((label, index) => [guarded(label), index]));
   labels.forEach((label, index) => indices.set(label, index));
   const truth = new Float64Array(labels.length);
@@ -60,7 +60,7 @@ function fromCsv(text) {
       found[3].trim() === "" ? NaN : Number(found[3]),
     ];
   });
-  return Number.isFinite(pairs[0]?.[1]) ? pairs : pairs.slice(1); // a first line without a number is a heading
+  return Number.isFinite(pairs[0]?.[1]) ? pairs : pairs.slice(1); // a first line without a number is a header
 }
 
 /** Mean squared error of estimates, and what the targets gained beyond the truth. */
@@ -72,7 +72,7 @@ export function score(values, truth, targets) {
   return { mse: squares / truth.length, gain };
 }
 
-/** The panel that takes the file, and the scores of what is shown against it. */
+/** The panel with the file input and the scores of the shown estimates. */
 export function truthPanel(labels, changed) {
   const said = h("div", {});
   const scores = h("div", {});
@@ -100,7 +100,7 @@ export function truthPanel(labels, changed) {
     );
     changed();
   };
-  // The same file can be chosen again, once it has been mended.
+  // Allows the same file to be selected again after a correction.
   input.addEventListener("click", () => (input.value = ""));
   input.addEventListener("change", async () => {
     if (!input.files.length) return;

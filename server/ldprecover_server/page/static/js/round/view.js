@@ -1,4 +1,4 @@
-// A round, live: its state, alarms, frequencies, what methods make of them, suspects and the series it belongs to.
+// The live view of a round: state, alarms, frequencies, recoveries, suspects and series.
 
 import { isDue, knownAlarms, test } from "../alarms.js";
 import { get, isAbort, onKey, poll, roundPath, sentenceOf } from "../api.js";
@@ -14,9 +14,9 @@ import { methodsOf, question, read, reasonAgainst, write } from "./settings.js";
 import { truthPanel } from "./truth.js";
 
 const SECONDS = 3;
-const STATE_EVERY = 5; // polls of the number of reports for one of the round, which has all labels
-const GONE_SECONDS = 60; // between questions about a round that somebody has deleted
-const COUNTS_SECONDS = 6; // between two readings of all counts while reports come: many may watch
+const STATE_EVERY = 5; // polls of the number of reports for each poll of the round, which has all labels
+const GONE_SECONDS = 60; // between polls of a deleted round
+const COUNTS_SECONDS = 6; // between two reads of all counts while reports arrive: many people may watch
 
 export async function show(context) {
   const { main, id, signal } = context;
@@ -25,7 +25,7 @@ export async function show(context) {
   const begin = async () => {
     try {
       const round = await get(roundPath(id), { signal });
-      await get(roundPath(round.id, "stats"), { signal }); // whoever may not read it is told so at once
+      await get(roundPath(round.id, "stats"), { signal }); // fails early without read access
       document.title = `${round.name} – LDPRecover`;
       await live(context, round);
       return true;
@@ -108,7 +108,7 @@ async function live({ main, query, signal }, round) {
     later();
   }
 
-  /** Ask for what is shown: closed forms at once, whatever changed; the others once, and again when they are told to. */
+  /** Request the shown recoveries: closed forms after each change, others once and on demand. */
   function askAll(why) {
     if (!estimates?.n) return;
     for (const name of methodsOf(settings)) {
@@ -177,7 +177,7 @@ async function live({ main, query, signal }, round) {
     }
   }
 
-  /** Ask which items rose, where there is something to compare with: else the server would refuse. */
+  /** Request the suspects, if there are earlier rounds to compare with. */
   async function findSuspects() {
     if (!round.series)
       return suspects.wait(
@@ -213,9 +213,9 @@ async function live({ main, query, signal }, round) {
   }
 
   let ticks = 0;
-  let seen = null; // reports, when the server was asked last
+  let seen = null; // number of reports at the last poll
   let readAt = 0;
-  let last = null; // {n, state} that suspects and history were worked out for
+  let last = null; // {n, state} of the shown suspects and history
   poll(
     async () => {
       try {

@@ -1,4 +1,4 @@
-// The views, in the order in which the navigation has them. One without a label is reached by links alone.
+// The views, in the order of the navigation. A view without a label has links only.
 
 export const VIEWS = [
   { path: "rounds", label: "Rounds", title: "Rounds", load: () => import("./rounds.js") },

@@ -1,4 +1,4 @@
-// A form that opens a round. Its fields are those of the API's own description, so that no protocol is known here.
+// A form that opens a round. Its fields come from the API's description, so it knows no protocol.
 
 import { advice } from "../advice.js";
 import { get, hasKey, post, sentenceOf } from "../api.js";
@@ -127,7 +127,7 @@ function labels(text) {
     .filter(Boolean);
 }
 
-/** What is asked of the API: what was left empty is left out, and the server says what does not fit. */
+/** The request body, without empty fields; the server validates it. */
 function asked(controls, own) {
   const body = { protocol: controls.protocol.value, epsilon: Number(controls.epsilon.value) };
   for (const name of ["name", "series", "retention"])

@@ -1,15 +1,15 @@
-// The planner: items, users, epsilon and error of a round, each from the others, and what attackers gain.
+// The planner: items, users, epsilon and error of a round, each from the others, and attackers' gain.
 
 import { get, isAbort, sentenceOf } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
 import { setQuery } from "../router.js";
 import { results } from "./plan/results.js";
 
-const PAUSE = 250; // milliseconds after a key, before the server is asked
+const PAUSE = 250; // milliseconds between the last key and the request
 
-const PERCENT = 100; // people give shares in percentage points, the interface takes frequencies
+const PERCENT = 100; // people enter per cent, the interface takes frequencies
 
-/** What may be worked out, and the field of each. */
+/** The quantities that can be computed, and the field of each. */
 const FOUR = {
   domain_size: {
     label: "Items",
@@ -182,13 +182,13 @@ export async function show({ main, query, signal }) {
     inputs.targets.max = String(Math.max(1, Math.min(100, d - 1)));
   }
 
-  // A plan that is not of these values is none: it would be read as one.
+  // Remove the old plan: readers would take it for the plan of these values.
   function refuse(text) {
     out.hidden = true;
     fill(said, notice("bad", text));
   }
 
-  let asked = null; // aborts the question before
+  let asked = null; // aborts the previous request
   async function ask() {
     arrange();
     const names = used();

@@ -1,4 +1,4 @@
-// All rounds at a glance: how far each is, and what its alarms say. A single round is another module.
+// The list of rounds with progress and alarms.
 
 import { get, hasKey, poll, sentenceOf } from "../api.js";
 import { closeRound, deleteRound } from "../actions.js";
@@ -37,7 +37,7 @@ function list({ main, signal }) {
   const said = h("div", {});
   const more = h("button", { type: "button", hidden: true }, "Older rounds");
   const rate = rates();
-  const lines = new Map(); // by id: the row of a round, kept so that its buttons keep the focus
+  const lines = new Map(); // row by id: its buttons keep the focus
   let older = [];
 
   const place = h(
@@ -129,7 +129,7 @@ function list({ main, signal }) {
         const ids = new Set(latest.map((round) => round.id));
         older = older.filter((round) => !ids.has(round.id));
         draw([...latest, ...older]);
-        // One test at a time, of the round that was opened last: each may read every report of a round.
+        // One test at a time, latest round first: a test may read every report of a round.
         const due = latest.find((round) => mayRead(round) && round.p !== null && isDue(round));
         if (due) {
           await test(due, signal);
@@ -203,7 +203,7 @@ function row(id, changed) {
 
 const mayRead = (round) => round.read_access === "public" || hasKey();
 
-/** A round's alarms in a word. */
+/** A round's alarms in one word. */
 function glance(round) {
   if (round.n === 0) return h("span", { class: "quiet" }, "no reports");
   if (!mayRead(round)) return h("span", { class: "quiet" }, "needs a key");

@@ -1,4 +1,4 @@
-// A series: its rounds over time, and the items that a viewer chooses.
+// A series: its rounds over time, and selected items.
 
 import { get, poll, roundPath, sentenceOf } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
@@ -11,8 +11,8 @@ const MAX_FOLLOWED = 5; // items
 
 export async function show({ main, path, query, signal }) {
   const [name] = path;
-  const said = h("div", {}); // what was typed
-  const heard = h("div", {}); // from the server
+  const said = h("div", {}); // the request
+  const heard = h("div", {}); // the response
   const list = h("ul", { class: "legend" });
   const charts = overTime(name, signal);
   const find = h("input", { list: "labels", name: "item", autocomplete: "off" });

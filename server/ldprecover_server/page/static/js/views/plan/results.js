@@ -1,4 +1,4 @@
-// What a plan says: in a sentence, protocol by protocol, as curves, and what attackers gain.
+// The results of a plan: a sentence, a table by protocol, curves, and attackers' gain.
 
 import { frame } from "../../chart/frame.js";
 import { dots } from "../../chart/dots.js";
@@ -30,7 +30,7 @@ const points = (value) =>
       : number(100 * value);
 const title = (protocol) => protocol.toUpperCase();
 
-/** Make the places of a plan's results below an element; the function that is returned shows an answer of GET /plan. */
+/** Make the elements of a plan's results; the returned function shows a response of GET /plan. */
 export function results(place, signal) {
   const overEpsilon = frame({ title: "Error over epsilon", name: "plan-error-epsilon", signal });
   const overUsers = frame({
