@@ -1,8 +1,7 @@
-"""The process's log: one line an event, as words or as JSON, with the id of the request it belongs
-to.
+"""The log of the process: one line per event, as text or JSON, with the id of its request.
 
-No report, key or address is ever written: nothing logs them, the access log is off, and the
-database's errors come without their parameters.
+It contains no reports, keys or addresses: no module logs them, the access log is off, and errors of
+the database are logged without their parameters.
 """
 
 import logging
@@ -16,15 +15,15 @@ import msgspec
 LogFormat = Literal["console", "json"]
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""Id of the request that is being answered; None outside of one."""
+"""The id of the current request, or None."""
 
 
 def configure(format: LogFormat) -> None:
-    """Write what this process logs, uvicorn's loggers included, to standard error."""
+    """Write the log of this process, including uvicorn's, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if format == "json" else _Console())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # its steps are not news
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each step at INFO
 
 
 class _Console(logging.Formatter):

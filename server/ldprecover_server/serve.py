@@ -1,4 +1,4 @@
-"""Running the server: one process, one socket, its own first lines."""
+"""Runs the server: its socket, its processes, and its first lines of output."""
 
 import contextlib
 import ctypes
@@ -27,66 +27,68 @@ from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Store
 
-# A worker that gives no sign of life for so long is killed and replaced. It gives none while it
-# starts, and on a busy machine that takes longer than uvicorn's 5 seconds: none would ever come up.
-_WORKER_SECONDS = 30
+_HEALTHCHECK_SECONDS = 30
+"""Seconds without an answer after which uvicorn replaces a server process. One that starts does not
+answer, and on a busy machine that takes longer than uvicorn's default of 5 seconds."""
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of <malloc.h>
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+"""Parameters of `mallopt` in <malloc.h>."""
+_LARGE_BLOCK_BYTES = 1 << 20
+_TRIM_BYTES = 16 << 20
+_ARENAS = 2
 
-# New connections that one turn of the event loop takes. uvloop takes one of each listening socket:
-# behind a thousand strangers who come again and again, whoever comes next would wait for a thousand
-# turns.
-_ACCEPTED = 16
-_UNSENT_BYTES = 1 << 16  # of a connection that the system takes beside what is on its way
+_ACCEPTS_PER_TURN = 16
+"""Connections accepted in one turn of the event loop. uvloop accepts one per listening socket: with
+one socket, a client would wait 1,000 turns behind 1,000 that reconnect without end."""
+
+_UNSENT_BYTES = 1 << 16
+"""Bytes that the kernel buffers per connection beyond those in transit."""
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM, then commit and answer what is under way.
+    """Serve until SIGINT or SIGTERM, then finish the requests in progress.
 
-    Raises ConfigurationError when the settings cannot work, OSError where the system allows too few
-    open files.
+    Raises ConfigurationError for settings that cannot work, and OSError if the limit on open files
+    is too low.
     """
     try:
         plugins.load(settings.plugins)
     except PluginError as error:
         raise ConfigurationError(f"plugins: {error}") from error
     max_connections(settings.connections, settings.analyses)
-    with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as held:
+    with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
         store = Store(settings.database_url)
         if settings.workers > 1 and store.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
-        # From here to the end: another server that starts meanwhile finds the place taken.
-        served = (
-            held.enter_context(contextlib.closing(_claimed(settings)))
-            if settings.workers == 1
-            else None
-        )
+        is_single = settings.workers == 1
+        if is_single:  # claimed until the end, so that no other server opens the database
+            claimed = stack.enter_context(contextlib.closing(_claim_store(settings)))
         with contextlib.closing(store):
             store.prepare()
             key = Access(store, settings.secret_key).ensure_admin_key()
-        counting.warm_up()  # compiled here once, for every worker
+        counting.warm_up()  # compiled once, for all server processes
         url = _url(listener)
         print(f"LDPRecover serves {url} from {store.database.name}", flush=True)
         if key is not None:
             print(f"Admin key, shown this once: {key}", flush=True)
         print(f"API reference: {url}/docs", flush=True)
-        # Workers are processes of their own and find their settings where this one did, or here.
+        # Other server processes read their settings from the environment.
         os.environ.update(settings.environment())
         config = uvicorn.Config(
-            "ldprecover_server.serve:worker"
-            if served is None
-            else functools.partial(_application, settings, served),
+            functools.partial(_application, settings, claimed)
+            if is_single
+            else "ldprecover_server.serve:create_application",
             factory=True,
             workers=settings.workers,
             http=EdgeProtocol,
             ws="none",
-            log_config=None,  # its loggers write where ours do
-            access_log=False,  # it prints the addresses of those who report
+            log_config=None,  # its loggers use the handler of `logs`
+            access_log=False,  # it would log the addresses of reporters
             log_level="warning",
             server_header=False,
-            proxy_headers=False,  # nobody's address is looked at
+            proxy_headers=False,  # addresses are not used
             timeout_graceful_shutdown=settings.shutdown_seconds,
-            timeout_worker_healthcheck=_WORKER_SECONDS,
+            timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
         )
         if settings.workers > 1:
             logs.configure(settings.log_format)
@@ -94,47 +96,44 @@ def serve(settings: Settings) -> None:
                 _Supervisor(config, sockets=[listener]).run()
             return
         server = _Server(config)
-        # From the first line on: uvicorn takes signals only once its loop runs, and raises them
-        # again at the end.
+        # uvicorn handles signals only once its loop runs; a signal before must stop the server too.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, server.handle_exit)
-        server.run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTED - 1))])
+        server.run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1))])
 
 
 def _give_back_memory() -> None:
-    """Have glibc give blocks of a megabyte and more back to the system when they are freed.
+    """Make glibc return freed blocks of at least 1 MiB to the system.
 
-    It would keep as many as it ever had to give at one time, for each thread: large answers and
-    bodies would seem to be held long after they are gone. Other C libraries have no such call, and
-    no such habit.
+    By default it raises that threshold to the largest freed block and keeps an arena per thread, so
+    the memory of large bodies and responses stays in use. Other C libraries do not have `mallopt`.
     """
     with contextlib.suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, 1 << 20)
-        mallopt(_M_TRIM_THRESHOLD, 16 << 20)
-        mallopt(_M_ARENA_MAX, 2)
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+        mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-def worker() -> ASGIApp:
-    """Return the application of one server process, over a store of its own."""
+def create_application() -> ASGIApp:
+    """Return the application of one of several server processes; uvicorn calls this by name."""
     settings = Settings()
     plugins.load(settings.plugins)
     if (supervisor := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=_follow, args=(supervisor,), daemon=True).start()
-    return _application(settings, _claimed(settings))
+        threading.Thread(target=_exit_with, args=(supervisor,), daemon=True).start()
+    return _application(settings, _claim_store(settings))
 
 
-def _claimed(settings: Settings) -> Store:
-    """Return a store that has its place among those that serve the database."""
+def _claim_store(settings: Settings) -> Store:
+    """Return a store that is registered as a server of its database."""
     store = Store(settings.database_url, answer_seconds=settings.request_seconds)
     store.database.claim()
     return store
 
 
 def _application(settings: Settings, store: Store) -> ASGIApp:
-    """Return the application over a store that has its place; its lifespan closes the store."""
-    # Not before plugins are loaded: what the application takes and answers is made from the
-    # protocols there are.
+    """Return the application over a claimed store; its lifespan closes the store."""
+    # After plugins are loaded: the routes are made from the registered protocols.
     from ldprecover_server.app import Application
 
     _give_back_memory()
@@ -142,51 +141,50 @@ def _application(settings: Settings, store: Store) -> ASGIApp:
     store.prepare()
     counting.warm_up()
     app = Application(settings, store)
-    # What start-up made lives as long as the process: full collections need not walk it, which
-    # would stop every request for tens of milliseconds each time.
+    # Objects of the start live as long as the process. Without this, each full collection would
+    # walk them and stop all requests for tens of milliseconds.
     gc.collect()
     gc.freeze()
     return app
 
 
 class _Server(uvicorn.Server):
-    """The server of one process, which says that it ends."""
+    """uvicorn's server, which prints that it stops."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:
-            _say_stopping()
+            _print_stopping()
         super().handle_exit(sig, frame)
 
 
 class _Supervisor(Multiprocess):
-    """Starts the workers, and others in the place of those that die."""
+    """uvicorn's supervisor, which prints that it stops."""
 
     def handle_int(self) -> None:
-        _say_stopping()
+        _print_stopping()
         super().handle_int()
 
     def handle_term(self) -> None:
-        _say_stopping()
+        _print_stopping()
         super().handle_term()
 
     def terminate_all(self) -> None:
-        # The workers close their ends: with this one nobody listens any more, and new clients are
-        # turned away.
+        # The server processes close their copies; with this one the port rejects new clients.
         for listener in self.sockets:
             listener.close()
         super().terminate_all()
 
 
-def _follow(supervisor: BaseProcess) -> None:
-    """End this worker in order when its supervisor is gone, who alone could have ended it."""
+def _exit_with(supervisor: BaseProcess) -> None:
+    """Stop this process when its supervisor has died, which alone could have stopped it."""
     supervisor.join()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _say_stopping() -> None:
-    """Say it past every buffer: a signal's handler may have interrupted somebody who prints."""
+def _print_stopping() -> None:
+    """Write without a buffer: the signal may have interrupted a `print`."""
     with contextlib.suppress(OSError):
-        os.write(1, b"Stopping: what is under way is answered first.\n")
+        os.write(1, b"Stopping: requests in progress finish first.\n")
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -194,17 +192,15 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        reason = str(error.strerror or error).partition(" (while")[0]  # the address is named once
-        there = (
-            ", or use the server that is there already" if error.errno == errno.EADDRINUSE else ""
-        )
+        reason = str(error.strerror or error).partition(" (while")[0]  # asyncio adds the address
+        in_use = error.errno == errno.EADDRINUSE
         raise ConfigurationError(
-            f"cannot listen on {host} port {port}: {reason}; try --port 0, which takes a free "
-            f"one{there}"
+            f"cannot listen on {host} port {port}: {reason}; try --port 0, which takes a free one"
+            f"{', or use the running server' if in_use else ''}"
         ) from error
 
-    # Connections inherit it. Else writing megabytes of each answer that nobody reads into the
-    # system's memory keeps the server busy for seconds.
+    # Connections inherit the option. Without it, the kernel would buffer megabytes of each unread
+    # response, and writing them would keep the server busy for seconds.
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
     return listener

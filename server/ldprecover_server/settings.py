@@ -1,7 +1,7 @@
-"""Settings of the server: name, type, default and help in one place.
+"""The settings of the server: name, type, default and help in one table.
 
-Every one is an environment variable LDPRECOVER_<NAME>; `ldprecover serve --help` and the docs are
-made from this table.
+Each setting is an environment variable LDPRECOVER_<NAME>. `ldprecover serve --help` and the
+reference page are generated from this table.
 """
 
 import json
@@ -23,311 +23,237 @@ from ldprecover_server.logs import LogFormat
 MIB = 1 << 20
 
 _PREFIX = "LDPRECOVER_"
-_LIKE = 0.75
-"""So much of a variable's name is a setting's where it is taken for a misspelt one. Others are let
-pass, as those that Kubernetes sets for a service of this name."""
+_TYPO_SIMILARITY = 0.75
+"""Similarity to a setting from which on an unknown LDPRECOVER_* variable is an error. Others pass:
+Kubernetes sets some for a service of this name."""
 
 _ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 
 
-def _listed(value: Any) -> Any:
-    """Return a list given as text: in JSON, or with commas."""
+def _parse_list(value: Any) -> Any:
+    """Return the list that a JSON list or a text with commas contains."""
     if not isinstance(value, str):
         return value
-    return (
-        json.loads(value)
-        if value.lstrip().startswith("[")
-        else [each.strip() for each in value.split(",") if each.strip()]
-    )
+    if value.lstrip().startswith("["):
+        return json.loads(value)
+    return [item.strip() for item in value.split(",") if item.strip()]
 
 
-def _origin(value: str) -> str:
-    if not _ORIGIN.fullmatch(
-        value
-    ):  # browsers send it in exactly this form, and it is compared as it is
+def _check_origin(value: str) -> str:
+    # Browsers send exactly this form, and the middleware compares the text.
+    if not _ORIGIN.fullmatch(value):
         raise ValueError(
-            f"{value[:80]!r} is not an origin: write https://example.org, in small letters and "
-            "nothing behind, or *"
+            f"{value[:80]!r} is not an origin; write it in lower case without a path, such as "
+            "https://example.org, or *"
         )
     return value
 
 
 class Settings(BaseSettings):
-    """What an operator may set.
+    """The settings of a server.
 
-    Raises ConfigurationError where a variable of the environment is not one of these, but has a
-    name much like one.
+    Raises ConfigurationError for an environment variable whose name resembles that of a setting.
     """
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _check_names(cls, given: Any) -> Any:
-        known = [f"{_PREFIX}{name.upper()}" for name in cls.model_fields]
-        for name in sorted(map(str.upper, os.environ)):
-            if name.startswith(_PREFIX) and name not in known and (near := _nearest(name, known)):
-                raise ConfigurationError(f"{name} is not a setting; did you mean {near}?")
-        return given
+    def _check_names(cls, values: Any) -> Any:
+        settings = [name.upper() for name in cls.model_fields]
+        for variable in sorted(map(str.upper, os.environ)):
+            name = variable.removeprefix(_PREFIX)
+            if name == variable or name in settings:
+                continue
+            for similar in get_close_matches(name, settings, 1, _TYPO_SIMILARITY):
+                raise ConfigurationError(
+                    f"{variable} is not a setting; did you mean {_PREFIX}{similar}?"
+                )
+        return values
 
-    host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[
-        int, Field(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    ] = 8000
-    database_url: Annotated[
-        str, Field(description="Database: sqlite:///FILE or postgresql+psycopg://...")
-    ] = "sqlite:///ldprecover.db"
-    workers: Annotated[
-        int, Field(ge=1, description="Server processes; more than one need Postgres.")
-    ] = 1
-    admin_key: Annotated[
-        SecretStr | None,
-        Field(
-            min_length=16,
-            description="Admin key, 16 characters or more, never stored. With none, the server "
-            "makes one at first "
-            "start, prints it once and keeps only its hash.",
-        ),
-    ] = None
-    open_reports: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Reports that a submission to an open round may hold without a report key.",
-        ),
-    ] = 1
-    max_body_bytes: Annotated[
-        int, Field(ge=1024, description="Largest request body as sent, in bytes.")
-    ] = 16 * MIB
-    max_decoded_bytes: Annotated[
-        int, Field(ge=1024, description="Largest request body after decompression, in bytes.")
-    ] = 64 * MIB
-    queue_requests: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Submissions that may wait for their commit; past it the answer is 503.",
-        ),
-    ] = 10_000
-    queue_bytes: Annotated[
-        int,
-        Field(
-            ge=1024,
-            description="Bytes of request bodies held at one time, as sent and decoded; past it "
-            "the answer is 503.",
-        ),
-    ] = 256 * MIB
-    group_bytes: Annotated[
-        int,
-        Field(
-            ge=1024, description="Decoded bytes after which one commit takes no further submission."
-        ),
-    ] = 8 * MIB
-    reports_per_submission: Annotated[
-        int,
-        Field(ge=1, description="Reports that one submission may hold; past it the answer is 413."),
-    ] = 1_000_000
-    submission_cells: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Reports times items of one submission to an OLH round, which counting "
-            "takes its time for; "
-            "past it the answer is 413. One commit takes no further submission after as many.",
-        ),
-    ] = 1 << 31
-    report_rate: Annotated[
-        float,
-        Field(
-            ge=0,
-            allow_inf_nan=False,
-            description="Reports a second that each report or admin key may bring to each "
-            "process; past it the answer "
-            "is 429. 0 is any number.",
-        ),
-    ] = 0.0
-    report_burst: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Reports that a key may bring at once, if it brought none for a while.",
-        ),
-    ] = 10_000
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(
+        default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one."
+    )
+    database_url: str = Field(
+        default="sqlite:///ldprecover.db",
+        description="Database: sqlite:///FILE or postgresql+psycopg://...",
+    )
+    workers: int = Field(
+        default=1, ge=1, description="Server processes; more than one requires Postgres."
+    )
+    admin_key: SecretStr | None = Field(
+        default=None,
+        min_length=16,
+        description="Admin key of at least 16 characters; it is never stored. Without one, the "
+        "server creates a key at its first start, prints it once, and stores only its hash.",
+    )
+    open_reports: int = Field(
+        default=1,
+        ge=1,
+        description="Reports in a submission to an open round without a report key.",
+    )
+    max_body_bytes: int = Field(
+        default=16 * MIB, ge=1024, description="Largest request body as sent, in bytes."
+    )
+    max_decoded_bytes: int = Field(
+        default=64 * MIB, ge=1024, description="Largest request body after decompression, in bytes."
+    )
+    queue_requests: int = Field(
+        default=10_000, ge=1, description="Submissions that wait for their commit; beyond it, 503."
+    )
+    queue_bytes: int = Field(
+        default=256 * MIB,
+        ge=1024,
+        description="Memory of all request bodies, as sent and decoded, in bytes; beyond it, 503.",
+    )
+    group_bytes: int = Field(
+        default=8 * MIB,
+        ge=1024,
+        description="Decoded bytes after which a commit takes no further submission.",
+    )
+    reports_per_submission: int = Field(
+        default=1_000_000, ge=1, description="Reports in one submission; beyond it, 413."
+    )
+    submission_cells: int = Field(
+        default=1 << 31,
+        ge=1,
+        description="Reports times items of one submission to an OLH round, which bounds the time "
+        "to count it; beyond it, 413. Also the number after which a commit takes no further "
+        "submission.",
+    )
+    report_rate: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Reports per second of each report or admin key in each process; beyond it, "
+        "429. 0 means no limit.",
+    )
+    report_burst: int = Field(
+        default=10_000, ge=1, description="Reports that an idle key may send without delay."
+    )
     cors_origins: Annotated[
-        tuple[Annotated[str, AfterValidator(_origin)], ...],
+        tuple[Annotated[str, AfterValidator(_check_origin)], ...],
         NoDecode,
-        BeforeValidator(_listed),
-        Field(
-            description="Origins whose web pages may call the server from a browser, as "
-            "https://example.org, with "
-            "commas or as a JSON list; * is any.",
-        ),
-    ] = ()
-    plugins: Annotated[
-        tuple[str, ...],
-        NoDecode,
-        BeforeValidator(_listed),
-        Field(
-            description="Installed plugins to load, protocols and recovery methods by their "
-            "names, with commas or as a "
-            "JSON list; no other is imported."
-        ),
-    ] = ()
-    max_domain_size: Annotated[
-        int, Field(ge=2, le=MAX_DOMAIN_SIZE, description="Items that a round may have.")
-    ] = MAX_DOMAIN_SIZE
-    body_seconds: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Time in which a request's body must arrive; past it the answer is 408.",
-        ),
-    ] = 30
-    anonymous_body_seconds: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Time in which the body of a caller without a key must arrive; past it "
-            "the answer is 408.",
-        ),
-    ] = 10
-    reads: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Calls that may wait to read from the database, of callers with a key and "
-            "without one; past it "
-            "the answer is 503.",
-        ),
-    ] = 256
-    answer_bytes: Annotated[
-        int,
-        Field(
-            ge=1 << 20,
-            description="Bytes that answers of more than 32 KiB may hold until they are read; "
-            "past it the one that is "
-            "read slowest is cut off.",
-        ),
-    ] = 64 * MIB
-    answer_seconds: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Time in which an answer must be read; past it the connection is cut off.",
-        ),
-    ] = 60
-    connections: Annotated[
-        int,
-        Field(
-            ge=LEAST_CONNECTIONS,
-            description="Connections of one process; past it, or past what the limit of open "
-            "files allows, the one "
-            "that has progressed least makes room.",
-        ),
-    ] = 2048
-    request_seconds: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Time that a submission waits for its commit, that a commit is tried "
-            "again, that other calls "
-            "wait for their turn with the database, and that Postgres may leave a statement "
-            "without an answer; past it "
-            "the answer is 503 and a retry is safe.",
-        ),
-    ] = 30
-    analyses: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Child processes for what reads a round's reports, of each server "
-            "process; callers without a "
-            "key have all but one of them, where there is more than one.",
-        ),
-    ] = 2
-    analysis_queue: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Analyses that may wait for a child process, half of them of callers "
-            "without a key; past it "
-            "the answer is 503.",
-        ),
-    ] = 32
-    analysis_seconds: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Time of an analysis for a caller without a key; past it the answer is "
-            "504.",
-        ),
-    ] = 60
-    analysis_key_seconds: Annotated[
-        int, Field(ge=1, description="The same for a caller with an analyst or admin key.")
-    ] = 600
-    analysis_bytes: Annotated[
-        int,
-        Field(
-            ge=MIB,
-            description="Memory of an analysis beside what a child process holds at rest; Linux "
-            "alone.",
-        ),
-    ] = 128 * MIB
-    analysis_disk_bytes: Annotated[
-        int,
-        Field(
-            ge=MIB,
-            description="Bytes of reports that an analysis may lay down in a temporary file in "
-            "TMPDIR; it reads those "
-            "of a whole round.",
-        ),
-    ] = 4096 * MIB
-    analysis_scheduler: Annotated[
-        str | None,
-        Field(
-            description="Scheduler of a Dask cluster whose workers read the reports of large "
-            "rounds for analyses: "
-            "tls://HOST:PORT, or tcp://127.0.0.1:PORT.",
-        ),
-    ] = None
-    analysis_cluster_cells: Annotated[
-        int,
-        Field(
-            ge=1, description="Reports times items of a round from which on its workers read it."
-        ),
-    ] = 1 << 32
-    analysis_tls_ca: Annotated[
-        str | None,
-        Field(
-            description="Certificate of the CA of that cluster, a PEM file. Without these three "
-            "Dask's own "
-            "configuration names them."
-        ),
-    ] = None
-    analysis_tls_cert: Annotated[
-        str | None, Field(description="Own certificate for it, a PEM file.")
-    ] = None
-    analysis_tls_key: Annotated[
-        str | None, Field(description="Key of that certificate, a PEM file.")
-    ] = None
-    analysis_cache_bytes: Annotated[
-        int,
-        Field(ge=0, description="Bytes of answers that each process keeps for equal questions."),
-    ] = 32 * MIB
-    min_free_bytes: Annotated[
-        int,
-        Field(
-            ge=0,
-            description="Free bytes on the disk of a SQLite file below which the server says it "
-            "is not ready.",
-        ),
-    ] = 64 * MIB
-    log_format: Annotated[
-        LogFormat, Field(description="Form of the log on standard error: console or json.")
-    ] = "console"
-    shutdown_seconds: Annotated[
-        int, Field(ge=1, description="Time that requests under way get to finish after SIGTERM.")
-    ] = 30
+        BeforeValidator(_parse_list),
+    ] = Field(
+        default=(),
+        description="Origins whose web pages may call the server from a browser, such as "
+        "https://example.org, separated by commas or as a JSON list; * allows all.",
+    )
+    plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_list)] = Field(
+        default=(),
+        description="Installed plugins to load, by the names of their protocols and recovery "
+        "methods, separated by commas or as a JSON list; no other plugin is imported.",
+    )
+    max_domain_size: int = Field(
+        default=MAX_DOMAIN_SIZE, ge=2, le=MAX_DOMAIN_SIZE, description="Items of a round."
+    )
+    body_seconds: int = Field(
+        default=30, ge=1, description="Time for a request body to arrive; beyond it, 408."
+    )
+    anonymous_body_seconds: int = Field(
+        default=10, ge=1, description="The same for a caller without a key."
+    )
+    reads: int = Field(
+        default=256,
+        ge=1,
+        description="Calls that wait to read from the database, with and without a key each; "
+        "beyond it, 503.",
+    )
+    answer_bytes: int = Field(
+        default=64 * MIB,
+        ge=MIB,
+        description="Memory of unread responses of more than 32 KiB, in bytes; beyond it, the "
+        "slowest reader is cut off.",
+    )
+    answer_seconds: int = Field(
+        default=60,
+        ge=1,
+        description="Time for a response to be read; beyond it, the client is cut off.",
+    )
+    connections: int = Field(
+        default=2048,
+        ge=LEAST_CONNECTIONS,
+        description="Connections of one process; beyond it, or beyond the limit of open files, "
+        "the one with the oldest progress is closed.",
+    )
+    request_seconds: int = Field(
+        default=30,
+        ge=1,
+        description="Time that a submission waits for its commit, that a commit is retried, that "
+        "other calls wait for the database, and that Postgres may take for a statement; beyond "
+        "it, 503, and a retry is safe.",
+    )
+    analyses: int = Field(
+        default=2,
+        ge=1,
+        description="Worker processes for analyses, in each server process. Callers without a key "
+        "have all but one of them, if there is more than one.",
+    )
+    analysis_queue: int = Field(
+        default=32,
+        ge=1,
+        description="Analyses that wait for a worker process, half of them of callers without a "
+        "key; beyond it, 503.",
+    )
+    analysis_seconds: int = Field(
+        default=60,
+        ge=1,
+        description="Time of an analysis for a caller without a key; beyond it, 504.",
+    )
+    analysis_key_seconds: int = Field(
+        default=600, ge=1, description="The same for a caller with an analyst or admin key."
+    )
+    analysis_bytes: int = Field(
+        default=128 * MIB,
+        ge=MIB,
+        description="Memory of an analysis above that of an idle worker process, in bytes; Linux "
+        "only.",
+    )
+    analysis_disk_bytes: int = Field(
+        default=4096 * MIB,
+        ge=MIB,
+        description="Reports that an analysis may store in a temporary file in TMPDIR, in bytes; "
+        "it stores those of a whole round.",
+    )
+    analysis_scheduler: str | None = Field(
+        default=None,
+        description="Scheduler of a Dask cluster whose workers read the reports of large rounds: "
+        "tls://HOST:PORT, or tcp://127.0.0.1:PORT.",
+    )
+    analysis_cluster_cells: int = Field(
+        default=1 << 32,
+        ge=1,
+        description="Reports times items from which on the cluster reads a round.",
+    )
+    analysis_tls_ca: str | None = Field(
+        default=None,
+        description="Certificate of the CA of the cluster, a PEM file. Without these three files, "
+        "those of Dask's configuration are used.",
+    )
+    analysis_tls_cert: str | None = Field(
+        default=None, description="Certificate of the server for the cluster, a PEM file."
+    )
+    analysis_tls_key: str | None = Field(
+        default=None, description="Private key of that certificate, a PEM file."
+    )
+    analysis_cache_bytes: int = Field(
+        default=32 * MIB,
+        ge=0,
+        description="Memory of cached results in each process, in bytes.",
+    )
+    min_free_bytes: int = Field(
+        default=64 * MIB,
+        ge=0,
+        description="Free bytes on the disk of a SQLite file below which the server is not ready.",
+    )
+    log_format: LogFormat = Field(
+        default="console", description="Format of the log on standard error: console or json."
+    )
+    shutdown_seconds: int = Field(
+        default=30, ge=1, description="Time for requests in progress to finish after SIGTERM."
+    )
 
     @model_validator(mode="after")
     def _check_scheduler(self) -> "Settings":
@@ -335,10 +261,10 @@ class Settings(BaseSettings):
         try:
             scheduler = self.scheduler
         except ParameterError as error:
-            raise ConfigurationError(f"analysis_scheduler and its files of TLS: {error}") from error
+            raise ConfigurationError(f"analysis_scheduler and its TLS files: {error}") from error
         if scheduler is None and any(files):
             raise ConfigurationError(
-                "the files of analysis_tls are for analysis_scheduler, which is not set"
+                "analysis_tls_ca, _cert and _key require analysis_scheduler, which is not set"
             )
         if scheduler is not None and (missing := Scheduler.missing_package()) is not None:
             raise ConfigurationError(f"analysis_scheduler: {missing}")
@@ -346,7 +272,7 @@ class Settings(BaseSettings):
 
     @property
     def scheduler(self) -> Scheduler | None:
-        """Where the cluster for analyses is, if there is one. Raises ParameterError."""
+        """The scheduler of the cluster for analyses, or None. Raises ParameterError."""
         if self.analysis_scheduler is None:
             return None
         return Scheduler(
@@ -358,28 +284,20 @@ class Settings(BaseSettings):
 
     @property
     def secret_key(self) -> str | None:
-        """The admin key, if one is set."""
+        """The admin key, or None."""
         return self.admin_key.get_secret_value() if self.admin_key else None
 
     def environment(self) -> dict[str, str]:
         """Return these settings as environment variables."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {
-            f"{_PREFIX}{name.upper()}": _written(value)
+            f"{_PREFIX}{name.upper()}": _to_text(value)
             for name, value in values.items()
             if value is not None
         }
 
 
-def _nearest(name: str, known: list[str]) -> str | None:
-    """Return the setting that a variable's name is most like, if it is like any."""
-    found = get_close_matches(
-        name.removeprefix(_PREFIX), [each.removeprefix(_PREFIX) for each in known], 1, _LIKE
-    )
-    return f"{_PREFIX}{found[0]}" if found else None
-
-
-def _written(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     return ",".join(value) if isinstance(value, tuple) else str(value)

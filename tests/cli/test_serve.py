@@ -72,7 +72,7 @@ def test_ctrl_c_ends_it_quietly(serve: Serve, number: signal.Signals) -> None:
     process.send_signal(number)
     out, err = process.communicate()
     assert err == ""
-    assert out.splitlines()[-1] == "Stopping: what is under way is answered first."
+    assert out.splitlines()[-1] == "Stopping: requests in progress finish first."
     assert process.returncode in (0, -signal.SIGTERM)
 
 
@@ -93,7 +93,7 @@ def test_a_signal_before_the_server_has_begun_ends_it_without_a_warning(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "Stopping: what is under way is answered first."
+    assert done.stdout.splitlines()[-1] == "Stopping: requests in progress finish first."
 
 
 def test_an_option_beats_its_variable_and_the_variable_beats_the_default(
@@ -171,8 +171,7 @@ def test_a_port_or_database_in_use_is_one_line(serve: Serve, run: Any) -> None:
     port = run("serve", "--port", url.rpartition(":")[2], "--database-url", "sqlite:///other.db")
     assert port.code == 2
     assert port.error.endswith(
-        "Address already in use; try --port 0, which takes a free one, or use the server that is "
-        "there already"
+        "Address already in use; try --port 0, which takes a free one, or use the running server"
     )
     database = run("serve", "--port", "0")
     assert database.code == 2

@@ -105,7 +105,7 @@ def test_a_server_reads_a_round_on_a_cluster_over_tls(tmp_path: Path) -> None:
             "must be tls://HOST:PORT for another machine",
         ),
         ({"analysis_scheduler": "10.0.0.1"}, "must be tls://HOST:PORT or tcp"),
-        ({"analysis_tls_ca": "ca.pem"}, "are for analysis_scheduler, which is not set"),
+        ({"analysis_tls_ca": "ca.pem"}, "require analysis_scheduler, which is not set"),
         (
             {"analysis_scheduler": "tls://a:1", "analysis_tls_ca": "ca.pem"},
             "the certificate is missing",

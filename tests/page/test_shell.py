@@ -51,17 +51,17 @@ def test_every_file_has_type_policy_and_etag(server: ServerProcess) -> None:
 )
 def test_file_is_compressed_on_request(accepts: str, zipped: bool) -> None:
     file = page.files()["app.css"]
-    status, headers, body = file.answer(accepts)
+    status, headers, body = file.response(accepts)
     assert (status, headers.get("Content-Encoding")) == (200, "gzip" if zipped else None)
     assert (gzip.decompress(body) if zipped else body) == file.body
     assert headers["Vary"] == "Accept-Encoding"
-    assert file.answer("identity" if zipped else "gzip", headers["ETag"])[0] == 200, (
+    assert file.response("identity" if zipped else "gzip", headers["ETag"])[0] == 200, (
         "another form has another tag"
     )
 
 
 def test_page_is_at_most_150_kb_compressed() -> None:
-    assert sum(len(file.zipped) for file in page.files().values()) < 150_000
+    assert sum(len(file.gzip_body) for file in page.files().values()) < 150_000
 
 
 @pytest.mark.parametrize("name", VENDORED)

@@ -249,8 +249,8 @@ def _report_source(
     else:
         size = file.dtype.itemsize
         reports = max(1, min(_CHUNK_BYTES // size, _CHUNK_CELLS // task.oracle.domain_size))
-        most = max(1, limits.memory_bytes // (_CHUNK_COPIES * reports * size))
-        with engine(scheduler=scheduler, most=most) as executor:
+        chunks = max(1, limits.memory_bytes // (_CHUNK_COPIES * reports * size))
+        with engine(scheduler=scheduler, most=chunks) as executor:
             yield ReportSource.of_parts(
                 task.oracle,
                 _Chunks(file, reports),

@@ -1,4 +1,4 @@
-"""The page: its files, and how each is answered; it knows no framework."""
+"""The files of the web page and their responses, independent of a web framework."""
 
 from ldprecover_server.page.page import HEADERS, INDEX, PageFile, files
 

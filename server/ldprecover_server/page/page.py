@@ -1,8 +1,7 @@
-"""The page's files in memory, compressed once, and the headers with which browsers hold them to
-what they are.
+"""The files of the page in memory, compressed once, with their headers.
 
-The page is plain HTML, CSS and JavaScript modules, as they lie in `static`: nothing is built. It
-asks the public API alone, for which it needs no help from here.
+The page is plain HTML, CSS and JavaScript modules in `static`, without a build step. It uses only
+the public API.
 """
 
 import functools
@@ -17,7 +16,7 @@ from types import MappingProxyType
 STATIC = Path(__file__).parent / "static"
 
 INDEX = "index.html"
-"""The file at the root."""
+"""The file at the path /."""
 
 HEADERS: Mapping[str, str] = MappingProxyType(
     {
@@ -25,13 +24,12 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         "form-action 'none'",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
-        # A module names others by their paths, which stay when their texts change: so each is asked
-        # for again, and a 304 says that it is as it was.
+        # Modules import each other by path without a version, so browsers must revalidate each.
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding",
     }
 )
-"""Of every answer with a file of the page."""
+"""The headers of every file of the page."""
 
 _TYPES = {
     ".js": "text/javascript",
@@ -43,50 +41,47 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file of the page, plain and compressed by gzip."""
+    """A file of the page, plain and compressed with gzip."""
 
     media_type: str
     body: bytes = field(repr=False)
-    zipped: bytes = field(repr=False)
+    gzip_body: bytes = field(repr=False)
     digest: str
 
-    def answer(
+    def response(
         self, accept_encoding: str = "", if_none_match: str = ""
     ) -> tuple[int, dict[str, str], bytes]:
-        """Return the status, the headers and the body for a request with these two headers."""
-        takes_gzip = any(
+        """Return status, headers and body of the response to a request with these headers."""
+        accepts_gzip = any(
             coding.strip().lower() in ("gzip", "*")
             and weight.replace(" ", "").lower() not in ("q=0", "q=0.0")
-            for coding, _, weight in (each.partition(";") for each in accept_encoding.split(","))
+            for coding, _, weight in (part.partition(";") for part in accept_encoding.split(","))
         )
-        etag = f'"{self.digest}{"-gzip" if takes_gzip else ""}"'
+        etag = f'"{self.digest}{"-gzip" if accepts_gzip else ""}"'
         headers = {**HEADERS, "ETag": etag}
         if {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")} & {etag, "*"}:
             return 304, headers, b""
         headers["Content-Type"] = self.media_type
-        if takes_gzip:
-            return 200, {**headers, "Content-Encoding": "gzip"}, self.zipped
+        if accepts_gzip:
+            return 200, {**headers, "Content-Encoding": "gzip"}, self.gzip_body
         return 200, headers, self.body
 
     @classmethod
     def of(cls, name: str, body: bytes) -> "PageFile":
-        """Return the file of this name and text."""
-        kind = _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "text/plain"
-        if kind.startswith("text/"):
-            kind += "; charset=utf-8"
-        return cls(
-            kind, body, gzip.compress(body, 9, mtime=0), hashlib.sha256(body).hexdigest()[:32]
-        )
+        """Return the file with this name and content."""
+        media_type = _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "text/plain"
+        if media_type.startswith("text/"):
+            media_type += "; charset=utf-8"
+        digest = hashlib.sha256(body).hexdigest()[:32]
+        return cls(media_type, body, gzip.compress(body, 9, mtime=0), digest)
 
 
 @functools.cache
 def files() -> Mapping[str, PageFile]:
-    """Return every file of the page by its path below `static`, with slashes."""
-    found = sorted(path for path in STATIC.rglob("*") if path.is_file())
-    names = (path.relative_to(STATIC).as_posix() for path in found)
-    return MappingProxyType(
-        {
-            name: PageFile.of(name, path.read_bytes())
-            for name, path in zip(names, found, strict=True)
-        }
-    )
+    """Return all files of the page by their path below `static`, with slashes."""
+    page_files = {}
+    for path in sorted(STATIC.rglob("*")):
+        if path.is_file():
+            name = path.relative_to(STATIC).as_posix()
+            page_files[name] = PageFile.of(name, path.read_bytes())
+    return MappingProxyType(page_files)

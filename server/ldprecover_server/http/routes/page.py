@@ -26,7 +26,7 @@ def _answer(request: Request, name: str) -> Response:
     if found is None:
         raise HTTPException(404)
     headers = request.headers
-    status, given, body = found.answer(
+    status, given, body = found.response(
         headers.get("accept-encoding", ""), headers.get("if-none-match", "")
     )
     return Response(body, status, given)
