@@ -1,4 +1,4 @@
-"""Checks of arguments shared by the package."""
+"""Checks of arguments, for all packages."""
 
 import math
 from numbers import Integral, Real
@@ -11,14 +11,15 @@ from ldprecover.types import FloatArray
 
 
 def finite_vector(values: ArrayLike, name: str) -> FloatArray:
-    """Return a fresh float64 vector of `values`; ParameterError unless it is a non-empty vector of
-    finite numbers.
+    """Return a new float64 vector of `values`.
+
+    Raises ParameterError unless it is a non-empty vector of finite numbers.
     """
     try:
-        given = np.asarray(values)
-        if np.iscomplexobj(given):  # numpy would warn, and drop the imaginary part
+        array = np.asarray(values)
+        if np.iscomplexobj(array):  # numpy would warn, and drop the imaginary part
             raise TypeError
-        vector = np.array(given, dtype=np.float64)
+        vector = np.array(array, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"{name} must be an array of numbers") from None
     if vector.ndim != 1 or not vector.size:
@@ -31,8 +32,9 @@ def finite_vector(values: ArrayLike, name: str) -> FloatArray:
 
 
 def real(value: object) -> float | None:
-    """Return a real number, numpy's among them, as a float, past its range infinite; None for
-    anything else.
+    """Return a real number, also of numpy, as a float; None for any other value.
+
+    A number beyond the range of floats is infinite.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
@@ -43,5 +45,5 @@ def real(value: object) -> float | None:
 
 
 def whole(value: object) -> int | None:
-    """Return an integer, numpy's among them, as an int; None for anything else, and for a bool."""
+    """Return an integer, also of numpy, as an int; None for any other value, and for a bool."""
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)

@@ -1,9 +1,9 @@
-"""What can go wrong in the mathematics, by who is at fault:
+"""The errors of the mathematics, by who is at fault:
 
     LDPRecoverError
     ├── ParameterError      the caller's parameters are outside their range
     │   └── PluginError     a plugin is not installed, or cannot be loaded
-    ├── ContractError       a recovery method or an attack does what its contract does not allow
+    ├── ContractError       a recovery method or an attack breaks its contract
     └── ReportError         a report does not fit the round it was sent to
 
 ParameterError, PluginError and ReportError are ValueErrors too.
@@ -11,7 +11,7 @@ ParameterError, PluginError and ReportError are ValueErrors too.
 
 
 class LDPRecoverError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error that this package raises on purpose."""
 
 
 class ParameterError(LDPRecoverError, ValueError):
@@ -23,16 +23,18 @@ class PluginError(ParameterError):
 
 
 class ContractError(LDPRecoverError):
-    """A recovery method or an attack raised or returned what it may not; the message names it and
-    its distribution.
+    """A recovery method or an attack breaks its contract.
+
+    It raised or returned what the contract does not allow. The message names it and its
+    distribution.
     """
 
 
 class ReportError(LDPRecoverError, ValueError):
     """A report is malformed.
 
-    `position` is the index of the first bad report among those given, or None
-    when the whole submission cannot be read; `reason` says why, in words.
+    `position` is the index of the first bad report, or None if the whole submission cannot be read.
+    `reason` says why, in words.
     """
 
     def __init__(self, reason: str, position: int | None = None) -> None:

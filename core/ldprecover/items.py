@@ -1,4 +1,4 @@
-"""From the items that somebody names, by index or label, to indices."""
+"""Item labels and indices: checks, and the conversion of labels into indices."""
 
 import operator
 import unicodedata
@@ -13,10 +13,9 @@ _SHOWN = 80  # characters of a label that a message repeats
 
 
 def label_fault(label: str) -> str | None:
-    """Return why a text is no label of an item, as a sentence goes on after the item; None where it
-    is one.
+    """Return why a text is not a label, as the end of a sentence about the item; None if it is one.
 
-    A label can be written in UTF-8, has no control character, and something in it can be seen.
+    A label can be written in UTF-8, has no control character, and has a visible character.
     """
     if not label:
         return "is empty"
@@ -33,15 +32,15 @@ def label_fault(label: str) -> str | None:
 
 
 def target_indices(
-    targets: Iterable[int], d: int | None, what: tuple[str, str] = ("target", "targets")
+    targets: Iterable[int], d: int | None, names: tuple[str, str] = ("target", "targets")
 ) -> tuple[int, ...]:
-    """Return the targets sorted and once each; `what` is how a message calls one of them, and
+    """Return the targets sorted and once each; `names` is how a message calls one of them, and
     several.
 
     Raises ParameterError for what is not an index of the d items; d None leaves the number open.
     """
     if not isinstance(targets, Iterable):
-        raise ParameterError(f"{what[1]} must be a list of indices, not {targets!r:.40}")
+        raise ParameterError(f"{names[1]} must be a list of indices, not {targets!r:.40}")
     indices = set()
     for target in targets:
         try:
@@ -51,7 +50,7 @@ def target_indices(
         if isinstance(target, bool) or index < 0 or (d is not None and index >= d):
             allowed = "of at least 0" if d is None else f"from 0 to {d - 1}"
             raise ParameterError(
-                f"every {what[0]} must be an integer {allowed}, not {target!r:.40}"
+                f"every {names[0]} must be an integer {allowed}, not {target!r:.40}"
             )
         indices.add(index)
     return tuple(sorted(indices))
@@ -87,29 +86,28 @@ def canary_labels(items: Sequence[str], canaries: int | Sequence[str] | None) ->
 
 
 def items_in_words(number: int) -> str:
-    """Return a number of items as a sentence has it: one item, 3 items."""
+    """Return a number of items in words: one item, 3 items."""
     return "one item" if number == 1 else f"{number} items"
 
 
 def find_items(targets: Sequence[str | int], items: Sequence[str]) -> list[int]:
-    """Return the indices of targets, in their order: a str is always a label of `items`, an int an
-    index.
+    """Return the indices of targets, in their order: a str is a label of `items`, an int an index.
 
-    Raises ParameterError for a label that no item has, and for an index outside.
+    Raises ParameterError for an unknown label, and for an index outside the items.
     """
     if not targets:
         return []
     index = {label: i for i, label in enumerate(items)}
-    found = []
+    indices = []
     for target in targets:
         if isinstance(target, str):
             if target not in index:
                 raise ParameterError(f"targets: no item is labelled {target[:_SHOWN]!r}")
-            found.append(index[target])
+            indices.append(index[target])
         else:
             if not 0 <= target < len(items):
                 raise ParameterError(
                     f"targets: {target} is not an index from 0 to {len(items) - 1}"
                 )
-            found.append(target)
-    return found
+            indices.append(target)
+    return indices

@@ -1,12 +1,12 @@
-"""Support counting and bit drawing, where time goes: numpy always, numba where it is installed.
+"""Support counting and drawing of bits: numpy always, numba where it is installed.
 
-Both give the same counts to the bit; drawing is numpy's alone. The environment variable
-LDPRECOVER_KERNELS, read once, chooses `numpy` or `numba`; without it numba counts where it can be
-imported. numba itself is imported at the first count, or by `warm_up`. With `late` numpy counts
-until `hasten` is called, which is for processes that may never count much.
+Both backends give the same counts to the bit; only numpy draws. The environment variable
+LDPRECOVER_KERNELS is read once. It chooses `numpy` or `numba`; unset, numba counts if it can be
+imported. numba is imported at the first count, or by `warm_up`. With `late`, numpy counts until
+`hasten` is called: for processes that may never count much.
 
-Counting takes reports that passed their oracle's `check`, in arrays that may be strided, unaligned
-or read-only. It uses one thread, holds no state between calls, and may run in several threads.
+Counting takes reports that passed their oracle's `check`. Their arrays may be strided, unaligned or
+read-only. It uses one thread, holds no state between calls, and may run in several threads.
 """
 
 import os
@@ -55,25 +55,23 @@ VARIABLE = "LDPRECOVER_KERNELS"
 def grr_counts(items: UInt32Array, d: int) -> Int64Array:
     """Return how often each item 0..d-1 occurs among n items: C(v) of GRR, in O(n + d).
 
-    Raises IndexError for an item outside.
+    Raises IndexError for an item outside this range.
     """
     return _counting().grr_counts(items, d)
 
 
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
-    """Return, for each of d items, how many of n packed rows have its bit set: C(v) of OUE, in
-    O(nd).
+    """Return, for each of d items, the number of n packed rows with its bit set: C(v) of OUE.
 
-    `rows` is (n, ceil(d/8)); item i is bit i%8 of byte i//8.
+    `rows` is (n, ceil(d/8)); item i is bit i%8 of byte i//8. Takes O(nd).
     """
     return _counting().oue_counts(rows, d)
 
 
 def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
-    """Return, for each item 0..d-1, how many of n reports' seeds hash it to their bucket: C(v) of
-    OLH, in O(nd).
+    """Return, for each of d items, the number of n seeds that hash it to their bucket: C(v) of OLH.
 
-    `seeds` and `buckets` are (n,); buckets are below g, which is from 2 to 65536.
+    `seeds` and `buckets` are (n,); buckets are below g, which is from 2 to 65536. Takes O(nd).
     """
     return _counting().olh_counts(seeds, buckets, d, g)
 
@@ -81,32 +79,31 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
 def olh_counts_and_sizes(
     seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Return the same counts, and for each of the n reports how many items its seed hashes to its
-    bucket.
-    """
+    """Return the counts of `olh_counts`, and for each report the number of items it supports."""
     return _counting().olh_counts_and_sizes(seeds, buckets, d, g)
 
 
 def olh_supported(
     seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
 ) -> BoolArray:
-    """Return, as (items, n), which of n reports' seeds hash which of the items to their bucket."""
+    """Return 1[the seed hashes the item to its bucket], an (items, n) array for n reports."""
     return _counting().olh_supported(seeds, buckets, items, g)
 
 
 def unary_sizes(rows: UInt8Array) -> Int64Array:
-    """Return how many bits of each of the packed rows are one."""
+    """Return the number of bits that are one in each packed row."""
     return _counting().unary_sizes(rows)
 
 
 def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
-    """Return, as (items, n), which of n packed rows have which of the items' bits set."""
+    """Return 1[the item's bit is set in the row], an (items, n) array for n packed rows."""
     return _counting().unary_supported(rows, items)
 
 
 def packed_lines(bits: BoolArray) -> UInt64Array:
-    """Return each row of a matrix as a line of 64-bit words, in no order that matters; spare bits
-    are zero.
+    """Return each row of a boolean matrix packed into 64-bit words; spare bits are zero.
+
+    The order of the bits is the same in every row, and not specified.
     """
     packed = np.packbits(bits, axis=1)
     lines = np.zeros((len(bits), -(-packed.shape[1] // 8) * 8), np.uint8)
@@ -115,10 +112,9 @@ def packed_lines(bits: BoolArray) -> UInt64Array:
 
 
 def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
-    """Return, as (lines, others), in how many places both of two packed lines of equal length have
-    a one.
+    """Return for each pair of packed lines the number of places where both have a one.
 
-    Of lines with themselves, given as the same array, it takes half as long.
+    The result is (lines, others). If both arguments are the same array, it takes half the time.
     """
     return _counting().joint_counts(lines, others)
 
@@ -129,11 +125,10 @@ def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
 
 
 def walsh_hadamard(values: Int64Array) -> Int64Array:
-    """Return t(u) = sum_y (-1)^popcount(u & y) values(y), for u from 0 to K - 1, of K = 2^b
-    integers, in O(K b).
+    """Return t(u) = sum_y (-1)^popcount(u & y) values(y) for u from 0 to K - 1, in O(K b).
 
-    Exact for values of at least 0 whose sum is below 2^63. Raises ValueError unless K is a power of
-    two.
+    `values` has K = 2^b integers. The result is exact for values of at least 0 whose sum is below
+    2^63. Raises ValueError unless K is a power of two.
     """
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
@@ -141,8 +136,9 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
 
 
 def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
-    """Return the same transform of K = 2^b floats, by numpy. Raises ValueError unless K is a power
-    of two.
+    """Return the transform of `walsh_hadamard` for 2^b floats, computed by numpy.
+
+    Raises ValueError unless the number of values is a power of two.
     """
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
@@ -150,17 +146,16 @@ def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
 
 
 def backend() -> str:
-    """Return what counts: "numpy" or "numba".
+    """Return the backend that counts: "numpy" or "numba".
 
-    Raises ParameterError when LDPRECOVER_KERNELS names neither, or numba where it cannot be
+    Raises ParameterError if LDPRECOVER_KERNELS names another one, or numba and it cannot be
     imported.
     """
     return "numpy" if _counting() is numpy_kernels else "numba"
 
 
 def warm_up() -> None:
-    """Import, and compile where no compiled code is cached, what counts, so that no request waits
-    for it.
+    """Import the backend, and compile it unless compiled code is cached, so that no request waits.
 
     Raises ParameterError as `backend` does.
     """
@@ -168,9 +163,9 @@ def warm_up() -> None:
 
 
 def hasten() -> bool:
-    """Count with numba from here on if LDPRECOVER_KERNELS is `late`, and tell whether that is new.
+    """Switch to numba if LDPRECOVER_KERNELS is `late`; return whether that changed the backend.
 
-    Without numba, numpy goes on.
+    Without numba, numpy keeps counting.
     """
     if _hastened.is_set() or os.environ.get(VARIABLE) != "late":
         return False
@@ -183,7 +178,7 @@ _hastened = Event()
 
 
 class _Counting(Protocol):
-    """What the modules numpy_ and numba_ both offer."""
+    """The functions of both modules, numpy_kernels and numba_kernels."""
 
     def grr_counts(self, items: UInt32Array, d: int) -> Int64Array: ...
     def oue_counts(self, rows: UInt8Array, d: int) -> Int64Array: ...
@@ -204,15 +199,15 @@ class _Counting(Protocol):
 
 @cache
 def _counting() -> _Counting:
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted not in ("", "late", "numpy", "numba"):
-        raise ParameterError(f"{VARIABLE} must be numpy or numba, not {wanted!r}")
-    if wanted == "numpy" or (wanted == "late" and not _hastened.is_set()):
+    choice = os.environ.get(VARIABLE, "")
+    if choice not in ("", "late", "numpy", "numba"):
+        raise ParameterError(f"{VARIABLE} must be numpy or numba, not {choice!r}")
+    if choice == "numpy" or (choice == "late" and not _hastened.is_set()):
         return numpy_kernels
     try:
         from ldprecover.counting import numba_kernels
     except ImportError as error:
-        if wanted != "numba":
+        if choice != "numba":
             return numpy_kernels
         raise ParameterError(
             f"{VARIABLE} is numba, which cannot be imported ({error}): install ldprecover[fast]"

@@ -4,15 +4,13 @@ import numpy as np
 
 from ldprecover.types import UInt8Array, UInt64Array, Words
 
-_PREFIX = (
-    8  # leading threshold bits decided for all lanes; one lane in 2^8 is still open after them
-)
-_BLOCK = 1 << 18  # bytes of a block of rows
+# Leading threshold bits that are decided for all numbers; one in 2^8 is undecided after them.
+_PREFIX = 8
+_BLOCK = 1 << 18  # bytes of a block of rows, which stays in the second-level cache
 
 
 def unary_rows(n: int, d: int, threshold: int, words: Words) -> UInt8Array:
-    """Return n rows of d packed bits, each one with probability threshold/2^64; padding bits are
-    zero.
+    """Return n rows of d packed bits, each one with probability threshold/2^64; padding is zero.
 
     `threshold` is from 0 to 2^64 - 1. Item i is bit i%8 of byte i//8 of its row.
     """
@@ -30,18 +28,19 @@ def unary_rows(n: int, d: int, threshold: int, words: Words) -> UInt8Array:
 
 
 def _draw(ones: UInt64Array, threshold: int, words: Words) -> None:
-    """Set each bit of `ones` to 1[a uniform 64-bit number < threshold], 64 numbers a word at once.
+    """Set each bit of `ones` to 1[a uniform 64-bit number < threshold], for 64 numbers a word.
 
-    The numbers are drawn from their highest bit on. While a number's bits equal the threshold's it
-    is open; at the first difference it is below where the threshold has the one. Few numbers are
-    open after the prefix: their other 56 bits are drawn at once, as the top bits of one word.
+    The numbers are drawn from their highest bit down. A number is open while its bits equal those
+    of the threshold. At the first difference it is below if the threshold's bit is one. Few numbers
+    are open after the prefix; the other 56 bits of each are drawn together, as the top bits of one
+    word.
     """
     drawn = words(_PREFIX * len(ones)).reshape(_PREFIX, len(ones))
     ones[...] = 0
     still_open = np.full_like(ones, ~np.uint64(0))
     below = np.empty_like(ones)
     for place, bits in enumerate(drawn):
-        # Bits are fair: a drawn one stands for a number's zero, which spares an inversion.
+        # A drawn one stands for a number's zero: bits are fair, and this saves an inversion.
         if threshold >> (63 - place) & 1:
             np.bitwise_and(still_open, bits, out=below)
             np.bitwise_or(ones, below, out=ones)

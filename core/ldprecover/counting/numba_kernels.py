@@ -1,8 +1,8 @@
 """Support counting compiled by numba, which must be installed to import this module.
 
-The compiled functions hold no state and release the GIL, so threads may count at once. They are
-compiled for the types below when the module is imported, and cached on disk where numba finds a
-folder it may write to.
+The compiled functions hold no state and release the GIL, so threads may count in parallel. They are
+compiled for the types below when the module is imported, and cached on disk if numba finds a
+writable folder.
 """
 
 import math
@@ -24,20 +24,20 @@ from ldprecover.types import (
     UInt64Array,
 )
 
-_BLOCK = 1 << 15  # OLH reports prepared at once
+_BLOCK = 1 << 15  # OLH reports of a block that is prepared
 _INNER = 1 << 11  # OLH reports that stay in the first-level cache over all items
 _SIZED = 1 << 10  # the same where the reports' sizes are counted too
 _TABLES = 4  # interleaved GRR tables: equal items in a row then do not wait for each other's store
 _NARROW = 1 << 12  # items up to which several tables stay in the first-level cache
-_COLUMNS = 256  # words of a line that OUE adds at once
+_COLUMNS = 256  # words of a line that OUE adds in one pass
 _LINE = 128  # words that a line should have, for long inner loops
-_SIZED_WORDS = 1 << 12  # words of rows whose ones are counted at once
-_ROWS = 1 << 8  # rows whose bits are picked at once
-_JOINED = 1 << 9  # words of each line that are compared at once
+_SIZED_WORDS = 1 << 12  # words of a block of rows whose ones are counted
+_ROWS = 1 << 8  # rows of a block whose bits are picked
+_JOINED = 1 << 9  # words of a block of each line that is compared
 
 
 def grr_counts(items: UInt32Array, d: int) -> Int64Array:
-    """Return how often each item 0..d-1 occurs; an item outside raises IndexError."""
+    """Return how often each item 0..d-1 occurs. Raises IndexError for an item outside."""
     number = _TABLES if d <= _NARROW else 1
     tables = np.zeros(number * d, dtype=np.int64)
     if _grr(items, d, tables, number - 1):
@@ -47,7 +47,7 @@ def grr_counts(items: UInt32Array, d: int) -> Int64Array:
 
 
 def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
-    """Return, for each item 0..d-1, the number of reports whose seed hashes it to their bucket."""
+    """Return for each item 0..d-1 the number of reports whose seed hashes it to their bucket."""
     counts = np.zeros(d, dtype=np.int64)
     products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
     for start in range(0, len(seeds), _BLOCK):
@@ -60,9 +60,7 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
 def olh_counts_and_sizes(
     seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Return the same, and for each report the number of items that its seed hashes to its
-    bucket.
-    """
+    """Return the counts of `olh_counts`, and for each report the number of items it supports."""
     counts, sizes = np.zeros(d, dtype=np.int64), np.zeros(len(seeds), dtype=np.uint32)
     products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
     for start in range(0, len(seeds), _BLOCK):
@@ -75,7 +73,7 @@ def olh_counts_and_sizes(
 def olh_supported(
     seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
 ) -> BoolArray:
-    """Return, as (items, n), which reports' seeds hash which of the items to their bucket."""
+    """Return 1[the seed hashes the item to its bucket], an (items, n) array for n reports."""
     supported = np.empty((len(items), len(seeds)), np.uint8)
     products = items * np.uint32(PRIME3)
     for start in range(0, len(seeds), _BLOCK):
@@ -86,7 +84,7 @@ def olh_supported(
 
 
 def unary_sizes(rows: UInt8Array) -> Int64Array:
-    """Return how many bits of each row are one."""
+    """Return the number of bits that are one in each row."""
     n, row_bytes = rows.shape
     sizes = np.empty(n, np.int64)
     width = -(-row_bytes // 8)
@@ -100,16 +98,14 @@ def unary_sizes(rows: UInt8Array) -> Int64Array:
 
 
 def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
-    """Return, as (items, n), which rows have which of the items' bits set."""
+    """Return 1[the item's bit is set in the row], an (items, n) array for n rows."""
     supported = np.empty((len(items), len(rows)), np.uint8)
     _bits(rows, items, supported)
     return supported.view(np.bool_)
 
 
 def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
-    """Return, as (lines, others), how many bits are one in both of two lines of words of equal
-    length.
-    """
+    """Return, as (lines, others), the number of bits that are one in both lines of each pair."""
     counts = np.zeros((len(lines), len(others)), np.int64)
     same = lines is others
     _joint(lines, others, same, counts)
@@ -117,9 +113,7 @@ def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
 
 
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
-    """Return, for each of the d items, the number of rows whose bit is one; padding bits are not
-    counted.
-    """
+    """Return for each of d items the number of rows whose bit is one, ignoring padding bits."""
     n, row_bytes = rows.shape
     # A line is so many rows that they fill whole words; it is counted as one long word.
     group = 8 // math.gcd(row_bytes, 8)
@@ -128,7 +122,7 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     if lines < 8:
         return numpy_kernels.oue_counts(rows, d)
     words = np.ascontiguousarray(rows[: lines * group]).reshape(-1).view(np.uint64)
-    # Of a row, not of a line: a server has blocks of a megabyte mapped anew each time.
+    # For a row, not a line: malloc maps and unmaps blocks of a megabyte at each call.
     counts = np.zeros(8 * row_bytes, dtype=np.int64)
     _oue(words, lines, counts)
     counts = counts[:d]
@@ -138,16 +132,14 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
 
 
 def walsh_hadamard(values: Int64Array) -> Int64Array:
-    """Return the Walsh-Hadamard transform of 2^b numbers, exactly, as far as their sum is below
-    2^63.
-    """
+    """Return the Walsh-Hadamard transform of 2^b numbers, exact if their sum is below 2^63."""
     transformed = np.array(values, dtype=np.int64)
     _transform(transformed)
     return transformed
 
 
 def _input(dtype: Any, dimensions: int, layout: Literal["A", "C"]) -> Any:
-    """Return the numba type of an array that is only read, and may be read-only and unaligned."""
+    """Return the numba type of an array that is only read, and may be read-only or unaligned."""
     return types.Array(dtype, dimensions, layout, readonly=True, aligned=False)
 
 
@@ -160,7 +152,7 @@ def _compiled(
         signature = returns(*arguments)
         try:
             return numba.njit(signature, nogil=True, cache=True)(function)  # type: ignore[no-any-return]
-        except (OSError, RuntimeError):  # numba found no folder for its cache that it may write to
+        except (OSError, RuntimeError):  # numba found no writable folder for its cache
             return numba.njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
 
     return compile_
@@ -202,7 +194,7 @@ def _olh(base, lo, width, products, counts):  # type: ignore[no-untyped-def]
 
 @_compiled(uint32[::1], uint32[::1], uint32[::1], uint32[::1], int64[::1], uint32[::1])
 def _olh_sized(base, lo, width, products, counts, sizes):  # type: ignore[no-untyped-def]
-    """Add the supports of reports, as `_olh` does, and to each report's size what it supports."""
+    """Add the supports of reports, as `_olh` does, and each report's size to `sizes`."""
     for start in range(0, len(base), _SIZED):
         stop = min(len(base), start + _SIZED)
         b, first, size, own = base[start:stop], lo[start:stop], width[start:stop], sizes[start:stop]
@@ -245,9 +237,7 @@ def _olh_hits(base, lo, width, products, offset, supported):  # type: ignore[no-
 
 @numba.njit(inline="always")
 def _popcount(word):  # type: ignore[no-untyped-def]
-    """Return the number of ones: compilers know these lines, and make them one instruction where
-    there is one.
-    """
+    """Return the number of ones; compilers turn these lines into one instruction if possible."""
     word = word - ((word >> uint64(1)) & uint64(0x5555555555555555))
     word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
     word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
@@ -279,9 +269,7 @@ def _bits(rows, items, supported):  # type: ignore[no-untyped-def]
 
 @_compiled(uint64[:, ::1], uint64[:, ::1], types.boolean, int64[:, ::1])
 def _joint(lines, others, same, counts):  # type: ignore[no-untyped-def]
-    """Add for each two lines the ones that they have in common; of the same lines for i <= j
-    alone.
-    """
+    """Add for each pair of lines the ones they have in common; for the same lines only i <= j."""
     for start in range(0, lines.shape[1], _JOINED):
         for i in range(len(lines)):
             line = lines[i, start : start + _JOINED]
@@ -324,9 +312,7 @@ def _add_eight(words, start, stride, planes, columns):  # type: ignore[no-untype
 
 @numba.njit
 def _add_carry(planes, start, columns):  # type: ignore[no-untyped-def]
-    """Add plane 3 and the line waiting after the plane at `start` to it; the carries go to
-    plane 3.
-    """
+    """Add plane 3 and the line waiting after the plane at `start` to it; carries go to plane 3."""
     at = uintp(start)
     for column in range(columns):
         j = uintp(column)
@@ -346,9 +332,7 @@ def _add_bits(words, weight, counts):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def _fold(column_counts, first, counts):  # type: ignore[no-untyped-def]
-    """Add the counts of bits of a line of rows, from the bit `first` on, to those of a row's
-    bits.
-    """
+    """Add the counts of the bits of a line, from bit `first` on, to those of the bits of a row."""
     done, at = 0, first % len(counts)
     while done < len(column_counts):
         size = min(len(column_counts) - done, len(counts) - at)
@@ -360,12 +344,11 @@ def _fold(column_counts, first, counts):  # type: ignore[no-untyped-def]
 
 @_compiled(_input(uint64, 1, "C"), int64, int64[::1])
 def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
-    """Add the bits of `lines` lines of whole rows to the counts of a row's, in carry-save form
-    (Hacker's Delight, 5-1).
+    """Add the bits of `lines` lines of whole rows to the counts of a row, in carry-save form.
 
-    A binary counter of full adders: after planes 0 to 2 (weights 1, 2, 4) and the carries come,
-    for each weight 8, 16, ..., a plane and one line that waits while that bit of the number of
-    eights is one.
+    A binary counter of full adders (Hacker's Delight, 5-1): planes 0 to 2 have weights 1, 2 and 4,
+    plane 3 holds the carries. Then, for each weight 8, 16, ..., a plane and one line that waits
+    while that bit of the number of eights is one.
     """
     length = len(words) // lines
     eights = lines // 8
@@ -403,9 +386,9 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
 
 @_compiled(int64[::1])
 def _transform(x):  # type: ignore[no-untyped-def]
-    """Transform 2^b numbers in place: three levels of butterflies at first, then two by two.
+    """Transform 2^b numbers in place: first three levels of butterflies, then two in each pass.
 
-    The halves are taken as arrays of their own, which tells the compiler that they do not overlap.
+    The halves are separate arrays, which tells the compiler that they do not overlap.
     """
     n, h = len(x), 1
     if n >= 8:

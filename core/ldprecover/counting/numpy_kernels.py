@@ -1,6 +1,6 @@
 """Support counting in numpy alone.
 
-Work goes in blocks that stay in a core's second-level cache, so memory is bounded whatever the
+Work is split into blocks that stay in a core's second-level cache, so memory is bounded for any
 number of reports and items.
 """
 
@@ -22,30 +22,30 @@ from ldprecover.types import (
     UInt64Array,
 )
 
-_CHUNK = 1 << 16  # items that GRR widens to numpy's index type at once
-_CELLS = 1 << 16  # (report, item) tests that OLH makes at once
+_CHUNK = 1 << 16  # items of a block that GRR widens to numpy's index type
+_CELLS = 1 << 16  # (report, item) tests of an OLH block
 _LANES = 1024  # hits are summed as bytes, 128 words of 8 at a time
-_LINE = 1 << 13  # 64-bit words that OUE adds at once
+_LINE = 1 << 13  # 64-bit words of a line that OUE adds
 _FEW = 1 << 10  # rows below which OUE unpacks the bits
-_UNPACKED = 1 << 20  # bits unpacked at once
+_UNPACKED = 1 << 20  # unpacked bits of a block
 _ROWS = (
     1 << 12
 )  # rows whose bits are picked, so that a cache holds what the bits of one byte are read from
-_SIZED = 1 << 13  # words of rows whose ones are counted at once
+_SIZED = 1 << 13  # words of a block of rows whose ones are counted
 _NARROW = 32  # words of a row up to which its words are added one column after another
-_JOINED = 1 << 14  # words of two lists of lines that are compared at once
+_JOINED = 1 << 14  # words of two lists of lines in a block that is compared
 _EXACT, _HALF = (
     1 << 53,
     32,
 )  # below this, floats of 64 bits hold every integer; bits of the lower half of a number
 
-# As arrays, for ufuncs convert an array without dimensions faster than a scalar.
+# Arrays without dimensions: ufuncs convert them faster than scalars.
 _SHIFTS = {bits: np.array(bits, dtype=np.uint32) for bits in (13, 15, 16, 17)}
 _PRIME2, _PRIME3, _PRIME4 = (np.array(prime, dtype=np.uint32) for prime in (PRIME2, PRIME3, PRIME4))
 
 
 def grr_counts(items: UInt32Array, d: int) -> Int64Array:
-    """Return how often each item 0..d-1 occurs; an item outside raises IndexError."""
+    """Return how often each item 0..d-1 occurs. Raises IndexError for an item outside."""
     counts = np.zeros(d, dtype=np.int64)
     for start in range(0, len(items), _CHUNK):
         # Where all operands have the table's type, np.add.at takes two thirds of np.bincount's
@@ -55,7 +55,7 @@ def grr_counts(items: UInt32Array, d: int) -> Int64Array:
 
 
 def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
-    """Return, for each item 0..d-1, the number of reports whose seed hashes it to their bucket.
+    """Return for each item 0..d-1 the number of reports whose seed hashes it to their bucket.
 
     The longer of the two axes is the inner one. With at least 8192 reports in a block, numpy's
     inner loops are as long as its internal buffer, and broadcasting costs nothing.
@@ -66,9 +66,7 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
 def olh_counts_and_sizes(
     seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Return the same, and for each report the number of items that its seed hashes to its
-    bucket.
-    """
+    """Return the counts of `olh_counts`, and for each report the number of items it supports."""
     sizes = np.zeros(len(seeds), dtype=np.int64)
     return _olh(seeds, buckets, d, g, sizes), sizes
 
@@ -76,9 +74,7 @@ def olh_counts_and_sizes(
 def _olh(
     seeds: UInt32Array, buckets: UInt16Array, d: int, g: int, sizes: Int64Array | None
 ) -> Int64Array:
-    """Return the counts, and add each report's number of items to its size where sizes are
-    given.
-    """
+    """Return the counts; add the number of items that each report supports to `sizes`, if given."""
     counts = np.zeros(d, dtype=np.int64)
     products = np.arange(d, dtype=np.uint32) * _PRIME3
     scratch = _Scratch()
@@ -97,7 +93,7 @@ def _olh(
 def olh_supported(
     seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
 ) -> BoolArray:
-    """Return, as (items, n), which reports' seeds hash which of the items to their bucket."""
+    """Return 1[the seed hashes the item to its bucket], an (items, n) array for n reports."""
     supported = np.empty((len(items), len(seeds)), np.bool_)
     products = (items * _PRIME3)[:, None]
     scratch = _Scratch()
@@ -130,7 +126,7 @@ class _Scratch:
         counts: Int64Array,
         sizes: Int64Array | None,
     ) -> None:
-        """Add the supports of up to 65536 reports."""
+        """Add the supports of at most 65536 reports."""
         padded = -(-len(base) // _LANES) * _LANES
         step = _CELLS // padded
         hits = self._hits[: step * padded].reshape(step, padded)
@@ -158,7 +154,7 @@ class _Scratch:
         counts: Int64Array,
         sizes: Int64Array | None,
     ) -> None:
-        """Add the supports of up to 255 reports."""
+        """Add the supports of at most 255 reports."""
         step = _CELLS // len(base)
         for start in range(0, len(counts), step):
             items = slice(start, start + step)
@@ -206,15 +202,13 @@ def _aligned(size: int, dtype: Any) -> NDArray[Any]:
 
 
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
-    """Return, for each of the d items, the number of rows whose bit is one; padding bits are not
-    counted.
-    """
+    """Return for each of d items the number of rows whose bit is one, ignoring padding bits."""
     count = _count_unpacked if len(rows) < _FEW else _count_added
     return count(rows)[:d]
 
 
 def unary_sizes(rows: UInt8Array) -> Int64Array:
-    """Return how many bits of each row are one."""
+    """Return the number of bits that are one in each row."""
     n, row_bytes = rows.shape
     width = -(-row_bytes // 8)
     sizes = np.empty(n, np.int64)
@@ -227,7 +221,7 @@ def unary_sizes(rows: UInt8Array) -> Int64Array:
         of = sizes[start : start + step]
         if width > _NARROW:
             np.add.reduce(ones, axis=1, dtype=np.int64, out=of)
-        else:  # numpy takes as long to begin a short sum as to add a dozen columns
+        else:  # starting a short sum takes numpy as long as adding a dozen columns
             of[:] = ones[:, 0]
             for column in ones.T[1:]:
                 np.add(of, column, out=of)
@@ -235,7 +229,7 @@ def unary_sizes(rows: UInt8Array) -> Int64Array:
 
 
 def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
-    """Return, as (items, n), which rows have which of the items' bits set."""
+    """Return 1[the item's bit is set in the row], an (items, n) array for n rows."""
     bits = np.empty((len(items), len(rows)), np.uint8)
     for start in range(0, len(rows), _ROWS):
         block = slice(start, start + _ROWS)
@@ -246,9 +240,7 @@ def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
 
 
 def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
-    """Return, as (lines, others), how many bits are one in both of two lines of words of equal
-    length.
-    """
+    """Return, as (lines, others), the number of bits that are one in both lines of each pair."""
     counts = np.zeros((len(lines), len(others)), np.int64)
     same = lines is others
     words = lines.shape[1]
@@ -271,10 +263,10 @@ def _count_unpacked(rows: UInt8Array) -> Int64Array:
 
 
 def _count_added(rows: UInt8Array) -> Int64Array:
-    """Count with carry-save adders: about five operations on 64 bits for each 64 bits of the rows.
+    """Count with carry-save adders: about five 64-bit operations for each 64 bits of the rows.
 
-    A line is so many rows that they fill whole words, and is added as one long word; its bits are
-    told apart again, and the rows of a line folded, when all lines are added.
+    A line holds as many rows as fill whole words, and is added as one long word. Its bits are
+    separated, and the rows of a line folded, after all lines are added.
     """
     n, row_bytes = rows.shape
     group = 8 // math.gcd(row_bytes, 8)  # the fewest rows that fill whole words
@@ -295,9 +287,9 @@ def _count_added(rows: UInt8Array) -> Int64Array:
 class _LineCounter:
     """Counts the ones at each bit position of many lines of words, in carry-save form.
 
-    A binary counter of full adders (Harley and Seal; Warren, Hacker's Delight, 5-1): `_planes[k]`
-    holds bit k of every position's count, and `_waiting[k]` one more line of weight 2^k whenever
-    bit k of the number of lines is one.
+    It is a binary counter of full adders (Harley and Seal; Warren, Hacker's Delight, 5-1).
+    `_planes[k]` holds bit k of every position's count. `_waiting[k]` is one more line of weight 2^k
+    whenever bit k of the number of lines is one.
     """
 
     def __init__(self, lines: int, size: int) -> None:
@@ -311,7 +303,7 @@ class _LineCounter:
             plane[...] = 0
 
     def add(self, line: UInt64Array) -> None:
-        """Add a line; it must not change until the next one is added."""
+        """Add a line; the caller must not change it before the next one is added."""
         carry, k = line, 0
         while self._added >> k & 1:
             a, b, both = self._planes[k], self._waiting[k], self._both
@@ -327,15 +319,13 @@ class _LineCounter:
         self._added += 1
 
     def bit_counts(self, groups: int, width: int) -> Int64Array:
-        """Return, as (8, bytes of a group), the counts of each bit summed over the groups of a
-        line.
-        """
+        """Return, as (8, bytes of a group), the count of each bit over all groups of a line."""
         waiting = [k for k in range(len(self._planes)) if self._added >> k & 1]
         weights = np.left_shift(np.int64(1), np.array([*range(len(self._planes)), *waiting]))
         stack = np.stack([*self._planes, *(self._waiting[k] for k in waiting)])
         lanes = np.empty_like(stack)
         counts = np.empty((8, 8 * width), dtype=np.int64)
-        fold = min(groups, 128)  # so many bits sum in a byte
+        fold = min(groups, 128)  # sums of at most 128 bits fit into a byte
         for bit in range(8):
             np.right_shift(stack, np.uint64(bit), out=lanes)
             np.bitwise_and(lanes, np.uint64(0x0101010101010101), out=lanes)
@@ -345,9 +335,9 @@ class _LineCounter:
 
 
 def walsh_hadamard(values: Int64Array) -> Int64Array:
-    """Return the Walsh-Hadamard transform of 2^b numbers from 0, exactly.
+    """Return the Walsh-Hadamard transform of 2^b numbers of at least 0, exactly.
 
-    The matrix is the Kronecker product of three of about 2^(b/3) rows each. numpy multiplies by
+    The matrix is the Kronecker product of three matrices of about 2^(b/3) rows. numpy multiplies by
     those in floats, three times as fast as it adds and subtracts integers in b passes.
     """
     if (

@@ -1,4 +1,4 @@
-"""Summaries of reports that add."""
+"""Tallies: summaries of reports that add."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,13 +25,16 @@ class ReportCounter(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """A summary of n reports: what their protocol reads the support counts C(v) off, for most the
-    counts themselves.
+    """A summary of n reports, from which their protocol reads the support counts C(v).
 
-    Tallies add and subtract exactly, in any order and split.
+    For most protocols the summary is the counts. Tallies add and subtract exactly, in any order and
+    split.
 
-    Raises ParameterError where `summary` is not a vector of integers from 0 to n, and where tallies
-    of different sizes meet.
+        tally = Tally.of(oracle, reports) + Tally.of(oracle, more_reports)
+        frequencies = oracle.estimate(tally.counts(oracle), tally.n)
+
+    Raises ParameterError if `summary` is not a vector of integers from 0 to n, and for sums of
+    tallies of different sizes.
     """
 
     summary: Int64Array
@@ -49,7 +52,7 @@ class Tally:
 
     @classmethod
     def empty(cls, size: int) -> "Tally":
-        """Return the tally of no reports, of a `FrequencyOracle.summary_size`."""
+        """Return the tally of no reports, for a given `FrequencyOracle.summary_size`."""
         return cls(np.zeros(size, dtype="<i8"), 0)
 
     @classmethod
@@ -69,7 +72,7 @@ class Tally:
     def counts(self, oracle: ReportCounter) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the oracle's d items.
 
-        Raises ParameterError where the summary is not of this oracle's size.
+        Raises ParameterError if the summary is not of this oracle's size.
         """
         if self.summary.size != oracle.summary_size:
             raise ParameterError(

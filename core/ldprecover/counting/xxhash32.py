@@ -1,7 +1,7 @@
 """xxHash32 of a four-byte little-endian integer, elementwise over numpy arrays.
 
-Specification: Collet, "XXH32 algorithm", github.com/Cyan4973/xxHash; for inputs of four bytes its
-loop over stripes never runs, which leaves one round and the final avalanche.
+Specification: Collet, "XXH32 algorithm", github.com/Cyan4973/xxHash. For inputs of four bytes its
+loop over stripes never runs; one round and the final avalanche remain.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from ldprecover.types import UInt16Array, UInt32Array
 
 PRIME2, PRIME3, PRIME4, PRIME5 = 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 BASE = PRIME5 + 4
-"""Added to the seed first: PRIME5 and the length of the input."""
+"""Added to the seed first: PRIME5 plus the length of the input."""
 
 
 def hash_items(seeds: UInt32Array, items: UInt32Array) -> UInt32Array:

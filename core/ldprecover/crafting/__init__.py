@@ -1,1 +1,1 @@
-"""What malicious users can make of reports: the search for seeds, and what it finds."""
+"""Crafting: the reports that malicious users can make, the search for seeds, and what it yields."""

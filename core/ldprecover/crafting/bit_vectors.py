@@ -55,7 +55,7 @@ class BitCrafter(Crafter):
 
     def craft(
         self,
-        wanted: Int64Array,
+        wanted_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
@@ -67,9 +67,9 @@ class BitCrafter(Crafter):
         honest number of ones where that is the aim, and a fixed one where the protocol fixes it;
         then a random subset of the wanted items is one if they are more than the ones.
         """
-        m, r = wanted.shape
+        m, r = wanted_items.shape
         sizes = self.sizes.draw(m, rng) if aim == "honest" else np.full(m, self._ones(r))
-        return padded_rows(wanted, sizes, self.domain_size, rng)
+        return padded_rows(wanted_items, sizes, self.domain_size, rng)
 
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
@@ -154,23 +154,22 @@ class _BitCoins(CoinCrafter):
     ) -> FloatArray:
         r, d = targets.size, self.domain_size
         law, coins = self.sizes.probabilities(), binomial_law(r, rate)
-        sizes, wishes = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
-        hits = _possible(wishes[:, None], sizes, r, d)
-        mean = float(coins[wishes] @ hits @ law[sizes])
+        sizes, hit_goals = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
+        hits = _possible(hit_goals[:, None], sizes, r, d)
+        mean = float(coins[hit_goals] @ hits @ law[sizes])
         return support_of_targets(d, targets, mean, float(law @ np.arange(law.size)) - mean)
 
 
 def padded_rows(
-    wanted: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator
+    wanted_items: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator
 ) -> UInt8Array:
-    """Return packed rows of d bits, `sizes` (m,) of them one: the wanted items (m, r) first, then
-    random others.
+    """Return packed rows of d bits: the wanted items (m, r) first, then random others.
 
-    Where a size is below r, the ones are a random subset of the wanted items.
+    Row i has sizes[i] ones. If that is below r, the ones are a random subset of the wanted items.
     """
 
     def wanted_first(keys: FloatArray, users: Int64Array) -> None:
-        rows = wanted[users]
+        rows = wanted_items[users]
         np.put_along_axis(keys, rows, np.take_along_axis(keys, rows, axis=1) - 1.0, axis=1)
 
     return _lowest_keys(sizes, d, rng, wanted_first)
@@ -182,10 +181,10 @@ def _lowest_keys(
     rng: np.random.Generator,
     change: Callable[[FloatArray, Int64Array], None] = lambda keys, users: None,
 ) -> UInt8Array:
-    """Return packed rows whose ones are the places of the `sizes[i]` lowest of d keys.
+    """Return packed rows whose ones are at the sizes[i] lowest of d keys.
 
-    Keys are random from [0, 1), so that their lowest are a uniformly random set; `change(keys,
-    users)` may move some of those users' keys, in place, so that they come first or last.
+    Keys are random from [0, 1), so the lowest are a uniformly random set. `change(keys, users)` may
+    move keys of these users, in place, so that they come first or last.
     """
     rows = np.empty((len(sizes), -(-d // 8)), dtype=np.uint8)
     step = max(1, _CELLS // d)
@@ -207,5 +206,5 @@ def _lowest_keys(
 
 
 def _possible(hits: Int64Array, sizes: Int64Array, r: int, d: int) -> Int64Array:
-    """Return the hits nearest to these that a report of this size can have of r targets."""
+    """Return the numbers of hits nearest to these that reports of these sizes can have."""
     return np.clip(hits, np.maximum(sizes - (d - r), 0), np.minimum(sizes, r))

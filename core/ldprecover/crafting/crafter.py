@@ -110,13 +110,13 @@ class Crafter(ABC):
     @abstractmethod
     def craft(
         self,
-        wanted: Int64Array,
+        wanted_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return one report for each row of `wanted`, an (m, r) array of r distinct items.
+        """Return one report for each row of `wanted_items`, an (m, r) array of r distinct items.
 
         `aim` says how the report looks otherwise, as far as the protocol leaves a choice:
 

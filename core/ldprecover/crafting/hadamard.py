@@ -39,7 +39,7 @@ class ColumnCrafter(Crafter):
 
     def craft(
         self,
-        wanted: Int64Array,
+        wanted_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
@@ -51,10 +51,10 @@ class ColumnCrafter(Crafter):
         the wanted items v. Where 0 is the only solution, the best other columns are drawn. The aim
         changes nothing: honest reports are such columns, of such sizes.
         """
-        columns = np.empty(len(wanted), "<u4")
+        columns = np.empty(len(wanted_items), "<u4")
         if not columns.size:
             return columns
-        rows, row_of_user = np.unique(wanted, axis=0, return_inverse=True)
+        rows, row_of_user = np.unique(wanted_items, axis=0, return_inverse=True)
         order = np.argsort(row_of_user.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(row_of_user.reshape(-1), minlength=len(rows)))
         for row, users in zip(rows, np.split(order, ends[:-1]), strict=True):
@@ -91,9 +91,9 @@ class ColumnCrafter(Crafter):
             )
         support = np.zeros(self.domain_size)
         sets = list(combinations(items.tolist(), r))
-        for wanted in sets:
-            weight = float(included[wanted[0]]) if r == 1 else 1 / len(sets)
-            support += weight * self._shares(self.best_columns(np.array(wanted)))
+        for wanted_items in sets:
+            weight = float(included[wanted_items[0]]) if r == 1 else 1 / len(sets)
+            support += weight * self._shares(self.best_columns(np.array(wanted_items)))
         return support
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
@@ -114,12 +114,12 @@ class ColumnCrafter(Crafter):
         miss = np.abs(self.hits(np.arange(self.domain_size)) - size)
         return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")
 
-    def best_columns(self, wanted: Int64Array) -> UInt32Array:
+    def best_columns(self, wanted_items: Int64Array) -> UInt32Array:
         """Return the columns other than 0 that support most of the wanted items."""
-        columns = xor_sums(null_space(wanted + 1, self.bits))
+        columns = xor_sums(null_space(wanted_items + 1, self.bits))
         if columns.size:
             return columns
-        hits = self.hits(wanted)[1:]
+        hits = self.hits(wanted_items)[1:]
         return (np.flatnonzero(hits == hits.max()) + 1).astype(np.uint32)
 
     def _shares(self, columns: UInt32Array) -> FloatArray:

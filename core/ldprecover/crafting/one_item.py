@@ -18,15 +18,15 @@ class OneItemCrafter(Crafter):
 
     def craft(
         self,
-        wanted: Int64Array,
+        wanted_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
     ) -> Reports:
         """Return one of the wanted items, drawn uniformly."""
-        m, r = wanted.shape
-        items: Reports = wanted[np.arange(m), rng.integers(r, size=m)].astype("<u4")
+        m, r = wanted_items.shape
+        items: Reports = wanted_items[np.arange(m), rng.integers(r, size=m)].astype("<u4")
         return items
 
     def expected_hits(

@@ -1,13 +1,15 @@
-"""What a search for hash seeds finds, exactly, under an ideal hash.
+"""The exact law of what a search for hash seeds finds, under an ideal hash.
 
-A user hashes the d items under `budget` random seeds. A bucket of a seed is a cell (h, o): it holds
-h of the r items the user wants, and o of the d - r others. The user takes a best cell, by an order
-that it has of them. Under an ideal hash each item falls into one of g buckets independently and
-uniformly, so the cells of one seed's g buckets are pairs of Poisson(r/g) and Poisson((d-r)/g)
-variables, each kind conditioned on its sum. With w(h, o) the Poisson probabilities of the cells
-from the k-th best down, P(the best of a seed is no better than the k-th) is the coefficient of x^r
-y^(d-r) in W(x, y)^g, over that of the law of all cells; and of the best of `budget` independent
-seeds, its power `budget`.
+A user hashes the d items under `budget` random seeds. A bucket of a seed is a cell (h, o): it
+contains h of the r items that the user wants, and o of the d - r others. The user has an order of
+cells and takes a best one.
+
+Under an ideal hash each item falls into one of g buckets, independently and uniformly. So the cells
+of the g buckets of one seed are pairs of Poisson(r/g) and Poisson((d-r)/g) variables, each kind
+conditioned on its sum. Let w(h, o) be the Poisson probabilities of the cells from the k-th best
+down. Then P(the best cell of a seed is no better than the k-th) is the coefficient of x^r y^(d-r)
+in W(x, y)^g, divided by that of the law of all cells. For the best of `budget` independent seeds it
+is the power `budget` of this.
 """
 
 import math
@@ -28,28 +30,25 @@ Complex = NDArray[np.complex128]
 
 @lru_cache(maxsize=256)
 def most_hits_law(r: int, g: int, budget: int) -> FloatArray:
-    """Return P(h) for h from 0 to r, where h is the wanted items in the fullest bucket of the best
-    seed.
-    """
+    """Return P(h) for h from 0 to r: the wanted items in the fullest bucket of the best seed."""
     order = np.arange(r, 0, -1)
     law = _best(order, np.zeros(r, dtype=np.int64), r, 0, g, budget)[:, 0]
-    law.flags.writeable = False  # every caller gets this one
+    law.flags.writeable = False  # it is cached, and shared by all callers
     return law
 
 
 def exhaustive_hits(r: int, g: int, m: int) -> float:
-    """Return the mean hits of the m best of all 2^32 seeds: r until the perfect seeds run out."""
+    """Return the mean hits of the m best of all 2^32 seeds: r until perfect seeds run out."""
     at_least = np.cumsum(most_hits_law(r, g, 1)[::-1])[::-1]
     return float(np.minimum(1.0, at_least[1:] * (SEEDS / m)).sum())
 
 
 @lru_cache(maxsize=4096)
 def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tuple[float, float]:
-    """Return E h and E o of the cell that is worth most, by
-    `ldprecover.crafting.size_search.worth`.
+    """Return E h and E o of the best cell by `ldprecover.crafting.size_search.worth`.
 
-    Some dozen transforms of r·d values, 10 ms at d = 490; few seeds, or an unlikely size, take
-    more.
+    Takes some dozen transforms of r·d values, 10 ms for d = 490. Few seeds, or an unlikely size,
+    take longer.
     """
     h, o = np.meshgrid(np.arange(1, r + 1), np.arange(d - r + 1), indexing="ij")
     order = np.argsort(-worth(h, h + o, size, exact=exact), axis=None)
@@ -57,12 +56,13 @@ def sized_law(r: int, d: int, g: int, budget: int, size: int, exact: bool) -> tu
     return float(np.arange(r + 1) @ law.sum(axis=1)), float(law.sum(axis=0) @ np.arange(d - r + 1))
 
 
-def hits_near(r: int, g: int, budget: int, wish: int) -> float:
-    """Return the mean of the value nearest to `wish` among `budget` Binomial(r, 1/g) ones; ties to
-    the smaller.
+def hits_near(r: int, g: int, budget: int, goal: int) -> float:
+    """Return the mean of the value nearest to `goal` among `budget` Binomial(r, 1/g) ones.
+
+    Of two values as near, the smaller is taken.
     """
     hits = np.arange(r + 1)
-    order = np.argsort(2 * np.abs(hits - wish) + (hits > wish))
+    order = np.argsort(2 * np.abs(hits - goal) + (hits > goal))
     beyond = np.clip(
         1.0 - np.cumsum(binomial_law(r, 1 / g)[order]), 0.0, 1.0
     )  # P(one value is further than this one)
@@ -71,14 +71,13 @@ def hits_near(r: int, g: int, budget: int, wish: int) -> float:
 
 
 def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) -> FloatArray:
-    """Return the law of the best of budget·g cells, where cells (h[k], o[k]) stand from best to
-    worst.
+    """Return the law of the best of budget·g cells, (r + 1, rest + 1).
 
-    Shape (r + 1, rest + 1). With rest = 0 the others play no part.
+    Cells (h[k], o[k]) are in order from best to worst. With rest = 0 the others do not matter.
     """
-    wanted, others = _poisson(r, g), _poisson(rest, g)
+    wanted_law, others_law = _poisson(r, g), _poisson(rest, g)
     n_h, n_o = _length(r, g), _length(rest, g)
-    w: Complex = np.outer(np.fft.fft(wanted, n_h), np.fft.fft(others, n_o))
+    w: Complex = np.outer(np.fft.fft(wanted_law, n_h), np.fft.fft(others_law, n_o))
     read = np.outer(
         _turn(n_h, -r), _turn(n_o, -rest)
     )  # reads the coefficient of x^r y^rest off a transform
@@ -86,7 +85,7 @@ def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) 
     law = np.zeros((r + 1, rest + 1))
     above = 1.0
     for hits, more in zip(h.tolist(), o.tolist(), strict=True):
-        w -= np.outer(wanted[hits] * others[more] * _turn(n_h, hits), _turn(n_o, more))
+        w -= np.outer(wanted_law[hits] * others_law[more] * _turn(n_h, hits), _turn(n_o, more))
         below = min(above, max(0.0, float((_power(w, g) * read).real.sum()) / total))
         law[hits, more] = above**budget - below**budget
         above = below
@@ -97,7 +96,7 @@ def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) 
 
 
 def _turn(n: int, k: int) -> Complex:
-    """Return the transform of length n of x^k."""
+    """Return the transform of x^k, of length n."""
     turned: Complex = np.exp((-2j * np.pi / n) * (np.arange(n) * k % n))
     return turned
 
@@ -112,10 +111,10 @@ def _poisson(n: int, g: int) -> FloatArray:
 
 
 def _length(n: int, g: int) -> int:
-    """Return a transform's length under which no power beyond x^n folds onto it, but ones of
-    probability < 1e-17.
+    """Return the length of a transform under which powers beyond x^n do not fold onto x^n.
 
-    The g-th power has degree gn, and mass P(Poisson(n) >= n + length) from n + length on.
+    The g-th power has degree gn, and mass P(Poisson(n) >= n + length) from n + length on; powers of
+    probability below 1e-17 are ignored.
     """
     return min((g - 1) * n + 1, max(n + 1, math.ceil(10 * math.sqrt(n) + 40)))
 

@@ -60,7 +60,7 @@ class SeedCrafter(Crafter):
 
     def craft(
         self,
-        wanted: Int64Array,
+        wanted_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
@@ -74,14 +74,14 @@ class SeedCrafter(Crafter):
           floor(d/g).
         - "honest": the size nearest to the one drawn; among these, the most wanted items.
         """
-        (m, r), d, g = wanted.shape, self.domain_size, self.hash_range
-        items = wanted.astype(np.uint32)
+        (m, r), d, g = wanted_items.shape, self.domain_size, self.hash_range
+        items = wanted_items.astype(np.uint32)
         if aim != "most":
             exact, tries = aim == "honest", self._tries(search)
             aims = self.sizes.draw(m, rng) if exact else np.full(m, d // g)
             return self.join(*sized_seeds(items, aims, d, g, tries, rng, exact=exact))
         if r == 1:
-            return self.encode(wanted[np.arange(m), rng.integers(r, size=m)], rng)
+            return self.encode(wanted_items[np.arange(m), rng.integers(r, size=m)], rng)
         seeds = (
             scanned_seeds(items, g, rng)
             if search == "exhaustive"
@@ -97,9 +97,9 @@ class SeedCrafter(Crafter):
             return sized_law(r, d, g, self._tries(search), d // g, False)
         if aim == "honest":
             law, tries = self.sizes.probabilities(), self._tries(search)
-            likely = np.flatnonzero(law > _NEGLIGIBLE)
-            means = [sized_law(r, d, g, tries, size, True) for size in likely.tolist()]
-            hits, others = np.array(means).T @ law[likely] / law[likely].sum()
+            probable = np.flatnonzero(law > _NEGLIGIBLE)
+            means = [sized_law(r, d, g, tries, size, True) for size in probable.tolist()]
+            hits, others = np.array(means).T @ law[probable] / law[probable].sum()
             return float(hits), float(others)
         rest = (d - r) * self.q
         if r == 1:
@@ -160,15 +160,17 @@ class _SeedCoins(CoinCrafter):
         *,
         search: int = DEFAULT_SEARCH,
     ) -> Reports:
-        wishes = rng.binomial(targets.size, rate, size=m)
+        hit_goals = rng.binomial(targets.size, rate, size=m)
         buckets: UInt32Array = rng.integers(self.hash_range, size=m, dtype=np.uint32)
-        seeds = seeds_near(wishes, buckets, targets.astype(np.uint32), self.hash_range, search, rng)
+        seeds = seeds_near(
+            hit_goals, buckets, targets.astype(np.uint32), self.hash_range, search, rng
+        )
         return self.join(seeds, buckets)
 
     def support(
         self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
     ) -> FloatArray:
         r, d, g = targets.size, self.domain_size, self.hash_range
-        near = [hits_near(r, g, search, wish) for wish in range(r + 1)]
+        near = [hits_near(r, g, search, goal) for goal in range(r + 1)]
         hits = float(binomial_law(r, rate) @ near)
         return support_of_targets(d, targets, hits, (d - r) * (1 / g))

@@ -1,5 +1,6 @@
-"""Searching hash seeds: those that put many chosen items into one bucket (Cao et al., USENIX
-Security 2021).
+"""Search for hash seeds that put many chosen items into one bucket.
+
+Source: Cao, Jia and Gong, USENIX Security 2021.
 """
 
 import math
@@ -11,24 +12,25 @@ from ldprecover import counting
 from ldprecover.types import Int64Array, UInt32Array
 
 SEEDS = 1 << 32
-"""Number of seeds of the hash."""
+"""The number of seeds of the hash."""
 
-_BLOCK = 1 << 15  # seeds hashed at once while sampling: a block's columns stay in the cache
-_SCAN_BLOCK = 1 << 16
-_STRIDE = (
-    0x9E3779B1  # odd, so that its multiples visit every seed once, spread evenly from the start
-)
+_BLOCK = 1 << 15  # seeds of a block while sampling: its columns stay in the cache
+_SCAN_BLOCK = 1 << 16  # seeds of a block while scanning
+# Odd, so its multiples visit every seed once; 2^32 over the golden ratio spreads them evenly.
+_STRIDE = 0x9E3779B1
 
 
-def most_hits(seeds: UInt32Array, wanted: UInt32Array, g: int) -> UInt32Array:
+def most_hits(seeds: UInt32Array, wanted_items: UInt32Array, g: int) -> UInt32Array:
     """Return how many of its row's items each seed has in its fullest bucket.
 
-    `seeds` is (m, s), `wanted` (m, r) or (1, r); the result is (m, s), in the smallest unsigned
-    type. Costs s·m·r hashes and s·m·r·min(g, r) byte comparisons.
+    `seeds` is (m, s), `wanted_items` (m, r) or (1, r). The result is (m, s), in the smallest
+    unsigned type. Costs s·m·r hashes and s·m·r·min(g, r) byte comparisons.
     """
-    r = wanted.shape[1]
+    r = wanted_items.shape[1]
     small = np.min_scalar_type(g - 1)
-    buckets = [counting.olh_buckets(seeds, wanted[:, j : j + 1], g).astype(small) for j in range(r)]
+    buckets = [
+        counting.olh_buckets(seeds, wanted_items[:, j : j + 1], g).astype(small) for j in range(r)
+    ]
     best = np.zeros(seeds.shape, dtype=np.min_scalar_type(r))
     for candidate in range(g) if g <= r else buckets:
         hits = np.zeros_like(best)
@@ -39,107 +41,99 @@ def most_hits(seeds: UInt32Array, wanted: UInt32Array, g: int) -> UInt32Array:
 
 
 def fullest_buckets(
-    seeds: UInt32Array, wanted: UInt32Array, g: int, rng: np.random.Generator
+    seeds: UInt32Array, wanted_items: UInt32Array, g: int, rng: np.random.Generator
 ) -> UInt32Array:
-    """Return, for each of m seeds, the bucket that holds most of its row's r items; ties at
-    random.
-    """
-    buckets = counting.olh_buckets(seeds[:, None], wanted, g)
+    """Return for each of m seeds a random one of the buckets with most of its row's r items."""
+    buckets = counting.olh_buckets(seeds[:, None], wanted_items, g)
     hits = np.stack(
-        [(buckets == buckets[:, j : j + 1]).sum(axis=1) for j in range(wanted.shape[1])], axis=1
+        [(buckets == buckets[:, j : j + 1]).sum(axis=1) for j in range(wanted_items.shape[1])],
+        axis=1,
     )
-    # Tied buckets hold equally many items, so a random one of their items is a random one of them.
+    # Tied buckets contain equally many items, so a random item of theirs picks a random bucket.
     keys = np.where(hits == hits.max(axis=1, keepdims=True), rng.random(hits.shape), -1.0)
     return np.take_along_axis(buckets, keys.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def sampled_seeds(
-    wanted: UInt32Array, g: int, budget: int, rng: np.random.Generator
+    wanted_items: UInt32Array, g: int, budget: int, rng: np.random.Generator
 ) -> UInt32Array:
-    """Return for each of the m rows the best of `budget` random seeds drawn for it alone; ties to
-    the first.
+    """Return for each of m rows the first best of `budget` random seeds drawn for this row.
 
-    A perfect seed, one bucket for all r items, has probability g^(1-r) a draw.
+    A perfect seed, which puts all r items into one bucket, has probability g^(1-r) in each draw.
     """
-    found = np.empty(len(wanted), dtype=np.uint32)
-    for users, seeds in tried_seeds(len(wanted), budget, rng):
-        best = most_hits(seeds, wanted[users], g).argmax(axis=1)
-        found[users] = seeds[np.arange(len(seeds)), best]
-    return found
+    best_seeds = np.empty(len(wanted_items), dtype=np.uint32)
+    for users, seeds in tried_seeds(len(wanted_items), budget, rng):
+        best = most_hits(seeds, wanted_items[users], g).argmax(axis=1)
+        best_seeds[users] = seeds[np.arange(len(seeds)), best]
+    return best_seeds
 
 
 def seeds_near(
-    wishes: Int64Array,
+    goals: Int64Array,
     buckets: UInt32Array,
     items: UInt32Array,
     g: int,
     budget: int,
     rng: np.random.Generator,
 ) -> UInt32Array:
-    """Return for each of m users, of `budget` random seeds of its own, the one nearest to its wish.
+    """Return for each of m users the nearest to its wish of `budget` random seeds.
 
-    The wish is how many of the r items the seed hashes to the user's bucket; the smaller of two as
-    near.
+    The wish is the number of the r items that the seed hashes to the user's bucket. Of two seeds as
+    near, the one with the smaller number is taken.
     """
-    found = np.empty(len(wishes), dtype=np.uint32)
-    for users, seeds in tried_seeds(len(wishes), budget, rng):
-        wish, bucket = wishes[users, None], buckets[users, None]
+    best_seeds = np.empty(len(goals), dtype=np.uint32)
+    for users, seeds in tried_seeds(len(goals), budget, rng):
+        goal, bucket = goals[users, None], buckets[users, None]
         hits = np.zeros(seeds.shape, dtype=np.int64)
         for item in items:
             hits += counting.olh_buckets(seeds, item, g) == bucket
-        best = (2 * np.abs(hits - wish) + (hits > wish)).argmin(axis=1)
-        found[users] = seeds[np.arange(len(wish)), best]
-    return found
+        best = (2 * np.abs(hits - goal) + (hits > goal)).argmin(axis=1)
+        best_seeds[users] = seeds[np.arange(len(goal)), best]
+    return best_seeds
 
 
 def tried_seeds(
     m: int, budget: int, rng: np.random.Generator
 ) -> Iterator[tuple[slice, UInt32Array]]:
-    """Yield, some users at a time, which of the m they are and the `budget` random seeds that each
-    of them tries.
-    """
+    """Yield blocks of the m users, each with the `budget` random seeds that its users try."""
     step = max(1, _BLOCK // budget)
     for start in range(0, m, step):
         users = slice(start, min(start + step, m))
         yield users, rng.integers(0, SEEDS, size=(users.stop - start, budget), dtype=np.uint32)
 
 
-def scanned_seeds(wanted: UInt32Array, g: int, rng: np.random.Generator) -> UInt32Array:
-    """Return for each of the m rows a seed by `exhaustive_seeds`, scanning once for each distinct
-    row.
-    """
-    found = np.empty(len(wanted), dtype=np.uint32)
-    rows, group = np.unique(wanted, axis=0, return_inverse=True)
+def scanned_seeds(wanted_items: UInt32Array, g: int, rng: np.random.Generator) -> UInt32Array:
+    """Return for each of m rows a seed by `exhaustive_seeds`, one scan for each distinct row."""
+    best_seeds = np.empty(len(wanted_items), dtype=np.uint32)
+    rows, group = np.unique(wanted_items, axis=0, return_inverse=True)
     for i, items in enumerate(rows):
         members = np.flatnonzero(group == i)
-        found[members] = exhaustive_seeds(items, g, members.size, rng)
-    return found
+        best_seeds[members] = exhaustive_seeds(items, g, members.size, rng)
+    return best_seeds
 
 
 def exhaustive_seeds(
     items: UInt32Array, g: int, m: int, rng: np.random.Generator, *, limit: int = SEEDS
 ) -> UInt32Array:
-    """Return the m seeds, all distinct, that hash most of the r items to one bucket.
+    """Return the m distinct seeds that hash most of the r items to one bucket.
 
-    As a rule they are perfect: one seed in g^(r-1) is, so scanning ends after about m g^(r-1) seeds
-    (20,520 users, 10 targets, g = 3: 4·10^8 seeds, seconds). Where `limit` seeds are expected to
-    hold fewer than m perfect ones, all of them are scanned (2^32: minutes) and the best m are
-    taken. The scan begins at a random seed and jumps evenly over the whole range. Seeds are shared
-    only where fewer than m were as good as expected.
+    Usually they are perfect: one seed in g^(r-1) is, so the scan ends after about m g^(r-1) seeds.
+    For 20,520 users, 10 targets and g = 3 these are 4·10^8 seeds, which take seconds. If `limit`
+    seeds are expected to contain fewer than m perfect ones, all are scanned (2^32: minutes) and the
+    best m are taken. The scan begins at a random seed and jumps evenly over the whole range. Users
+    share seeds only if fewer than m were as good as expected.
     """
     if m == 0:
         return np.empty(0, dtype=np.uint32)
     start = int(rng.integers(SEEDS))
     aim = _aim(len(items), g, m, limit)
-    while not (found := _scan(items, g, aim, m, start, limit)).size:
+    while not (found_seeds := _scan(items, g, aim, m, start, limit)).size:
         aim -= 1
-    return np.resize(found, m)
+    return np.resize(found_seeds, m)
 
 
 def _scan(items: UInt32Array, g: int, aim: int, m: int, start: int, limit: int) -> UInt32Array:
-    """Return at most m seeds with `aim` or more items in one bucket: the best of `limit`, best
-    first.
-    """
+    """Return at most m of `limit` seeds with `aim` or more items in one bucket, best first."""
     r = len(items)
     steps = np.arange(_SCAN_BLOCK, dtype=np.uint32) * np.uint32(_STRIDE)
     kept: dict[int, list[UInt32Array]] = {hits: [] for hits in range(r, aim - 1, -1)}
@@ -147,11 +141,11 @@ def _scan(items: UInt32Array, g: int, aim: int, m: int, start: int, limit: int) 
     for block in range(0, limit, _SCAN_BLOCK):
         seeds = steps[: limit - block] + np.uint32((start + block * _STRIDE) % SEEDS)
         if aim == r:
-            found = {r: _perfect(seeds, items, g)}
+            found_seeds = {r: _perfect(seeds, items, g)}
         else:
             hits = most_hits(seeds[None, :], items[None, :], g)[0]
-            found = {level: seeds[hits == level] for level in kept}
-        for level, good in found.items():
+            found_seeds = {level: seeds[hits == level] for level in kept}
+        for level, good in found_seeds.items():
             kept[level].append(good[: missing[level]])
             missing[level] -= kept[level][-1].size
         if missing[r] == 0:
@@ -160,8 +154,9 @@ def _scan(items: UInt32Array, g: int, aim: int, m: int, start: int, limit: int) 
 
 
 def _perfect(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
-    """Return the seeds that hash all items to one bucket, hashing an item only under the seeds
-    still in play.
+    """Return the seeds that hash all items to one bucket.
+
+    Each item is hashed only under the seeds that are perfect for the items before it.
     """
     first = counting.olh_buckets(seeds, items[:1], g)
     for j in range(1, len(items)):
@@ -171,11 +166,10 @@ def _perfect(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
 
 
 def _aim(r: int, g: int, m: int, limit: int) -> int:
-    """Return the largest k such that `limit` seeds are expected to hold m with k of r items in one
-    bucket.
+    """Return the largest k for which `limit` seeds are expected to contain m with k items together.
 
-    The share of such seeds is g P(Bin(r, 1/g) >= k): exact for k > r/2, where two buckets cannot
-    both hold k, and above the share otherwise.
+    The share of seeds with k of r items in one bucket is g P(Bin(r, 1/g) >= k). This is exact for k
+    > r/2, where two buckets cannot both contain k, and too high otherwise.
     """
     share = 0.0
     for k in range(r, 1, -1):

@@ -1,4 +1,4 @@
-"""Searching hash seeds for a bucket that holds many chosen items and is of a wanted size."""
+"""Search for hash seeds with a bucket that contains many chosen items and has a given size."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,20 +8,17 @@ from ldprecover.counting.xxhash32 import bucket_ranges, hash_items
 from ldprecover.crafting.seed_search import SEEDS, tried_seeds
 from ldprecover.types import Int64Array, UInt32Array
 
-_CELLS = 1 << 15  # (seed, item) pairs hashed at once while buckets are measured
-_ALL_CELLS = (
-    1 << 18
-)  # (seed, item) pairs and (seed, bucket) pairs held at once while all buckets are
+_CELLS = 1 << 15  # (seed, item) pairs of a block, if one bucket of each seed is measured
+_ALL_CELLS = 1 << 18  # (seed, item) and (seed, bucket) pairs of a block, if all buckets are
 
 
 def worth(
     hits: Int64Array | int, sizes: Int64Array, aim: Int64Array | int, *, exact: bool
 ) -> Int64Array:
-    """Return a number that is greater for a better bucket, and different for different (hits,
-    size).
+    """Return an integer that orders buckets, different for different (hits, size).
 
-    - exact: the size nearest to the aim, the smaller of two as near; then most hits.
-    - else: the greatest hits - |aim - size|; then most hits; then the smaller size.
+    - exact: the size nearest to the aim, then the smaller size, then most hits.
+    - else: the greatest hits - |aim - size|, then most hits, then the smaller size.
     """
     scale = 1 << 20  # above any number of items
     miss, over = np.abs(sizes - aim), sizes > aim
@@ -32,7 +29,7 @@ def worth(
 
 
 def sized_seeds(
-    wanted: UInt32Array,
+    wanted_items: UInt32Array,
     aims: Int64Array,
     d: int,
     g: int,
@@ -41,19 +38,18 @@ def sized_seeds(
     *,
     exact: bool,
 ) -> tuple[UInt32Array, UInt32Array]:
-    """Return for each user a seed, of `budget` random ones of its own, and its bucket that is worth
-    most.
+    """Return for each user the best of `budget` random seeds, and the best bucket of it.
 
-    `wanted` is (m, r), `aims` (m,): the bucket sizes wished for, among all d items. A bucket holds
-    at least one wanted item. Buckets are measured from the most hits down, and a user is done when
-    no bucket of fewer hits could be worth more: some dozen of them, so that the d items are hashed
-    under those seeds alone.
+    `wanted_items` is (m, r); `aims` (m,) are the wished bucket sizes, over all d items. A bucket
+    contains at least one wanted item. Buckets are measured from the most hits down. A user is done
+    when no bucket of fewer hits could be better. That takes some dozen buckets, so the d items are
+    hashed under few seeds.
     """
-    m = len(wanted)
+    m = len(wanted_items)
     seeds, buckets = np.empty(m, dtype=np.uint32), np.empty(m, dtype=np.uint32)
     for users, tried in tried_seeds(m, budget, rng):
         seeds[users], buckets[users] = _best_of(
-            tried, wanted[users], aims[users], d, g, exact=exact
+            tried, wanted_items[users], aims[users], d, g, exact=exact
         )
     return seeds, buckets
 
@@ -61,29 +57,27 @@ def sized_seeds(
 def sized_bucket(
     size: float, d: int, g: int, budget: int, rng: np.random.Generator
 ) -> tuple[int, int]:
-    """Return, of `budget` random seeds, the first with a bucket that holds nearest to `size` of d
-    items, and it.
-    """
+    """Return the first of `budget` random seeds with a bucket of size nearest to `size`, and it."""
     seeds = rng.integers(0, SEEDS, size=budget, dtype=np.uint32)
-    found: list[tuple[float, int, int]] = []
+    candidates: list[tuple[float, int, int]] = []
     step = max(1, _ALL_CELLS // max(d, g))
     for start in range(0, seeds.size, step):
         block = seeds[start : start + step]
         miss = np.abs(_all_sizes(block, d, g) - size)
         row, bucket = np.unravel_index(miss.argmin(), miss.shape)
-        found.append((float(miss[row, bucket]), int(block[row]), int(bucket)))
-    _, seed, bucket = min(found, key=lambda best: best[0])
+        candidates.append((float(miss[row, bucket]), int(block[row]), int(bucket)))
+    _, seed, bucket = min(candidates, key=lambda best: best[0])
     return seed, bucket
 
 
 def _best_of(
-    tried: UInt32Array, wanted: UInt32Array, aims: Int64Array, d: int, g: int, *, exact: bool
+    tried: UInt32Array, wanted_items: UInt32Array, aims: Int64Array, d: int, g: int, *, exact: bool
 ) -> tuple[UInt32Array, UInt32Array]:
     """Return the best of the seeds (m, s) for wanted items (m, r), and its bucket."""
-    r = wanted.shape[1]
+    r = wanted_items.shape[1]
     small = np.min_scalar_type(g - 1)
     places = np.stack(
-        [counting.olh_buckets(tried, wanted[:, j : j + 1], g).astype(small) for j in range(r)]
+        [counting.olh_buckets(tried, wanted_items[:, j : j + 1], g).astype(small) for j in range(r)]
     )
     hits = _hits(places)
     best = np.full(len(tried), np.iinfo(np.int64).min)
@@ -93,18 +87,16 @@ def _best_of(
         if not unsettled.any():
             break
         j, user, s = np.nonzero((hits == level) & unsettled[None, :, None])
-        found, bucket = tried[user, s], places[j, user, s].astype(np.uint32)
-        value = worth(level, _sizes(found, bucket, d, g), aims[user], exact=exact)
+        candidates, bucket = tried[user, s], places[j, user, s].astype(np.uint32)
+        value = worth(level, _sizes(candidates, bucket, d, g), aims[user], exact=exact)
         np.maximum.at(best, user, value)
         taken = value == best[user]
-        seeds[user[taken]], buckets[user[taken]] = found[taken], bucket[taken]
+        seeds[user[taken]], buckets[user[taken]] = candidates[taken], bucket[taken]
     return seeds, buckets
 
 
 def _hits(places: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    """Return, for each item's bucket, how many of the items it holds; 0 where an earlier item
-    stands for it.
-    """
+    """Return for each item the number of items in its bucket; 0 if an earlier item is in it."""
     hits = np.zeros(places.shape, dtype=np.min_scalar_type(len(places)))
     for j, place in enumerate(places):
         together = places == place
@@ -114,7 +106,7 @@ def _hits(places: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
 
 
 def _sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> Int64Array:
-    """Return how many of the d items each seed hashes to its bucket."""
+    """Return the number of the d items that each seed hashes to its bucket."""
     sizes = np.empty(len(seeds), dtype=np.int64)
     items = np.arange(d, dtype=np.uint32)
     step = max(1, _CELLS // d)
@@ -127,7 +119,7 @@ def _sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> Int64Arr
 
 
 def _all_sizes(seeds: UInt32Array, d: int, g: int) -> Int64Array:
-    """Return how many of the d items each seed hashes to each bucket, (seeds, g)."""
+    """Return the number of the d items that each seed hashes to each bucket, (seeds, g)."""
     cells = (
         counting.olh_buckets(seeds[:, None], np.arange(d, dtype=np.uint32), g)
         + np.arange(len(seeds))[:, None] * g

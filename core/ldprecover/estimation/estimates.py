@@ -1,4 +1,4 @@
-"""Unbiased frequencies of a tally, with what is known of their error."""
+"""Unbiased frequencies of a tally, and their standard errors."""
 
 import math
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from ldprecover.types import FloatArray
 class Estimates:
     """Unbiased, unclipped frequencies f~ of n reports, and their standard errors (Lemma 2).
 
-    `sum_standard_error` is that of their sum, or a bound on it, when every report is honest,
-    whatever the users' items are; None where the protocol has no such law.
+    `sum_standard_error` is that of their sum, or a bound on it, if every report is honest. It holds
+    for all items that users may hold; None where the protocol has no such law.
     """
 
     frequencies: FloatArray
@@ -29,11 +29,12 @@ class Estimates:
 
     @classmethod
     def of(cls, oracle: FrequencyOracle, tally: Tally) -> "Estimates":
-        """Estimate from a tally. Raises ParameterError when it holds no report, or is over another
-        domain.
+        """Estimate from a tally.
+
+        Raises ParameterError if it is of no report, or over another domain.
         """
-        variance = oracle.laws.sum_variance(tally.n)
         frequencies = oracle.estimate(tally.counts(oracle), tally.n)
+        variance = oracle.laws.sum_variance(tally.n)
         return cls(
             frequencies,
             oracle.standard_errors(frequencies, tally.n),
@@ -43,7 +44,7 @@ class Estimates:
 
     @property
     def sum(self) -> float:
-        """Sum of the frequencies: 1 in expectation when every report is honest."""
+        """The sum of the frequencies, 1 in expectation if every report is honest."""
         return float(self.frequencies.sum())
 
     def interval(
@@ -51,9 +52,9 @@ class Estimates:
     ) -> tuple[FloatArray, FloatArray]:
         """Return (low, high), the normal interval of each item at this two-sided confidence.
 
-        It is for the frequencies among the `users` who reported, whose error is the protocol's
-        noise alone, or in the `population` that these are a random sample of: then their sampling
-        adds f(1 - f)/n to the variance, at the estimate clipped into [0, 1].
+        `of` is "users" for the frequencies among those who reported; the error is then the
+        protocol's noise alone. With "population" the users are a random sample of it, and sampling
+        adds f(1 - f)/n to the variance, at the estimate clipped to [0, 1]. Raises ParameterError.
         """
         if not 0 < confidence < 1:
             raise ParameterError("confidence must be between 0 and 1")

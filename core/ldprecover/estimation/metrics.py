@@ -1,4 +1,4 @@
-"""How far estimates are from the truth, and what an attacker gained."""
+"""Error metrics: how far estimates are from the truth, and what an attacker gained."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from ldprecover.types import FloatArray
 def mse(estimate: ArrayLike, truth: ArrayLike) -> float:
     """Return the mean squared error (1/d) sum_v (estimate(v) - truth(v))^2 (paper, VI-B).
 
-    The paper's truth is f_X, the frequencies of the items that genuine users hold. Raises
+    The truth of the paper is f_X, the frequencies of the items of genuine users. Raises
     ParameterError unless both are finite vectors of one length.
     """
     difference = finite_vector(estimate, "estimate") - _like(estimate, truth, "truth")
@@ -22,12 +22,12 @@ def mse(estimate: ArrayLike, truth: ArrayLike) -> float:
 
 
 def frequency_gain(estimate: ArrayLike, genuine: ArrayLike, targets: Iterable[int]) -> float:
-    """Return FG = sum over the targets of estimate(t) - genuine(t).
+    """Return FG, the sum over the targets of estimate(t) - genuine(t).
 
-    `genuine` is f~_X~, estimated from the genuine reports alone. Positive is what the attacker
-    gained, negative is below genuine: the sign in which the paper discusses its results (VI-C); its
-    formula prints the difference the other way round. Repeated targets count once. Raises
-    ParameterError for an index outside the vectors, which must be finite and of one length.
+    `genuine` is f~_X~, estimated from the genuine reports alone. A positive value is the attacker's
+    gain, a negative one is below genuine. This is the sign in which the paper discusses its results
+    (VI-C); its formula prints the difference the other way round. Repeated targets count once.
+    Raises ParameterError for an index outside the vectors, which must be finite and of one length.
     """
     gain = finite_vector(estimate, "estimate") - _like(estimate, genuine, "genuine")
     return float(gain[list(target_indices(targets, gain.size))].sum())

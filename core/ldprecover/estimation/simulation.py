@@ -1,18 +1,17 @@
-"""Tallies drawn at once: the support counts of many simulated malicious users, without making their
-reports.
+"""Simulated tallies: support counts of malicious users, drawn without making their reports.
 
-Recovery from counts needs the tally alone, and a tally has a law of its own that takes O(d) draws
-where its reports take O(n) or O(nd): see `FrequencyOracle.honest_tally`. A protocol without such a
-law draws the reports.
+Recovery from counts needs the tally alone. A tally follows a known law, which takes O(d) draws
+where reports take O(n) or O(nd): see `FrequencyOracle.honest_tally`. A protocol without such a law
+draws the reports.
 
-The draws are exact, for OLH under an ideal hash: under one, the buckets of different items are
+The draws are exact; for OLH under an ideal hash, for which the buckets of different items are
 independent and uniform. A report of a user who holds x is a (function H, bucket a) where a depends
-on H(x) and on coins alone, so for every v other than x the event H(v) = a has probability 1/g
-whatever a is, and these events are independent of each other and of H(x) = a, which has probability
-p. A report's support is therefore independent item by item, as an OUE report's is, with q = 1/g.
-(xxHash32 with a random seed stands for that hash on the wire.)
+on H(x) and on coins alone. So for every v other than x the event H(v) = a has probability 1/g for
+every a. These events are independent of each other and of H(x) = a, which has probability p. A
+report's support is therefore independent item by item, as an OUE report's is, with q = 1/g. On the
+wire xxHash32 with a random seed stands for that hash.
 
-The doubles p and q are used as they are; perturbing real reports rounds its thresholds to 2^-64.
+Simulation uses the doubles p and q as they are; perturbing real reports rounds thresholds to 2^-64.
 """
 
 import numpy as np
@@ -28,15 +27,14 @@ from ldprecover.types import Int64Array
 def one_hot_tally(
     oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
 ) -> Tally:
-    """Return a tally of m malicious reports that each support the one item drawn from the
-    distribution `weights`.
+    """Return a tally of m malicious reports that each support one item drawn from `weights`.
 
-    The paper's model of an attack (V-C): multinomial. For GRR and OUE it is the law of encoded,
-    unperturbed items. For OLH no reports have it, since one that supports an item supports each
-    other with probability 1/g: it exists at the level of counts alone.
+    This is the paper's model of an attack (V-C), a multinomial. For GRR and OUE it is the law of
+    encoded, unperturbed items. No OLH reports have this law, since a report that supports an item
+    supports each other item with probability 1/g: it exists for counts alone.
 
-    Raises ParameterError unless the weights are not negative and sum to one, and for a protocol
-    whose tallies are not counts.
+    Raises ParameterError unless the weights are at least 0 and sum to one, and for a protocol whose
+    tallies are not counts.
     """
     return oracle.tally_of_counts(_draw(oracle, weights, m, rng), m)
 
@@ -46,7 +44,7 @@ def sampled_tally(
 ) -> Tally:
     """Return a tally of m malicious reports that encode, unperturbed, an item drawn from `weights`.
 
-    The law of `FrequencyOracle.encode`. Raises ParameterError as `one_hot_tally` does.
+    It follows the law of `FrequencyOracle.encode`. Raises ParameterError as `one_hot_tally` does.
     """
     return oracle.encoded_tally(_draw(oracle, weights, m, rng), rng)
 
@@ -54,10 +52,9 @@ def sampled_tally(
 def input_poisoning_tally(
     oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
 ) -> Tally:
-    """Return a tally of m malicious users who draw an item from `weights` and report it honestly
-    (paper, VII-B).
+    """Return a tally of m users who report an item drawn from `weights` honestly (paper, VII-B).
 
-    Raises ParameterError unless the weights are not negative and sum to one.
+    Raises ParameterError unless the weights are at least 0 and sum to one.
     """
     return oracle.honest_tally(_draw(oracle, weights, m, rng), rng)
 

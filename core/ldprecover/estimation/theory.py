@@ -1,21 +1,21 @@
-"""What the paper proves of the estimates: means, variances, and how nearly normal they are.
+"""The paper's theorems on the estimates: means, variances, and distance from the normal law.
 
 Every estimate is an average of independent terms Phi(v) = (1[v in S(z)] - q)/(p - q), one for each
 report z (paper, III-C), and a term takes only two values. So each law below follows from the
 probabilities with which reports support v.
 
 The error is a Berry-Esseen bound: the greatest distance between the true cdf and the normal one.
-The paper's Theorems 4 and 5 print it with moments of the average, sigma_y^2 = Var[Phi]/m and
-g_y = E|f~_Y - mu_y|^3, beside the rate 1/sqrt(m); the inequality they come from takes moments of
-one report with that rate, and so do these functions:
+The paper's Theorems 4 and 5 print it with moments of the average, sigma_y^2 = Var[Phi]/m and g_y =
+E|f~_Y - mu_y|^3, beside the rate 1/sqrt(m). The inequality behind them takes moments of one report
+with that rate, and so do these functions:
 
 - identically distributed reports: 0.33554 (rho/sigma^3 + 0.415)/sqrt(n), with sigma^2 = Var[Phi]
   and rho = E|Phi - E Phi|^3 (I. Shevtsova, On the absolute constants in the Berry-Esseen type
   inequalities for identically distributed summands, 2011, arXiv:1111.6554);
-- independent reports of different laws: 0.56 sum rho_i / (sum sigma_i^2)^(3/2) (I. Shevtsova,
-  An improvement of convergence rate estimates in the Lyapunov theorem, Doklady Mathematics 2010).
+- independent reports of different laws: 0.56 sum rho_i / (sum sigma_i^2)^(3/2) (I. Shevtsova, An
+  improvement of convergence rate estimates in the Lyapunov theorem, Doklady Mathematics 2010).
 
-A bound of 1 or more says nothing; one near 0 says that the normal law may be used.
+A bound of 1 or more has no meaning. With a bound near 0 the normal law may be used.
 """
 
 from dataclasses import dataclass
@@ -29,15 +29,16 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
 
+# Constants of Shevtsova's two inequalities, in the docstring above.
 _IDENTICAL, _SHIFT = 0.33554, 0.415
 _DIFFERENT = 0.56
 
 
 @dataclass(frozen=True, eq=False)
 class NormalLaw:
-    """The normal law an estimate tends to, for each item, and the Berry-Esseen bound of its error.
+    """The normal law that each item's estimate tends to, and the Berry-Esseen bound of its error.
 
-    Where the variance is 0 the estimate is its mean surely, and the error is 0.
+    If the variance is 0 the estimate equals its mean, and the error is 0.
     """
 
     mean: FloatArray
@@ -48,9 +49,9 @@ class NormalLaw:
 def malicious_law(oracle: FrequencyOracle, support: ArrayLike, m: int) -> NormalLaw:
     """Return the law of f~_Y(v) from m malicious reports (paper, Lemma 1 and Theorem 4).
 
-    `support` is pi: pi(v) is the probability that a report supports v, so sum pi is the mean
-    number of items a report supports. Reports are independent and drawn alike. Mean
-    (pi - q)/(p - q), variance pi(1 - pi)/(m(p - q)^2).
+    `support` is pi: pi(v) is the probability that a report supports v, so sum pi is the mean number
+    of items that a report supports. Reports are independent, of one law. The mean is (pi - q)/(p -
+    q), the variance pi(1 - pi)/(m(p - q)^2).
     """
     return _law(oracle, m, [(m, _probabilities(oracle, support, "support"))])
 
@@ -64,13 +65,14 @@ def genuine_law(
 ) -> NormalLaw:
     """Return the law of f~_X~(v) from n genuine reports (paper, Lemma 2 and Theorem 5).
 
-    `users` "fixed": the n users hold items with the frequencies f_X, and chance is in the
-    perturbation alone. This is Lemma 2, with variance q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q)). The
-    reports of users with different items differ in law, so the bound is the one for that case: the
-    paper's constants are proved for reports of one law only.
+    With `users` "fixed" the n users hold items with the frequencies f_X, and only the perturbation
+    is random. This is Lemma 2, with variance q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q)). Reports of
+    users with different items differ in law, so the bound is the one for that case: the paper's
+    constants are proved for reports of one law only.
 
-    "sampled": each user's item is itself drawn from f_X. Then the reports are alike, support v with
-    probability q + f(p-q), the variance is greater by f(1-f)/n, and the paper's constants hold.
+    With "sampled" each user's item is drawn from f_X too. Then all reports have one law and support
+    v with probability q + f(p-q). The variance is greater by f(1-f)/n, and the paper's constants
+    hold.
     """
     f = _probabilities(oracle, frequencies, "frequencies")
     return _law(oracle, n, _genuine(oracle, f, n, users))
@@ -99,10 +101,9 @@ def poisoned_law(
 
 @dataclass(frozen=True)
 class WorstChange:
-    """How far an attack can move the expected sum of the estimates of some items: up by `rise`,
-    down by `fall`.
+    """How far an attack can move the expected sum of some estimates: up by `rise`, down by `fall`.
 
-    `projected_rise` and `projected_fall` are the same of any method whose result is a distribution.
+    `projected_rise` and `projected_fall` are the same for methods whose result is a distribution.
     """
 
     rise: float
@@ -114,15 +115,14 @@ class WorstChange:
 def worst_change(
     oracle: FrequencyOracle, beta: float, items: int, share: float | None = None
 ) -> WorstChange:
-    """Return the most that a share beta of malicious reports, 0 to 1, can do to the sum over
-    `items` of the d items.
+    """Return how far a share beta of malicious reports can move the sum over `items` of d items.
 
-    A bin, a range or the first k are such sums. Genuine users hold a `share` of these items, any
-    where it is None. With f their share, r items, and t of them supported by a report, the expected
-    sum becomes (1 - beta) f + beta (t - rq)/(p - q) (paper, Equation 1 and Lemma 1): the extremes
-    are the most and the fewest of the items that any report supports, r and 0 where sizes are free.
-    Whether a report of that kind can be found is another matter: under OLH it takes a search for
-    its seed, so these are bounds there. Noise comes on top.
+    A bin, a range or the first k are such sums. Genuine users hold a `share` of these items; None
+    allows any share. Let f be their share, r the number of items, and t the number of them that a
+    report supports. The expected sum becomes (1 - beta) f + beta (t - rq)/(p - q) (paper, Equation
+    1 and Lemma 1). The extremes are the most and the fewest of the items that any report supports:
+    r and 0 where sizes are free. Under OLH these are bounds, since such a report takes a search for
+    its seed. Noise comes on top.
 
     Raises ParameterError.
     """
@@ -158,9 +158,7 @@ def _genuine(
 def _law(
     oracle: FrequencyOracle, total: int, groups: list[tuple[FloatArray | int, FloatArray]]
 ) -> NormalLaw:
-    """Return the law of the average over groups of (number of reports, probability of supporting
-    v).
-    """
+    """Return the law of the average over groups of (number of reports, P(a report supports v))."""
     if not oracle.traits.pure:
         raise ParameterError(
             "these laws are of pure protocols, whose estimates are averages for each item alone"

@@ -1,6 +1,7 @@
-"""Laws of numbers of reports and of items: exact ones, and quantiles and tails of skewed ones.
+"""Distributions of numbers of reports and items, with quantiles and tails of skewed ones.
 
-The latter are by the cube root of Wilson and Hilferty (1931): near, or else too far out.
+Quantiles and tails of skewed distributions use the cube root of Wilson and Hilferty (1931): they
+are close, or too far out.
 """
 
 import math
@@ -11,8 +12,8 @@ import numpy as np
 
 from ldprecover.types import FloatArray
 
-_WIDTH = 20  # standard deviations, beyond which a sum has no probability to speak of
-_SYMMETRIC = 1e-3  # a skewness below which a law is taken as normal
+_WIDTH = 20  # standard deviations of a sum; the probability beyond is below 1e-80
+_SYMMETRIC = 1e-3  # a law of smaller skewness is taken as normal
 
 
 def binomial_law(n: int, p: float) -> FloatArray:
@@ -31,7 +32,7 @@ def binomial_law(n: int, p: float) -> FloatArray:
 
 
 def hypergeometric_law(d: int, r: int, k: int) -> FloatArray:
-    """Return P(X = j) for j from 0 to r: how many of r of d items are among k of them at random."""
+    """Return P(X = j) for j from 0 to r: how many of r of d items are among k random ones."""
     law = np.zeros(r + 1)
     for j in range(max(0, k - (d - r)), min(r, k) + 1):
         law[j] = math.exp(log_choose(r, j) + log_choose(d - r, k - j) - log_choose(d, k))
@@ -39,7 +40,7 @@ def hypergeometric_law(d: int, r: int, k: int) -> FloatArray:
 
 
 def log_choose(n: int, k: int) -> float:
-    """Return the logarithm of the number of sets of k of n things."""
+    """Return the logarithm of the number of sets of k of n elements."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
@@ -49,7 +50,7 @@ def binomial_threshold(n: int, p: float, rate: float) -> int:
     if p <= 0:
         return 1
     low = max(0, math.floor(n * p))
-    high = min(n, math.ceil(n * p + 60 + 40 * math.sqrt(n * p)))  # beyond any such rate
+    high = min(n, math.ceil(n * p + 60 + 40 * math.sqrt(n * p)))  # P(X > high) < 1e-12
     k = np.arange(low, high + 1)
     log_factorials = np.array([math.lgamma(x + 1) + math.lgamma(n - x + 1) for x in k])
     log_law = math.lgamma(n + 1) - log_factorials + k * math.log(p) + (n - k) * math.log1p(-p)
@@ -61,10 +62,10 @@ def binomial_threshold(n: int, p: float, rate: float) -> int:
 def sum_law(law: FloatArray, n: int) -> tuple[int, FloatArray]:
     """Return the law of the sum of n independent numbers that are j with probability law[j].
 
-    As a first value and the probabilities from it on: all values, or those within 20 standard
-    deviations of the mean and as many numbers again for few. By the n-th power of the
-    characteristic function of the centred number, which is 1 + u with u known to all digits, so
-    that the probabilities are right within 1e-12.
+    Returns the first value and the probabilities from it on: of all values, or of those within 20
+    standard deviations of the mean plus 20 times the number of values. It is the n-th power of the
+    characteristic function of the centred number, 1 + u with u known to all digits, so the
+    probabilities are right within 1e-12.
     """
     j = np.arange(law.size)
     mean = float(law @ j)
@@ -81,7 +82,7 @@ def sum_law(law: FloatArray, n: int) -> tuple[int, FloatArray]:
         x = angles * (value - mean)
         u += share * (1j * np.sin(x) - 2 * np.sin(x / 2) ** 2)
     # log(1 + u) by its modulus and its argument: |1 + u|^2 = 1 + (2 Re u + |u|^2).
-    with np.errstate(divide="ignore"):  # where the characteristic function is 0
+    with np.errstate(divide="ignore"):  # log of 0 where the characteristic function is 0
         modulus = np.log1p(np.maximum(2 * u.real + np.abs(u) ** 2, -1.0)) / 2
     argument = np.arctan2(u.imag, 1 + u.real)
     turned = n * argument + angles * (n * mean - low)
@@ -90,7 +91,7 @@ def sum_law(law: FloatArray, n: int) -> tuple[int, FloatArray]:
 
 
 def poisson_quantile(level: float, mean: float) -> int:
-    """Return the least k with P(Poisson(mean) <= k) >= level."""
+    """Return the smallest k with P(Poisson(mean) <= k) >= level."""
     if not mean:
         return 0
     most = math.ceil(mean + 40 * math.sqrt(mean) + 40)
@@ -99,9 +100,7 @@ def poisson_quantile(level: float, mean: float) -> int:
 
 
 def chi_squared_normal(score: float, freedom: float) -> float:
-    """Return a chi-squared value of so many degrees of freedom as the normal quantile of the same
-    level.
-    """
+    """Return the normal quantile at the level of a chi-squared value."""
     part = 2 / (9 * freedom)
     return (math.cbrt(score / freedom) - (1 - part)) / math.sqrt(part)
 
@@ -113,8 +112,9 @@ def chi_squared_quantile(level: float, freedom: float) -> float:
 
 
 def skewed_quantile(level: float, skewness: float) -> float:
-    """Return the quantile of the gamma law of mean 0, variance 1 and this skewness, at least 0
-    (Pearson III).
+    """Return the quantile of the gamma law of mean 0, variance 1 and this skewness (Pearson III).
+
+    The skewness must be at least 0.
     """
     if skewness < _SYMMETRIC:
         return NormalDist().inv_cdf(level)
@@ -123,13 +123,14 @@ def skewed_quantile(level: float, skewness: float) -> float:
 
 
 def skewed_tail(z: float, skewness: float) -> float:
-    """Return P(Z >= z) for the gamma law Z of mean 0, variance 1 and this skewness, which may be
-    negative.
+    """Return P(Z >= z) for the gamma law Z of mean 0, variance 1 and this skewness, of either sign.
+
+    The skewness may be negative.
     """
     if abs(skewness) >= _SYMMETRIC:
         root = 6 / abs(skewness)
         cube = 1 + skewness * z / 2
-        if cube <= 0:  # beyond the end of the law
+        if cube <= 0:  # z is outside the support of the law
             return 1.0 if skewness > 0 else 0.0
         z = math.copysign(1.0, skewness) * ((math.cbrt(cube) - 1) * root + 1 / root)
     return math.erfc(z / math.sqrt(2)) / 2

@@ -49,8 +49,8 @@ class IndependentHits(HitLaw):
     """The items that a report supports are independent, given the item that its user holds."""
 
     def of_others(self, items: Int64Array) -> FloatArray:
-        known = super().of_others(items)
-        return binomial_law(len(items), self.q) if known is None else known
+        law = super().of_others(items)
+        return binomial_law(len(items), self.q) if law is None else law
 
     def variances(self, r: int) -> tuple[float, float]:
         p, q = self.p, self.q

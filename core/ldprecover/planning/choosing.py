@@ -1,6 +1,4 @@
-"""Which protocol a round should have: by its error, an attack's gain, its reports' size, and
-counting them.
-"""
+"""The choice of a round's protocol, by error, gain of attacks, report size and counting time."""
 
 import math
 from collections.abc import Iterable
@@ -11,25 +9,23 @@ from ldprecover.planning.gains import most_gain
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 
 _TARGETS = 10
-_GAIN, _SIZE, _COUNTING = (
-    0.25,
-    0.05,
-    0.05,
-)  # what a factor in each is worth, where one in the variance is worth 1
-_FRAME = 8  # bytes: shorter reports save nothing beside what carries them
-_FREE = 1e10  # hash tests that are counted in seconds
+# Weights of the logarithms of gain, report size and counting; that of the variance is 1.
+_GAIN, _SIZE, _COUNTING = 0.25, 0.05, 0.05
+_FRAME = 8  # bytes; shorter reports save nothing compared with the request around them
+_FREE = 1e10  # hash tests, which take seconds
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A protocol for a round, and what it would cost. Lower is better in all of it.
+    """A protocol for a round, and its costs. Lower is better for each.
 
-    `standard_error` is that of one estimate, at a frequency of 1/d. `gain` is what malicious users
-    who craft for the `targets` = min(10, d/2) items that suit them best add to these estimates
-    together, in units of their share beta: sum_T (pi(t) - q)/(p - q). `report_size` is in bytes,
-    `hash_tests` are the items hashed to count all reports. `score` is above 0 by
-    log(variance) + log(gain)/4 + log(report_size)/20 + log(1 + hash_tests/10^10)/20, each over the
-    least of all candidates; reports count as 8 bytes at least.
+    `standard_error` is that of one estimate at a frequency of 1/d. `gain` is the total that
+    malicious users add to the estimates of the `targets` = min(10, d/2) items that suit them best,
+    in units of their share beta: sum_T (pi(t) - q)/(p - q). `report_size` is in bytes; `hash_tests`
+    is the number of items hashed to count all reports.
+
+    `score` is log(variance) + log(gain)/4 + log(report_size)/20 + log(1 + hash_tests/10^10)/20,
+    each relative to the least of all candidates; reports count as at least 8 bytes.
     """
 
     oracle: FrequencyOracle
@@ -43,40 +39,42 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The candidates, the best first."""
+    """The candidates, best first."""
 
     candidates: tuple[Candidate, ...]
 
     @property
     def best(self) -> Candidate:
-        """The candidate of the lowest score."""
+        """The candidate with the lowest score."""
         return self.candidates[0]
 
     @property
     def why(self) -> str:
-        """What each candidate costs, a line for each, the best first."""
+        """The costs of each candidate, one line each, best first."""
         return "\n".join(f"{each.oracle.protocol}: {_costs(each)}" for each in self.candidates)
 
 
 def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = None) -> Choice:
-    """Return which protocol to open a round of d items with, for n users, and why; of all there
-    are, unless given.
+    """Return the ranking of protocols for a round of d items and n users.
 
-    Of two that are as good the one that was there first.
+    Each protocol has its own parameter at its default. `protocols` limits the candidates; of equal
+    ones the first comes first.
 
-    Each has its own parameter at its default. Raises ParameterError for a parameter outside its
-    range or no protocol.
+        choice = choose(d=100, epsilon=1.0, n=50_000)
+        print(choice.best.oracle.protocol, choice.why, sep="\n")
+
+    Raises ParameterError for a parameter outside its range, or no protocol.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ParameterError("n, the number of users, must be an integer of at least 1")
     names = list(PROTOCOLS) if protocols is None else list(protocols)
     if not names:
         raise ParameterError("protocols must name at least one")
-    found = [_candidate(frequency_oracle(name, epsilon, d), n) for name in names]
-    gain = min(each.gain for each in found)
-    error = min(each.standard_error for each in found)
-    size = min(max(each.report_size, _FRAME) for each in found)
-    tests = min(each.hash_tests for each in found)
+    candidates = [_candidate(frequency_oracle(name, epsilon, d), n) for name in names]
+    gain = min(each.gain for each in candidates)
+    error = min(each.standard_error for each in candidates)
+    size = min(max(each.report_size, _FRAME) for each in candidates)
+    tests = min(each.hash_tests for each in candidates)
 
     def score(each: Candidate) -> float:
         return (
@@ -86,7 +84,7 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
             + _COUNTING * math.log((1 + each.hash_tests / _FREE) / (1 + tests / _FREE))
         )
 
-    scored = [replace(each, score=score(each)) for each in found]
+    scored = [replace(each, score=score(each)) for each in candidates]
     return Choice(tuple(sorted(scored, key=lambda each: round(each.score, 9))))
 
 
@@ -105,7 +103,7 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
 
 
 def _costs(each: Candidate) -> str:
-    """Return what a candidate costs, in words."""
+    """Return the costs of a candidate in words."""
     words = [f"one standard error is {100 * each.standard_error:.3g} percentage points"]
     words.append(
         f"1 % crafted reports raise {each.targets} items together by {each.gain:.3g} points"

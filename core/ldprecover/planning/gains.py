@@ -1,14 +1,13 @@
-"""What malicious users gain at most for several targets, by what they send: exact laws, for any
-protocol.
+"""The largest gains of malicious users for several targets: exact laws for every protocol.
 
-A gain is how far an attack is expected to raise the estimates of r targets together. In units of
-the share beta of malicious users, and for targets that nobody holds, it is
+A gain is the expected rise of the sum of the estimates of r targets. In units of the share beta of
+malicious users, for targets that nobody holds, it is
 
     sum_T (pi(t) - q)/(p - q) = (h - rq)/(p - q),
 
-where pi(t) is the share of the malicious reports that support t, and h = sum_T pi(t) the number of
-targets that one of them supports on average (Cao, Jia and Gong, USENIX Security 2021). For targets
-of which genuine users hold a share f_T the gain is beta (that - f_T).
+where pi(t) is the share of malicious reports that support t, and h = sum_T pi(t) the mean number of
+targets that one of them supports (Cao, Jia and Gong, USENIX Security 2021). If genuine users hold a
+share f_T of the targets, the gain is beta times (this - f_T).
 """
 
 from collections.abc import Callable
@@ -21,16 +20,16 @@ from ldprecover.errors import ParameterError
 from ldprecover.laws import required
 from ldprecover.protocols import Aim, FrequencyOracle, coins_of, crafter_of
 
-_COIN = 0.5
-_FEW_ITEMS = 10_000  # of which a law of honest sizes takes a millisecond
+_COIN = 0.5  # the probability with which apa2 supports each target
+_FEW_ITEMS = 10_000  # a law of honest sizes over them takes a millisecond
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What one attack adds to the estimates of its targets together, in units of beta.
+    """The gain of one attack over the estimates of its targets together, in units of beta.
 
-    `attack` is its name, `sends` what a malicious user sends. `gain` is None where it is not
-    stated, and `reason` says why.
+    `attack` is its name; `sends` describes the reports of a malicious user. `gain` is None if it is
+    not computed, and `reason` says why.
     """
 
     attack: str
@@ -40,13 +39,13 @@ class Gain:
 
 
 def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> tuple[Gain, ...]:
-    """Return the gain of each attack on so many targets that nobody holds.
+    """Return the gain of each attack on this number of targets that nobody holds.
 
-    Of mga it is that of the targets that suit the attacker best. mga-a and apa promote half of the
-    targets in each report, apa2 tosses fair coins. Laws that take long are worked out if
-    `thorough`: those of reports of honest sizes over more than 10,000 items, and, which takes
-    seconds, those of users who search for hash seeds of a wished size. Raises ParameterError unless
-    there is at least one target, and at least one item that is none.
+    The gain of mga is that for the targets that suit the attacker best. mga-a and apa promote half
+    of the targets in each report; apa2 tosses fair coins. Slow laws are computed only if
+    `thorough`: those of reports of honest sizes over more than 10,000 items, and those of users who
+    search for hash seeds of a wished size, which take seconds. Raises ParameterError unless there
+    is at least one target and one other item.
     """
     d, r = oracle.domain_size, targets
     if isinstance(r, bool) or not isinstance(r, int) or not 1 <= r < d:
@@ -114,18 +113,15 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
 
 
 def most_gain(oracle: FrequencyOracle, targets: int) -> float:
-    """Return the gain of reports crafted for the so many targets that suit an attacker best, in
-    units of beta.
-    """
+    """Return the gain of reports crafted for the best targets of an attacker, in units of beta."""
     return _of_hits(oracle, targets, _most_hits(oracle, targets))
 
 
 def _most_hits(oracle: FrequencyOracle, r: int) -> float:
-    """Return how many of r targets a crafted report supports on average.
+    """Return the mean number of r targets that a crafted report supports.
 
-    Where crafted reports support as many of any r targets, these are any. Where it hangs on which
-    they are, as with Hadamard response, or is not known, there are targets of which a report
-    supports as many as it may.
+    If crafted reports support as many of any r targets, these are any. If it depends on the
+    targets, as with Hadamard response, or is not known, it is the maximum over targets.
     """
     hits = None if oracle.crafter is None else oracle.crafter.expected_hits(r)
     if hits is not None:
@@ -141,7 +137,7 @@ def _gain(
     oracle: FrequencyOracle, r: int, attack: str, sends: str, hits: Callable[[], float]
 ) -> Gain:
     try:
-        found = _of_hits(oracle, r, hits())
+        value = _of_hits(oracle, r, hits())
     except ParameterError as error:
         return Gain(attack, sends, None, str(error))
-    return Gain(attack, sends, found)
+    return Gain(attack, sends, value)

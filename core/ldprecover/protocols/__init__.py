@@ -1,4 +1,4 @@
-"""Frequency oracles: one module each, one contract, one table."""
+"""Frequency oracles: one module for each protocol, one contract, one table."""
 
 from collections.abc import Mapping
 
@@ -64,10 +64,10 @@ PROTOCOLS: dict[str, type[FrequencyOracle]] = {
 WITH_GIVEN_SEEDS: dict[str, type[FrequencyOracle]] = {
     oracle.protocol: oracle for oracle in (GivenSeedsOLH,)
 }
-"""Protocols whose seeds may be given, as they then are."""
+"""Protocols with given seeds, by the protocol's name."""
 
 GIVEN_SEEDS = "given_seeds"
-"""The parameter of a round that says how many seeds there are, where they are given."""
+"""The parameter of a round that states the number of given seeds."""
 
 
 def frequency_oracle(
@@ -77,16 +77,21 @@ def frequency_oracle(
     parameter: int | None = None,
     given_seeds: int | None = None,
 ) -> FrequencyOracle:
-    """Return the oracle named `protocol`.
+    """Return the oracle of the protocol named `protocol`.
 
-    `parameter` is the protocol's own integer parameter, for olh the hash range; None takes its
-    default, ceil(e^eps + 1). `given_seeds` is the number of public seeds that tickets pick from;
-    with None users draw their own. Raises ParameterError for an unknown protocol, a parameter
-    outside its range, or given seeds where there are none.
+    `parameter` is the protocol's own integer parameter, such as the hash range of olh; None takes
+    its default. `given_seeds` is the number of public seeds that tickets pick from; with None users
+    draw their own.
+
+        oracle = frequency_oracle("olh", epsilon=1.0, domain_size=100)
+        reports = oracle.perturb([3, 17, 3])
+
+    Raises ParameterError for an unknown protocol, a parameter outside its range, or given seeds for
+    a protocol without them.
     """
     kind = _kind(protocol)
-    given = () if given_seeds is None else (given_seeds,)
-    if given:
+    seeds = () if given_seeds is None else (given_seeds,)
+    if seeds:
         kind = _with_given_seeds(protocol)
     if kind.parameter is None:
         if parameter is not None:
@@ -94,34 +99,32 @@ def frequency_oracle(
         return kind(epsilon, domain_size)
     if parameter is None:
         parameter = kind.default_parameter(check_epsilon(epsilon), check_domain_size(domain_size))
-    return kind(epsilon, domain_size, parameter, *given)  # type: ignore[call-arg]
+    return kind(epsilon, domain_size, parameter, *seeds)  # type: ignore[call-arg]
 
 
 def own_parameters() -> dict[str, tuple[OwnParameter, ...]]:
-    """Return the names of the parameters that are some protocols' own, each as these protocols
-    describe it.
-    """
-    found: dict[str, tuple[OwnParameter, ...]] = {}
+    """Return the own parameters of all protocols by name, one entry for each owner."""
+    parameters: dict[str, tuple[OwnParameter, ...]] = {}
     for kind in (PROTOCOLS | WITH_GIVEN_SEEDS).values():
         for own in kind.own_parameters():
-            found[own.name] = (*found.get(own.name, ()), own)
-    return found
+            parameters[own.name] = (*parameters.get(own.name, ()), own)
+    return parameters
 
 
-def own_parameter(protocol: str, given: Mapping[str, int | None]) -> tuple[int | None, int | None]:
-    """Return the protocol's own parameter and the number of given seeds, of those given by name.
+def own_parameter(protocol: str, values: Mapping[str, int | None]) -> tuple[int | None, int | None]:
+    """Return the protocol's own parameter and the number of given seeds, from values by name.
 
-    Either is None where it is not given, or None. Raises ParameterError for an unknown protocol,
-    and for a parameter that is another's.
+    A value that is missing or None gives None. Raises ParameterError for an unknown protocol, and
+    for a parameter of another protocol.
     """
     own = _kind(protocol).parameter
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in (own, GIVEN_SEEDS) and value is not None:
             raise ParameterError(f"{_owners(name)}; {protocol} has none")
-    seeds = given.get(GIVEN_SEEDS)
+    seeds = values.get(GIVEN_SEEDS)
     if seeds is not None:
         _with_given_seeds(protocol)
-    return None if own is None else given.get(own), seeds
+    return None if own is None else values.get(own), seeds
 
 
 def _with_given_seeds(protocol: str) -> type[FrequencyOracle]:
@@ -137,9 +140,7 @@ def _kind(protocol: str) -> type[FrequencyOracle]:
 
 
 def _owners(*names: str) -> str:
-    """Return the sentence that says whose parameters these are, or all that protocols have one each
-    of.
-    """
+    """Return the sentence that names the protocols to which parameters belong; by default all."""
     owners: dict[str, list[str]] = {}
     for kind in (PROTOCOLS | WITH_GIVEN_SEEDS).values():
         for own in kind.own_parameters():

@@ -1,4 +1,4 @@
-"""What a protocol says of itself as data: its traits, and the forms in which its reports travel."""
+"""The data that describe a protocol: traits, own parameters and the forms of its reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Traits:
-    """What holds of every report of a protocol, whatever its parameters.
+    """Properties of every report of a protocol, for all its parameters.
 
     - `one_item`: it supports exactly one item.
-    - `independent_bits`: which items it supports is independent item by item, given the item its
-      user holds; for a protocol that hashes, under an ideal hash.
+    - `independent_bits`: the items that it supports are independent given the user's item; for a
+      protocol that hashes, under an ideal hash.
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
-    - `pure`: each of p and q is one number for all items, so that an item's count alone gives its
+    - `pure`: p and q are one number each for all items, so an item's count alone gives its
       estimate.
     - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
-      (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, where it has one.
+      (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, if it has one.
     """
 
     one_item: bool = False
@@ -28,9 +28,7 @@ class Traits:
 
 @dataclass(frozen=True)
 class OwnParameter:
-    """An integer parameter of a round that is a protocol's own: its name, least and greatest value,
-    a line on it.
-    """
+    """A protocol's own integer parameter: name, least value, greatest value, one line on it."""
 
     name: str
     low: int
@@ -40,10 +38,10 @@ class OwnParameter:
 
 @dataclass(frozen=True)
 class Column:
-    """An array of the JSON form: one value a report.
+    """An array of the JSON form: one value for each report.
 
-    Integers are from 0 to `limit` - 1. Strings are of `limit` characters 0 or 1, `ones` of them 1
-    where that is given. `noun` is what one value is called; `reason` says what a bad one is told.
+    Integers are from 0 to `limit` - 1. Strings have `limit` characters 0 or 1; if `ones` is given,
+    that many are 1. `noun` names one value in messages.
     """
 
     name: str
@@ -54,7 +52,7 @@ class Column:
 
     @property
     def reason(self) -> str:
-        """What a bad value is told."""
+        """The message for a value outside the range."""
         if self.kind is int:
             return f"the {self.noun} must be an integer from 0 to {self.limit - 1}"
         exactly = "" if self.ones is None else f", {self.ones} of them 1"
@@ -62,12 +60,12 @@ class Column:
 
     @property
     def pattern(self) -> str:
-        """A regular expression that a string must match."""
+        """A regular expression that strings must match."""
         bits = rf"[01]{{{self.limit}}}(?!\n)$"
         return f"^{bits}" if self.ones is None else rf"^(?={bits})(?:0*1){{{self.ones}}}0*$"
 
     def takes(self, value: object) -> bool:
-        """Tell whether a value is of this column's kind and in its range."""
+        """Return whether a value is of this column's kind and in its range."""
         if self.kind is int:
             return type(value) is int and 0 <= value < self.limit
         if not isinstance(value, str) or len(value) != self.limit or not set(value) <= {"0", "1"}:
@@ -76,16 +74,16 @@ class Column:
 
     @property
     def longest(self) -> int:
-        """The most characters that one value takes, with the comma and the space behind it."""
+        """The maximum number of characters of one value, with the comma and the space behind it."""
         return self.limit + 2 + 2 if self.kind is str else len(str(self.limit - 1)) + 2
 
 
 @dataclass(frozen=True)
 class ReportForms:
-    """The forms of a protocol's reports in words and by example, for whoever writes a client.
+    """The forms of a protocol's reports in words and by example, for authors of clients.
 
-    `json` and `packed` are a sentence each, `values` the JSON schema of one value of each column,
-    `example` a JSON body.
+    `json` and `packed` are one sentence each. `values` is the JSON schema of one value of each
+    column, `example` a JSON body.
     """
 
     json: str

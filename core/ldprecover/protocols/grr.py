@@ -54,13 +54,13 @@ class GRR(FrequencyOracle):
         return np.dtype("<u4")
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
+        user_items = self._items(items)
         words = words_from(rng)
         d = self.domain_size
-        keep = words(held.size) < np.uint64(self.thresholds["keep_below"])
+        keep = words(user_items.size) < np.uint64(self.thresholds["keep_below"])
         # A shift by 1..d-1 modulo d is uniform over the items the user does not hold.
-        other = (held + 1 + below(d - 1, held.size, words).astype(np.int64)) % d
-        return np.where(keep, held, other).astype("<u4")
+        other = (user_items + 1 + below(d - 1, user_items.size, words).astype(np.int64)) % d
+        return np.where(keep, user_items, other).astype("<u4")
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         return self._items(items).astype("<u4")
@@ -101,27 +101,27 @@ class GRR(FrequencyOracle):
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law in O(d).
 
-        A user reports its own item with probability p - q and a uniform one of all d items
-        otherwise, which is p on its own and q = (1 - p + q)/d on each other. The count of the first
-        kind is binomial for each item, the rest of the reports are multinomial over all of them.
+        A user reports its own item with probability p - q, and a uniform one of all d items
+        otherwise: this is p for its own and q = (1 - p + q)/d for each other. The count of the
+        first kind is binomial for each item; the other reports are multinomial over all items.
         """
-        held, d = self._true_counts(true_counts), self.domain_size
-        n = int(held.sum())
-        own = rng.binomial(held, self.p - self.q)
+        users, d = self._true_counts(true_counts), self.domain_size
+        n = int(users.sum())
+        own = rng.binomial(users, self.p - self.q)
         return Tally(own + rng.multinomial(n - int(own.sum()), np.full(d, 1 / d)), n)
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(d), however many they
-        are.
+        """Return a tally of n honest reports, drawn from its exact law in O(d) for any n.
 
-        Of an item drawn from the weights w a report is item v with probability q + (p - q) w(v).
+        If the item is drawn from the weights w, a report is item v with probability q + (p - q)
+        w(v).
         """
         law = self.q + (self.p - self.q) * weights
         return Tally(rng.multinomial(n, law / law.sum()), n)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        held = self._true_counts(true_counts)
-        return Tally(held, int(held.sum()))
+        users = self._true_counts(true_counts)
+        return Tally(users, int(users.sum()))
 
     @property
     def crafter(self) -> OneItemCrafter:

@@ -19,24 +19,23 @@ from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.protocols.sampling import keep_threshold, words_from
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array, UInt64Array
 
-_CHUNK = 1 << 20  # reports drawn at once
-_IMPROBABLE = 1e-9
+_CHUNK = 1 << 20  # reports of a block that is drawn
+_IMPROBABLE = 1e-9  # probability below which an honest submission is rejected
 
 
 @dataclass(frozen=True)
 class HR(FrequencyOracle):
-    """Hadamard response, in its form for epsilon up to about 1 (Acharya, Sun and Zhang, AISTATS
-    2019).
+    """Hadamard response for epsilon up to about 1 (Acharya, Sun and Zhang, AISTATS 2019).
 
     The Hadamard matrix has K = 2^ceil(log2(d+1)) columns and the entry (-1)^popcount(i & y) in row
     i and column y. A report is a column: with probability p = e^eps/(1+e^eps) one of the K/2 that
     have +1 in row v + 1 of the user's item v, else one of the K/2 others, uniformly. It supports
-    the items in whose rows it has +1. Two rows agree in half of the columns, so q = 1/2.
+    the items whose rows have +1 in it. Two rows agree in half of the columns, so q = 1/2.
 
     The summary is the histogram of the columns. One fast Walsh-Hadamard transform of it gives the
     counts: C(v) = (n + sum_y h(y) (-1)^popcount((v+1) & y))/2.
 
-    Column 0 is +1 in every row: it supports every item. An honest report is that one with
+    Column 0 is +1 in every row, so it supports every item. An honest report is column 0 with
     probability 2p/K.
     """
 
@@ -69,7 +68,7 @@ class HR(FrequencyOracle):
 
     @property
     def bits(self) -> int:
-        """b = ceil(log2(d+1)): a column is a number of b bits."""
+        """b = ceil(log2(d+1)); a column is a number of b bits."""
         return self.domain_size.bit_length()
 
     @property
@@ -78,23 +77,25 @@ class HR(FrequencyOracle):
         return 1 << self.bits
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
+        user_items = self._items(items)
         words = words_from(rng)
-        odd = words(held.size) >= np.uint64(self.thresholds["keep_below"])
-        return self._columns_of(held, odd, words(held.size))
+        odd = words(user_items.size) >= np.uint64(self.thresholds["keep_below"])
+        return self._columns_of(user_items, odd, words(user_items.size))
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return a random column of those that support the item."""
-        held = self._items(items)
-        return self._columns_of(held, np.zeros(held.size, np.bool_), words_from(rng)(held.size))
+        """Return a random column that supports the item."""
+        user_items = self._items(items)
+        return self._columns_of(
+            user_items, np.zeros(user_items.size, np.bool_), words_from(rng)(user_items.size)
+        )
 
-    def _columns_of(self, held: Int64Array, odd: BoolArray, words: UInt64Array) -> UInt32Array:
-        """Return uniformly random columns with -1 in the item's row where `odd`, else +1.
+    def _columns_of(self, items: Int64Array, odd: BoolArray, words: UInt64Array) -> UInt32Array:
+        """Return uniformly random columns with -1 in the item's row where `odd` is set, else +1.
 
-        A random column of the other kind has its bit changed that is the row's lowest: that pairs
-        the two kinds.
+        A random column of the wrong kind gets the row's lowest bit flipped: this pairs the two
+        kinds.
         """
-        rows = (held + 1).astype(np.uint32)
+        rows = (items + 1).astype(np.uint32)
         columns = (words & np.uint64(self.summary_size - 1)).astype("<u4")
         wrong = _is_odd(rows & columns) != odd
         columns[wrong] ^= rows[wrong] & (~rows[wrong] + np.uint32(1))
@@ -106,14 +107,12 @@ class HR(FrequencyOracle):
         )
 
     def check_submission(self, reports: Reports) -> None:
-        """Raise ReportError if column 0 comes so often as in less than one in 10^9 honest
-        submissions.
-        """
-        everything = reports == 0
-        found = int(np.count_nonzero(everything))
-        if found and found >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
-            often = f"{found} of {len(reports)} reports are column 0, which supports every item"
-            self._raise_first(everything, f"{often}: honest users hardly ever send so many")
+        """Raise ReportError if column 0 is more frequent than in one of 10^9 honest submissions."""
+        all_supporting = reports == 0
+        count = int(np.count_nonzero(all_supporting))
+        if count and count >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
+            share = f"{count} of {len(reports)} reports are column 0, which supports every item"
+            self._raise_first(all_supporting, f"{share}: honest users hardly ever send so many")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.grr_counts(reports, self.summary_size)
@@ -134,13 +133,11 @@ class HR(FrequencyOracle):
 
     @cached_property
     def _sizes(self) -> Int64Array:
-        """How many items each column supports."""
+        """The number of items that each column supports."""
         return self._hits(np.arange(self.domain_size))
 
     def _hits(self, items: Int64Array) -> Int64Array:
-        """Return how many of the items each of the K columns supports: in O(K log K), however many
-        items.
-        """
+        """Return the number of the items that each of the K columns supports, in O(K log K)."""
         rows = np.zeros(self.summary_size, np.int64)
         rows[items + 1] = 1
         hits: Int64Array = (len(items) + counting.walsh_hadamard(rows)) // 2
@@ -171,11 +168,9 @@ class HR(FrequencyOracle):
         )
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        held = (
-            self.supports(reports).astype(np.float64) @ frequencies
-        )  # the mass of the items it supports
+        mass = self._supported_mass(reports, frequencies)
         log: FloatArray = np.log(
-            (self.p * held + (1 - self.p) * (1 - held)) * (2 / self.summary_size)
+            (self.p * mass + (1 - self.p) * (1 - mass)) * (2 / self.summary_size)
         )
         return log
 
@@ -184,11 +179,10 @@ class HR(FrequencyOracle):
         return self._drawn(self.perturb, self._true_counts(true_counts), rng)
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(K log K), however many
-        they are.
+        """Return a tally of n honest reports, drawn from its exact law in O(K log K) for any n.
 
-        Of an item drawn from the weights a report is column y with probability (2/K)(1 - p + (2p-1)
-        F(y)), where F(y) is the weight of the items that the column supports.
+        If the item is drawn from the weights, a report is column y with probability (2/K)(1 - p +
+        (2p-1) F(y)), where F(y) is the weight of the items that the column supports.
         """
         rows = np.zeros(self.summary_size)
         rows[1 : self.domain_size + 1] = weights
@@ -200,8 +194,8 @@ class HR(FrequencyOracle):
         """Return a tally of reports of `encode`: the reports themselves are drawn, in O(n + K)."""
         return self._drawn(self.encode, self._true_counts(true_counts), rng)
 
-    def _drawn(self, report: Any, held: Int64Array, rng: np.random.Generator) -> Tally:
-        items = np.repeat(np.arange(self.domain_size), held)
+    def _drawn(self, report: Any, users: Int64Array, rng: np.random.Generator) -> Tally:
+        items = np.repeat(np.arange(self.domain_size), users)
         parts = (
             report(items[start : start + _CHUNK], rng) for start in range(0, items.size, _CHUNK)
         )
@@ -244,5 +238,5 @@ class _HadamardHits(HitLaw):
 
 
 def _is_odd(numbers: Reports) -> BoolArray:
-    """Tell of which numbers an odd number of bits is one."""
+    """Return for each number whether an odd number of its bits is one."""
     return (np.bitwise_count(numbers) & np.uint8(1)).view(np.bool_)

@@ -23,10 +23,7 @@ from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32A
 
 MAX_HASH_RANGE = 65_536
 
-_CELLS, _LEAST = (
-    1 << 22,
-    1 << 10,
-)  # (report, item) tests held at once, and reports of these at the least
+_CELLS, _LEAST = 1 << 22, 1 << 10  # (report, item) tests of a block, and its fewest reports
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
 _pack_one = struct.Struct("<IH").pack
 
@@ -40,9 +37,9 @@ def default_hash_range(epsilon: float) -> int:
 class OLH(FrequencyOracle):
     """Optimised local hashing (paper, III-B; Wang et al., USENIX Security 2017).
 
-    The report is a pair (seed, bucket): the user's item is hashed with a fresh random seed into
-    one of g buckets, and the bucket is kept with probability p = e^eps/(e^eps+g-1), else replaced
-    by one of the others. It supports every item that its seed hashes to its bucket, so q = 1/g.
+    The report is a pair (seed, bucket). The user's item is hashed with a fresh random seed into one
+    of g buckets. The bucket is kept with probability p = e^eps/(e^eps+g-1), else replaced by one of
+    the others. The report supports every item that its seed hashes to its bucket, so q = 1/g.
 
     The hash is xxHash32 of the item index as four little-endian bytes; bucket = (hash * g) >> 32.
     """
@@ -101,9 +98,9 @@ class OLH(FrequencyOracle):
         return reports
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
-        seeds = (words_from(rng)(held.size) >> np.uint64(32)).astype(np.uint32)
-        return self.reports(seeds, self.buckets(seeds, held))
+        user_items = self._items(items)
+        seeds = (words_from(rng)(user_items.size) >> np.uint64(32)).astype(np.uint32)
+        return self.reports(seeds, self.buckets(seeds, user_items))
 
     def buckets(self, seeds: ArrayLike, items: ArrayLike) -> UInt32Array:
         """Return the bucket that each seed hashes its item to; the two arrays broadcast."""
@@ -112,7 +109,7 @@ class OLH(FrequencyOracle):
         )
 
     def reports(self, seeds: ArrayLike, buckets: ArrayLike) -> Reports:
-        """Return the columns joined into packed rows."""
+        """Return seeds and buckets joined into packed rows."""
         seeds = np.asarray(seeds)
         rows = np.empty(seeds.shape, dtype=self.report_dtype)
         rows["seed"], rows["bucket"] = seeds, buckets
@@ -130,7 +127,7 @@ class OLH(FrequencyOracle):
         )
 
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
-        # In one go, for the hashes are what takes time.
+        # In one pass, since hashing takes most of the time.
         return counting.olh_counts_and_sizes(
             reports["seed"], reports["bucket"], self.domain_size, self.hash_range
         )
@@ -142,11 +139,13 @@ class OLH(FrequencyOracle):
         return self.supported(reports, np.arange(self.domain_size))
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        wanted = np.asarray(items).astype(np.uint32)
-        return counting.olh_supported(reports["seed"], reports["bucket"], wanted, self.hash_range).T
+        columns = np.asarray(items).astype(np.uint32)
+        return counting.olh_supported(
+            reports["seed"], reports["bucket"], columns, self.hash_range
+        ).T
 
     def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
-        # Each report is hashed once, however many subsets it is in.
+        # Each report is hashed once, even if it is in several subsets.
         items = np.arange(self.domain_size)
         counts = np.zeros((len(subsets), items.size), np.int64)
         step = max(_LEAST, _CELLS // items.size)
@@ -171,9 +170,7 @@ class OLH(FrequencyOracle):
 
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
         seeds, buckets = values
-        if (
-            len(seeds) == 1
-        ):  # as users send them: without the arrays that the columns of many are joined by
+        if len(seeds) == 1:  # as users send them; this saves joining the columns as arrays
             return np.frombuffer(_pack_one(seeds[0], buckets[0]), dtype=_REPORT)
         return self.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
 
@@ -186,11 +183,8 @@ class OLH(FrequencyOracle):
         )
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        p, held = (
-            self.p,
-            self.supports(reports).astype(np.float64) @ frequencies,
-        )  # the mass of the items it supports
-        log: FloatArray = np.log(p * held + (1 - p) / (self.hash_range - 1) * (1 - held))
+        p, mass = self.p, self._supported_mass(reports, frequencies)
+        log: FloatArray = np.log(p * mass + (1 - p) / (self.hash_range - 1) * (1 - mass))
         return log
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
@@ -198,19 +192,18 @@ class OLH(FrequencyOracle):
 
         C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the items.
         """
-        held = self._true_counts(true_counts)
-        n = int(held.sum())
-        return Tally(rng.binomial(held, self.p) + rng.binomial(n - held, self.q), n)
+        users = self._true_counts(true_counts)
+        n = int(users.sum())
+        return Tally(rng.binomial(users, self.p) + rng.binomial(n - users, self.q), n)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of reports of a random seed and their item's bucket, drawn under an ideal
-        hash in O(d).
+        """Return a tally of reports of `encode`, drawn under an ideal hash in O(d).
 
         C(v) = n_v + Bin(n - n_v, 1/g).
         """
-        held = self._true_counts(true_counts)
-        n = int(held.sum())
-        return Tally(held + rng.binomial(n - held, self.q), n)
+        users = self._true_counts(true_counts)
+        n = int(users.sum())
+        return Tally(users + rng.binomial(n - users, self.q), n)
 
     @property
     def crafter(self) -> Crafter:

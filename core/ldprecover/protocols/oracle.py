@@ -1,8 +1,7 @@
-"""The one contract of every frequency oracle: what everything outside this package asks of a
-protocol.
+"""The contract of every frequency oracle.
 
-Nothing outside compares a protocol with a name or a class. It asks a trait, a law or a method; a
-protocol that lacks one raises ParameterError with its name and the reason.
+No other package compares a protocol with a name or a class. Code asks for a trait, a law, the
+crafter or a method. A protocol that lacks one has None, or raises ParameterError with its name.
 """
 
 import math
@@ -30,31 +29,31 @@ from ldprecover.laws import (
 from ldprecover.protocols.randomiser import LocalRandomiser
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
-_CHUNK = 1 << 22  # (report, item) pairs of the reports that are drawn at once
+_CHUNK = 1 << 22  # (report, item) pairs of a block of reports that is drawn
 
 
 @dataclass(frozen=True)
 class FrequencyOracle(LocalRandomiser):
     """A pure LDP protocol for frequencies (Wang et al., USENIX Security 2017).
 
-    Everything after counting needs only `p`, `q` and the support counts: p = P(v in S(z)) for a
-    user who holds v, q = the same for a user who does not. Where `traits.pure` is false, q is the
-    same for all items but only on average, and the protocol has its own way from counts to
-    estimates.
+    Estimation needs only `p`, `q` and the support counts: p = P(v in S(z)) for a user who holds v,
+    and q for a user who does not. If `traits.pure` is false, q is the same for all items only on
+    average, and the protocol has its own way from counts to estimates.
 
-    Counts are read off a summary of the reports that adds. For most protocols the summary is the
+    Counts are read from a summary of the reports that adds. For most protocols the summary is the
     counts.
     """
 
     @property
     def summary_size(self) -> int:
-        """Integers in a summary."""
+        """The number of integers in a summary."""
         return self.domain_size
 
     @abstractmethod
     def summarise(self, reports: Reports) -> Int64Array:
-        """Return the summary of checked reports: summaries add, and no number in one is above that
-        of the reports.
+        """Return the summary of checked reports.
+
+        Summaries add. No number in a summary exceeds the number of reports.
         """
 
     def counts_from(self, summary: Int64Array) -> Int64Array:
@@ -66,23 +65,21 @@ class FrequencyOracle(LocalRandomiser):
         return self.counts_from(self.summarise(reports))
 
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
-        """Return the summary of checked reports, and the number of items that each of them
-        supports.
-        """
+        """Return the summary of checked reports, and how many items each report supports."""
         return self.summarise(reports), self.support_sizes(reports)
 
     def pair_counts(self, reports: Reports, items: Int64Array) -> Int64Array:
-        """Return how many reports support both of two items, (m, m) for m items: in the diagonal
-        those of each.
+        """Return the number of reports that support both of two items, (m, m) for m items.
+
+        The diagonal has the support count of each item.
         """
         lines = counting.packed_lines(self.supported(reports, items).T)
         return counting.joint_counts(lines, lines)
 
     def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
-        """Return the support counts of several subsets of the reports, (s, d): row i of `subsets`,
-        (s, n), tells whose.
+        """Return the support counts of s subsets of n reports, (s, d).
 
-        Subsets may overlap.
+        Row i of `subsets`, (s, n), selects the reports of subset i. Subsets may overlap.
         """
         counts = [self.support_counts(reports[chosen]) for chosen in subsets]
         return np.array(counts, np.int64).reshape(len(subsets), self.domain_size)
@@ -90,7 +87,7 @@ class FrequencyOracle(LocalRandomiser):
     def tally_of_counts(self, counts: ArrayLike, n: int) -> Tally:
         """Return the tally of n reports from their support counts.
 
-        Raises ParameterError for a protocol whose summary says more than the counts do.
+        Raises ParameterError for a protocol whose summary holds more than the counts.
         """
         if type(self).counts_from is not FrequencyOracle.counts_from:
             raise self._lacks("tallies that are support counts")
@@ -105,10 +102,9 @@ class FrequencyOracle(LocalRandomiser):
         return self.frequencies_of(np.asarray(counts, dtype=np.float64) / n)
 
     def frequencies_of(self, shares: ArrayLike) -> FloatArray:
-        """Return (pi(v) - q)/(p - q): what reports are estimated as of which a share pi(v) supports
-        item v.
+        """Return (pi(v) - q)/(p - q), the estimate if a share pi(v) of the reports supports item v.
 
-        The items are the last axis.
+        The last axis holds the items.
         """
         frequencies: FloatArray = (np.asarray(shares, dtype=np.float64) - self.q) / (
             self.p - self.q
@@ -127,7 +123,7 @@ class FrequencyOracle(LocalRandomiser):
         return q * (1 - q) / (n * (p - q) ** 2) + f * (1 - p - q) / (n * (p - q))
 
     def standard_errors(self, frequencies: ArrayLike, n: int) -> FloatArray:
-        """Return the square root of Lemma 2's variance at the estimates clipped into [0, 1]."""
+        """Return the square root of Lemma 2's variance at the estimates clipped to [0, 1]."""
         f = np.clip(np.asarray(frequencies, dtype=np.float64), 0.0, 1.0)
         return np.sqrt(self.variance(f, n))
 
@@ -163,24 +159,18 @@ class FrequencyOracle(LocalRandomiser):
 
     @property
     def malicious_sum(self) -> float:
-        """S = (1 - qd)/(p - q): the sum of f~_Y if each malicious report supports one item (paper,
-        V-C).
-        """
+        """S = (1 - qd)/(p - q), the sum of f~_Y of one-item malicious reports (paper, V-C)."""
         return (1 - self.q * self.domain_size) / (self.p - self.q)
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports, drawn from its exact law, where true_counts[v] users
-        hold item v.
+        """Return a tally of honest reports of true_counts[v] users of item v, from its exact law.
 
-        Raises ParameterError unless there is a whole number of users, at least 0, for each of the d
-        items.
+        Raises ParameterError unless there is an integer of at least 0 for each of the d items.
         """
         return self._tally(self.perturb, self._true_counts(true_counts), rng)
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports of users whose items are drawn from `weights`, a
-        distribution.
-        """
+        """Return a tally of n honest reports of users whose items are drawn from `weights`."""
         return self.honest_tally(rng.multinomial(n, weights), rng)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
@@ -193,15 +183,20 @@ class FrequencyOracle(LocalRandomiser):
     def _tally(
         self,
         report: Callable[[Int64Array, np.random.Generator], Reports],
-        held: Int64Array,
+        users: Int64Array,
         rng: np.random.Generator,
     ) -> Tally:
-        items = np.repeat(np.arange(self.domain_size), held)
+        items = np.repeat(np.arange(self.domain_size), users)
         step = max(1, _CHUNK // self.domain_size)
         summary = np.zeros(self.summary_size, np.int64)
         for start in range(0, items.size, step):
             summary += self.summarise(report(items[start : start + step], rng))
         return Tally(summary, items.size)
+
+    def _supported_mass(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+        """Return the frequencies of the items that each report supports, summed."""
+        mass: FloatArray = self.supports(reports).astype(np.float64) @ frequencies
+        return mass
 
     def _true_counts(self, true_counts: ArrayLike) -> Int64Array:
         d = self.domain_size

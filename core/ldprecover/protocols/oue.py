@@ -41,14 +41,14 @@ class OUE(UnaryEncoding):
         return {"flip_below": flip_threshold(self.epsilon)}
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
+        user_items = self._items(items)
         words = words_from(rng)
         rows = counting.unary_rows(
-            held.size, self.domain_size, self.thresholds["flip_below"], words
+            user_items.size, self.domain_size, self.thresholds["flip_below"], words
         )
-        coins = words(-(-held.size // 64)).view(np.uint8)
-        ones = np.unpackbits(coins, count=held.size, bitorder="little")
-        set_bits(rows, held, ones)
+        coins = words(-(-user_items.size // 64)).view(np.uint8)
+        ones = np.unpackbits(coins, count=user_items.size, bitorder="little")
+        set_bits(rows, user_items, ones)
         return rows
 
     @property

@@ -1,6 +1,4 @@
-"""The half of a protocol that its users see: parameters, reports, and the forms in which reports
-travel.
-"""
+"""The randomiser of a protocol: its parameters, its reports, and the forms in which they travel."""
 
 import functools
 from abc import ABC, abstractmethod
@@ -18,7 +16,7 @@ from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 MIN_EPSILON, MAX_EPSILON = 0.01, 10.0
 MAX_DOMAIN_SIZE = 100_000
 
-# (report, item) pairs tested together: the intermediate arrays stay in a core's second-level cache.
+# (report, item) pairs of a block: its intermediate arrays stay in the second-level cache.
 _TILE = 1 << 16
 
 
@@ -34,25 +32,23 @@ def check_epsilon(epsilon: object) -> float:
 
 
 def check_domain_size(domain_size: int) -> int:
-    """Return the number of items. Raises ParameterError unless it is an integer from 2 to
-    100,000.
-    """
+    """Return the number of items. Raises ParameterError unless it is from 2 to 100,000."""
     check_integer("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
     return domain_size
 
 
 @dataclass(frozen=True)
 class LocalRandomiser(ABC):
-    """How a user's item becomes a report that satisfies epsilon-LDP, and what a report says.
+    """Turns a user's item into a report that satisfies epsilon-LDP, and reads reports.
 
     Values are item indices 0..domain_size-1. Reports travel as rows of `report_dtype`, which are
-    their packed bytes. A report supports some of the items, S(z).
+    their packed bytes. S(z) is the set of items that a report z supports.
 
-    A protocol may have one integer parameter of its own: `parameter` names it, a field of the same
-    name holds it, `parameter_range` are its least and greatest values, `parameter_meaning` is one
-    line on it.
+    A protocol may have one integer parameter of its own. `parameter` names it and the field that
+    holds it, `parameter_range` states its least and greatest value, `parameter_meaning` describes
+    it in one line.
 
-    Raises ParameterError when a parameter is outside its range.
+    Raises ParameterError if a parameter is outside its range.
     """
 
     epsilon: float
@@ -61,7 +57,7 @@ class LocalRandomiser(ABC):
     protocol: ClassVar[str]
     """The name in the interface."""
     title: ClassVar[str]
-    """The name in full."""
+    """The full name."""
     traits: ClassVar[Traits]
     forms: ClassVar[ReportForms]
     parameter: ClassVar[str | None] = None
@@ -76,26 +72,24 @@ class LocalRandomiser(ABC):
 
     @classmethod
     def default_parameter(cls, epsilon: float, domain_size: int) -> int | None:
-        """Return what the protocol's own parameter is unless it is given; None where it has
-        none.
-        """
+        """Return the default of the protocol's own parameter; None for a protocol without one."""
         return None
 
     @classmethod
     def own_parameters(cls) -> tuple[OwnParameter, ...]:
-        """Return the parameters of a round that are this protocol's own."""
+        """Return the protocol's own parameters of a round."""
         if cls.parameter is None:
             return ()
         return (OwnParameter(cls.parameter, *cls.parameter_range, cls.parameter_meaning),)
 
     @property
     def parameter_value(self) -> int | None:
-        """The protocol's own parameter, None where it has none."""
+        """The value of the protocol's own parameter; None for a protocol without one."""
         return None if self.parameter is None else getattr(self, self.parameter)
 
     @property
     def own(self) -> dict[str, Any]:
-        """The protocol's own parameters by name; nothing where it has none."""
+        """The values of the protocol's own parameters by name."""
         return {} if self.parameter is None else {self.parameter: getattr(self, self.parameter)}
 
     @property
@@ -106,36 +100,35 @@ class LocalRandomiser(ABC):
     @property
     @abstractmethod
     def q(self) -> float:
-        """Probability that a report supports an item its user does not hold."""
+        """Probability that a report supports an item that its user does not hold."""
 
     @property
     def thresholds(self) -> dict[str, int]:
-        """The integers that `perturb` compares uniform 64-bit words with, by name; empty where
-        there are none.
+        """The integers that `perturb` compares uniform 64-bit words with, by name.
 
-        They are rounded to the private side, so that there is one right value of each. Rounds state
-        them for clients in languages that have no decimals of 60 digits.
+        They are rounded to the private side, so each has exactly one right value. Rounds state them
+        for clients in languages without decimals of 60 digits. Empty if the protocol has none.
         """
         return {}
 
     @property
     def fixed_size(self) -> int | None:
-        """How many items every report supports; None where reports differ."""
+        """The number of items that every report supports; None if reports differ."""
         return 1 if self.traits.one_item else None
 
     @property
     def hash_tests(self) -> int:
-        """Items hashed to count one report: work that takes far longer than reading its bytes."""
+        """Items hashed to count one report, which takes far longer than reading its bytes."""
         return 0
 
     @property
     @abstractmethod
     def report_dtype(self) -> np.dtype:
-        """Type of one report: its packed bytes, little-endian."""
+        """The numpy type of one report: its packed bytes, little-endian."""
 
     @functools.cached_property
     def report_size(self) -> int:
-        """Packed bytes of one report."""
+        """The number of packed bytes of one report."""
         return self.report_dtype.itemsize
 
     @abstractmethod
@@ -148,9 +141,9 @@ class LocalRandomiser(ABC):
 
     @abstractmethod
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return each item encoded but not perturbed: what a malicious user sends (paper, V-C).
+        """Return each item encoded but not perturbed, as malicious users send it (paper, V-C).
 
-        What an honest user draws at random beside perturbing, such as a hash seed, is drawn still.
+        Other random parts of an honest report, such as a hash seed, are drawn.
         """
 
     @abstractmethod
@@ -158,22 +151,19 @@ class LocalRandomiser(ABC):
         """Raise ReportError, with position and reason, for the first report outside its range."""
 
     def check_submission(self, reports: Reports) -> None:
-        """Raise ReportError for checked reports that honest users send together less than once in
-        10^9.
+        """Raise ReportError for a submission that honest users send with probability below 10^-9.
 
-        They are of one submission. What is that improbable is the protocol's own; most have
-        nothing.
+        The reports are checked and belong to one submission. Most protocols do not check anything
+        here.
         """
         return
 
     @abstractmethod
     def supports(self, reports: Reports) -> BoolArray:
-        """Return the (n, d) matrix 1[v in S(z)]: for analysis; counting never needs it."""
+        """Return the (n, d) matrix 1[v in S(z)], for analysis; counting does not use it."""
 
     def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        """Return the (n, len(items)) matrix 1[item in S(z)], without testing the other items where
-        that can be.
-        """
+        """Return the (n, len(items)) matrix 1[item in S(z)], testing no other items if possible."""
         return self.supports(reports)[:, items]
 
     def support_sizes(self, reports: Reports) -> Int64Array:
@@ -187,31 +177,26 @@ class LocalRandomiser(ABC):
         return sizes
 
     def seeds(self, reports: Reports) -> UInt32Array:
-        """Return each report's hash seed. Raises ParameterError for a protocol that is not
-        seeded.
-        """
+        """Return each report's hash seed. Raises ParameterError for a protocol without seeds."""
         raise self._lacks("hash seeds")
 
     @property
     def listed_seeds(self) -> int | None:
-        """M, of how many public seeds each ticket picks one; None where users draw theirs, or need
-        none.
-        """
+        """M, the number of public seeds that tickets pick from; None without given seeds."""
         return None
 
     def seed_of(self, draw: int) -> int:
-        """Return the seed that a ticket picks whose draw this is, a number of 64 uniform bits.
+        """Return the seed that a ticket picks, whose pseudorandom 64 bits are `draw`.
 
         Raises ParameterError for a protocol without given seeds.
         """
         raise self._lacks("given seeds")
 
     def with_seeds(self, seeds: ArrayLike) -> Self:
-        """Return the protocol as users have it to whom these seeds were given: each report takes
-        the next of them.
+        """Return the protocol for users who were given these seeds.
 
-        Raises ParameterError for a protocol without given seeds, and ReportError for a seed that is
-        not one of them.
+        Each report takes the next seed. Raises ParameterError for a protocol without given seeds,
+        and ReportError for a seed that is not in the list.
         """
         raise self._lacks("given seeds")
 
@@ -226,10 +211,9 @@ class LocalRandomiser(ABC):
 
     @abstractmethod
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        """Return the reports in columns of equal length, at least one of them, the values each of
-        their column's kind.
+        """Return the reports in columns of equal length of at least one value of the column's kind.
 
-        Integers are in their column's range, strings are checked here: raises ReportError for the
+        Integers are in their column's range; strings are checked here. Raises ReportError for the
         first bad one.
         """
 
@@ -248,19 +232,19 @@ class LocalRandomiser(ABC):
             raise ReportError(reason, position=int(np.argmax(bad)))
 
     def _lacks(self, what: str) -> ParameterError:
-        """Return the error that says what this protocol does not have."""
+        """Return the error for a part that this protocol does not have."""
         return ParameterError(f"{self.protocol} lacks {what}")
 
 
 def tiles(shape: tuple[int, int]) -> Iterator[slice]:
-    """Yield slices of the rows of a matrix of so many cells that a cache holds them."""
+    """Yield slices of the rows of a matrix of this shape whose cells fit into a cache."""
     step = max(1, _TILE // max(1, shape[1]))
     for start in range(0, shape[0], step):
         yield slice(start, start + step)
 
 
 def check_integer(name: str, value: object, low: int, high: int) -> None:
-    """Raise ParameterError for what is no integer of this range."""
+    """Raise ParameterError unless the value is an integer from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ParameterError(f"{name} must be an integer")
     if not low <= value <= high:

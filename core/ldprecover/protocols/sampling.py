@@ -1,8 +1,8 @@
-"""Exact sampling from uniform 64-bit words, for simulators and for real users alike.
+"""Exact sampling from uniform 64-bit words, for simulators and real users alike.
 
-A private draw compares a uniform 64-bit word with an integer threshold. Thresholds are computed
-in decimal arithmetic and rounded to the private side, so the ratio of the probabilities of
-any report under two different values is at most e^epsilon exactly, not up to a float's rounding.
+A private draw compares a uniform 64-bit word with an integer threshold. Thresholds are computed in
+decimal arithmetic and rounded to the private side. So the ratio of the probabilities of any report
+under two values is at most e^epsilon exactly, not up to the rounding of a float.
 """
 
 import os
@@ -18,7 +18,7 @@ _DIGITS = 60  # e^10 * 2^64 has 24 digits before the point
 def words_from(rng: np.random.Generator | None) -> Words:
     """Return a word source: the operating system's randomness, or a seeded generator's.
 
-    None is the cryptographic source and the only one a real user may draw from.
+    None gives the cryptographic source, the only one that a real user may draw from.
     """
     if rng is None:
         return lambda n: np.frombuffer(os.urandom(8 * n), dtype="<u8")
@@ -28,7 +28,7 @@ def words_from(rng: np.random.Generator | None) -> Words:
 def keep_threshold(epsilon: float, k: int) -> int:
     """Return the largest t with t(k-1)/(2^64 - t) <= e^epsilon.
 
-    Generalised randomised response over k values keeps its value when a word is below t:
+    Generalised randomised response over k values keeps its value if a word is below t: with
     probability t/2^64, just under p = e^epsilon/(e^epsilon + k - 1).
     """
     with localcontext() as context:
@@ -40,7 +40,7 @@ def keep_threshold(epsilon: float, k: int) -> int:
 def flip_threshold(epsilon: float) -> int:
     """Return the smallest t with (2^64 - t)/t <= e^epsilon.
 
-    A zero bit of optimised unary encoding is sent as one when a word is below t: probability
+    A zero bit of optimised unary encoding is sent as one if a word is below t: with probability
     t/2^64, just over q = 1/(e^epsilon + 1).
     """
     with localcontext() as context:
@@ -52,7 +52,7 @@ def flip_threshold(epsilon: float) -> int:
 def hold_threshold(epsilon: float, d: int, k: int) -> int:
     """Return the largest t with t(d-k)/((2^64 - t)k) <= e^epsilon.
 
-    Subset selection reports a set of k of d items that holds the user's when a word is below t:
+    Subset selection reports k of d items that contain the user's if a word is below t: with
     probability t/2^64, just under p = k e^epsilon/(k e^epsilon + d - k).
     """
     with localcontext() as context:
@@ -62,7 +62,7 @@ def hold_threshold(epsilon: float, d: int, k: int) -> int:
 
 
 def below(k: int, n: int, words: Words) -> UInt64Array:
-    """Return n exactly uniform integers in 0..k-1 (words in the biased tail are redrawn)."""
+    """Return n exactly uniform integers in 0..k-1; words in the biased tail are drawn again."""
     limit = (1 << 64) // k * k  # 2^64 itself when k is a power of two
     drawn = words(n)
     if limit < 1 << 64:

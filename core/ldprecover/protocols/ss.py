@@ -16,29 +16,29 @@ from ldprecover.protocols.sampling import hold_threshold, words_from
 from ldprecover.protocols.unary import UNARY_FORMS, UnaryEncoding
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array, Words
 
-_CELLS = 1 << 20  # random keys held at once
-_FEW_ITEMS = 100  # up to so many a population's tally is drawn from its exact law
-_LAST = np.uint32(0xFFFFFFFF)
+_CELLS = 1 << 20  # random keys in memory, 4 MiB
+_FEW_ITEMS = 100  # with at most 100 items a population's tally is drawn from its exact law
+_LAST = np.uint32(0xFFFFFFFF)  # the greatest key: the user's item is never among the lowest
 
 
 def default_subset_size(epsilon: float, domain_size: int) -> int:
-    """Return k = max(1, round(d/(e^eps + 1))), half to even, next to which the variance is least
-    (Ye and Barg).
+    """Return k = max(1, round(d/(e^eps + 1))), half to even (Ye and Barg).
+
+    The variance is least next to this k.
     """
     return max(1, round(domain_size / (math.exp(epsilon) + 1)))
 
 
 @dataclass(frozen=True)
 class SS(UnaryEncoding):
-    """Subset selection (Ye and Barg, IEEE Trans. Information Theory 2018; Wang et al., 2016,
-    arXiv:1607.08025).
+    """Subset selection (Ye and Barg, IEEE Trans. Information Theory 2018).
 
-    The report is k of the d items: with probability p = k e^eps/(k e^eps + d - k) the user's and a
-    uniformly random set of k - 1 others, else a uniformly random set of k others. It supports the
-    items it has, so that q = (k(k-1) e^eps + (d-k)k)/((d-1)(k e^eps + d - k)). With k = 1 it is
-    GRR.
+    Also Wang et al., 2016, arXiv:1607.08025. The report is k of the d items: with probability p = k
+    e^eps/(k e^eps + d - k) the user's and a uniformly random set of k - 1 others, else a uniformly
+    random set of k others. It supports its items, so q = (k(k-1) e^eps + (d-k)k)/((d-1)(k e^eps + d
+    - k)). With k = 1 it is GRR.
 
-    It travels as the bits of OUE do, k of them one.
+    It travels as the bits of OUE, k of them one.
     """
 
     subset_size: int
@@ -88,10 +88,10 @@ class SS(UnaryEncoding):
         return {"hold_below": hold_threshold(self.epsilon, self.domain_size, self.subset_size)}
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
+        user_items = self._items(items)
         words = words_from(rng)
-        holds = words(held.size) < np.uint64(self.thresholds["hold_below"])
-        return self._subsets(held, holds, words)
+        holds = words(user_items.size) < np.uint64(self.thresholds["hold_below"])
+        return self._subsets(user_items, holds, words)
 
     @property
     def laws(self) -> Laws:
@@ -110,40 +110,40 @@ class SS(UnaryEncoding):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, k, d = self.p, self.subset_size, self.domain_size
-        held = (
-            self.supports(reports).astype(np.float64) @ frequencies
-        )  # the mass of the items it supports
-        # There are (d-k)/k sets of k others to each of k - 1.
-        log: FloatArray = np.log(p * (d - k) / k * held + (1 - p) * (1 - held)) - log_choose(
+        mass = self._supported_mass(reports, frequencies)
+        # There are (d-k)/k times as many sets of k others as sets of k - 1.
+        log: FloatArray = np.log(p * (d - k) / k * mass + (1 - p) * (1 - mass)) - log_choose(
             d - 1, k
         )
         return log
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports, drawn from its exact law in O(d k) at the most.
+        """Return a tally of honest reports, drawn from its exact law in at most O(dk).
 
         With probability w a report is the user's item and k - 1 others at random, else any k of the
-        d items at random; it holds the item with probability p where w = (p - k/d)/(1 - k/d).
+        d items at random. It contains the item with probability p if w = (p - k/d)/(1 - k/d).
         """
         share = self.subset_size / self.domain_size
-        held = self._true_counts(true_counts)
-        own = rng.binomial(held, (self.p - share) / (1 - share))
-        return self._random_sets(own, int((held - own).sum()), rng)
+        users = self._true_counts(true_counts)
+        own = rng.binomial(users, (self.p - share) / (1 - share))
+        return self._random_sets(own, int((users - own).sum()), rng)
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
         """Return a tally of n honest reports of users whose items are drawn from the weights.
 
-        With up to 100 items from its exact law. With more in O(d + sqrt(nk)): that every report has
-        k items is then kept in the sum of all reports alone. The counts have their exact means and
-        sum; their variances are too small by a factor of about 1 - 1/d.
+        With up to 100 items it is drawn from its exact law. With more it takes O(d + sqrt(nk)), and
+        only the sum over all reports keeps that every report has k items. The counts have their
+        exact means and sum; their variances are too small by a factor of about 1 - 1/d.
         """
         if self.domain_size <= _FEW_ITEMS:
             return super().population_tally(weights, n, rng)
         share = self.subset_size / self.domain_size
-        held = int(rng.binomial(n, (self.p - share) / (1 - share)))
-        own = rng.multinomial(held, weights)
-        others = _marked(held - own, held * (self.subset_size - 1), rng)
-        anyone = _marked(np.full(self.domain_size, n - held), (n - held) * self.subset_size, rng)
+        with_own = int(rng.binomial(n, (self.p - share) / (1 - share)))
+        own = rng.multinomial(with_own, weights)
+        others = _marked(with_own - own, with_own * (self.subset_size - 1), rng)
+        anyone = _marked(
+            np.full(self.domain_size, n - with_own), (n - with_own) * self.subset_size, rng
+        )
         return Tally(own + others + anyone, n)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
@@ -151,77 +151,73 @@ class SS(UnaryEncoding):
         return self._random_sets(self._true_counts(true_counts), 0, rng)
 
     def _random_sets(self, own: Int64Array, free: int, rng: np.random.Generator) -> Tally:
-        """Return the tally of own[v] reports of v and k - 1 others at random, and of `free` reports
-        of any k items.
+        """Return the tally of own[v] reports of v and k - 1 others, and `free` of any k items.
 
-        The items are gone through in order. A report with j items still to choose among l others
-        ahead chooses the next with probability j/l; reports that agree in j, and in whether an item
-        of their own is ahead, are alike.
+        Items other than the own are random. The items are visited in order. A report with j items
+        still to choose among l items ahead chooses the next with probability j/l. Reports that
+        agree in j, and in whether an own item is ahead, are alike.
         """
         k, d = self.subset_size, self.domain_size
-        left = np.arange(k + 1)
-        waiting, loose = (
-            np.zeros(k + 1, np.int64),
-            np.zeros(k + 1, np.int64),
-        )  # by items still to choose
+        remaining = np.arange(k + 1)
+        # By the number of items still to choose.
+        waiting, loose = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)
         waiting[k - 1], loose[k] = own.sum(), free
         counts = np.empty(d, np.int64)
-        low, high = (
-            k - 1,
-            k + 1,
-        )  # outside of these nobody is: reports have about as many to choose as each other
+        # Only numbers of items still to choose from low to high - 1 occur: reports differ little.
+        low, high = k - 1, k + 1
         for v in range(d):
             some, ahead = slice(low, high), d - v
-            # Those whose own item this is are any of those that have theirs ahead.
-            here = rng.multivariate_hypergeometric(waiting[some], int(own[v]), method="marginals")
-            waiting[some] -= here
-            chosen = rng.binomial(loose[some], np.minimum(left[some] / ahead, 1.0))
-            also = rng.binomial(waiting[some], np.minimum(left[some] / max(ahead - 1, 1), 1.0))
+            # The users of this item are random ones of those whose own item is ahead.
+            arriving = rng.multivariate_hypergeometric(
+                waiting[some], int(own[v]), method="marginals"
+            )
+            waiting[some] -= arriving
+            chosen = rng.binomial(loose[some], np.minimum(remaining[some] / ahead, 1.0))
+            also = rng.binomial(waiting[some], np.minimum(remaining[some] / max(ahead - 1, 1), 1.0))
             counts[v] = own[v] + chosen.sum() + also.sum()
-            loose[some] += here - chosen
+            loose[some] += arriving - chosen
             waiting[some] -= also
             one = max(low, 1)
             loose[one - 1 : high - 1] += chosen[one - low :]
             waiting[one - 1 : high - 1] += also[one - low :]
-            there = np.flatnonzero(loose[one - 1 : high] + waiting[one - 1 : high])
-            if there.size:
-                low, high = one - 1 + int(there[0]), one + int(there[-1])
+            occupied = np.flatnonzero(loose[one - 1 : high] + waiting[one - 1 : high])
+            if occupied.size:
+                low, high = one - 1 + int(occupied[0]), one + int(occupied[-1])
         return Tally(counts, int(own.sum()) + free)
 
-    def _subsets(self, held: Int64Array, holds: BoolArray, words: Words) -> UInt8Array:
-        """Return packed rows of k ones: at the item where `holds` says so, and at uniformly random
-        others.
+    def _subsets(self, user_items: Int64Array, holds: BoolArray, words: Words) -> UInt8Array:
+        """Return packed rows of k ones: the item where `holds` is set, and uniformly random others.
 
-        Those with the lowest of random keys. Where the last of them and the next have equal keys
-        the row is drawn again, which leaves every set as likely as any other, exactly.
+        The others have the lowest of random keys. If the last of them and the next have equal keys
+        the row is drawn again, so all sets are exactly equally likely.
         """
         d = self.domain_size
-        rows = np.empty((held.size, self.row_bytes), dtype=np.uint8)
+        rows = np.empty((user_items.size, self.row_bytes), dtype=np.uint8)
         step = max(1, _CELLS // d)
-        for start in range(0, held.size, step):
-            users = np.arange(start, min(held.size, start + step))
+        for start in range(0, user_items.size, step):
+            users = np.arange(start, min(user_items.size, start + step))
             while users.size:
-                drawn, distinct = self._draw(held[users], holds[users], words)
+                drawn, distinct = self._draw(user_items[users], holds[users], words)
                 rows[users[distinct]] = np.packbits(drawn[distinct], axis=1, bitorder="little")
                 users = users[~distinct]
         return rows
 
     def _draw(
-        self, held: Int64Array, holds: BoolArray, words: Words
+        self, user_items: Int64Array, holds: BoolArray, words: Words
     ) -> tuple[BoolArray, BoolArray]:
         """Return the bits of each user's set, and whether it was drawn without a tie."""
-        d, k, n = self.domain_size, self.subset_size, held.size
+        d, k, n = self.domain_size, self.subset_size, user_items.size
         users = np.arange(n)
         keys = words(-(-n * d // 2)).view(np.uint32)[: n * d].reshape(n, d).copy()
-        keys[users, held] = _LAST
+        keys[users, user_items] = _LAST
         ranks = sorted({max(k - 2, 0), k - 1, k})
         ordered = np.partition(keys, ranks, axis=1)
         others = k - holds.astype(np.int64)
         last = ordered[users, np.maximum(others - 1, 0)]
         bits = (keys <= last[:, None]) & (others > 0)[:, None]
         bits[others == d - 1] = True
-        bits[users, held] = holds
-        # With none or all of the others there is nothing to choose.
+        bits[users, user_items] = holds
+        # Without others, or with all of them, there is no choice.
         return bits, (last < ordered[users, others]) | (others == 0) | (others == d - 1)
 
 
@@ -247,25 +243,28 @@ class _SubsetHits(HitLaw):
 
 
 def _others(d: int, r: int, k: int) -> tuple[float, float]:
-    """Return mean and variance of how many of r of d items are among k of them at random
-    (hypergeometric).
+    """Return mean and variance of the number of r of d items among k random ones.
+
+    The number is hypergeometric.
     """
     share = r / d
     return k * share, k * share * (1 - share) * (d - k) / max(d - 1, 1)
 
 
 def _mixed(p: float, one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Return the variance of what has one mean and variance with probability p, else the others."""
+    """Return the variance of a mixture of two variables, each given as (mean, variance).
+
+    The first has probability p.
+    """
     return p * one[1] + (1 - p) * other[1] + p * (1 - p) * (one[0] - other[0]) ** 2
 
 
 def _marked(cells: Int64Array, marks: int, rng: np.random.Generator) -> Int64Array:
-    """Return how many of each item's cells are marked when so many of all cells are, drawn without
-    replacement.
+    """Return how many cells of each item are marked, drawn without replacement.
 
-    Each cell is marked with one probability; then as many at random are unmarked, or marked, as
-    there are too many or too few. `multivariate_hypergeometric` does the same for fewer than 10^9
-    cells.
+    `marks` of all cells are marked. First each cell is marked with one probability; then the
+    difference from `marks` is corrected at random cells. `multivariate_hypergeometric` does the
+    same only for fewer than 10^9 cells.
     """
     total = int(cells.sum())
     if not marks:

@@ -15,14 +15,13 @@ from ldprecover.types import Reports
 
 @dataclass(frozen=True)
 class SUE(UnaryEncoding):
-    """Symmetric unary encoding (Wang et al., USENIX Security 2017; basic RAPPOR, Erlingsson et al.,
-    CCS 2014).
+    """Symmetric unary encoding (Wang et al., USENIX Security 2017), also called basic RAPPOR.
 
-    The report is d independent bits: one for the user's item and zero for the others, each turned
-    over with probability q = 1/(e^(eps/2) + 1). So p = 1 - q. It supports the items whose bits are
-    one.
+    The report is d independent bits, one for the user's item and zero for the others, each flipped
+    with probability q = 1/(e^(eps/2) + 1). So p = 1 - q. It supports the items whose bits are one.
+    Basic RAPPOR is by Erlingsson et al., CCS 2014.
 
-    Two bits tell two items apart, so each spends half of epsilon: the variance at f = 0 is 1.06
+    Two bits distinguish two items, so each spends half of epsilon: the variance at f = 0 is 1.06
     times that of OUE at epsilon 1, 1.27 times at 2 and 2.4 times at 4.
     """
 
@@ -41,15 +40,15 @@ class SUE(UnaryEncoding):
 
     @property
     def thresholds(self) -> dict[str, int]:
-        # The smallest t with ((2^64 - t)/t)^2 <= e^eps: half a double is a double, so nothing is
-        # rounded before.
+        # The smallest t with ((2^64 - t)/t)^2 <= e^eps. Half a double is a double, so epsilon / 2
+        # is exact.
         return {"turn_below": flip_threshold(self.epsilon / 2)}
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
+        user_items = self._items(items)
         words = words_from(rng)
         turned = self.thresholds["turn_below"]
-        rows = counting.unary_rows(held.size, self.domain_size, turned, words)
-        kept = words(held.size) >= np.uint64(turned)
-        set_bits(rows, held, kept.view(np.uint8))
+        rows = counting.unary_rows(user_items.size, self.domain_size, turned, words)
+        kept = words(user_items.size) >= np.uint64(turned)
+        set_bits(rows, user_items, kept.view(np.uint8))
         return rows

@@ -31,8 +31,8 @@ UNARY_FORMS = ReportForms(
 class UnaryEncoding(FrequencyOracle):
     """A protocol whose report is d bits; it supports the items whose bits are one.
 
-    Packed, item i is bit i%8 of byte i//8 (bit 0 the least significant); padding bits are zero. How
-    bits are drawn is each protocol's own.
+    Packed, item i is bit i%8 of byte i//8 (bit 0 the least significant); padding bits are zero.
+    Bits are independent given the user's item, or `fixed_size` of them are one.
     """
 
     forms = UNARY_FORMS
@@ -47,17 +47,15 @@ class UnaryEncoding(FrequencyOracle):
         return np.dtype(("u1", (self.row_bytes,)))
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        """Return each item's own bit as one: all others zero, or as many random ones as every
-        report has.
-        """
-        held = self._items(items)
+        """Return each item's bit as one, and as many random others as a fixed size needs."""
+        user_items = self._items(items)
         if self.fixed_size is not None:
-            sizes = np.full(held.size, self.fixed_size)
+            sizes = np.full(user_items.size, self.fixed_size)
             return padded_rows(
-                held[:, None], sizes, self.domain_size, rng or np.random.default_rng()
+                user_items[:, None], sizes, self.domain_size, rng or np.random.default_rng()
             )
-        rows = np.zeros((held.size, self.row_bytes), dtype=np.uint8)
-        set_bits(rows, held, np.ones(held.size, dtype=np.uint8))
+        rows = np.zeros((user_items.size, self.row_bytes), dtype=np.uint8)
+        set_bits(rows, user_items, np.ones(user_items.size, dtype=np.uint8))
         return rows
 
     def check(self, reports: Reports) -> None:
@@ -105,7 +103,7 @@ class UnaryEncoding(FrequencyOracle):
         digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord(
             "0"
         )
-        # The greatest of all digits is found in a fraction of the time of a row's each.
+        # The maximum of all digits takes a fraction of the time that one for each row takes.
         if column.ones is not None or digits.max() > 1:
             bad = np.asarray((digits > 1).any(axis=1))
             if column.ones is not None:
@@ -129,35 +127,33 @@ class UnaryEncoding(FrequencyOracle):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, q, d = self.p, self.q, self.domain_size
-        held = (
-            self.supports(reports).astype(np.float64) @ frequencies
-        )  # the mass of the items it supports
+        mass = self._supported_mass(reports, frequencies)
         sizes = self.support_sizes(reports)
         log = sizes * math.log(q) + (d - sizes) * math.log1p(-q)
-        log += np.log(p / q * held + (1 - p) / (1 - q) * (1 - held))
+        log += np.log(p / q * mass + (1 - p) / (1 - q) * (1 - mass))
         return log
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law.
 
-        In O(d) where the bits are independent: C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent
-        over the items.
+        With independent bits in O(d): C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the
+        items.
         """
         if not self.traits.independent_bits:
             return super().honest_tally(true_counts, rng)
-        held = self._true_counts(true_counts)
-        n = int(held.sum())
-        return Tally(rng.binomial(held, self.p) + rng.binomial(n - held, self.q), n)
+        users = self._true_counts(true_counts)
+        n = int(users.sum())
+        return Tally(rng.binomial(users, self.p) + rng.binomial(n - users, self.q), n)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
         if self.fixed_size is not None:
             return super().encoded_tally(true_counts, rng)
-        held = self._true_counts(true_counts)
-        return Tally(held, int(held.sum()))
+        users = self._true_counts(true_counts)
+        return Tally(users, int(users.sum()))
 
 
 def set_bits(rows: UInt8Array, positions: Int64Array, ones: UInt8Array) -> None:
-    """Set in each row the bit at its position to its one or zero."""
+    """Set in each row the bit at its position to one or zero."""
     flat = rows.reshape(-1)
     at = np.arange(len(rows)) * rows.shape[1] + positions // 8
     bit = (positions % 8).astype(np.uint8)

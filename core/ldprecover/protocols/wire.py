@@ -1,4 +1,4 @@
-"""Packed and JSON forms of reports: what is the same for every protocol.
+"""Packed and JSON forms of reports, for every protocol.
 
 An array of reports in memory *is* its packed form, so packing copies nothing: rows of the oracle's
 `report_dtype`, without a header. The JSON form is an object of arrays, the oracle's `columns`.
@@ -17,7 +17,7 @@ MEDIA_TYPE = "application/vnd.ldprecover.reports"
 
 
 def longest_json(oracle: FrequencyOracle) -> int:
-    """Return the most characters that one report takes in its JSON form."""
+    """Return the maximum number of characters of one report in its JSON form."""
     return sum(column.longest for column in oracle.columns)
 
 
@@ -29,7 +29,7 @@ def pack(reports: Reports) -> bytes:
 def unpack(oracle: FrequencyOracle, data: bytes | bytearray | memoryview) -> Reports:
     """Return the reports in packed bytes, checked.
 
-    Raises ReportError where there is no report, for a length other than of whole reports, or for a
+    Raises ReportError for no report, for a length that is no multiple of the report size, and for a
     report outside its range.
     """
     size = oracle.report_size
@@ -54,32 +54,32 @@ def to_json(oracle: FrequencyOracle, reports: Reports) -> dict[str, Any]:
 def from_json(oracle: FrequencyOracle, body: Any) -> Reports:
     """Return the reports in a decoded JSON body, checked.
 
-    Raises ReportError naming the first bad report. JSON numbers are strict: only integers count,
-    neither "3" nor true nor 3.0.
+    Raises ReportError naming the first bad report. Only JSON integers are numbers: neither "3" nor
+    true nor 3.0.
     """
     if not isinstance(body, dict):
         raise ReportError("the body must be a JSON object")
     columns = oracle.columns
     values = _values(body, *(column.name for column in columns))
     if any(values):
-        for column, given in zip(columns, values, strict=True):
-            # The oracle looks at every character of strings anyway.
-            if column.kind is int and not _within(given, column.limit):
+        for column, entries in zip(columns, values, strict=True):
+            # The oracle itself checks every character of strings.
+            if column.kind is int and not _within(entries, column.limit):
                 raise _column_fault(columns, values)
     return from_columns(oracle, values)
 
 
 def from_columns(oracle: FrequencyOracle, values: Sequence[list[Any]]) -> Reports:
-    """Return the reports in the columns of the JSON form, whose values are of their type and in
-    their range.
+    """Return the reports in the columns of the JSON form, whose values are of their type and range.
 
-    Raises ReportError for no report, columns of unequal length, and what the oracle does not take.
+    Raises ReportError for no report, for columns of unequal length, and for values that the oracle
+    rejects.
     """
     if not any(values):
         raise ReportError("a submission needs at least one report")
     n = len(values[0])
-    for given in values:
-        if len(given) != n:
+    for entries in values:
+        if len(entries) != n:
             raise _column_fault(oracle.columns, values)
     return oracle.from_columns(values)
 
@@ -100,22 +100,22 @@ def _values(body: dict[str, Any], *names: str) -> list[list[Any]]:
 
 
 def _within(values: list[Any], limit: int) -> bool:
-    """Tell whether every value is an integer in 0..limit-1."""
+    """Return whether every value is an integer in 0..limit-1."""
     return set(map(type, values)) == {int} and min(values) >= 0 and max(values) < limit
 
 
 def _column_fault(columns: Sequence[Column], values: Sequence[list[Any]]) -> ReportError:
     """Return the error of the first bad report, or of columns of unequal length."""
-    found: list[tuple[int, str]] = []
-    for column, given in zip(columns, values, strict=True):
-        position = next((i for i, value in enumerate(given) if not column.takes(value)), None)
+    faults: list[tuple[int, str]] = []
+    for column, entries in zip(columns, values, strict=True):
+        position = next((i for i, value in enumerate(entries) if not column.takes(value)), None)
         if position is not None:
-            found.append((position, column.reason))
-    lengths = [len(given) for given in values]
+            faults.append((position, column.reason))
+    lengths = [len(entries) for entries in values]
     if len(set(lengths)) > 1:
         names, sizes = (
             " and ".join(map(str, each)) for each in ([column.name for column in columns], lengths)
         )
-        found.append((min(lengths), f"{names} must be of equal length, not {sizes}"))
-    position, reason = min(found, key=lambda fault: fault[0])
+        faults.append((min(lengths), f"{names} must be of equal length, not {sizes}"))
+    position, reason = min(faults, key=lambda fault: fault[0])
     return ReportError(reason, position=position)

@@ -1,6 +1,4 @@
-"""A round as one JSON file: parameters, tally and checksum; estimated and recovered without any
-server.
-"""
+"""A round as one JSON file: parameters, tally and checksum, for estimates without a server."""
 
 import hashlib
 import json
@@ -50,23 +48,27 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-_UNKNOWN = (1 << 64) - 1
+_UNKNOWN = (1 << 64) - 1  # stands for None among unsigned 64-bit numbers
 
 
 @dataclass(frozen=True, eq=False)
 class RoundExport:
-    """Id, name, parameters and tally of a round. The `counts` in the file are the tally's summary.
+    """Id, name, parameters and tally of a round. `counts` in the file is the tally's summary.
 
-    `quarantined` are the numbers of reports that were set aside, of those that came: for their
-    size, and for their seed, None where seeds are not judged yet. They are in no count; None for a
-    round that sets none aside. `merged` are the rounds that were added into this one by `merge`, in
-    the order of their ids; none for a round as its server has it.
+        export = RoundExport.from_json(path.read_bytes())
+        frequencies = export.estimates().frequencies
+        recovered = export.recover("ldprecover").recovered
 
-    `reports` are the files of the report dataset that the export stands in; None for an export of
-    counts alone. They may have fewer reports than the tally, never more.
+    `quarantined` are the numbers of quarantined reports by their size and by their seed; the latter
+    is None if seeds are not judged yet. They are in no count; None for a round without quarantine.
+    `merged` are the rounds that `merge` added, in the order of their ids; empty for a round as its
+    server has it.
 
-    Raises ParameterError where the tally is over other items, UTF-8 cannot write an id or a name,
-    the merged rounds do not give this id, name and n, or the files do not fit the tally.
+    `reports` are the files of the report dataset around the export; None for an export of counts
+    alone. They may hold fewer reports than the tally, never more.
+
+    Raises ParameterError if the tally is over other items, UTF-8 cannot write an id or a name, the
+    merged rounds do not give this id, name and n, or the files do not fit the tally.
     """
 
     round: str
@@ -99,21 +101,25 @@ class RoundExport:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 in hex over all the rest of the file, in a form any language can write.
+        """SHA-256 in hex over all the rest of the file, in a form that any language can write.
 
-        The parameters' digest in ASCII, n as u8, the counts as i8, then id and name, each as a u4
-        length and its UTF-8 bytes; of a round that quarantines then the two numbers as u8, 2^64 - 1
-        for None; of a merged one then its rounds, as `merged.bytes_of` has them; of one with
-        reports then "reports" in ASCII and the 32 bytes of `digest_of_parts`; little-endian.
+        Little-endian: the parameters' digest in ASCII, n as u8, the counts as i8, then id and name,
+        each as a u4 length and its UTF-8 bytes. For a round that quarantines then the two numbers
+        as u8, 2^64 - 1 for None. For a merged round then its rounds, by `merging.bytes_of`. For one
+        with reports then "reports" in ASCII and the 32 bytes of `digest_of_parts`.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
         for text in (self.round, self.name):
             utf8 = text.encode()
             sha.update(struct.pack("<I", len(utf8)) + utf8)
-        if (aside := self.quarantined) is not None:
+        if (quarantined := self.quarantined) is not None:
             sha.update(
-                struct.pack("<QQ", aside.sizes, _UNKNOWN if aside.seeds is None else aside.seeds)
+                struct.pack(
+                    "<QQ",
+                    quarantined.sizes,
+                    _UNKNOWN if quarantined.seeds is None else quarantined.seeds,
+                )
             )
         if self.merged:
             sha.update(bytes_of(self.merged))
@@ -122,7 +128,7 @@ class RoundExport:
         return sha.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the file holds."""
+        """Return the content of the file."""
         parameters = self.parameters
         return {
             "format": FORMAT,
@@ -146,62 +152,64 @@ class RoundExport:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "RoundExport":
-        """Read a file. Raises ParameterError where it is not an export, or has changed since it was
-        written.
-        """
+        """Read a file. Raises ParameterError unless it is an unchanged export."""
         try:
-            given = json.loads(text)
+            document = json.loads(text)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"the export is not JSON: {error}") from None
-        except (
-            ValueError,
-            RecursionError,
-        ):  # integers of thousands of digits, or thousands of brackets
+        # Integers of thousands of digits, or thousands of brackets.
+        except (ValueError, RecursionError):
             raise ParameterError("the export is not JSON that any export has") from None
-        return cls.from_dict(given)
+        return cls.from_dict(document)
 
     @classmethod
-    def from_dict(cls, given: object) -> "RoundExport":
-        """Read what `to_dict` returned. Raises ParameterError where it is not as it was written."""
-        if not isinstance(given, dict) or given.get("format") != FORMAT:
+    def from_dict(cls, document: object) -> "RoundExport":
+        """Read the result of `to_dict`. Raises ParameterError if it was changed."""
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise ParameterError(
                 f"the file is not an export of a round: its format must be {FORMAT!r}"
             )
         for field, kind in _FIELDS.items():
-            if not isinstance(given.get(field), kind) or isinstance(given[field], bool):
+            if not isinstance(document.get(field), kind) or isinstance(document[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")
-        own = {field: given[field] for field in own_parameters() if field in given}
+        own = {field: document[field] for field in own_parameters() if field in document}
         for field, value in own.items():
             if value is not None and type(value) is not int:
                 raise ParameterError(f"the export's {field} is of another type")
         for field in (
-            given.keys()
+            document.keys()
             - _FIELDS.keys()
             - own.keys()
             - {"canaries", "quarantined", "merged", "reports"}
         ):
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
-        if not all(type(count) is int and 0 <= count < 1 << 63 for count in given["counts"]):
+        if not all(type(count) is int and 0 <= count < 1 << 63 for count in document["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
-        canaries = given.get("canaries", [])
+        canaries = document.get("canaries", [])
         if not isinstance(canaries, list):
             raise ParameterError("the export's canaries are of another type")
-        aside = _quarantined(given["quarantined"]) if "quarantined" in given else None
+        quarantined = _quarantined(document["quarantined"]) if "quarantined" in document else None
         parameters = RoundParameters.named(
-            given["protocol"],
-            given["epsilon"],
-            given["items"],
+            document["protocol"],
+            document["epsilon"],
+            document["items"],
             own,
             canaries=canaries,
-            quarantine=aside is not None,
+            quarantine=quarantined is not None,
         )
-        tally = Tally(np.array(given["counts"], dtype="<i8"), given["n"])
-        merged = read_merged(given["merged"]) if "merged" in given else ()
-        reports = parts_from(given["reports"]) if "reports" in given else None
+        tally = Tally(np.array(document["counts"], dtype="<i8"), document["n"])
+        merged = read_merged(document["merged"]) if "merged" in document else ()
+        reports = parts_from(document["reports"]) if "reports" in document else None
         export = cls(
-            given["round"], given["name"], parameters, tally, aside, merged=merged, reports=reports
+            document["round"],
+            document["name"],
+            parameters,
+            tally,
+            quarantined,
+            merged=merged,
+            reports=reports,
         )
-        if given != export.to_dict():
+        if document != export.to_dict():
             raise ParameterError("the export is damaged or was changed: its checksum is another")
         return export
 
@@ -209,22 +217,21 @@ class RoundExport:
     def merge(
         cls, exports: "Sequence[RoundExport]", *, called: Sequence[str] | None = None
     ) -> "RoundExport":
-        """Return the export of all reports of several rounds, one on each of several deployments.
+        """Return the export of all reports of several rounds, such as those of several deployments.
 
-        The rounds must have the same parameters, by their digest; what comes out is the same to the
-        byte in whatever order, and in whatever steps, they are added. Id and name are those of
-        `merged.called_together`. What was set aside adds, and is None where it is of any round. One
-        export alone comes back as it is.
+        The rounds must have the same parameters, by their digest. The result is the same to the
+        byte for every order and all steps of the additions. Id and name follow from
+        `merging.called_together`. Quarantined numbers add; the sum is None if one is None. A single
+        export is returned unchanged.
 
-        Raises ParameterError where parameters differ, or a round comes twice, also inside exports
-        that were merged before; the message calls the exports as `called` does, else by name and
-        id.
+        Raises ParameterError if parameters differ, or a round occurs twice, also inside merged
+        exports. The message calls the exports as `called` does, else by name and id.
         """
         if not exports:
             raise ParameterError("give one export or more to merge")
         names = called or [f"round {export.name} ({export.round})" for export in exports]
         first = exports[0]
-        found: dict[str, str] = {}
+        sources: dict[str, str] = {}
         for export, name in zip(exports, names, strict=True):
             if export.parameters.digest != first.parameters.digest:
                 others = " and ".join(_differences(first.parameters, export.parameters))
@@ -232,32 +239,30 @@ class RoundExport:
                     f"{names[0]} and {name} do not add: their rounds differ in {others}"
                 )
             for each in export._rounds:
-                if each.round in found:
+                if each.round in sources:
                     raise ParameterError(
-                        f"{found[each.round]} and {name} do not add: "
+                        f"{sources[each.round]} and {name} do not add: "
                         f"both have the round {each.name} ({each.round}), whose reports would "
                         "count twice"
                     )
-                found[each.round] = name
+                sources[each.round] = name
         if len(exports) == 1:
             return first
-        tally, aside = first.tally, first.quarantined
+        tally, quarantined = first.tally, first.quarantined
         for export in exports[1:]:
             tally += export.tally
-            if aside is not None and export.quarantined is not None:
-                aside += export.quarantined
+            if quarantined is not None and export.quarantined is not None:
+                quarantined += export.quarantined
         merged = tuple(sorted(each for export in exports for each in export._rounds))
-        return cls(*called_together(merged), first.parameters, tally, aside, merged=merged)
+        return cls(*called_together(merged), first.parameters, tally, quarantined, merged=merged)
 
     @property
     def _rounds(self) -> tuple[MergedRound, ...]:
-        """The rounds that it has the reports of: itself, if it is not merged."""
+        """The rounds whose reports it has: its own, unless it is merged."""
         return self.merged or (MergedRound(self.round, self.name, self.tally.n, self.checksum),)
 
     def estimates(self) -> Estimates:
-        """Return the unbiased estimates that the server answers with. Raises ParameterError with no
-        reports.
-        """
+        """Return the unbiased estimates of the server. Raises ParameterError without reports."""
         return Estimates.of(self.parameters.oracle, self.tally)
 
     def recover(
@@ -294,7 +299,7 @@ class RoundExport:
 
 
 def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
-    """Return in which fields two rounds' parameters differ, as an export calls them."""
+    """Return the fields in which the parameters of two rounds differ, as an export names them."""
     pairs = [
         ("protocol", first.protocol, second.protocol),
         ("epsilon", first.epsilon, second.epsilon),
@@ -309,7 +314,7 @@ def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
     return [name for name, one, other in pairs if one != other]
 
 
-def _quarantined(given: object) -> Quarantined:
-    if not isinstance(given, dict) or given.keys() != {"sizes", "seeds"}:
+def _quarantined(field_value: object) -> Quarantined:
+    if not isinstance(field_value, dict) or field_value.keys() != {"sizes", "seeds"}:
         raise ParameterError("the export's quarantined must have the fields sizes and seeds")
-    return Quarantined(given["sizes"], given["seeds"])
+    return Quarantined(field_value["sizes"], field_value["seeds"])

@@ -1,9 +1,9 @@
-"""Harmony: the mean of numbers in [-1, 1], as frequencies of two items (Nguyen et al., 2016; paper,
-VII-A).
+"""Means of numbers in [-1, 1] by Harmony, as frequencies of two items (Nguyen et al., 2016).
 
-A user's number becomes -1 or 1 at random, so that its mean stays what it was, and is then perturbed
-by GRR over these two items. So a round for numbers is a GRR round over ITEMS: its reports, store
-and recovery are those of every round, and its mean is the difference of its two frequencies.
+A user's number is rounded to -1 or 1 at random without changing its mean, and then perturbed by GRR
+over these two items (paper, VII-A). So a round for numbers is a GRR round over ITEMS: its reports,
+storage and recovery are those of every round, and its mean is the difference of its two
+frequencies.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Rounds that were added into one: what is known of each, and what all are called together."""
+"""Merged rounds: the parts of an export that was added from several rounds, and its id and name."""
 
 import hashlib
 import re
@@ -14,10 +14,9 @@ _CHECKSUM = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, order=True)
 class MergedRound:
-    """One of the rounds in a merged export: id, name, number of reports, and the checksum of its
-    own export.
+    """One round of a merged export: id, name, number of reports, checksum of its own export.
 
-    Raises ParameterError for a number that is not from 0, and for what is no checksum.
+    Raises ParameterError for a negative number, and for a text that is not a checksum.
     """
 
     round: str
@@ -33,21 +32,18 @@ class MergedRound:
 
 
 def called_together(rounds: Sequence[MergedRound]) -> tuple[str, str]:
-    """Return id and name of what these rounds give together, the same in whatever order and steps
-    they are added.
+    """Return id and name of the sum of these rounds.
 
-    The id is M and the first 24 hexadecimal digits of SHA-256 over the rounds' checksums, in ASCII,
-    in the order of the rounds' ids. The name is theirs; of rounds of several names, each once, in
-    alphabetical order, with + between them.
+    They do not depend on the order and the steps of the additions. The id is M and the first 24
+    hexadecimal digits of SHA-256 over the rounds' checksums, in ASCII, in the order of the rounds'
+    ids. The name is that of the rounds; different names are joined by + in alphabetical order.
     """
     digest = hashlib.sha256("".join(each.checksum for each in sorted(rounds)).encode("ascii"))
     return f"M{digest.hexdigest()[:24]}", "+".join(sorted({each.name for each in rounds}))
 
 
 def check_merged(round: str, name: str, n: int, rounds: Sequence[MergedRound]) -> None:
-    """Raise ParameterError unless an export of this id, name and n can have been merged of these
-    rounds.
-    """
+    """Raise ParameterError unless an export of this id, name and n can be the sum of the rounds."""
     ids = [each.round for each in rounds]
     if len(ids) < 2 or ids != sorted(set(ids)):
         raise ParameterError(
@@ -62,11 +58,10 @@ def check_merged(round: str, name: str, n: int, rounds: Sequence[MergedRound]) -
 
 
 def bytes_of(rounds: Sequence[MergedRound]) -> bytes:
-    """Return what a checksum covers of merged rounds: `merged`, a zero byte, their number as u4,
-    and each.
+    """Return the bytes of merged rounds that a checksum covers.
 
-    Of each its n as u8, its checksum in ASCII, then id and name, each as a u4 length and its UTF-8
-    bytes; little-endian.
+    `merged`, a zero byte, the number of rounds as u4; then for each round its n as u8, its checksum
+    in ASCII, id and name, each as a u4 length and its UTF-8 bytes; little-endian.
     """
     packed = b"merged\0" + struct.pack("<I", len(rounds))
     for each in rounds:
@@ -77,15 +72,15 @@ def bytes_of(rounds: Sequence[MergedRound]) -> bytes:
     return packed
 
 
-def read_merged(given: object) -> tuple[MergedRound, ...]:
+def read_merged(field_value: object) -> tuple[MergedRound, ...]:
     """Read the field `merged` of a file. Raises ParameterError."""
-    if not isinstance(given, list):
+    if not isinstance(field_value, list):
         raise ParameterError("the export's merged is of another type")
-    for each in given:
+    for each in field_value:
         if not isinstance(each, dict) or each.keys() != _FIELDS.keys():
             raise ParameterError(
                 "each of the export's merged must have the fields round, name, n and checksum"
             )
         if any(type(each[field]) is not kind for field, kind in _FIELDS.items()):
             raise ParameterError("the export's merged has a field of another type")
-    return tuple(MergedRound(**each) for each in given)
+    return tuple(MergedRound(**each) for each in field_value)

@@ -1,4 +1,4 @@
-"""The immutable parameters of a round: what clients and server must agree on."""
+"""The immutable parameters of a round, on which clients and server must agree."""
 
 import hashlib
 import struct
@@ -15,16 +15,16 @@ from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_paramete
 
 @dataclass(frozen=True)
 class RoundParameters:
-    """Protocol, epsilon, item labels and, for a protocol that has them, its own integer parameters,
-    of one round.
+    """Protocol, epsilon, item labels and the protocol's own parameters of one round.
 
     `items` are 2 to 100,000 distinct labels, none blank or with a control character; item i is the
-    i-th. `parameter` is OLH's hash range; `own` has it by its name. It is stored, so that neither
-    side recomputes it; None takes the protocol's default when the round is opened. `given_seeds` is
-    the number of public seeds that tickets pick from, None where users draw what they need.
+    i-th. `parameter` is the protocol's own integer parameter, such as OLH's hash range; `own` has
+    it by name. It is stored, so neither side recomputes it; None takes the protocol's default when
+    the round is opened. `given_seeds` is the number of public seeds that tickets pick from; None if
+    users draw what they need.
 
     `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two
-    other items are left. With `quarantine` the round sets aside reports that no honest user sends:
+    other items remain. With `quarantine` the round sets aside reports that no honest user sends:
     see `ldprecover.evidence.quarantine`. Raises ParameterError.
     """
 
@@ -63,10 +63,9 @@ class RoundParameters:
         canaries: Iterable[int] = (),
         quarantine: bool = False,
     ) -> Self:
-        """Return the parameters of a round whose protocol's own parameters are given by name, or
-        are not.
+        """Return the parameters of a round from the protocol's own parameters by name.
 
-        Raises ParameterError also for a parameter that is another protocol's.
+        Raises ParameterError also for a parameter of another protocol.
         """
         parameter, given_seeds = own_parameter(protocol, own)
         return cls(
@@ -81,7 +80,7 @@ class RoundParameters:
 
     @property
     def own(self) -> dict[str, Any]:
-        """The protocol's own parameters by name; nothing for a protocol that has none."""
+        """The values of the protocol's own parameters by name."""
         return self.oracle.own
 
     @cached_property
@@ -115,13 +114,13 @@ def digest_of(
     *,
     given_seeds: int | None = None,
 ) -> str:
-    """Return SHA-256 in hex over the parameters of a round, in a form any language can write.
+    """Return SHA-256 in hex over the parameters of a round, in a form that any language can write.
 
-    Protocol name in ASCII, a zero byte, epsilon as an IEEE double, hash range or subset size (0 for
-    none) and number of items as u4, then each label as a u4 length and its UTF-8 bytes;
-    little-endian. Of a round with canaries then `canaries` in ASCII, a zero byte, their number and
-    each index as u4; of one that quarantines `quarantine` in ASCII and a zero byte; of one with
-    given seeds `given_seeds` in ASCII, a zero byte and their number as u4.
+    Little-endian: the protocol's name in ASCII, a zero byte, epsilon as an IEEE double, hash range
+    or subset size (0 for none) and the number of items as u4, then each label as a u4 length and
+    its UTF-8 bytes. For a round with canaries then `canaries` in ASCII, a zero byte, their number
+    and each index as u4. For a round that quarantines `quarantine` in ASCII and a zero byte. For a
+    round with given seeds `given_seeds` in ASCII, a zero byte and their number as u4.
     """
     sha = hashlib.sha256(protocol.encode("ascii") + b"\0")
     sha.update(struct.pack("<dII", epsilon, parameter or 0, len(items)))

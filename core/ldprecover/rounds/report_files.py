@@ -1,4 +1,4 @@
-"""What an export says of the files that hold its round's reports: the parts of a report dataset."""
+"""The files of a report dataset, as an export states them."""
 
 import hashlib
 import re
@@ -15,12 +15,11 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, order=True)
 class ReportPart:
-    """One file of reports: the hour of its folder, since the epoch, its plain name, its reports and
-    its bytes' SHA-256.
+    """One file of reports: hour of its folder since the epoch, name, number of reports, SHA-256.
 
-    Raises ParameterError for an hour outside 0 to 2^31 - 1, a name that is not 1 to 128 letters,
-    digits, dots, underscores and hyphens, a letter or digit first, a number of reports below 1, and
-    what is not 64 small hexadecimal digits.
+    Raises ParameterError for an hour outside 0 to 2^31 - 1, for a name that is not 1 to 128
+    letters, digits, dots, underscores and hyphens beginning with a letter or digit, for fewer than
+    one report, and for a digest that is not 64 small hexadecimal digits.
     """
 
     hour: int
@@ -41,8 +40,9 @@ class ReportPart:
             raise ParameterError("a part's sha256 must be 64 small hexadecimal digits")
 
     def to_bytes(self) -> bytes:
-        """Return what checksums cover: hour and n as u8, the SHA-256, then the name as a u4 length
-        and ASCII.
+        """Return the bytes that checksums cover.
+
+        Hour and n as u8, the SHA-256, then the name as a u4 length and ASCII.
         """
         name = self.name.encode("ascii")
         return (
@@ -54,30 +54,28 @@ class ReportPart:
 
 
 def parts_to(parts: Sequence[ReportPart]) -> dict[str, Any]:
-    """Return an export's field `reports`."""
+    """Return the field `reports` of an export."""
     return {"parts": [asdict(part) for part in parts]}
 
 
-def parts_from(given: object) -> tuple[ReportPart, ...]:
-    """Read what `parts_to` returned. Raises ParameterError."""
+def parts_from(field_value: object) -> tuple[ReportPart, ...]:
+    """Read the result of `parts_to`. Raises ParameterError."""
     if (
-        not isinstance(given, dict)
-        or given.keys() != {"parts"}
-        or not isinstance(given["parts"], list)
+        not isinstance(field_value, dict)
+        or field_value.keys() != {"parts"}
+        or not isinstance(field_value["parts"], list)
     ):
         raise ParameterError("the export's reports must have the one field parts, a list")
     fields = {"hour", "name", "n", "sha256"}
-    if any(not isinstance(part, dict) or part.keys() != fields for part in given["parts"]):
+    if any(not isinstance(part, dict) or part.keys() != fields for part in field_value["parts"]):
         raise ParameterError(
             "each part of the export's reports must have the fields hour, name, n and sha256"
         )
-    return tuple(ReportPart(**part) for part in given["parts"])
+    return tuple(ReportPart(**part) for part in field_value["parts"])
 
 
 def check_parts(parts: Sequence[ReportPart], n: int) -> None:
-    """Raise ParameterError where a file is listed twice, or the parts have more than n reports
-    together.
-    """
+    """Raise ParameterError if a file is listed twice, or all files have more than n reports."""
     if len({(part.hour, part.name) for part in parts}) != len(parts):
         raise ParameterError("the export's reports list a part twice")
     if sum(part.n for part in parts) > n:
@@ -87,7 +85,7 @@ def check_parts(parts: Sequence[ReportPart], n: int) -> None:
 
 
 def digest_of_parts(parts: Sequence[ReportPart]) -> bytes:
-    """Return SHA-256 over the parts in their order, each in the form of `ReportPart.to_bytes`."""
+    """Return SHA-256 over the parts in order, each in the form of `ReportPart.to_bytes`."""
     sha = hashlib.sha256()
     for part in parts:
         sha.update(part.to_bytes())

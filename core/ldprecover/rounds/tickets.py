@@ -1,4 +1,4 @@
-"""What a ticket picks: the draw that its MAC makes."""
+"""The pseudorandom bits of a ticket, from its MAC."""
 
 import base64
 
@@ -6,9 +6,9 @@ _BITS = 8  # bytes of the MAC
 
 
 def ticket_draw(ticket: str) -> int:
-    """Return the draw of a ticket `id.mac`: the first 64 bits of its MAC, little-endian.
+    """Return the first 64 bits of the MAC of a ticket `id.mac`, little-endian.
 
-    They are uniform, and nobody without the server's secret knows them before the ticket is made.
+    They are uniform, and unknown without the server's secret until the ticket is made.
     """
     mac = ticket.partition(".")[2]
     return int.from_bytes(base64.urlsafe_b64decode(f"{mac}==")[:_BITS], "little")

@@ -1,7 +1,6 @@
-"""What of a protocol's privacy can be seen from outside: in its probabilities, and in the reports
-that it makes.
+"""Checks of a protocol's privacy: its probabilities, and the reports that it makes.
 
-Passing is no proof. A report may tell of its user's item in ways that no test here looks at.
+Passing is no proof: a report may reveal its user's item in ways that no test here examines.
 """
 
 import math
@@ -12,20 +11,17 @@ from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.testing.tolerances import RATE, assert_counts
 from ldprecover.types import Int64Array, Reports
 
-_SEEN = 0.03  # of p: an error of p that is seen almost surely
-_DEVIATIONS = (
-    10.0  # 6.6 are allowed by Bernstein, so that a mean this far off is seen all but once in 3,000
-)
-_MOST_USERS, _MOST_CELLS = 2_000_000, 30_000_000  # as many (report, item) pairs take some seconds
-_CELLS_AT_ONCE = 1 << 22
+_SEEN = 0.03  # relative error of p that is detected almost surely
+# Bernstein allows 6.6 deviations, so a mean this far off is missed once in 3,000 times.
+_DEVIATIONS = 10.0
+_MOST_USERS, _MOST_CELLS = 2_000_000, 30_000_000  # this many (report, item) pairs take seconds
+_BLOCK_CELLS = 1 << 22  # (report, item) pairs of a block of reports
 _ROUNDING = 1e-9
-_OFTEN = 40  # reports of a value under both items, below which nothing can be said of it
+_OFTEN = 40  # values with fewer reports under both items are not tested
 
 
 def check_epsilon(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """No event that p, q and the traits speak of is more than e^epsilon times as likely under one
-    item as another.
-    """
+    """No event that p, q and the traits determine exceeds the ratio e^epsilon between two items."""
     p, q, limit = oracle.p, oracle.q, math.exp(oracle.epsilon)
     odds = {
         "supporting an item, p/q": p / q,
@@ -35,36 +31,35 @@ def check_epsilon(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         odds["supporting one item and not another, p(1-q)/(q(1-p))"] = (
             p * (1 - q) / (q * (1 - p)) if p < 1 else math.inf
         )
-    for what, ratio in odds.items():
+    for event, ratio in odds.items():
         within = ratio <= limit * (1 + _ROUNDING)
         assert within, (
-            f"the probability of {what}, differs by the factor {ratio:.6g}, and e^epsilon is "
+            f"the probability of {event}, differs by the factor {ratio:.6g}, and e^epsilon is "
             f"{limit:.6g}"
         )
 
 
 def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Reports support the user's item with probability p and others with q, and no event tells more
-    than e^epsilon.
+    """Reports support the user's item with probability p and others with q, within e^epsilon.
 
-    Of two items' users: which of the two items their reports support, which values the reports
-    have, and which their bytes. There are as many users as it takes to see that p is 3 % off, at
-    most two millions.
+    For two items' users it compares which of the two items their reports support, the values of the
+    reports, and their bytes. There are enough users to detect that p is 3 % off, at most two
+    million.
     """
     d, n = oracle.domain_size, _users(oracle)
     values: list[tuple[Reports, Reports]] = []
     patterns = np.zeros((2, 4), np.int64)
-    step = max(1, _CELLS_AT_ONCE // d)
-    for which, held in enumerate((0, d - 1)):
+    step = max(1, _BLOCK_CELLS // d)
+    for which, item in enumerate((0, d - 1)):
         counts, kept = np.zeros(d, np.int64), []
         for start in range(0, n, step):
-            reports = oracle.perturb(np.full(min(step, n - start), held), rng)
+            reports = oracle.perturb(np.full(min(step, n - start), item), rng)
             counts += oracle.support_counts(reports)
             both = oracle.supported(reports, np.array([0, d - 1]))
             patterns[which] += np.bincount(2 * both[:, 0] + both[:, 1], minlength=4)
             kept.append(reports)
         expected = np.full(d, oracle.q)
-        expected[held] = oracle.p
+        expected[item] = oracle.p
         assert_counts(counts, expected, n)
         rows = np.concatenate(kept)
         values.append((rows, np.ascontiguousarray(rows).view(np.uint8).reshape(n, -1)))
@@ -76,11 +71,8 @@ def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generato
 
 
 def check_randomness(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Without a generator reports are other ones each time; with two in the same state they are the
-    same.
-    """
-    # Two reports of one item are the same at most so often as they agree on whether they support
-    # it.
+    """Without a generator reports differ each time; with two in the same state they are equal."""
+    # Equal reports of one item agree on whether they support it, which bounds their probability.
     assert oracle.p < 1, (
         "p must be below 1: a report that always supports its user's item is not private"
     )
@@ -100,7 +92,7 @@ def check_randomness(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def _users(oracle: FrequencyOracle) -> int:
-    """Return how many users it takes to see an error of 3 % in p, within bounds."""
+    """Return the number of users that reveals an error of 3 % in p, within bounds."""
     needed = math.ceil((_DEVIATIONS / _SEEN) ** 2 * (1 - oracle.p) / oracle.p)
     return max(20_000, min(needed, _MOST_USERS, _MOST_CELLS // oracle.domain_size))
 
@@ -110,36 +102,39 @@ def _value_counts(one: Reports, other: Reports) -> Int64Array:
     hardly come.
     """
     whole = np.concatenate([one, other])
-    _, of = np.unique(
+    _, value_of_row = np.unique(
         whole.view(np.dtype((np.void, whole.shape[1]))).reshape(-1), return_inverse=True
     )
     counts = np.stack(
-        [np.bincount(part, minlength=of.max() + 1) for part in np.split(of, [len(one)])]
+        [
+            np.bincount(part, minlength=value_of_row.max() + 1)
+            for part in np.split(value_of_row, [len(one)])
+        ]
     )
     return counts[:, counts.sum(axis=0) >= _OFTEN]
 
 
-def _assert_within(oracle: FrequencyOracle, counts: Int64Array, n: int, what: str) -> None:
-    """Assert that no column's probability is more than e^epsilon times as high in one row as in the
-    other.
+def _assert_within(oracle: FrequencyOracle, counts: Int64Array, n: int, event: str) -> None:
+    """Assert that no column's probability differs by more than e^epsilon between the two rows.
 
-    Chernoff's bound on each of both frequencies: a protocol that is within is off but once in 10^9.
+    Chernoff bounds both frequencies: a protocol within e^epsilon fails once in 10^9.
     """
     limit = math.exp(oracle.epsilon)
     for one, other in (counts, counts[::-1]):
-        # Only these can be off: the others are not even as they were counted.
+        # The other columns are within the limit as counted.
         for column in np.flatnonzero(one > limit * other):
             low, high = _bound(int(one[column]), n, -1), _bound(int(other[column]), n, 1)
             assert low <= limit * high, (
-                f"the probability of {what}, differs by a factor of at least {low / high:.4g} "
+                f"the probability of {event}, differs by a factor of at least {low / high:.4g} "
                 "under two items, and "
                 f"e^epsilon is {limit:.4g}: {one[column]} and {other[column]} of {n} reports"
             )
 
 
 def _bound(count: int, n: int, side: int) -> float:
-    """Return the lowest (-1) or highest (+1) probability under which so few or many of n come once
-    in 2 * 10^9.
+    """Return the lowest (-1) or highest (+1) plausible probability of an event seen `count` times.
+
+    Under it so few or so many of n occur once in 2 * 10^9.
     """
     share, least = count / n, math.log(2 / RATE) / n
     near, far = share, 0.0 if side < 0 else 1.0
@@ -153,7 +148,7 @@ def _bound(count: int, n: int, side: int) -> float:
 
 
 def _divergence(share: float, probability: float) -> float:
-    """Return Kullback and Leibler's divergence of two bits of these probabilities."""
+    """Return the Kullback-Leibler divergence of two bits with these probabilities."""
     total = 0.0
     for a, b in ((share, probability), (1 - share, 1 - probability)):
         if a > 0:
