@@ -21,15 +21,16 @@ from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.unmixing import (
     LEAST_ITEMS,
-    Measured,
-    Past,
+    History,
+    KnownItems,
+    NoisyEstimates,
     Unmixed,
-    measured_of_counts,
-    past_of,
-    screen,
+    estimates_of_counts,
+    filter_reports,
+    history_of,
     unmix,
 )
-from ldprecover.recovery.unmixing.filters.report_filters import unfit as not_screened
+from ldprecover.recovery.unmixing.filters.report_filters import unfit as unfit_for_filters
 from ldprecover.types import FloatArray
 
 _NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
@@ -55,7 +56,7 @@ class _Pooled:
     @classmethod
     def of(cls, rounds: tuple[tuple[FrequencyOracle, Tally], ...]) -> "_Pooled":
         found = [
-            measured_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
+            estimates_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
             for oracle, tally in rounds
         ]
         precision = sum((1 / each.sd**2 for each in found), np.zeros(()))
@@ -68,9 +69,9 @@ class _Pooled:
             disagreement = chi_squared_normal(score, freedom) if score > _ROUNDED * freedom else 0.0
         return cls(rounds[0][0], z, 1 / np.sqrt(precision), disagreement)
 
-    def past(self) -> Past:
+    def history(self) -> History:
         """Return what these rounds say of the frequencies, none of them taken to be attacked."""
-        return past_of(self.oracle, self.z, self.sd)
+        return history_of(self.oracle, self.z, self.sd)
 
     def doubts(self) -> Iterator[str]:
         """Yield sentences on what speaks against these rounds being clean; none is a proof, nor is
@@ -91,22 +92,22 @@ class _Pooled:
             )
 
 
-def _measured(inputs: RecoveryInputs) -> Measured:
+def _measured(inputs: RecoveryInputs) -> NoisyEstimates:
     """Return what the reports that pass the screens tell, or the counts where there are no reports
     to screen.
 
     Raises ParameterError for frequencies that no counts give.
     """
     oracle, z = inputs.oracle, inputs.poisoned
-    reason = not_screened(oracle)
+    reason = unfit_for_filters(oracle)
     if inputs.reports is not None and reason is None:
-        return screen(inputs.reports)
+        return filter_reports(inputs.reports)
     n = inputs.n if inputs.n is not None else _counted(inputs)
     share = oracle.q + (oracle.p - oracle.q) * z
     if share.min() < -_ROUNDING or share.max() > 1 + _ROUNDING:
         raise ParameterError(f"unmix: no counts of {oracle.protocol} reports give such frequencies")
     why = f"No reports were screened: {reason or 'they were not given, only their counts'}."
-    return replace(measured_of_counts(oracle, z, n), notes=(why,))
+    return replace(estimates_of_counts(oracle, z, n), notes=(why,))
 
 
 def _counted(inputs: RecoveryInputs) -> int:
@@ -121,18 +122,16 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     measured, oracle = _measured(inputs), inputs.oracle
     small = oracle.domain_size < LEAST_ITEMS
     pooled = _Pooled.of(inputs.history) if inputs.history and not small else None
-    past = None if pooled is None else pooled.past()
+    history = None if pooled is None else pooled.history()
     found = unmix(
         oracle,
         measured.z,
         measured.sd,
-        targets=inputs.targets or measured.suspects,
-        shared=not inputs.targets,
-        canaries=inputs.canaries,
-        history=past,
+        known=KnownItems(inputs.targets or measured.suspects, not inputs.targets, inputs.canaries),
+        history=history,
         progress=inputs.progress,
     )
-    concluded = _conclusions(inputs, measured, found, past, small=small)
+    concluded = _conclusions(inputs, measured, found, history, small=small)
     beta = concluded.beta or 0.0
     eta = (
         beta / (1 - beta) if (concluded.attack_probability or 0.0) > _SUSPECT and beta < 1 else 0.0
@@ -161,7 +160,12 @@ def _malicious(poisoned: FloatArray, genuine: FloatArray, eta: float) -> FloatAr
 
 
 def _conclusions(
-    inputs: RecoveryInputs, measured: Measured, found: Unmixed, past: Past | None, *, small: bool
+    inputs: RecoveryInputs,
+    measured: NoisyEstimates,
+    found: Unmixed,
+    history: History | None,
+    *,
+    small: bool,
 ) -> Conclusions:
     """Return what is concluded: of dropped reports that they were malicious, of the others what
     un-mixing says.
@@ -183,12 +187,12 @@ def _conclusions(
         beta_high=high,
         suspects=tuple(sorted(likely.items(), key=lambda item: (-item[1], item[0]))),
         dropped=measured.dropped,
-        history_weight=None if past is None else found.p_history,
+        history_weight=None if history is None else found.p_history,
     )
 
 
 def _shares(
-    measured: Measured, gone: int, of_kept: tuple[float, float, float]
+    measured: NoisyEstimates, gone: int, of_kept: tuple[float, float, float]
 ) -> tuple[float, float, float]:
     """Return the share of malicious reports among all, and its interval, from that among those
     kept.

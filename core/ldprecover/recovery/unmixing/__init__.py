@@ -1,22 +1,21 @@
-"""Un-mixing: what honest users hold, what an attack added and noise, told apart in the counts of a
-round.
-"""
+"""Un-mixing: separates genuine frequencies, an attack's additions and noise in a round's counts."""
 
-from ldprecover.recovery.unmixing.estimates import Measured, measured_of_counts
-from ldprecover.recovery.unmixing.filters.report_filters import screen
-from ldprecover.recovery.unmixing.history import Past
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
+from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
+from ldprecover.recovery.unmixing.history import History
 from ldprecover.recovery.unmixing.model.noise import noise_sd
 from ldprecover.recovery.unmixing.model.posterior import Unmixed
-from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS, past_of, unmix
+from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS, KnownItems, history_of, unmix
 
 __all__ = [
     "LEAST_ITEMS",
-    "Measured",
-    "Past",
+    "History",
+    "KnownItems",
+    "NoisyEstimates",
     "Unmixed",
-    "measured_of_counts",
+    "estimates_of_counts",
+    "filter_reports",
+    "history_of",
     "noise_sd",
-    "past_of",
-    "screen",
     "unmix",
 ]

@@ -13,7 +13,7 @@ from ldprecover.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class NoisyEstimates:
     """Unbiased frequencies of the d items from `n` reports that were kept, and what screening them
     found.
 
@@ -33,10 +33,10 @@ class Measured:
     notes: tuple[str, ...] = ()
 
 
-def measured_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> Measured:
+def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> NoisyEstimates:
     """Return what the estimates of n reports tell by themselves."""
     p, q = oracle.p, oracle.q
     c0 = q + (p - q) * float(np.median(poisoned))  # the median of C/n
-    return Measured(
+    return NoisyEstimates(
         poisoned, noise_sd(poisoned, n, p, q, c0, fixed_size=oracle.fixed_size is not None), n
     )

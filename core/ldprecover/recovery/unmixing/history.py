@@ -1,122 +1,136 @@
-"""Rounds with a past: each item's frequency is near what it was in earlier, clean rounds."""
+"""Earlier, clean rounds over the same items, and the model of a round whose history they are."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ldprecover.recovery.unmixing.model.density import Group, groups
 from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.recovery.unmixing.model.hypotheses import (
-    FAINT,
-    FLOOR,
     Choice,
-    Guess,
+    Hypothesis,
     Moments,
-    same_shares,
+    grouped_by_shares,
 )
+from ldprecover.recovery.unmixing.model.relations import Relation
+from ldprecover.recovery.unmixing.model.spikes import Spikes
+from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
 from ldprecover.types import FloatArray
 
-_LEVEL = math.log(1.15)
+_LEVEL = math.log(1.15)  # deviations are rounded to powers of 1.15: few are distinct
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
-    """What earlier rounds say of the d frequencies: their means and variances."""
+class History:
+    """The means and variances of the d frequencies, by earlier rounds."""
 
     mean: FloatArray
     variance: FloatArray
 
-    def widest(self) -> float:
-        """Return the largest deviation of a frequency from its mean that is considered."""
-        delta = max(drift.delta for drift in DRIFTS)
-        return math.sqrt(float((self.variance + (delta * self.mean) ** 2).max()))
+    def largest_deviation(self, drifts: Sequence[float]) -> float:
+        """Return the largest deviation of a frequency from its mean under any of the drifts."""
+        return math.sqrt(float((self.variance + (max(drifts) * self.mean) ** 2).max()))
 
 
 @dataclass(frozen=True)
 class Drift:
-    """By which share of itself a frequency may have changed since: a standard deviation."""
+    """The law of a frequency's relative change since its history: a standard deviation."""
 
     delta: float
     log_prior: float
 
 
-DRIFTS = tuple(Drift(delta, -math.log(3)) for delta in (0.05, 0.15, 0.4))
+def drifts(prior: Prior) -> tuple[Drift, ...]:
+    """Return the drifts of the prior, equally probable."""
+    return tuple(Drift(delta, -math.log(len(prior.drifts))) for delta in prior.drifts)
 
 
-class PastModel:
-    """The estimates z with noise sd of a round with a past, on a grid of its own."""
+class HistoryModel:
+    """The estimates z with noise sd of a round with a history, on a grid."""
 
-    def __init__(self, z: FloatArray, sd: FloatArray, past: Past, grid: Grid) -> None:
-        self._z, self._sd, self._past, self._grid = z, sd, past, grid
-        self._floor = FLOOR / float(np.median(sd))
+    def __init__(
+        self,
+        z: FloatArray,
+        sd: FloatArray,
+        history: History,
+        grid: Grid,
+        prior: Prior = DEFAULT_PRIOR,
+    ) -> None:
+        self._z, self._sd, self._history, self._grid = z, sd, history, grid
+        self._floor = prior.floor / float(np.median(sd))
+        self._faint = prior.faint * self._floor
 
-    def guesses(
-        self, laws: Sequence[Drift], choices: Sequence[Choice], prior: float
-    ) -> Iterator[Guess]:
-        """Yield a hypothesis for each drift with each choice of relation and spikes."""
+    def hypotheses(
+        self, laws: Sequence[Drift], choices: Sequence[Choice], log_prior: float
+    ) -> Iterator[Hypothesis]:
+        """Yield the hypothesis of each drift with each choice of a relation and spikes."""
         d = self._z.size
-        for chosen in same_shares(choices):
-            relation = chosen[0][0]
+        for group in grouped_by_shares(choices):
+            relation = group[0][0]
             transforms = np.array(
-                [spikes.transform(relation.rho, d, self._grid) for relation, spikes in chosen]
+                [spikes.transform(relation.rho, d, self._grid) for relation, spikes in group]
             )
-            x = self._z - relation.a * self._past.mean + relation.c
-            priors = (
-                np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen])
-                + prior
+            x = self._z - relation.a * self._history.mean + relation.c
+            log_priors = (
+                np.array([relation.log_weight + spikes.log_prior for relation, spikes in group])
+                + log_prior
             )
             for drift in laws:
-                scores = priors + drift.log_prior
-                for group in self._groups(self._deviations(relation.a, self._variance(drift))):
-                    densities = np.maximum(group.at(x, len(chosen)).densities(transforms), 0.0)
+                scores = log_priors + drift.log_prior
+                for each in self._groups(self._deviations(relation.a, self._variance(drift))):
+                    densities = np.maximum(each.at(x, len(group)).densities(transforms), 0.0)
                     scores = scores + np.log(densities + self._floor).sum(axis=1)
-                for choice, score in zip(chosen, scores.tolist(), strict=True):
-                    yield Guess(self, drift, *choice, score)
+                for choice, score in zip(group, scores.tolist(), strict=True):
+                    moments = partial(self._moments, drift, *choice, score)
+                    yield Hypothesis(*choice, score, moments, has_history=True)
 
-    def moments(self, guess: Guess) -> Moments:
-        """Return what one of its hypotheses gives each item.
+    def _moments(self, drift: Drift, relation: Relation, spikes: Spikes, score: float) -> Moments:
+        """Return what a hypothesis gives each item.
 
         z - a mu + c - s = a (f - mu) + noise =: n is normal, of variance tau^2 = sd^2 + a^2 W. Its
         mean and variance given z follow from the density g of z and its derivatives: E n = -tau^2
-        g'/g (Tweedie).
+        g'/g (Tweedie's formula).
         """
-        drift, relation = guess.law, guess.relation
-        assert isinstance(drift, Drift)
         a, d, grid = relation.a, self._z.size, self._grid
-        prior = self._variance(drift)
-        spikes = guess.spikes.transform(relation.rho, d, grid)
-        turn = 1j * grid.omega
-        rows = np.array([spikes, spikes * turn, spikes * turn**2, np.ones_like(spikes)])
-        x = self._z - a * self._past.mean + relation.c
+        prior_variance = self._variance(drift)  # W
+        transform = spikes.transform(relation.rho, d, grid)
+        turn = 1j * grid.omega  # one derivative
+        rows = np.array([transform, transform * turn, transform * turn**2, np.ones_like(transform)])
+        x = self._z - a * self._history.mean + relation.c
         g = np.empty((4, d))
-        tau = self._deviations(a, prior)
+        tau = self._deviations(a, prior_variance)
         for group in self._groups(tau):
             g[:, group.items] = group.at(x, len(rows)).densities(rows)
         tau2 = tau**2
-        faint = g[0] < FAINT * self._floor
+        faint = g[0] < self._faint
         density = np.maximum(g[0], 0.0) + self._floor
         first = np.where(faint, 0.0, -tau2 * g[1] / density)
         second = np.where(faint, tau2, tau2 + tau2**2 * (g[2] / density - (g[1] / density) ** 2))
-        gain = a * prior / tau2
-        mean = self._past.mean + gain * first
-        variance = prior * self._sd**2 / tau2 + gain**2 * np.clip(second, 0.0, tau2)
-        share = guess.spikes.share(d) if relation.rho else 0.0
+        gain = a * prior_variance / tau2
+        mean = self._history.mean + gain * first
+        variance = prior_variance * self._sd**2 / tau2 + gain**2 * np.clip(second, 0.0, tau2)
+        share = spikes.share(d) if relation.rho else 0.0
         spike = np.clip(1 - (1 - share) * np.maximum(g[3], 0.0) / density, 0.0, 1.0)
         spike[faint] = (share * (x >= 0))[faint]
         return Moments.of(
-            mean, variance + mean**2, spike * (0 < share < 1), guess.score, float(prior.sum())
+            mean,
+            variance + mean**2,
+            spike * (0 < share < 1),
+            score,
+            float(prior_variance.sum()),
         )
 
     def _variance(self, drift: Drift) -> FloatArray:
         """Return W, the variances of the frequencies before the round."""
-        variance: FloatArray = self._past.variance + (drift.delta * self._past.mean) ** 2
+        variance: FloatArray = self._history.variance + (drift.delta * self._history.mean) ** 2
         return variance
 
-    def _deviations(self, a: float, prior: FloatArray) -> FloatArray:
-        """Return tau, the deviations of the estimates without spikes: few are distinct."""
-        tau = np.sqrt(self._sd**2 + a**2 * prior)
+    def _deviations(self, a: float, variance: FloatArray) -> FloatArray:
+        """Return tau, the deviations of the estimates without spikes, rounded to a few values."""
+        tau = np.sqrt(self._sd**2 + a**2 * variance)
         least = float(tau.min())
         rounded: FloatArray = least * np.exp(_LEVEL * np.round(np.log(tau / least) / _LEVEL))
         return rounded

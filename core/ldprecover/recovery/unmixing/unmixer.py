@@ -1,44 +1,52 @@
-"""Un-mixing: empirical Bayes on the simplex, told nothing about the attack."""
+"""Un-mixing: empirical Bayes on the simplex, without knowledge of the attack."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.recovery.unmixing.history import DRIFTS, Past, PastModel
+from ldprecover.recovery.unmixing.history import History, HistoryModel, drifts
 from ldprecover.recovery.unmixing.model.grid import grid_over
-from ldprecover.recovery.unmixing.model.hypotheses import Choice, Guess
+from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis, Model
 from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
-from ldprecover.recovery.unmixing.model.search import Guesses, attacks, likely
+from ldprecover.recovery.unmixing.model.search import (
+    AttackFamily,
+    ShiftRange,
+    attack_hypotheses,
+    likely,
+)
 from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, HONEST, Shape, shapes
-from ldprecover.recovery.unmixing.model.spikes import NONE, Spikes, on_some, on_targets
+from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
+from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
 from ldprecover.types import FloatArray
 
 LEAST_ITEMS = 16
-"""Fewer items tell too little of each other: they are projected."""
+"""With fewer items there is too little to learn from the others: they are projected."""
 
-_HONEST, _ATTACK = math.log(0.8), math.log(0.2)
-_SEARCHED = -math.log(20)  # for a shift that is chosen among many
-_TOLD, _UNTOLD = (
-    math.log(0.9),
-    math.log(0.1),
-)  # of attacks on the targets, and on other items, where targets are given
-_PAST = math.log(0.9)
-_MOST, _MOST_PAST = 150, 60  # hypotheses
-_LOW = 0.15  # the quantile of the estimates that bounds their shift
-_QUICK = 10  # spikes
-_SEARCH, _USUAL = (
-    0.8,
-    2000,
-)  # the share of the work that the search for hypotheses is, and how many there are, roughly
-_HALF = 0.5  # of the targets, that reports which the screens keep may support
+_SEARCH = 0.8  # share of the time that the search for hypotheses takes, about
+_USUAL_HYPOTHESES = 2000  # number of hypotheses that are looked at, about
+
+Law = TypeVar("Law")
+
+
+@dataclass(frozen=True)
+class KnownItems:
+    """Items about which something is known, by index.
+
+    `targets` may be attacked. `shared` says that they were found because too many reports support
+    several of them: such reports support the other items less, whatever the protocol. `canaries`
+    are held by nobody.
+    """
+
+    targets: tuple[int, ...] = ()
+    shared: bool = False
+    canaries: tuple[int, ...] = ()
 
 
 def unmix(
@@ -46,209 +54,183 @@ def unmix(
     z: FloatArray,
     sd: FloatArray,
     *,
-    targets: Sequence[int] = (),
-    shared: bool = False,
-    canaries: Sequence[int] = (),
-    history: Past | None = None,
+    known: KnownItems = KnownItems(),
+    history: History | None = None,
     attack: bool = True,
     progress: Callable[[float], None] | None = None,
+    prior: Prior = DEFAULT_PRIOR,
 ) -> Unmixed:
-    """Return what the d estimates z, with noise of deviations sd, say of genuine users' frequencies
-    and of an attack.
+    """Return the genuine users' frequencies and the attack, from d estimates z with noise sd.
 
-    Each estimate is a f - c + s + e: f by one law for all items, or near what it was in the
-    `history`; c a shift, s spikes on some items, or on the `targets`; e the noise. `shared` says
-    that the targets are items which too many reports were seen to share: such reports support the
-    others less, whatever the protocol. `canaries` are items that nobody holds: they tell the shift,
-    unless they are raised. Laws, shifts and spikes are averaged over by how likely they make the
-    estimates, and the frequencies by the condition that they sum to one. Below 16 items z is
-    projected on the simplex instead. `attack` False takes all reports as honest. `progress` is
-    called with the share of the work that is done, roughly: how many hypotheses there are to look
-    at is not known beforehand.
+    Each estimate is a f - c + s + e. The frequencies f follow one law for all items, or are near
+    their `history`; c is a shift, s are spikes on some items or on the targets, and e is the noise.
+    Laws, shifts and spikes are averaged over by the likelihood of the estimates, and the
+    frequencies are conditioned on their sum of one. Fewer than 16 items are projected on the
+    simplex instead. `attack` False takes all reports as honest. `progress` is called with the share
+    of the work that is done, from 0 to 1, about: the number of hypotheses is not known beforehand.
 
-    Cost: some thousand densities of d items, each made by a Fourier transform. Raises
-    ParameterError for a protocol that does not say what its malicious reports support.
+    Cost: some thousand densities of d items, each from one Fourier transform. Raises ParameterError
+    for a protocol that does not state its displacements.
     """
     d = z.size
     if d < LEAST_ITEMS:
         return Unmixed(
             project_simplex(z), sd * math.sqrt(1 - 1 / d), 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(d)
         )
-    tell = progress or _nobody
-    setting = _Setting(
-        oracle,
-        z,
-        sd,
-        tuple(targets),
-        shared,
-        attack,
-        tuple(canaries),
-        lambda share: tell(_SEARCH * share),
+    report_progress = progress or (lambda _: None)
+    unmixer = _Unmixer(
+        oracle, z, sd, known, attack, prior, lambda share: report_progress(_SEARCH * share)
     )
-    if shared and targets:
-        setting.share(oracle, len(targets))
-    found = setting.without_past()
+    hypotheses = unmixer.without_history()
     if history is not None:
-        found += setting.with_past(history)
+        hypotheses += unmixer.with_history(history)
     return averaged(
-        found,
-        unidentified=not setting.sums.displacements,
-        progress=lambda share: tell(_SEARCH + (1 - _SEARCH) * share),
+        hypotheses,
+        unidentified=not unmixer.sums.displacements,
+        progress=lambda share: report_progress(_SEARCH + (1 - _SEARCH) * share),
     )
 
 
-def _nobody(share: float) -> None:
-    """Tell nobody."""
+def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:
+    """Return the frequencies of an earlier round without an attack, from its estimates z."""
+    unmixed = unmix(oracle, z, sd, attack=False)
+    return History(unmixed.frequencies, unmixed.sd**2)
 
 
-def past_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> Past:
-    """Return what an earlier round without an attack, of estimates z with noise sd, says of the
-    frequencies.
-    """
-    found = unmix(oracle, z, sd, attack=False)
-    return Past(found.frequencies, found.sd**2)
-
-
-class _Setting:
-    """A round: its estimates, what their sum tells, and how far they may be shifted."""
+class _Unmixer:
+    """The search for the likely hypotheses on one round."""
 
     def __init__(
         self,
         oracle: FrequencyOracle,
         z: FloatArray,
         sd: FloatArray,
-        targets: tuple[int, ...],
-        seen: bool,
+        known: KnownItems,
         attack: bool,
-        canaries: tuple[int, ...],
+        prior: Prior,
         progress: Callable[[float], None],
     ) -> None:
-        self.sums = Sums.of(oracle, z, sd)
-        self._sharing: Sums | None = None
-        self._z, self._sd, self._targets, self._attack = z, sd, targets, attack
-        self._canaries = canaries
-        self._tell, self._looked_at = progress, 0
+        self.sums = Sums.of(oracle, z, sd, prior)
+        self._z, self._sd, self._known, self._attack, self._prior = z, sd, known, attack, prior
+        self._progress, self._seen = progress, 0
         middle = float(np.median(sd))
-        self._largest = max(0.0, -float(np.quantile(z, _LOW))) + 2 * middle
-        self._finest = middle / (2 * math.sqrt(z.size))
-        self._top = max(float(z.max()), 0.0) + self._largest
-        # What is equal on all items is a shift, where shifts are searched.
-        self._spikes = on_some(z.size, uniform=not self.sums.displacements)
-        # Where nothing is shifted, which items the surplus is on is not told: it would go to
-        # popular ones.
-        self._all_known = seen or not self.sums.displacements
-        self._prior = _ATTACK + (_SEARCHED if self.sums.displacements else 0.0)
+        largest = max(0.0, -float(np.quantile(z, prior.lowest_quantile))) + 2 * middle
+        self._shifts = ShiftRange(largest, middle / (2 * math.sqrt(z.size)))
+        self._top = max(float(z.max()), 0.0) + largest
+        # Equal spikes on all items are a shift, and would be counted twice where it is searched.
+        self._spikes = on_some(z.size, uniform=not self.sums.displacements, prior=prior)
+        # Where nothing shifts, the estimates do not tell which items the surplus is on: other
+        # attacked items would be the popular ones.
+        self._all_known = known.shared or not self.sums.displacements
+        self._log_attack = math.log(prior.attack)
+        if self.sums.displacements:
+            self._log_attack -= math.log(prior.shift_choices)
+        self._shared_sums = self._displaced_by_sharing(oracle) if known.shared else None
 
-    def share(self, oracle: FrequencyOracle, t: int) -> None:
-        """Have reports that support half of the t targets, and no more items than honest ones,
-        displace the others.
+    def _displaced_by_sharing(self, oracle: FrequencyOracle) -> Sums | None:
+        """Return the sums if reports that share targets displace the other items, else None.
+
+        Such reports support half of the t targets and no more items than honest ones.
         """
-        if self.sums.displacements or self.sums.fixed or oracle.q >= _HALF:
-            return
-        displaced = t * (_HALF - oracle.q) / (self._z.size - t) / (oracle.p - oracle.q)
-        self._sharing = replace(self.sums, displacements=(displaced,))
+        t, share = len(self._known.targets), self._prior.shared_support
+        if not t or self.sums.displacements or self.sums.fixed or oracle.q >= share:
+            return None
+        displaced = t * (share - oracle.q) / (self._z.size - t) / (oracle.p - oracle.q)
+        return replace(self.sums, displacements=(displaced,))
 
-    def without_past(self) -> list[Guess]:
-        """Return the likely hypotheses without the earlier rounds."""
+    def without_history(self) -> list[Hypothesis]:
+        """Return the likely hypotheses without earlier rounds."""
         grid = grid_over(
             float(self._z.min()), self._top, float(self._sd.min()), float(self._sd.max())
         )
-        model = Mixture(self._z, self._sd, grid, self._targets, self._canaries)
-        family = partial(
-            self._family, model.guesses, laws=self._shapes(ATTACKED), coarse=self._shapes(COARSE)
+        known = self._known
+        model = Mixture(self._z, self._sd, grid, known.targets, known.canaries, self._prior)
+        hypotheses = self._counted(self._mixture_hypotheses(model))
+        return likely(hypotheses, self._prior.most_hypotheses, self._prior)
+
+    def _mixture_hypotheses(self, model: Mixture) -> Iterator[Hypothesis]:
+        prior, targets = self._prior, self._known.targets
+        yield from model.hypotheses(
+            self._shapes(HONEST), [self._honest], math.log(1 - prior.attack)
         )
+        if not self._attack:
+            return
+        laws, coarse_laws = self._shapes(ATTACKED), self._shapes(COARSE)
+        elsewhere = math.log(prior.attack_elsewhere) if targets else 0.0
+        log_prior = self._log_attack + elsewhere
+        family = AttackFamily(self.sums, log_prior, laws, coarse_laws, self._spikes, self._spikes)
+        yield from self._attacks(model, family)
+        encoded = self.sums.encoded_reports()
+        if encoded is not None:
+            everywhere = on_some(self._z.size, uniform=True, prior=prior)
+            choices = [(encoded, spikes) for spikes in everywhere]
+            yield from model.hypotheses(laws, choices, log_prior)
+        if targets:
+            spikes = on_targets(targets, self._z.size, all_known=self._all_known, prior=prior)
+            on_them = AttackFamily(
+                self.sums,
+                self._log_attack + math.log(prior.attack_on_targets),
+                laws,
+                coarse_laws,
+                spikes,
+                spikes,
+                shift_alone=False,
+                unshifted=True,
+            )
+            yield from self._attacks(model, on_them)
+            if self._shared_sums is not None:
+                shared = replace(on_them, sums=self._shared_sums, unshifted=False)
+                yield from self._attacks(model, shared)
 
-        def guesses() -> Iterator[Guess]:
-            yield from model.guesses(self._shapes(HONEST), [self._honest], _HONEST)
-            if not self._attack:
-                return
-            prior = self._prior + (_UNTOLD if self._targets else 0.0)
-            yield from family(prior, spikes=self._spikes, quick=self._spikes)
-            encoded = self.sums.encoded_reports()
-            if encoded is not None:
-                everything = [(encoded, spikes) for spikes in on_some(self._z.size, uniform=True)]
-                yield from model.guesses(self._shapes(ATTACKED), everything, prior)
-            if self._targets:
-                spikes = on_targets(self._targets, self._z.size, all_known=self._all_known)
-                yield from family(
-                    self._prior + _TOLD, spikes=spikes, quick=spikes, alone=False, unshifted=True
-                )
-                if self._sharing is not None:
-                    yield from family(
-                        self._prior + _TOLD,
-                        spikes=spikes,
-                        quick=spikes,
-                        alone=False,
-                        sums=self._sharing,
-                    )
-
-        return likely(self._counted(guesses()), _MOST)
-
-    def with_past(self, past: Past) -> list[Guess]:
-        """Return the likely hypotheses with the earlier rounds."""
-        reach = math.hypot(float(self._sd.max()), past.widest())
+    def with_history(self, history: History) -> list[Hypothesis]:
+        """Return the likely hypotheses with earlier rounds."""
+        prior = self._prior
+        deviation = math.hypot(float(self._sd.max()), history.largest_deviation(prior.drifts))
         grid = grid_over(
-            float((self._z - past.mean).min()), self._top, float(self._sd.min()), reach
+            float((self._z - history.mean).min()), self._top, float(self._sd.min()), deviation
         )
-        model = PastModel(self._z, self._sd, past, grid)
-        quick = [
+        model = HistoryModel(self._z, self._sd, history, grid, prior)
+        hypotheses = self._counted(self._history_hypotheses(model))
+        return likely(hypotheses, prior.most_hypotheses_with_history, prior)
+
+    def _history_hypotheses(self, model: HistoryModel) -> Iterator[Hypothesis]:
+        prior, laws = self._prior, drifts(self._prior)
+        log_history = math.log(prior.history)
+        yield from model.hypotheses(laws, [self._honest], log_history + math.log(1 - prior.attack))
+        if not self._attack:
+            return
+        coarse_spikes = [
             each
             for each in self._spikes
-            if not each.narrow or each.k in (_QUICK, self._z.size // 2)
+            if not each.narrow or each.k in (prior.coarse_spikes, self._z.size // 2)
         ]
+        yield from self._attacks(
+            model,
+            AttackFamily(
+                self.sums,
+                log_history + self._log_attack,
+                laws,
+                laws[1:2],
+                self._spikes,
+                coarse_spikes,
+                unshifted=True,
+            ),
+        )
 
-        def guesses() -> Iterator[Guess]:
-            yield from model.guesses(DRIFTS, [self._honest], _PAST + _HONEST)
-            if self._attack:
-                yield from self._family(
-                    model.guesses,
-                    _PAST + self._prior,
-                    laws=DRIFTS,
-                    coarse=DRIFTS[1:2],
-                    spikes=self._spikes,
-                    quick=quick,
-                    unshifted=True,
-                )
+    def _attacks(self, model: Model[Law], family: AttackFamily[Law]) -> Iterator[Hypothesis]:
+        return attack_hypotheses(model, family, self._shifts, self._prior)
 
-        return likely(self._counted(guesses()), _MOST_PAST)
-
-    def _counted(self, guesses: Iterable[Guess]) -> Iterator[Guess]:
-        """Yield the hypotheses, and tell of each: it brings the end nearer, wherever that is."""
-        for guess in guesses:
-            self._looked_at += 1
-            self._tell(self._looked_at / (self._looked_at + _USUAL))
-            yield guess
+    def _counted(self, hypotheses: Iterable[Hypothesis]) -> Iterator[Hypothesis]:
+        """Yield the hypotheses, and report progress for each; their number is not known."""
+        for hypothesis in hypotheses:
+            self._seen += 1
+            self._progress(self._seen / (self._seen + _USUAL_HYPOTHESES))
+            yield hypothesis
 
     def _shapes(self, kind: str) -> tuple[Shape, ...]:
-        return shapes(kind, self._z.size - len(self._canaries))
+        """Return a list of shapes, for the items that somebody may hold."""
+        return shapes(kind, self._z.size - len(self._known.canaries))
 
     @property
     def _honest(self) -> Choice:
         return Relation(1.0, 0.0, 0.0, self.sums.honest), NONE
-
-    def _family(
-        self,
-        guesses: Guesses,
-        prior: float,
-        *,
-        laws: Sequence[Any],
-        coarse: Sequence[Any],
-        spikes: Sequence[Spikes],
-        quick: Sequence[Spikes],
-        alone: bool = True,
-        unshifted: bool = False,
-        sums: Sums | None = None,
-    ) -> Iterator[Guess]:
-        return attacks(
-            guesses,
-            sums or self.sums,
-            prior=prior,
-            laws=laws,
-            coarse=coarse,
-            spikes=spikes,
-            quick=quick,
-            alone=alone,
-            unshifted=unshifted,
-            largest=self._largest,
-            finest=self._finest,
-        )

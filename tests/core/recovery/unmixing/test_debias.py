@@ -12,8 +12,13 @@ from ldprecover import OLH, OUE, FrequencyOracle, Tally
 from ldprecover.laws import IndependentSizes
 from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols.sue import SUE
-from ldprecover.recovery.unmixing.filters.debias import Rest, SetShare, kept_rates, unbiased
-from ldprecover.recovery.unmixing.filters.rules import DroppedSet, Kept, lost, set_laws
+from ldprecover.recovery.unmixing.filters.debias import (
+    DebiasedEstimates,
+    SetLaw,
+    kept_rates,
+    unbiased,
+)
+from ldprecover.recovery.unmixing.filters.rules import DroppedSet, ReportFilter, lost, set_laws
 
 D, N, ROUNDS = 32, 20_000, 30
 ORACLES = [OUE(1.5, D), OLH(1.5, D, 5), SUE(1.5, D)]
@@ -57,10 +62,10 @@ def screened(
     sizes: np.ndarray,
     sets: tuple[DroppedSet, ...],
     seed: int,
-) -> Rest:
+) -> DebiasedEstimates:
     """Return what is estimated from honest reports when these are dropped by force."""
     reports = oracle.perturb(held, np.random.default_rng(seed))
-    kept = Kept(None if sizes.all() else sizes, sets)
+    kept = ReportFilter(None if sizes.all() else sizes, sets)
     tally = Tally.of(oracle, reports[kept.of(oracle, reports)])
     assert 0.3 * N < tally.n < N
     return unbiased(oracle, tally.counts(oracle), tally.n, sizes, sets)
@@ -104,7 +109,7 @@ def test_shares_of_a_set_are_those_of_all_its_outcomes(t: int, q: float) -> None
     and of none.
     """
     p, dropped = 0.6, bins(t, 0, t)
-    share = SetShare.of(DroppedSet(np.arange(t), dropped), p, q)
+    share = SetLaw.of(DroppedSet(np.arange(t), dropped), p, q)
     outcomes = np.array(list(itertools.product([0, 1], repeat=t)))
     kept = ~dropped[outcomes.sum(axis=1)]
 
@@ -151,7 +156,7 @@ def test_an_item_of_which_too_little_is_left_is_not_estimated() -> None:
     oracle, rng = OUE(3.0, D), np.random.default_rng(3)
     found = DroppedSet(np.array([4, 5, 6]), bins(3, 1, 2, 3))
     reports = oracle.perturb(rng.integers(D, size=N), rng)
-    tally = Tally.of(oracle, reports[Kept(sets=(found,)).of(oracle, reports)])
+    tally = Tally.of(oracle, reports[ReportFilter(sets=(found,)).of(oracle, reports)])
     rest = unbiased(oracle, tally.counts(oracle), tally.n, EVERY, (found,))
     assert rest.z[[4, 5, 6]].tolist() == [1 / D] * 3
     assert (rest.sd[[4, 5, 6]] >= 19 * np.median(rest.sd)).all()
@@ -166,7 +171,7 @@ def test_a_set_that_most_users_hold_is_not_an_attackers(share: float, trusted: b
         rng.random(60_000) < share, rng.integers(4, size=60_000), rng.integers(4, D, size=60_000)
     )
     reports = oracle.perturb(held, rng)
-    tally = Tally.of(oracle, reports[Kept(sets=(found,)).of(oracle, reports)])
+    tally = Tally.of(oracle, reports[ReportFilter(sets=(found,)).of(oracle, reports)])
     assert unbiased(oracle, tally.counts(oracle), tally.n, EVERY, (found,)).trusted is trusted
 
 
@@ -174,7 +179,7 @@ def test_a_set_that_most_users_hold_is_not_an_attackers(share: float, trusted: b
 def test_what_a_rule_takes_is_what_is_missing_after_it(oracle: FrequencyOracle) -> None:
     rng = np.random.default_rng(5)
     reports = oracle.perturb(rng.integers(D, size=3000), rng)
-    before, rule = Kept(SIZES), Kept(sets=ONE)
+    before, rule = ReportFilter(SIZES), ReportFilter(sets=ONE)
     both = before.without(ONE[0])
     tallies = [Tally.of(oracle, reports[kept.of(oracle, reports)]) for kept in (before, both)]
     assert 0 < tallies[1].n < tallies[0].n < 3000

@@ -8,13 +8,13 @@ import pytest
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.protocols import HR, SS, SUE, crafter_of
 from ldprecover.recovery import METHODS
-from ldprecover.recovery.unmixing import measured_of_counts
+from ldprecover.recovery.unmixing import estimates_of_counts
 from ldprecover.recovery.unmixing.model.density import groups
 from ldprecover.recovery.unmixing.model.grid import Grid, grid_over
 from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.posterior import onto_simplex
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
-from ldprecover.recovery.unmixing.model.search import best_shifts
+from ldprecover.recovery.unmixing.model.search import ShiftRange, best_shifts
 from ldprecover.recovery.unmixing.model.shapes import (
     ATTACKED,
     COARSE,
@@ -104,7 +104,7 @@ def test_little_noise_leaves_the_estimates_as_they_are() -> None:
     z = np.sort(np.concatenate([np.linspace(0, 0.005, 40), np.linspace(0.011, 0.09, 20)]))
     z /= z.sum()
     mixture = Mixture(z, sd, grid_over(0.0, 0.1, 0.0005, 0.0005), ())
-    found = list(mixture.guesses(shapes(HONEST, d), [(Relation(1, 0, 0, 0), NONE)], 0.0))
+    found = list(mixture.hypotheses(shapes(HONEST, d), [(Relation(1, 0, 0, 0), NONE)], 0.0))
     best = max(found, key=lambda guess: guess.score)
     mean = best.moments().mean
     assert (np.diff(mean) > 0).all()
@@ -181,7 +181,7 @@ def test_a_protocol_whose_reports_shift_items_unlike_is_refused_with_the_reason(
 
 
 def test_the_best_shift_is_found_and_its_neighbours_are_a_step_away() -> None:
-    found = best_shifts(lambda c: -((c - 0.0377) ** 2) * 1e4, 0.12, 0.002)
+    found = best_shifts(lambda c: -((c - 0.0377) ** 2) * 1e4, ShiftRange(0.12, 0.002))
     best = [c for c, weight in found.items() if weight > 0]
     assert best == [pytest.approx(0.0377, abs=0.001)]
     assert sum(math.exp(weight) for weight in found.values()) == pytest.approx(4)
@@ -189,7 +189,7 @@ def test_the_best_shift_is_found_and_its_neighbours_are_a_step_away() -> None:
 
 
 def test_a_shift_of_nothing_has_one_neighbour() -> None:
-    found = best_shifts(lambda c: -c, 0.12, 0.002)
+    found = best_shifts(lambda c: -c, ShiftRange(0.12, 0.002))
     assert sorted(found)[0] == 0
     assert len(found) == 2
 
@@ -212,7 +212,7 @@ def test_noise_finer_than_the_grid_is_widened_to_a_step(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 0.5, 4000)
     counts = np.full(4000, 1e7 * oracle.q)
     counts[3] = 1e7
-    measured = measured_of_counts(oracle, oracle.estimate(counts, 10**7), 10**7)
+    measured = estimates_of_counts(oracle, oracle.estimate(counts, 10**7), 10**7)
     grid = grid_over(
         float(measured.z.min()),
         float(measured.z.max()),

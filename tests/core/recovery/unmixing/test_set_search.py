@@ -7,9 +7,13 @@ import pytest
 
 from ldprecover import OLH, OUE, Tally
 from ldprecover.recovery import ReportSource
-from ldprecover.recovery.unmixing.filters.report_filters import _impossible, _too_frequent, screen
-from ldprecover.recovery.unmixing.filters.rules import Kept
-from ldprecover.recovery.unmixing.filters.set_search import _test, _tested, shared_sets
+from ldprecover.recovery.unmixing.filters.report_filters import (
+    _impossible,
+    _too_frequent,
+    filter_reports,
+)
+from ldprecover.recovery.unmixing.filters.rules import ReportFilter
+from ldprecover.recovery.unmixing.filters.set_search import SetSearch, _test, shared_sets
 from ldprecover_attacker import APA2, MGA
 
 D, N = 48, 40_000
@@ -33,20 +37,20 @@ def mask(*members: int) -> np.ndarray:
 
 def test_items_that_the_dropped_reports_raise_join_the_set() -> None:
     source = ReportSource(OUE_, rows("oue", 2_000))
-    (found,) = _tested(source, Kept(), np.arange(D), [mask(*TARGETS[:5])])
+    (found,) = SetSearch(source).tested(ReportFilter(), np.arange(D), [mask(*TARGETS[:5])])
     assert np.flatnonzero(found.members).tolist() == list(TARGETS)
 
 
 def test_a_set_stays_as_it_is_where_more_items_would_not_make_it_clearer() -> None:
     source = ReportSource(OUE_, rows("oue", 2_000))
-    (found,) = _tested(source, Kept(), np.arange(D), [mask(*TARGETS)])
+    (found,) = SetSearch(source).tested(ReportFilter(), np.arange(D), [mask(*TARGETS)])
     assert np.flatnonzero(found.members).tolist() == list(TARGETS)
     assert np.flatnonzero(found.bins).tolist() == [8]
 
 
 def test_a_set_that_nobody_raises_is_not_dropped() -> None:
     source = ReportSource(OUE_, rows("oue", 2_000))
-    (found,) = _tested(source, Kept(), np.arange(D), [mask(1, 2, 3, 4)])
+    (found,) = SetSearch(source).tested(ReportFilter(), np.arange(D), [mask(1, 2, 3, 4)])
     assert found.score == 0
 
 
@@ -68,7 +72,7 @@ def test_a_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
 def test_what_is_kept_is_what_the_rule_keeps(protocol: str) -> None:
     oracle, reports = {"oue": OUE_, "olh": OLH_}[protocol], rows(protocol, 2_000)
-    found = shared_sets(ReportSource(oracle, reports), Kept(), Tally.of(oracle, reports))
+    found = shared_sets(ReportSource(oracle, reports), ReportFilter(), Tally.of(oracle, reports))
     assert found.suspects == TARGETS
     assert found.tally == Tally.of(oracle, reports[found.kept.of(oracle, reports)])
     assert found.dropped == (len(reports) - found.tally.n,)
@@ -79,7 +83,7 @@ def test_a_set_is_suspicious_also_where_no_report_can_be_told_to_be_crafted() ->
     rng, targets = np.random.default_rng(21), (20, 21, 22, 23, 24)
     made = APA2(targets).reports(OUE_, 4_000, rng)
     reports = np.concatenate([OUE_.perturb(rng.integers(D, size=100_000), rng), made])
-    found = screen(ReportSource(OUE_, reports))
+    found = filter_reports(ReportSource(OUE_, reports))
     assert (found.n, found.suspects, found.dropped) == (len(reports), targets, ())
 
 
@@ -91,7 +95,7 @@ def test_items_that_reports_support_too_seldom_together_are_found() -> None:
     bits = rng.random((4_000, D)) < OUE_.q
     bits[:, targets] = rng.permuted(np.tile(np.arange(11) < 3, (4_000, 1)), axis=1)
     made = np.packbits(bits, axis=1, bitorder="little")
-    found = screen(
+    found = filter_reports(
         ReportSource(OUE_, np.concatenate([OUE_.perturb(rng.integers(D, size=N), rng), made]))
     )
     assert found.suspects == tuple(targets.tolist())

@@ -9,10 +9,10 @@ import pytest
 from ldprecover import OUE
 from ldprecover.laws.distributions import log_choose
 from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.unmixing.filters import set_search
-from ldprecover.recovery.unmixing.filters.report_filters import screen
-from ldprecover.recovery.unmixing.filters.rules import Kept, triples_kept
+from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
+from ldprecover.recovery.unmixing.filters.rules import ReportFilter, triples_kept
 from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
+from ldprecover.recovery.unmixing.prior import Thresholds
 
 D = 40
 ORACLE = OUE(0.5, D)
@@ -47,7 +47,9 @@ def test_the_score_is_that_of_the_third_central_moment_in_its_standard_deviation
     bits = rng.integers(0, 2, (500, 8), dtype=np.uint8)
     oracle = OUE(1.0, 8)
     scores = triple_scores(
-        triples_kept(oracle, packed(bits), kept=Kept(), items=np.arange(8)), oracle.p, oracle.q
+        triples_kept(oracle, packed(bits), kept=ReportFilter(), items=np.arange(8)),
+        oracle.p,
+        oracle.q,
     )
     share = bits.mean(axis=0)
     centred, deviation = bits - share, np.sqrt(share * (1 - share))
@@ -70,7 +72,7 @@ def test_honest_triples_are_noise_of_deviation_one() -> None:
     rng = np.random.default_rng(2)
     rows = honest(60_000, rng)
     scores = triple_scores(
-        triples_kept(ORACLE, rows, kept=Kept(), items=np.arange(D)), ORACLE.p, ORACLE.q
+        triples_kept(ORACLE, rows, kept=ReportFilter(), items=np.arange(D)), ORACLE.p, ORACLE.q
     )
     values = scores[tuple(np.array(list(combinations(range(D), 3))).T)]
     assert values.std() == pytest.approx(1, abs=0.04)
@@ -111,22 +113,19 @@ def test_without_a_report_or_with_items_that_all_or_none_support_scores_are_fini
     assert not triple_scores(np.zeros((9, 9, 9), np.int64), 0.5, 0.3).any()
     bits = np.random.default_rng(1).integers(0, 2, (1000, D), dtype=np.uint8)
     bits[:, 0], bits[:, 1] = 0, 1
-    counted = triples_kept(ORACLE, packed(bits), kept=Kept(), items=np.arange(9))
+    counted = triples_kept(ORACLE, packed(bits), kept=ReportFilter(), items=np.arange(9))
     assert np.isfinite(triple_scores(counted, ORACLE.p, ORACLE.q)).all()
 
 
-def test_an_attacker_whose_pairs_cancel_is_found_by_triples_and_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_attacker_whose_pairs_cancel_is_found_by_triples_and_dropped() -> None:
     """Six of eleven targets in each report: a pair by 30 in 110 of the malicious ones, which is
     near q twice.
     """
     rng = np.random.default_rng(3)
     rows = np.concatenate([honest(120_000, rng), camouflaged(6_000, 6, rng)])
-    with monkeypatch.context() as only_pairs:
-        only_pairs.setattr(set_search, "_of_triples", lambda source, kept, items: [])
-        assert not screen(ReportSource(ORACLE, rows)).shared
-    found = screen(ReportSource(ORACLE, rows))
+    only_pairs = Thresholds(triple_items=3)  # too few for a set
+    assert not filter_reports(ReportSource(ORACLE, rows), only_pairs).shared
+    found = filter_reports(ReportSource(ORACLE, rows))
     assert found.shared == TARGETS
     truth = np.arange(1.0, D + 1) / (D * (D + 1) / 2)
     plain = ORACLE.estimate(ORACLE.support_counts(rows), len(rows))

@@ -3,6 +3,7 @@ given.
 """
 
 import json
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,24 @@ from ldprecover import (
     recover,
 )
 from ldprecover.protocols import SS, SUE
-from ldprecover.recovery.unmixing import Past, Unmixed, measured_of_counts, past_of, unmix
+from ldprecover.recovery.unmixing import (
+    History,
+    KnownItems,
+    Unmixed,
+    estimates_of_counts,
+    history_of,
+    unmix,
+)
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 ORACLES: dict[str, FrequencyOracle] = {"grr": GRR(1, 16), "olh": OLH(1, 16, 4)}
 
 
-def unmixed(oracle: FrequencyOracle, counts: Any, n: int, **fields: Any) -> Unmixed:
-    measured = measured_of_counts(oracle, oracle.estimate(counts, n), n)
-    return unmix(oracle, measured.z, measured.sd, **fields)
+def unmixed(
+    oracle: FrequencyOracle, counts: Any, n: int, targets: Sequence[int] = (), **fields: Any
+) -> Unmixed:
+    measured = estimates_of_counts(oracle, oracle.estimate(counts, n), n)
+    return unmix(oracle, measured.z, measured.sd, known=KnownItems(tuple(targets)), **fields)
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
@@ -42,7 +52,7 @@ def test_frequencies_and_errors_are_those_of_the_prototype(case: dict[str, Any])
     """
     fields: dict[str, Any] = {"targets": case.get("targets", ())}
     if "history" in case:
-        fields["history"] = Past(np.array(case["history"]), np.full(16, 1e-5))
+        fields["history"] = History(np.array(case["history"]), np.full(16, 1e-5))
     found = unmixed(ORACLES[case["protocol"]], case["counts"], case["n"], **fields)
     np.testing.assert_allclose(
         found.frequencies, case["frequencies"], rtol=0, atol=case["tolerance"]
@@ -83,7 +93,7 @@ def test_few_items_are_projected(d: int) -> None:
     assert result.conclusions.history_weight is None
     sd = result.conclusions.standard_deviations
     assert sd is not None
-    np.testing.assert_allclose(sd, measured_of_counts(oracle, f_z, n).sd * (1 - 1 / d) ** 0.5)
+    np.testing.assert_allclose(sd, estimates_of_counts(oracle, f_z, n).sd * (1 - 1 / d) ** 0.5)
 
 
 ODD = [
@@ -162,11 +172,11 @@ def test_the_past_of_several_rounds_is_that_of_their_weighted_mean() -> None:
         for each in permutations(rounds)
     ]
     np.testing.assert_allclose(results[0].recovered, results[1].recovered, rtol=0, atol=1e-9)
-    measured = [measured_of_counts(o, o.estimate(t.counts(o), t.n), t.n) for o, t in rounds]
+    measured = [estimates_of_counts(o, o.estimate(t.counts(o), t.n), t.n) for o, t in rounds]
     weights = np.array([1 / m.sd**2 for m in measured])
     pooled = (weights * [m.z for m in measured]).sum(axis=0) / weights.sum(axis=0)
-    past = past_of(oracles[0], pooled, 1 / np.sqrt(weights.sum(axis=0)))
-    m = measured_of_counts(now, z, 20_000)
+    past = history_of(oracles[0], pooled, 1 / np.sqrt(weights.sum(axis=0)))
+    m = estimates_of_counts(now, z, 20_000)
     np.testing.assert_allclose(
         unmix(now, m.z, m.sd, history=past).frequencies, results[0].recovered, atol=1e-9
     )
@@ -195,7 +205,7 @@ def test_the_number_of_reports_is_taken_from_reports_that_are_not_screened() -> 
 def test_progress_grows_up_to_one_and_changes_nothing(case: dict[str, Any]) -> None:
     fields: dict[str, Any] = {}
     if "history" in case:
-        fields["history"] = Past(np.array(case["history"]), np.full(16, 1e-5))
+        fields["history"] = History(np.array(case["history"]), np.full(16, 1e-5))
     heard: list[float] = []
     oracle = ORACLES[case["protocol"]]
     found = unmixed(oracle, case["counts"], case["n"], **fields, progress=heard.append)

@@ -1,4 +1,4 @@
-"""Unbiased frequencies from the reports that screens keep: what honest ones among them support."""
+"""Unbiased frequencies from the reports that pass the filters, by the laws of honest ones."""
 
 import math
 from dataclasses import dataclass
@@ -9,28 +9,18 @@ from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.filters.rules import DroppedSet, set_laws
 from ldprecover.recovery.unmixing.model.noise import noise_sd
+from ldprecover.recovery.unmixing.prior import DEFAULT_THRESHOLDS, Thresholds
 from ldprecover.types import BoolArray, FloatArray, Int64Array
-
-_TOO_MUCH = (
-    0.9  # mass of the genuine users in one dropped set beyond which it is theirs, not an attacker's
-)
-_LITTLE = (
-    0.03  # of p - q: what an item of a dropped set must still differ by to be estimated at all
-)
-# of the rate at which honest reports of others support an item: no rate is taken to be less
-_LEAST = 0.1
-_UNKNOWN = 20  # times the median standard deviation, of an item that cannot be
 
 
 @dataclass(frozen=True)
-class SetShare:
-    """How honest reports fare that are kept by the number of items of a set T they support, of t
-    items.
+class SetLaw:
+    """Probabilities of an honest report, if reports are dropped by their number of items of a set.
 
-    `none` and `holder` are the probabilities of being kept for a user who holds none of the items,
-    r0, and one of them, r1; `item` is that of being kept and supporting a given item of the set for
-    its own user, A1, `other` for the user of another item of the set, A2, and `outsider` for the
-    user of none, A0.
+    `none` is r0, that a report passes if its user holds no item of the set, `holder` is r1, the
+    same for a user of one of its items. The others are the probabilities that a report passes and
+    supports a given item of the set: `item` is A1, for the item's own user; `other` is A2, for the
+    user of another item of the set; `outsider` is A0, for the user of none.
     """
 
     none: float
@@ -40,8 +30,8 @@ class SetShare:
     outsider: float
 
     @classmethod
-    def of(cls, dropped: DroppedSet, p: float, q: float) -> "SetShare":
-        """Return the shares of a set whose reports of some numbers of items are dropped."""
+    def of(cls, dropped: DroppedSet, p: float, q: float) -> "SetLaw":
+        """Return the probabilities for a set whose reports in some bins are dropped."""
         kept, t = ~dropped.bins, dropped.items.size
         none, holder = set_laws(t, p, q) @ kept
         beside = binomial_law(t - 1, q)  # the items supported beside a given one
@@ -63,11 +53,11 @@ class SetShare:
 
 
 @dataclass(frozen=True, eq=False)
-class Rest:
-    """Estimates from the kept reports, and their standard deviations.
+class DebiasedEstimates:
+    """Estimates from the reports that pass, and their standard deviations.
 
-    They are not to be trusted where the dropped sets have so much mass that they are the users'
-    own. `honest_kept` is the probability that an honest report is kept.
+    They are not `trusted` if so many users hold items of the dropped sets that the sets are the
+    users' own. `honest_kept` is the probability that an honest report passes.
     """
 
     z: FloatArray
@@ -77,9 +67,7 @@ class Rest:
 
 
 def kept_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]:
-    """Return p and q of honest reports of the sizes k where `sizes[k]` is set, under whatever items
-    users hold.
-    """
+    """Return p and q of honest reports of the sizes k where `sizes[k]` is set."""
     law = oracle.laws.size_law().probabilities()
     k = np.arange(sizes.size)
     own = np.append(
@@ -97,32 +85,32 @@ def unbiased(
     n: int,
     sizes: BoolArray,
     sets: tuple[DroppedSet, ...],
-) -> Rest:
-    """Return unbiased estimates from the support counts of the n reports kept.
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+) -> DebiasedEstimates:
+    """Return unbiased estimates from the support counts of the n reports that pass.
 
-    `sizes` are the sizes kept, `sets` disjoint sets of items of whose reports some were dropped.
-    The mass of a set is itself estimated, and clipped into [0, 1]: where it is next to none, that
-    raises its items by up to a third of a standard deviation, and lowers their squared error. Of an
-    item in a set so little can be left that it is not estimated: it is 1/d then, with a large
-    standard deviation.
+    `sizes` are the sizes that pass, `sets` are disjoint sets of items with dropped bins. The share
+    of users of a set is estimated and clipped into [0, 1]; near 0 the clipping raises its items by
+    up to a third of a standard deviation and lowers their squared error. An item of which too
+    little is left is not estimated: it is 1/d, with a large standard deviation.
     """
     p, q = kept_rates(oracle, sizes)
     rates = counts / n
     z = (rates - q) / (p - q)
     c0 = float(np.median(rates))
-    shares = [SetShare.of(dropped, oracle.p, oracle.q) for dropped in sets]
+    shares = [SetLaw.of(dropped, oracle.p, oracle.q) for dropped in sets]
     masses = _masses(rates, sets, shares)
-    trusted = bool((masses <= _TOO_MUCH).all() and masses.sum() <= 1)
+    trusted = bool((masses <= thresholds.set_mass).all() and masses.sum() <= 1)
     masses = np.clip(masses, 0, 1)
-    # u, the share of reports that is kept, over that of users who hold none of the sets' items.
+    # u: the share of honest reports that passes, over that of users who hold no item of a set.
     u = 1 + sum(float(mass) * (share.ratio - 1) for mass, share in zip(masses, shares, strict=True))
     z = z * u
     sd = noise_sd(z, n, p, q, c0) * u
     usual = float(np.median(sd))
     for mass, share, dropped in zip(masses.tolist(), shares, sets, strict=True):
         items, gap = dropped.items, share.item - share.other
-        if gap <= _LITTLE * (oracle.p - oracle.q):
-            z[items], sd[items] = 1 / oracle.domain_size, _UNKNOWN * usual
+        if gap <= thresholds.least_gap * (oracle.p - oracle.q):
+            z[items], sd[items] = 1 / oracle.domain_size, thresholds.unknown_deviation * usual
             continue
         # c_v r0 u = f_v (A1 - A2) + F A2 + A0 (u - F rho)
         z[items] = (
@@ -130,16 +118,17 @@ def unbiased(
             - mass * share.other
             - share.outsider * (u - mass * share.ratio)
         ) / gap
-        c = max(float(np.median(rates[items])), _LEAST * share.outsider / share.none)
+        c = max(float(np.median(rates[items])), thresholds.least_rate * share.outsider / share.none)
         sd[items] = np.sqrt(c * (1 - c) / n) * share.none * u / gap
     law = oracle.laws.size_law().probabilities()
     honest_kept = float(law[sizes].sum()) * math.prod(share.none for share in shares) * u
-    return Rest(z, sd, trusted, honest_kept)
+    return DebiasedEstimates(z, sd, trusted, honest_kept)
 
 
-def _masses(rates: FloatArray, sets: tuple[DroppedSet, ...], shares: list[SetShare]) -> FloatArray:
-    """Return F, the share of the genuine users that holds an item of each set: the sums of the
-    equations above.
+def _masses(rates: FloatArray, sets: tuple[DroppedSet, ...], shares: list[SetLaw]) -> FloatArray:
+    """Return F, the share of genuine users that holds an item of each set.
+
+    It solves the sums, over the items of each set, of the equations in `unbiased`.
     """
     if not sets:
         return np.empty(0)

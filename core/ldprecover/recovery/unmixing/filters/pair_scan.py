@@ -1,7 +1,7 @@
-"""The set of items whose pairs are supported together too often, or too seldom, as a whole.
+"""Finds the set of items whose pairs, as a whole, are supported together too often or too seldom.
 
-Malicious reports that share a set of items lift all its pairs a little, where no single pair need
-stand out.
+Malicious reports that share a set of items lift all its pairs a little; no single pair need stand
+out.
 """
 
 import math
@@ -9,21 +9,23 @@ import math
 import numpy as np
 
 from ldprecover.laws.distributions import log_choose
+from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS
 from ldprecover.types import FloatArray, Int64Array
 
-_LEAST, _MOST = 3, 24  # items of a set
-_STEPS = 20  # improvements of one candidate
-_NO_SCORE = -1.0  # of a set whose pairs are not above zero
+NO_SCORE = -1.0
+"""The score of a set whose pairs do not stand out."""
+
+_LEAST = 3  # items of a set: two items are a pair
+_STEPS = 20  # maximum improvements of one candidate: most stop after two or three
 
 
 def pair_scores(pairs: Int64Array, p: float, q: float) -> FloatArray:
-    """Return how far each pair is from what honest reports have, in standard deviations, less the
-    median pair.
+    """Return the excess of each pair over honest reports, in standard deviations, less the median.
 
-    `pairs` is (m + 1, m + 1): how many of n reports support both of two items, n in the last row
-    and column. For bits that are independent given their user's item, the covariance of two items
-    is -(p-q)^2 f_i f_j. The median is taken off, for reports of unlike sizes move all pairs alike.
-    The diagonal is zero.
+    `pairs`, (m + 1, m + 1), counts the reports that support both of two items; index m stands for
+    no condition. For bits that are independent given the user's item, the covariance of two items
+    is -(p-q)^2 f_i f_j. The median is subtracted because reports of unusual sizes move all pairs
+    alike. The diagonal is zero.
     """
     n = float(pairs[-1, -1])
     m = len(pairs) - 1
@@ -43,19 +45,19 @@ def pair_scores(pairs: Int64Array, p: float, q: float) -> FloatArray:
 
 
 def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
-    """Return the set of 3 to 24 items, at most half of them, whose pairs' sum stands out most, and
-    its score.
+    """Return the set of 3 to 24 items, at most half of them, with the best score, and its score.
 
-    `scores` is symmetric, with a zero diagonal. A set of t of the m items whose pairs sum to s
-    standard deviations scores s^2/2 - ln C(m, t): what it gains, less what there is to choose from;
-    -1 where s is not positive. Not all sets are looked at: those grown greedily from each item, and
-    the tops of the first two eigenvectors, improved until no exchange of items for those with
-    larger row sums changes them. No items, and -1, where there are none to choose.
+    `scores` is symmetric with a zero diagonal. A set of t of the m items whose pairs sum to s
+    standard deviations scores s^2/2 - ln C(m, t): its log-likelihood gain less the log of the
+    number of choices; -1 if s is not positive. The search is not exhaustive. It looks at the sets
+    grown greedily from each item and at the tops of the first two eigenvectors, each improved by
+    exchanging items for those with larger row sums until nothing changes. Without a set it returns
+    no items and -1.
     """
     m = len(scores)
-    most = min(_MOST, m // 2)
+    most = min(MOST_ITEMS, m // 2)
     if most < _LEAST:
-        return np.empty(0, np.int64), _NO_SCORE
+        return np.empty(0, np.int64), NO_SCORE
     best = _best_of(scores, _grown(scores, most), (np.empty(0, np.int64), -math.inf))
     _, vectors = np.linalg.eigh(scores)
     starts = [sign * vectors[:, -i] for i in (1, 2) for sign in (1, -1)]
@@ -66,9 +68,7 @@ def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
 
 
 def _grown(scores: FloatArray, most: int) -> list[Int64Array]:
-    """Return for each t the sets that grow from each item by the one with the largest sum of pairs
-    with it.
-    """
+    """Return, for each size t, the sets grown from each item by the largest sum of pairs."""
     m = len(scores)
     rows = np.arange(m)
     order = np.empty((m, most), np.int64)
@@ -83,10 +83,8 @@ def _grown(scores: FloatArray, most: int) -> list[Int64Array]:
 
 
 def _improved(scores: FloatArray, orders: Int64Array, most: int) -> list[Int64Array]:
-    """Return for each t the first t items of each order, replaced by the t of the largest sums of
-    pairs with them.
-    """
-    found = []
+    """Return, for each size t, the first t items of each order, improved by exchanges."""
+    improved = []
     for t in range(_LEAST, most + 1):
         sets = np.sort(orders[:, :t], axis=1)
         for _ in range(_STEPS):
@@ -95,22 +93,20 @@ def _improved(scores: FloatArray, orders: Int64Array, most: int) -> list[Int64Ar
             if np.array_equal(better, sets):
                 break
             sets = better
-        found.append(sets)
-    return found
+        improved.append(sets)
+    return improved
 
 
 def _best_of(
     scores: FloatArray, candidates: list[Int64Array], best: tuple[Int64Array, float]
 ) -> tuple[Int64Array, float]:
-    """Return the best of the candidates, a matrix of sets for each size, and of what was best
-    before.
-    """
+    """Return the best of the candidates, one matrix of sets per size, and of the best so far."""
     for sets in candidates:
         t = sets.shape[1]
         sums = scores[sets[:, :, None], sets[:, None, :]].sum(axis=(1, 2)) / 2
         first = int(sums.argmax())
         s = float(sums[first]) / math.sqrt(t * (t - 1) / 2)
-        score = s * s / 2 - log_choose(len(scores), t) if s > 0 else _NO_SCORE
+        score = s * s / 2 - log_choose(len(scores), t) if s > 0 else NO_SCORE
         if score > best[1]:
             best = np.sort(sets[first]), score
     return best

@@ -1,6 +1,4 @@
-"""Which reports the screens keep: a rule for each report alone, and what a block of reports gives
-under it.
-"""
+"""The rule by which a report passes the filters, and what a block of reports gives under it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,40 +16,39 @@ from ldprecover.recovery.reports import ReportSource, pair_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 MOST_ITEMS = 24
-"""Items of the largest set whose supported items are counted."""
+"""Maximum items of a set: a histogram of a set's supported items has 25 bins."""
 
 T = TypeVar("T")
 
-_HELD = 1 << 23  # bytes of reports
+_HELD = 1 << 23  # maximum bytes of dropped reports held in memory
 
 
 @dataclass(frozen=True, eq=False)
 class DroppedSet:
-    """A set of t items, and for k = 0..t whether reports are dropped that support k of them."""
+    """A set of t items; `bins[k]`, k = 0..t, says whether reports that support k are dropped."""
 
     items: Int64Array
     bins: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """The reports that are kept: of the sizes k where `sizes[k]` is set, and in no dropped bin of a
-    set.
+class ReportFilter:
+    """Reports pass that have a size k with `sizes[k]` set and are in no dropped bin of a set.
 
-    `sizes` is of the domain's d + 1 sizes; None where no report is of another size. Sets are
-    disjoint. `others` are all reports of other sizes, where they are held.
+    `sizes` has d + 1 entries; None lets all sizes pass. The sets are disjoint. `others` are all
+    reports of other sizes, if they are few enough to be held.
     """
 
     sizes: BoolArray | None = None
     sets: tuple[DroppedSet, ...] = ()
     others: Reports | None = None
 
-    def without(self, dropped: DroppedSet) -> "Kept":
-        """Return the same without the reports in the bins of this set."""
+    def without(self, dropped: DroppedSet) -> "ReportFilter":
+        """Return the filter that also drops the reports in the bins of this set."""
         return replace(self, sets=(*self.sets, dropped))
 
     def of(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
-        """Return which of the reports are kept."""
+        """Return which of the reports pass."""
         kept = np.ones(len(reports), np.bool_)
         for dropped in self.sets:
             kept &= ~dropped.bins[
@@ -62,31 +59,32 @@ class Kept:
         return kept
 
 
-def total_of_kept(source: ReportSource, measure: Callable[..., T], kept: Kept, **given: Any) -> T:
-    """Return the sum of `measure(oracle, reports, kept=kept, **given)` over all reports: one pass.
+def total_over_kept(
+    source: ReportSource, measure: Callable[..., T], kept: ReportFilter, **arguments: Any
+) -> T:
+    """Return the sum of `measure(oracle, reports, kept=kept, **arguments)` over all reports.
 
-    Where the reports of other sizes are held, it is the sum without regard to sizes less the
-    measure of these: then no report is hashed for all items to tell its size.
+    One pass. If the reports of other sizes are held, sizes are ignored and the measure of those
+    reports is subtracted: a size takes a hash of every item, for each report.
     """
     if kept.others is None:
-        return source.total(partial(measure, kept=kept, **given))
+        return source.total(partial(measure, kept=kept, **arguments))
     free = replace(kept, sizes=None, others=None)
-    of_others: Any = measure(source.oracle, kept.others, kept=free, **given)
-    total: Any = source.total(partial(measure, kept=free, **given))
+    of_others: Any = measure(source.oracle, kept.others, kept=free, **arguments)
+    total: Any = source.total(partial(measure, kept=free, **arguments))
     return total - of_others  # type: ignore[no-any-return]
 
 
-class Taken:
-    """The tally of reports that are taken out, and these themselves, packed, as long as they are
-    few. It adds in place.
+class DroppedReports:
+    """The tally of dropped reports, and the reports, packed. It adds in place.
 
-    They are None where they are more than 8 MiB, or are not to be held.
+    `packed` is None if they are more than 8 MiB, or are not to be held.
     """
 
     def __init__(self, tally: Tally, packed: bytearray | None) -> None:
         self.tally, self.packed = tally, packed
 
-    def __iadd__(self, other: "Taken") -> "Taken":
+    def __iadd__(self, other: "DroppedReports") -> "DroppedReports":
         self.tally += other.tally
         if (
             self.packed is None
@@ -99,32 +97,34 @@ class Taken:
         return self
 
     def reports(self, oracle: FrequencyOracle) -> Reports | None:
-        """Return the reports, None where they are not held."""
+        """Return the reports, or None if they are not held."""
         return None if self.packed is None else np.frombuffer(self.packed, oracle.report_dtype)
 
 
-def of_other_sizes(oracle: FrequencyOracle, reports: Reports, *, sizes: BoolArray) -> Taken:
-    """Return the reports of the sizes k where `sizes[k]` is not set; where sizes take no hashing,
-    their tally alone.
+def reports_of_other_sizes(
+    oracle: FrequencyOracle, reports: Reports, *, sizes: BoolArray
+) -> DroppedReports:
+    """Return the reports of the sizes k where `sizes[k]` is not set.
+
+    If sizes take no hashing, the reports are not held.
     """
     others = reports[~sizes[oracle.support_sizes(reports)]]
-    return Taken(
+    return DroppedReports(
         Tally.of(oracle, others), bytearray(others.tobytes()) if oracle.hash_tests else None
     )
 
 
 def set_laws(t: int, p: float, q: float) -> FloatArray:
-    """Return the laws of how many of t items an honest report supports, (2, t + 1): its user's item
-    among them or not.
+    """Return the two laws of how many of t items an honest report supports, as (2, t + 1).
 
-    Row 0 is where the user holds none of them, Binomial(t, q), and row 1 where one of them.
+    Row 0 is for a user of none of them, Binomial(t, q); row 1 is for a user of one of them.
     """
     return np.stack([binomial_law(t, q), IndependentSizes(t, p, q).probabilities()])
 
 
 @dataclass(frozen=True, eq=False)
 class SizedTally:
-    """A tally of reports, and how many of them support k items, k = 0..d."""
+    """A tally of reports, and the number of those that support k items, k = 0..d."""
 
     tally: Tally
     sizes: Int64Array
@@ -141,26 +141,27 @@ def sized_tally(oracle: FrequencyOracle, reports: Reports) -> SizedTally:
     )
 
 
-def lost(oracle: FrequencyOracle, reports: Reports, *, kept: Kept, rule: Kept) -> Tally:
-    """Return the tally of the reports that are kept, and would not be by another rule."""
+def lost(
+    oracle: FrequencyOracle, reports: Reports, *, kept: ReportFilter, rule: ReportFilter
+) -> Tally:
+    """Return the tally of the reports that pass `kept` but not `rule`."""
     reports = reports[~rule.of(oracle, reports)]
     return Tally.of(oracle, reports[kept.of(oracle, reports)])
 
 
 def pairs_kept(
-    oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array
+    oracle: FrequencyOracle, reports: Reports, *, kept: ReportFilter, items: Int64Array
 ) -> Int64Array:
-    """Return `pair_counts` of the kept reports."""
+    """Return `pair_counts` of the reports that pass."""
     return pair_counts(oracle, reports[kept.of(oracle, reports)], items)
 
 
 def triples_kept(
-    oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array
+    oracle: FrequencyOracle, reports: Reports, *, kept: ReportFilter, items: Int64Array
 ) -> Int64Array:
-    """Return how many of the kept reports support three of the m items, in rising order; place m is
-    of all reports.
+    """Return how many of the reports that pass support three of the m items, (m+1, m+1, m+1).
 
-    Of other orders the result, (m + 1, m + 1, m + 1), has zeros.
+    Indices are in rising order; other entries are 0. Index m stands for no condition.
     """
     reports = reports[kept.of(oracle, reports)]
     lines = counting.packed_lines(oracle.supported(reports, items).T)
@@ -176,13 +177,17 @@ def triples_kept(
 
 
 def hits_by_item(
-    oracle: FrequencyOracle, reports: Reports, *, kept: Kept, items: Int64Array, sets: BoolArray
+    oracle: FrequencyOracle,
+    reports: Reports,
+    *,
+    kept: ReportFilter,
+    items: Int64Array,
+    sets: BoolArray,
 ) -> Int64Array:
-    """Return, for each set and k, how many kept reports that support k items of the set support
-    each item.
+    """Return how many reports that pass and support k items of a set support each of the m items.
 
-    Row i of `sets` says which of the m items are in set i, at most 24. The result is (sets, 25,
-    m + 1); its last column is of all these reports.
+    Row i of `sets` says which of the items are in set i, at most 24. The result, for each set and
+    k, has the shape (sets, 25, m + 1); its last column counts all reports that support k.
     """
     reports = reports[kept.of(oracle, reports)]
     bits = oracle.supported(reports, items).T

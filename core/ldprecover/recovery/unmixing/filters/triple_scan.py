@@ -1,9 +1,8 @@
-"""The set of items whose triples are supported together too often, or too seldom, where its pairs
-look honest.
+"""Finds the set of items whose triples are supported together too often or too seldom.
 
-Malicious reports that support r' of r targets support pairs of these too often because they support
-each too often, and too seldom because they support no more than r'. An attacker may choose r' and r
-so that the two cancel. They then do not cancel in the triples.
+Malicious reports that support r' of r targets support their pairs too often, because they support
+each target too often, and too seldom, because they support no more than r'. An attacker can choose
+r' and r so that the two effects cancel in the pairs. They do not cancel in the triples as well.
 """
 
 import math
@@ -11,19 +10,19 @@ import math
 import numpy as np
 
 from ldprecover.laws.distributions import log_choose
+from ldprecover.recovery.unmixing.filters.pair_scan import NO_SCORE
 from ldprecover.types import FloatArray, Int64Array
 
-_LEAST = 4  # items of a set
+_LEAST = 4  # items of a set: three items are a triple
 
 
 def triple_scores(triples: Int64Array, p: float, q: float) -> FloatArray:
-    """Return how far each triple is from what honest reports have, in standard deviations, less the
-    median triple.
+    """Return the excess of each triple over honest ones, in standard deviations, less the median.
 
-    `triples` is (m + 1, m + 1, m + 1): how many of n reports support three of the items, in rising
-    order; the last place stands for all reports. For bits that are independent given their user's
-    item, the third central moment of three items is 2 (p-q)^3 f_i f_j f_k. The result is symmetric,
-    and 0 where two of the three are the same.
+    `triples`, (m + 1, m + 1, m + 1), counts the reports that support three of the items, with
+    indices in rising order; index m stands for no condition. For bits that are independent given
+    the user's item, the third central moment of three items is 2 (p-q)^3 f_i f_j f_k. The result is
+    symmetric, and 0 if two of the three items are the same.
     """
     m = len(triples) - 1
     n = float(triples[-1, -1, -1])
@@ -44,29 +43,28 @@ def triple_scores(triples: Int64Array, p: float, q: float) -> FloatArray:
         - share[k] * pairs[i, j]
         + 2 * share[i] * share[j] * share[k]
     )
-    held = share - q  # (p-q) f
+    scaled = share - q  # (p-q) f
     deviation = np.sqrt(share * (1 - share))
     scale = deviation[i] * deviation[j] * deviation[k]
-    far = moment - 2 * held[i] * held[j] * held[k]
-    found = np.divide(math.sqrt(n) * far, scale, out=np.zeros(i.size), where=scale > 0)
-    found -= np.median(found)
+    excess = moment - 2 * scaled[i] * scaled[j] * scaled[k]
+    rising_scores = np.divide(math.sqrt(n) * excess, scale, out=np.zeros(i.size), where=scale > 0)
+    rising_scores -= np.median(rising_scores)
     for a, b, c in ((i, j, k), (i, k, j), (j, i, k), (j, k, i), (k, i, j), (k, j, i)):
-        scores[a, b, c] = found
+        scores[a, b, c] = rising_scores
     return scores
 
 
 def best_set_of_triples(scores: FloatArray) -> tuple[Int64Array, float]:
-    """Return the set of 4 items and more, at most half of them, whose triples' sum stands out most,
-    and its score.
+    """Return the set of at least 4 items, at most half of them, with the best score, and its score.
 
     A set of t of the m items whose triples sum to s standard deviations scores s^2/2 - ln C(m, t),
-    -1 where s is not positive, as sets of pairs do. Of all sets those are looked at that grow from
-    each pair by the item with the largest sum of triples with it. No items, and -1, where there are
-    none to choose.
+    or -1 if s is not positive, as sets of pairs do. The search is not exhaustive: sets grow from
+    each pair by the item with the largest sum of triples with it. Without a set it returns no items
+    and -1.
     """
     m = len(scores)
     most = m // 2
-    best = np.empty(0, np.int64), -1.0
+    best = np.empty(0, np.int64), NO_SCORE
     if most < _LEAST:
         return best
     first, second = np.triu_indices(m, 1)
@@ -75,7 +73,7 @@ def best_set_of_triples(scores: FloatArray) -> tuple[Int64Array, float]:
     order[:, 0], order[:, 1] = first, second
     inside = np.zeros((first.size, m), np.bool_)
     inside[rows, first] = inside[rows, second] = True
-    added = scores[first, second].copy()  # to the sum of triples, by each further item
+    added = scores[first, second].copy()  # what each further item adds to the sum of triples
     total = np.zeros(first.size)
     for t in range(2, most):
         order[:, t] = np.where(inside, -np.inf, added).argmax(axis=1)
@@ -88,7 +86,7 @@ def best_set_of_triples(scores: FloatArray) -> tuple[Int64Array, float]:
             continue
         top = int(total.argmax())
         s = float(total[top]) / math.sqrt(math.comb(t + 1, 3))
-        score = s * s / 2 - log_choose(m, t + 1) if s > 0 else -1.0
+        score = s * s / 2 - log_choose(m, t + 1) if s > 0 else NO_SCORE
         if score > best[1]:
             best = np.sort(order[top, : t + 1]), score
     return best

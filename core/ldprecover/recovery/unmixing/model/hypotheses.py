@@ -1,28 +1,23 @@
-"""Hypotheses on a round: a law of the frequencies, spikes, and a relation of shares; and what one
-gives the items.
-"""
+"""Hypotheses on a round: a law of the frequencies, spikes, and a relation of the shares."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.spikes import Spikes
 from ldprecover.types import FloatArray
 
-FLOOR = 1e-9
-"""The least density, in units of the noise: nothing is impossible."""
-FAINT = 30
-"""Floors, below which a density is rounding."""
+_LEAST_VARIANCE = 1e-12  # of a sum of frequencies, so that it can be divided by
 
 Choice = tuple[Relation, Spikes]
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What a hypothesis gives each item: the means of f and of f^2, and the probability of a spike.
+    """The means of f and f^2 for each item, and the probability that a spike is on it.
 
     `log_weight` is the logarithm of the hypothesis's weight, given that the frequencies sum to one.
     """
@@ -34,54 +29,62 @@ class Moments:
 
     @classmethod
     def of(
-        cls, mean: FloatArray, square: FloatArray, spike: FloatArray, score: float, prior: float
+        cls,
+        mean: FloatArray,
+        square: FloatArray,
+        spike: FloatArray,
+        score: float,
+        prior_variance: float,
     ) -> "Moments":
-        """Weigh a hypothesis by its score and the density of a sum of one, against that density
-        before the round.
+        """Weigh a hypothesis by its score and by the density of the frequencies' sum at one.
 
-        Either sum is taken as normal; `prior` is its variance before.
+        That density is divided by the one before the round. Both sums are taken as normal;
+        `prior_variance` is the variance of the sum before the round.
         """
-        variance = float((square - mean**2).sum()) + 1e-12
-        off = float(1 - mean.sum())
+        variance = float((square - mean**2).sum()) + _LEAST_VARIANCE
+        error = float(1 - mean.sum())
+        log_density = -(error**2) / (2 * variance)
         return cls(
-            mean, square, spike, score - off**2 / (2 * variance) - math.log(variance / prior) / 2
+            mean, square, spike, score + log_density - math.log(variance / prior_variance) / 2
         )
 
 
-class Model(Protocol):
-    """What a hypothesis's law is of, and what the hypothesis gives."""
-
-    def moments(self, guess: "Guess") -> Moments:
-        """Return what one of its hypotheses gives each item."""
-
-
 @dataclass(frozen=True, eq=False)
-class Guess:
-    """A hypothesis; `score` is the logarithm of its likelihood times its prior."""
+class Hypothesis:
+    """A hypothesis; `score` is the logarithm of its likelihood times its prior.
 
-    model: Model
-    law: object
+    `moments` computes what it gives each item: it takes a few transforms, so only the likely
+    hypotheses are asked.
+    """
+
     relation: Relation
     spikes: Spikes
     score: float
+    moments: Callable[[], Moments]
+    has_history: bool = False
 
     @property
-    def attack(self) -> bool:
-        """Whether there is an attack."""
+    def is_attack(self) -> bool:
         return self.relation.rho > 0 or self.relation.c > 0
 
-    def moments(self) -> Moments:
-        """Return what it gives each item."""
-        return self.model.moments(self)
+
+Law_contra = TypeVar("Law_contra", contravariant=True)
 
 
-def same_shares(choices: Sequence[Choice]) -> Iterator[list[Choice]]:
-    """Yield choices of the same shift and share of honest reports, which have transforms in
-    common.
-    """
+class Model(Protocol[Law_contra]):
+    """A model of a round's estimates, given a law of its frequencies."""
+
+    def hypotheses(
+        self, laws: Sequence[Law_contra], choices: Sequence[Choice], log_prior: float
+    ) -> Iterator[Hypothesis]:
+        """Yield the hypothesis of each law with each choice of a relation and spikes."""
+
+
+def grouped_by_shares(choices: Sequence[Choice]) -> Iterator[list[Choice]]:
+    """Yield together the choices of equal shift and honest share: they share transforms."""
 
     def shares(choice: Choice) -> tuple[float, float]:
         return choice[0].c, choice[0].a
 
-    for _, alike in groupby(sorted(choices, key=shares), shares):
-        yield list(alike)
+    for _, group in groupby(sorted(choices, key=shares), shares):
+        yield list(group)

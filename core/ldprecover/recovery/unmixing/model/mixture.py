@@ -1,34 +1,33 @@
-"""Rounds of which nothing earlier is known: frequencies of one law for all items, spikes and
-noise.
-"""
+"""The model of a round without history: one law of the frequencies for all items, spikes, noise."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from ldprecover.recovery.unmixing.model.density import Group, Place, groups
 from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.recovery.unmixing.model.hypotheses import (
-    FAINT,
-    FLOOR,
     Choice,
-    Guess,
+    Hypothesis,
     Moments,
-    same_shares,
+    grouped_by_shares,
 )
+from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.shapes import Shape
 from ldprecover.recovery.unmixing.model.spikes import Spikes
+from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
 from ldprecover.types import BoolArray, ComplexArray, FloatArray
 
-_ROWS = 4  # transforms of one hypothesis
+_ROWS = 4  # transforms of the moments: f^0, f^1, f^2, and no spike
+_LEAST_VARIANCE = 1e-12  # of the frequencies' sum before the round
 
 
 class Mixture:
-    """The estimates z with noise sd on a grid; `targets` are the items that spikes on targets are
-    on.
+    """The estimates z with noise sd on a grid; spikes on targets are on the `targets`.
 
     `canaries` are the items that nobody holds: their frequency is 0, and all else is as with other
-    items. So they tell the shift, unless they are themselves raised.
+    items. So they show the shift, unless they are raised themselves.
     """
 
     def __init__(
@@ -38,9 +37,11 @@ class Mixture:
         grid: Grid,
         targets: Sequence[int],
         canaries: Sequence[int] = (),
+        prior: Prior = DEFAULT_PRIOR,
     ) -> None:
         self._z, self._grid, self._d = z, grid, z.size
-        self._floor = FLOOR / float(np.median(sd))
+        self._floor = prior.floor / float(np.median(sd))
+        self._faint = prior.faint * self._floor
         inside, empty = np.zeros(z.size, np.bool_), np.zeros(z.size, np.bool_)
         inside[list(targets)] = True
         empty[list(canaries)] = True
@@ -49,41 +50,42 @@ class Mixture:
         apart = [inside & ~empty, ~inside & ~empty, inside & empty, ~inside & empty]
         self._split = tuple(groups(sd, grid, apart)) if targets else ()
 
-    def guesses(
-        self, laws: Sequence[Shape], choices: Sequence[Choice], prior: float
-    ) -> Iterator[Guess]:
-        """Yield a hypothesis for each shape with each choice of relation and spikes."""
-        for chosen in same_shares(choices):
-            (relation, first) = chosen[0]
-            transforms, others = self._transforms(chosen)
+    def hypotheses(
+        self, laws: Sequence[Shape], choices: Sequence[Choice], log_prior: float
+    ) -> Iterator[Hypothesis]:
+        """Yield the hypothesis of each shape with each choice of a relation and spikes."""
+        for group in grouped_by_shares(choices):
+            (relation, first) = group[0]
+            transforms, others = self._transforms(group)
             split = self._split if first.on_targets else self._all
-            places = [group.at(self._z + relation.c, len(chosen) * len(laws)) for group in split]
-            priors = (
-                np.array([relation.log_weight + spikes.log_prior for relation, spikes in chosen])
-                + prior
+            places = [each.at(self._z + relation.c, len(group) * len(laws)) for each in split]
+            log_priors = (
+                np.array([relation.log_weight + spikes.log_prior for relation, spikes in group])
+                + log_prior
             )
             for shape in laws:
                 honest = np.fft.rfft(shape.masses(relation.a, self._grid, 1), axis=1)
                 scores = self._log_likelihood(places, honest, transforms, others) + (
-                    priors + shape.log_prior
+                    log_priors + shape.log_prior
                 )
-                for choice, score in zip(chosen, scores.tolist(), strict=True):
-                    yield Guess(self, shape, *choice, score)
+                for choice, score in zip(group, scores.tolist(), strict=True):
+                    yield Hypothesis(*choice, score, partial(self._moments, shape, *choice, score))
 
-    def _transforms(self, chosen: Sequence[Choice]) -> tuple[ComplexArray, ComplexArray]:
-        """Return what the targets get, and what the others get: a row for each choice, one for all
-        where they agree.
+    def _transforms(self, choices: Sequence[Choice]) -> tuple[ComplexArray, ComplexArray]:
+        """Return the transforms of the targets' spikes and of the others', one row per choice.
+
+        If all choices agree on the others, theirs is one row.
         """
-        on_targets, d, grid = chosen[0][1].on_targets, self._d, self._grid
+        on_targets, d, grid = choices[0][1].on_targets, self._d, self._grid
         transforms = np.array(
-            [spikes.transform(relation.rho, d, grid) for relation, spikes in chosen]
+            [spikes.transform(relation.rho, d, grid) for relation, spikes in choices]
         )
         if not on_targets:
             return transforms, transforms
-        if not any(spikes.others for _, spikes in chosen):
+        if not any(spikes.others for _, spikes in choices):
             return transforms, np.ones_like(transforms[:1])
         return transforms, np.array(
-            [spikes.transform_of_others(relation.rho, d, grid) for relation, spikes in chosen]
+            [spikes.transform_of_others(relation.rho, d, grid) for relation, spikes in choices]
         )
 
     def _log_likelihood(
@@ -93,40 +95,42 @@ class Mixture:
         transforms: ComplexArray,
         others: ComplexArray,
     ) -> FloatArray:
+        """Return the log-likelihood of the estimates for each row of transforms."""
         total = np.zeros(len(transforms))
         for place in places:
             first = place.group.items[0]
             spikes = transforms if self._inside[first] else others
-            m = place.densities(spikes if self._empty[first] else honest * spikes)
-            np.maximum(m, 0.0, out=m)
-            m += self._floor
-            total += np.log(m, out=m).sum(axis=1)
+            densities = place.densities(spikes if self._empty[first] else honest * spikes)
+            np.maximum(densities, 0.0, out=densities)
+            densities += self._floor
+            total += np.log(densities, out=densities).sum(axis=1)
         return total
 
-    def moments(self, guess: Guess) -> Moments:
-        """Return what one of its hypotheses gives each item."""
-        shape, relation, d = guess.law, guess.relation, self._d
-        assert isinstance(shape, Shape)
+    def _moments(self, shape: Shape, relation: Relation, spikes: Spikes, score: float) -> Moments:
+        """Return what a hypothesis gives each item, as E f = int f p(z | f) dG(f) / p(z)."""
+        d = self._d
         honest = np.fft.rfft(shape.masses(relation.a, self._grid, 3), axis=1)
         nobody = np.zeros_like(honest)
         nobody[0] = 1.0  # all mass at frequency 0
-        targets, others = self._transforms([(relation, guess.spikes)])
+        of_targets, of_others = self._transforms([(relation, spikes)])
         x = self._z + relation.c
         m = np.empty((3, d))
         without = np.empty(d)
-        for place in self._places(guess.spikes, x):
+        for place in self._places(spikes, x):
             items = place.group.items
-            held = nobody if self._empty[items[0]] else honest
-            spikes = targets if self._inside[items[0]] else others
-            found = place.densities(np.concatenate([held * spikes, held[:1]]))
-            m[:, items] = found[:3]
-            without[items] = found[3]
+            law = nobody if self._empty[items[0]] else honest
+            transforms = of_targets if self._inside[items[0]] else of_others
+            rows = place.densities(np.concatenate([law * transforms, law[:1]]))
+            m[:, items] = rows[:3]
+            without[items] = rows[3]
         np.maximum(m, 0.0, out=m)
-        faint = m[0] < FAINT * self._floor
+        faint = m[0] < self._faint
         density = m[0] + self._floor
         mean = (m[1] + self._floor / d) / density
         square = (m[2] + self._floor / d**2) / density
-        share = self._shares(guess)
+        share = self._spike_shares(relation, spikes)
+        # Where the density is rounding, the estimate is taken at its word: 0 below 0, else the
+        # frequency without noise, or 1/d if a spike may explain it.
         limit = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / relation.a, 0.0, 1.0)))
         mean[faint] = limit[faint]
         mean[self._empty] = square[self._empty] = 0.0
@@ -136,19 +140,20 @@ class Mixture:
         spike = np.clip(1 - (1 - share) * np.maximum(without, 0.0) / density, 0.0, 1.0)
         spike[faint] = (share * (x >= 0))[faint]
         spike[share == 0] = 0.0
-        if share.min() == 1:  # what is on every item points to none
+        if share.min() == 1:  # spikes on every item point to none
             spike[:] = 0.0
         possible = d - int(self._empty.sum())  # items that anybody may hold
-        prior = possible * max(shape.second_moment() - 1 / possible**2, 1e-12)
-        return Moments.of(mean, square, spike, guess.score, prior)
+        prior_variance = possible * max(shape.second_moment() - 1 / possible**2, _LEAST_VARIANCE)
+        return Moments.of(mean, square, spike, score, prior_variance)
 
     def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[Place]:
-        chosen: tuple[Group, ...] = self._split if spikes.on_targets else self._all
-        for group in chosen:
+        split: tuple[Group, ...] = self._split if spikes.on_targets else self._all
+        for group in split:
             yield group.at(x, _ROWS)
 
-    def _shares(self, guess: Guess) -> FloatArray:
-        if guess.relation.rho == 0:
+    def _spike_shares(self, relation: Relation, spikes: Spikes) -> FloatArray:
+        """Return the probability before the round that each item has a spike."""
+        if relation.rho == 0:
             return np.zeros(self._d)
         inside: BoolArray = self._inside
-        return np.where(inside, guess.spikes.share(self._d), guess.spikes.share_of_others(self._d))
+        return np.where(inside, spikes.share(self._d), spikes.share_of_others(self._d))

@@ -1,28 +1,25 @@
-"""What all hypotheses together make of a round: frequencies that sum to one, their errors, and the
-attack.
-"""
+"""The average over all hypotheses: frequencies that sum to one, their errors, and the attack."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.history import PastModel
-from ldprecover.recovery.unmixing.model.hypotheses import Guess
+from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.types import FloatArray
 
-_HALVINGS = 200
-_TINY = 1e-18
+_HALVINGS = 200  # of the multiplier: it is exact to double precision long before
+_LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Unmixed:
-    """What un-mixing makes of a round of d items.
+    """The result of un-mixing a round of d items.
 
-    `frequencies` are a distribution, `sd` their standard deviations. `p_attack` is the probability
-    that there was an attack, `p_history` that earlier rounds are a guide to this one. `beta` is the
-    share of malicious reports: its mean, and the ends of its 95 % interval. `spikes` are the
-    probabilities that reports were made to raise an item and not all others too.
+    `frequencies` sum to one, and `sd` are their standard deviations. `p_attack` is the probability
+    of an attack, `p_history` the probability that earlier rounds are a guide to this one. `beta`
+    holds the mean of the share of malicious reports and the ends of its 95 % interval. `spikes` are
+    the probabilities that reports were made to raise an item, and not all items alike.
     """
 
     frequencies: FloatArray
@@ -34,19 +31,18 @@ class Unmixed:
 
 
 def averaged(
-    guesses: Sequence[Guess], *, unidentified: bool, progress: Callable[[float], None]
+    hypotheses: Sequence[Hypothesis], *, unidentified: bool, progress: Callable[[float], None]
 ) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
-    `unidentified` says that the protocol does not tell which items the surplus of an attack is on:
-    that does not show in what each hypothesis says, and is added to the variances in proportion to
-    the probability of an attack. `progress` is called with the share of the hypotheses that is
-    averaged.
+    `unidentified` says that the estimates do not tell which items the surplus of an attack is on.
+    No hypothesis shows that, so the variances grow in proportion to the probability of an attack.
+    `progress` is called with the share of the hypotheses that is averaged.
     """
     moments = []
-    for done, guess in enumerate(guesses, 1):
-        moments.append(guess.moments())
-        progress(done / len(guesses))
+    for number, hypothesis in enumerate(hypotheses, 1):
+        moments.append(hypothesis.moments())
+        progress(number / len(hypotheses))
     log_weights = np.array([each.log_weight for each in moments])
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
@@ -58,25 +54,24 @@ def averaged(
         return total
 
     mean = average([each.mean for each in moments])
-    variance = np.maximum(average([each.square for each in moments]) - mean**2, _TINY)
-    attack = float(weights @ [guess.attack for guess in guesses])
+    variance = np.maximum(average([each.square for each in moments]) - mean**2, _LEAST_VARIANCE)
+    attack = float(weights @ [each.is_attack for each in hypotheses])
     spread = variance * (1 + attack) if unidentified else variance
     return Unmixed(
         onto_simplex(mean, variance),
         np.sqrt(spread - spread**2 / spread.sum()),
         min(attack, 1.0),
-        min(float(weights @ [isinstance(guess.model, PastModel) for guess in guesses]), 1.0),
-        _interval(np.array([1 - guess.relation.a for guess in guesses]), weights),
+        min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
+        _interval(np.array([1 - each.relation.a for each in hypotheses]), weights),
         np.minimum(average([each.spike for each in moments]), 1.0),
     )
 
 
 def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return max(0, mean + lambda variance) for the lambda with which it sums to one.
+    """Return max(0, mean + lambda variance), with the lambda for which it sums to one.
 
-    That is the mean given the sum, to first order: items that are certain do not move, those hidden
-    behind a spike take what is left. Where all variances are equal it is the projection on the
-    simplex.
+    To first order that is the mean given the sum: certain items do not move, and items hidden
+    behind a spike take the remainder. With equal variances it is the projection on the simplex.
     """
 
     def at(multiplier: float) -> FloatArray:
@@ -92,15 +87,13 @@ def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle).sum() < 1 else (low, middle)
-    found = at(high)
-    found /= found.sum()
-    return found
+    frequencies = at(high)
+    frequencies /= frequencies.sum()
+    return frequencies
 
 
 def _interval(values: FloatArray, weights: FloatArray) -> tuple[float, float, float]:
-    """Return the mean, and the values below which 2.5 and 97.5 % of the weight lie, widened to hold
-    the mean.
-    """
+    """Return the weighted mean and the 2.5 and 97.5 % quantiles, widened to hold the mean."""
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     low, high = (

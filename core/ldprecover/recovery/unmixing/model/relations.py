@@ -1,8 +1,8 @@
-"""How a share of malicious reports shows in the sums of the estimates: z = a f - c + s, for each
-item.
+"""What a share of malicious reports does to the sums of the estimates: z = a f - c + s.
 
-a is the share of honest reports, c what each item loses by reports that support it less often than
-honest ones, and s the spikes of those that support it on purpose, of total rho.
+For each item z is the estimate and f the frequency among genuine users. a is the share of honest
+reports. c is the shift: what an item loses because malicious reports support it less often than
+honest ones do. s are the spikes, what malicious reports add on purpose; rho is their total.
 """
 
 import math
@@ -12,17 +12,13 @@ from dataclasses import dataclass
 from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
 from ldprecover.laws import required
 from ldprecover.protocols import FrequencyOracle, crafter_of
+from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
 from ldprecover.types import FloatArray
-
-_MOST = 0.9  # share of malicious reports
-_MOST_BY_SUM = 0.3  # the same, where the sum of the estimates alone tells it
-_SMALL_SHARES = (0.02, 0.05, 0.1, 0.2)
-_OFF = (-1.5, 0.0, 1.5)  # standard errors of the sum
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Values of a, c and rho that the estimates allow, and the logarithm of their weight."""
+    """Values of a, c and rho that agree with the estimates, and the log of their weight."""
 
     a: float
     c: float
@@ -32,12 +28,13 @@ class Relation:
 
 @dataclass(frozen=True)
 class Sums:
-    """What the protocol lets the sum of the estimates tell of an attack.
+    """What the protocol and the sum of the estimates tell of an attack.
 
-    `total` is the sum, `error` its standard error. `displacements` are those of the protocol,
-    divided by p - q: b times one is a shift. None means that nothing is shifted. `encoded` is what
-    the estimates of unperturbed reports sum to, `encoded_displacement` the displacement of these.
-    `fixed` says that the estimates of all reports sum to one.
+    `total` is the sum, `error` its standard error. `displacements` are those of the protocol
+    divided by p - q: a share b of malicious reports shifts the estimates by b times one of them. If
+    there are none, nothing shifts. `encoded` is the sum of the estimates of unperturbed reports,
+    `encoded_displacement` is their displacement. `fixed` says that every report's estimates sum to
+    one.
     """
 
     total: float
@@ -47,11 +44,19 @@ class Sums:
     encoded: float
     encoded_displacement: float
     fixed: bool
+    prior: Prior = DEFAULT_PRIOR
 
     @classmethod
-    def of(cls, oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> "Sums":
-        """Return what the estimates z, with noise sd, sum to. Raises ParameterError for a protocol
-        that lacks this.
+    def of(
+        cls,
+        oracle: FrequencyOracle,
+        z: FloatArray,
+        sd: FloatArray,
+        prior: Prior = DEFAULT_PRIOR,
+    ) -> "Sums":
+        """Return the sums of the estimates z with noise of deviations sd.
+
+        Raises ParameterError for a protocol that does not state its displacements.
         """
         crafter, scale = crafter_of(oracle), oracle.p - oracle.q
         others = required(crafter.encoded_others, oracle.protocol, ENCODED_LAW)
@@ -64,56 +69,62 @@ class Sums:
             (1 + others - oracle.q * z.size) / scale,
             (oracle.q - others / (z.size - 1)) / scale,
             oracle.fixed_size is not None,
+            prior,
         )
 
     @property
     def honest(self) -> float:
-        """The logarithm of the weight of there being no attack."""
+        """The log-likelihood of the sum without an attack."""
         return 0.0 if self.fixed else -((self.total - 1) ** 2) / (2 * self.error**2)
 
     def at(self, c: float) -> Iterator[Relation]:
-        """Yield the relations where estimates are shifted by c; rho 0 is a shift alone."""
+        """Yield the relations at the shift c; rho 0 is a shift without spikes."""
         if not self.displacements:
-            more = self.encoded - 1  # than honest reports sum to
-            b = min(max((self.total - 1) / more, 0.0), _MOST_BY_SUM) if more > 0 else 0.0
-            yield from self._sized(1 - b, c)
+            surplus = self.encoded - 1  # of unperturbed reports' estimates over honest ones'
+            limit = self.prior.most_malicious_by_sum
+            b = min(max((self.total - 1) / surplus, 0.0), limit) if surplus > 0 else 0.0
+            yield from self._with_spikes(1 - b, c)
             return
-        even = -math.log(len(self.displacements))
+        log_share = -math.log(len(self.displacements))
         for displacement in self.displacements:
-            for relation in self._sized(1 - min(c / displacement, _MOST), c):
-                yield Relation(relation.a, c, relation.rho, relation.log_weight + even)
+            b = min(c / displacement, self.prior.most_malicious)
+            for relation in self._with_spikes(1 - b, c):
+                yield Relation(relation.a, c, relation.rho, relation.log_weight + log_share)
 
-    def _sized(self, a: float, c: float) -> Iterator[Relation]:
-        left = self.total + self.d * c - a  # what the shift and the honest reports leave of the sum
+    def _with_spikes(self, a: float, c: float) -> Iterator[Relation]:
+        remainder = self.total + self.d * c - a  # rho, if the sum has no noise
         if self.fixed:
-            if left > 0.001:
-                yield Relation(a, c, left, 0.0)
+            if remainder > self.prior.least_spikes_fixed:
+                yield Relation(a, c, remainder, 0.0)
             return
-        for off in _OFF:
-            rho = left + off * self.error
-            if rho > 0.02:
-                yield Relation(a, c, rho, -(off**2) / 2 - math.log(6))
+        log_choices = math.log(self.prior.sum_choices)
+        for errors in self.prior.sum_errors:
+            rho = remainder + errors * self.error
+            if rho > self.prior.least_spikes:
+                yield Relation(a, c, rho, -(errors**2) / 2 - log_choices)
         if c > 0:
-            yield Relation(a, c, 0.0, -((left / self.error) ** 2) / 2 - math.log(6))
+            yield Relation(a, c, 0.0, -((remainder / self.error) ** 2) / 2 - log_choices)
 
     def unshifted(self) -> Iterator[Relation]:
-        """Yield the relations of a few small shares of malicious reports that shift nothing."""
-        for b in _SMALL_SHARES:
+        """Yield the relations of small shares of malicious reports that shift nothing."""
+        shares = self.prior.small_shares
+        for b in shares:
             rho = self.total - 1 + b
-            if rho > 0.01:
-                yield Relation(1 - b, 0.0, rho, -math.log(4))
+            if rho > self.prior.least_spikes_unshifted:
+                yield Relation(1 - b, 0.0, rho, -math.log(len(shares)))
 
     def encoded_reports(self) -> Relation | None:
-        """Return the relation of malicious reports that are all unperturbed, where the sum shows
-        clearly that some are.
+        """Return the relation of unperturbed malicious reports, or None unless the sum shows some.
 
-        It has the shift as well, so none is searched. None where no shift is searched in any case.
+        It fixes the shift too. None as well if nothing shifts: then no shift is searched.
         """
         if self.fixed or not self.displacements:
             return None
         b = (self.total - 1) / (self.encoded - 1)
-        if b <= 4 * self.error / abs(self.encoded - 1):
+        if b <= self.prior.encoded_errors * self.error / abs(self.encoded - 1):
             return None
-        b = min(b, _MOST)
+        b = min(b, self.prior.most_malicious)
         c = b * self.encoded_displacement
-        return Relation(1 - b, c, b * self.encoded + self.d * c, math.log(10))
+        return Relation(
+            1 - b, c, b * self.encoded + self.d * c, math.log(self.prior.encoded_reports)
+        )

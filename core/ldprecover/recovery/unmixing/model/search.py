@@ -1,97 +1,101 @@
-"""Which hypotheses are looked at: all without an attack, and those with one at the shifts that fit
-best.
-"""
+"""The search for likely hypotheses of an attack: the shift is searched, all else is enumerated."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from ldprecover.recovery.unmixing.model.hypotheses import Choice, Guess
+from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis, Model
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.spikes import Spikes
+from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
 
-_SHIFTS, _ZOOMED, _ZOOMS = 13, 3, 3
-_NEAR = 6.0  # nats
-_LIKELY = 12.0  # nats
-_SHIFT_ALONE = math.log(0.25)
-
-Guesses = Callable[[Sequence[Any], Sequence[Choice], float], Iterator[Guess]]
+Law = TypeVar("Law")
 
 
-def attacks(
-    guesses: Guesses,
-    sums: Sums,
-    *,
-    prior: float,
-    laws: Sequence[Any],
-    coarse: Sequence[Any],
-    spikes: Sequence[Spikes],
-    quick: Sequence[Spikes],
-    alone: bool,
-    unshifted: bool,
-    largest: float,
-    finest: float,
-) -> Iterator[Guess]:
-    """Yield the hypotheses of a family of attacks: `laws` of the frequencies with `spikes`.
+@dataclass(frozen=True, eq=False)
+class AttackFamily(Generic[Law]):
+    """Attack hypotheses with the same sums: each law with each relation and each of the spikes.
 
-    Where attacks shift the estimates, the shift is searched up to `largest`, in steps down to
-    `finest`, by the best hypothesis with the `coarse` laws and `quick` spikes; a shift `alone`,
-    without spikes, may be one. `unshifted` adds small shares of malicious reports that shift
-    nothing.
+    The shift is searched with the `coarse_laws` and `coarse_spikes`. `shift_alone` adds attacks
+    that shift the estimates and raise no item; `unshifted` adds small shares of malicious reports
+    that shift nothing.
     """
 
-    def choices(relations: Iterable[Relation], kinds: Sequence[Spikes]) -> list[Choice]:
-        found: list[Choice] = []
+    sums: Sums
+    log_prior: float
+    laws: Sequence[Law]
+    coarse_laws: Sequence[Law]
+    spikes: Sequence[Spikes]
+    coarse_spikes: Sequence[Spikes]
+    shift_alone: bool = True
+    unshifted: bool = False
+
+
+@dataclass(frozen=True)
+class ShiftRange:
+    """Shifts from 0 to `largest`, in steps of at least `finest`, in units of frequency."""
+
+    largest: float
+    finest: float
+
+
+def attack_hypotheses(
+    model: Model[Law], family: AttackFamily[Law], shifts: ShiftRange, prior: Prior
+) -> Iterator[Hypothesis]:
+    """Yield the hypotheses of a family at the shifts that fit best."""
+
+    def choices(relations: Iterable[Relation], spikes: Sequence[Spikes]) -> list[Choice]:
+        pairs: list[Choice] = []
         for relation in relations:
             if relation.rho > 0:
-                found += [(relation, each) for each in kinds]
-            elif alone:
-                found.append((relation, Spikes(1, False, _SHIFT_ALONE)))
-        return found
+                pairs += [(relation, each) for each in spikes]
+            elif family.shift_alone:
+                pairs.append((relation, Spikes(1, False, math.log(prior.shift_alone))))
+        return pairs
 
-    def value(c: float) -> float:
-        found = guesses(coarse, choices(sums.at(c), quick), prior)
-        return max((guess.score for guess in found), default=-math.inf)
+    def best_score(c: float) -> float:
+        coarse = choices(family.sums.at(c), family.coarse_spikes)
+        hypotheses = model.hypotheses(family.coarse_laws, coarse, family.log_prior)
+        return max((hypothesis.score for hypothesis in hypotheses), default=-math.inf)
 
-    shifts = {0.0: 0.0}
-    if sums.displacements:
-        shifts = best_shifts(value, largest, finest)
-    for c, log_weight in shifts.items():
-        yield from guesses(laws, choices(sums.at(c), spikes), prior + log_weight)
-    if unshifted:
-        yield from guesses(laws, choices(sums.unshifted(), spikes), prior)
+    log_weights = {0.0: 0.0}
+    if family.sums.displacements:
+        log_weights = best_shifts(best_score, shifts, prior)
+    for c, log_weight in log_weights.items():
+        pairs = choices(family.sums.at(c), family.spikes)
+        yield from model.hypotheses(family.laws, pairs, family.log_prior + log_weight)
+    if family.unshifted:
+        pairs = choices(family.sums.unshifted(), family.spikes)
+        yield from model.hypotheses(family.laws, pairs, family.log_prior)
 
 
 def best_shifts(
-    value: Callable[[float], float], largest: float, finest: float
+    score: Callable[[float], float], shifts: ShiftRange, prior: Prior = DEFAULT_PRIOR
 ) -> dict[float, float]:
-    """Return the shift of the largest value and its neighbours in the last step, with the
-    logarithms of their weights.
+    """Return the shift of the highest score and its neighbours, with the logs of their weights.
 
-    The weights, 1, 2 and 1, are those of the trapezoidal rule over the shifts between, four in all.
-    Values more than six nats below the best, and shifts below 0, are left out.
+    The weights, 1, 2 and 1, are those of the trapezoidal rule over the shifts between. Neighbours
+    with a score more than `prior.close` nats below the best, and below 0, are left out.
     """
-    step = largest / (_SHIFTS - 1)
-    seen = {i * step: value(i * step) for i in range(_SHIFTS)}
-    best = max(seen, key=seen.__getitem__)
-    for _ in range(_ZOOMS):
-        if step < finest:
+    step = shifts.largest / (prior.shifts - 1)
+    scores = {i * step: score(i * step) for i in range(prior.shifts)}
+    best = max(scores, key=scores.__getitem__)
+    for _ in range(prior.zooms):
+        if step < shifts.finest:
             break
-        step /= _ZOOMED
-        near = [best + i * step for i in range(1 - _ZOOMED, _ZOOMED) if i and best + i * step >= 0]
-        seen |= {c: value(c) for c in near}
-        best = max(seen, key=seen.__getitem__)
-    around = {c: seen[c] for c in seen if abs(c - best) < 1.5 * step}
+        step /= prior.zoom
+        near = [best + i * step for i in range(1 - prior.zoom, prior.zoom) if i]
+        scores |= {c: score(c) for c in near if c >= 0}
+        best = max(scores, key=scores.__getitem__)
     return {
         c: math.log(2) if c == best else 0.0
-        for c, each in around.items()
-        if each > seen[best] - _NEAR
+        for c, each in scores.items()
+        if abs(c - best) < 1.5 * step and each > scores[best] - prior.close
     }
 
 
-def likely(guesses: Iterable[Guess], most: int) -> list[Guess]:
-    """Return the best hypotheses, `most` of them, but none that is less likely by a factor of
-    e^12.
-    """
-    ordered = sorted(guesses, key=lambda guess: -guess.score)[:most]
-    return [guess for guess in ordered if guess.score > ordered[0].score - _LIKELY]
+def likely(hypotheses: Iterable[Hypothesis], most: int, prior: Prior) -> list[Hypothesis]:
+    """Return the best `most` hypotheses within `prior.likely` nats of the best one."""
+    ordered = sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:most]
+    return [each for each in ordered if each.score > ordered[0].score - prior.likely]

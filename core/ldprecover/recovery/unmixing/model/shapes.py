@@ -1,7 +1,7 @@
-"""Shapes: the laws that the frequencies of a round's items may follow, each of mean 1/d.
+"""Shapes: laws that the frequencies of a round's items may follow, each of mean 1/d.
 
-They are generic, the same for all data. A shape may have a share of items that nobody holds, and a
-net: some items whose frequency may be anything.
+They are generic: the same for all data. A shape may have a share of items that nobody holds, and a
+net: a few items whose frequency may be anything from 0 to 1, so that no frequency is impossible.
 """
 
 import math
@@ -14,16 +14,16 @@ import numpy as np
 from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.types import FloatArray
 
-_NODES = 301
-_HALVINGS = 60
+_NODES = 301  # of a law, before it is spread to half the grid's step
+_HALVINGS = 60  # of a logarithm: its scale is exact to double precision
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A law of a frequency: a density between rising nodes, a share `zero` of 0, and a net.
+    """A law of a frequency: a density between rising nodes, a probability `zero` of 0, and a net.
 
-    `weights` are those of the nodes and sum to 1 - zero. `net` items of the d are expected to be
-    uniform on [0, 1].
+    The `weights` of the nodes sum to 1 - zero. Of the d items `net`, on average, are uniform on
+    [0, 1]. `log_prior` is the log-probability of the shape within its list.
     """
 
     nodes: FloatArray
@@ -39,12 +39,11 @@ class Shape:
         return (1 - self.net / self.d) * inner + self.net / (3 * self.d)
 
     def masses(self, a: float, grid: Grid, powers: int) -> FloatArray:
-        """Return the masses of a f on the points of the grid, times f^j, for each j below `powers`:
-        a row each.
+        """Return the masses of a f on the grid, times f^j, as one row for each j < `powers`.
 
-        Between two nodes lies the mean of their weights, evenly: bare nodes would be further apart
-        than the noise, and estimates would jump from one to the next. A mass between two points is
-        split between them.
+        The mean weight of two nodes is spread evenly between them: bare nodes would be further
+        apart than the noise, and estimates would jump between them. A mass between two points of
+        the grid is split between them.
         """
         f, g = self._spread(grid.step)
         g *= 1 - self.net / self.d
@@ -53,11 +52,11 @@ class Shape:
             points = int(2 * reach / grid.step) + 1
             f = np.append(f, (np.arange(points) + 0.5) * (reach / points))
             g = np.append(g, np.full(points, self.net * reach / (self.d * points)))
-        at = a * f
-        kept = at < grid.top
-        f, g, at = f[kept], g[kept], at[kept] / grid.step
-        cell = at.astype(np.int64)
-        above = at - cell
+        position = a * f
+        inside = position < grid.top
+        f, g, position = f[inside], g[inside], position[inside] / grid.step
+        cell = position.astype(np.int64)
+        above = position - cell
         rows = np.empty((powers, grid.size))
         for j in range(powers):
             rows[j] = np.bincount(cell, g * (1 - above), grid.size) + np.bincount(
@@ -68,7 +67,7 @@ class Shape:
         return rows
 
     def _spread(self, step: float) -> tuple[FloatArray, FloatArray]:
-        """Return points at most half a step apart, and their weights."""
+        """Return points of the law at most half a step apart, and their weights."""
         if self.nodes.size < 2:
             return self.nodes.copy(), self.weights.copy()
         between = (self.weights[:-1] + self.weights[1:]) / 2
@@ -83,15 +82,16 @@ class Shape:
 
 
 def lognormal(s: float, zero: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
-    """Return the shape of a lognormal law of deviation s, cut off above 1, with a share `zero` of
-    items at 0.
+    """Return a lognormal law with deviation s of the logarithm, truncated at 1; `zero` is P(0).
+
+    1 - `kappa` is half the expected number of items in the net.
     """
     x = np.linspace(-5, 5, _NODES)
     return _scaled(np.exp(s * x), np.exp(-(x**2) / 2), zero, kappa, d, log_prior)
 
 
 def power_law(s: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
-    """Return the shape of frequencies that fall with rank as rank^-s."""
+    """Return the law of frequencies proportional to rank^-s, for d ranks."""
     u = np.exp(np.linspace(np.log(0.5), np.log(d + 0.5), _NODES))
     return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, kappa, d, log_prior)
 
@@ -99,45 +99,45 @@ def power_law(s: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
 def _scaled(
     f: FloatArray, weights: FloatArray, zero: float, kappa: float, d: int, log_prior: float
 ) -> Shape:
-    """Return the shape whose nodes are in the ratios of f, rising, so that its mean with the net's
-    is 1/d.
-    """
+    """Return the shape with nodes proportional to the rising f, scaled to a mean of 1/d."""
     net = 2 * (1 - kappa)
-    wanted = (1 - net / 2) / (d - net)
+    target = (1 - net / 2) / (d - net)
     mass, moment = np.cumsum(weights), np.cumsum(weights * f)
     low, high = -30.0, 60.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        kept = int(np.searchsorted(f, np.exp(-middle), side="right"))
-        mean = np.exp(middle) * moment[kept - 1] / mass[kept - 1] if kept else np.inf
-        low, high = (middle, high) if (1 - zero) * mean < wanted else (low, middle)
+        below = int(np.searchsorted(f, np.exp(-middle), side="right"))  # nodes up to 1
+        mean = np.exp(middle) * moment[below - 1] / mass[below - 1] if below else np.inf
+        low, high = (middle, high) if (1 - zero) * mean < target else (low, middle)
     nodes = np.exp(low) * f
     nodes, weights = nodes[nodes <= 1], weights[nodes <= 1]
     return Shape(nodes, weights * ((1 - zero) / weights.sum()), zero, net, d, log_prior)
 
 
 HONEST, ATTACKED, COARSE = "honest", "attacked", "coarse"
-"""The lists: for rounds without an attack; for those with one, without a net, which would take what
-the attack adds for popular items; and few of these, for a first look."""
+"""The lists of shapes. That of attacked rounds has no net, which would take spikes for popular
+items; the coarse list is a few of these, for the search of the shift."""
 
 
 @lru_cache(maxsize=16)
 def shapes(kind: str, d: int) -> tuple[Shape, ...]:
-    """Return the shapes of one of the lists; their log priors are those within it."""
-    found = [shape for shape in _listed(kind, d) if d * (1 - shape.zero) >= 2]
-    even = -math.log(len(found))
-    return tuple(replace(shape, log_prior=shape.log_prior + even) for shape in found)
+    """Return one of the lists of shapes, with log priors that are even but for flat shapes."""
+    # A law under which fewer than two items are held is no law of a round.
+    listed = [shape for shape in _listed(kind, d) if d * (1 - shape.zero) >= 2]
+    even = -math.log(len(listed))
+    return tuple(replace(shape, log_prior=shape.log_prior + even) for shape in listed)
 
 
 def _listed(kind: str, d: int) -> Iterator[Shape]:
     if kind == HONEST:
         for s in (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0):
             for zero in (0.0, 0.3, 0.5, 0.7, 0.8, 0.9):
+                # Nearly flat laws are rare in practice, and fit an attack on many items.
                 flat = (-2.5 if zero == 0 else -1.0) if s == 0.5 else 0.0
                 yield lognormal(s, zero, 0.95, d, flat)
         for s in (0.5, 0.75, 1.0, 1.25, 1.5):
             yield power_law(s, 0.95, d)
-        for s in (1.0, 2.0, 3.0):  # one item may hold most
+        for s in (1.0, 2.0, 3.0):  # with a wide net: one item may hold most of the mass
             for zero in (0.0, 0.85):
                 for kappa in (0.5, 0.1, 0.02):
                     yield lognormal(s, zero, kappa, d)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
-from ldprecover.recovery.unmixing import measured_of_counts, noise_sd
+from ldprecover.recovery.unmixing import estimates_of_counts, noise_sd
 
 TRIALS = 3000
 STEP = 1.1**0.5  # deviations are rounded to steps of a tenth
@@ -35,7 +35,7 @@ def test_the_noise_is_that_of_estimates_given_who_holds_what(
     z = simulated(oracle, np.array(held), np.random.default_rng(1))
     n, d = sum(held), oracle.domain_size
     sd = (
-        measured_of_counts(oracle, np.array(held) / n, n).sd
+        estimates_of_counts(oracle, np.array(held) / n, n).sd
         * (1 - (oracle.fixed_size is not None) / d) ** 0.5
     )
     ratio = z.std(axis=0) / sd
@@ -54,6 +54,6 @@ def test_deviations_are_of_few_levels() -> None:
 
 def test_one_report_has_noise_too() -> None:
     """Its median count is 0, which is no measure of noise."""
-    measured = measured_of_counts(GRR(1, 100), GRR(1, 100).estimate(np.eye(100)[3], 1), 1)
+    measured = estimates_of_counts(GRR(1, 100), GRR(1, 100).estimate(np.eye(100)[3], 1), 1)
     assert (measured.sd > 0).all()
     assert np.isfinite(measured.sd).all()

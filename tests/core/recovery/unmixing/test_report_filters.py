@@ -17,10 +17,14 @@ from ldprecover.protocols.ss import SS
 from ldprecover.protocols.sue import SUE
 from ldprecover.recovery import ReportSource, project_simplex, reports
 from ldprecover.recovery.reports import pair_counts
-from ldprecover.recovery.unmixing.estimates import Measured
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.filters import rules
-from ldprecover.recovery.unmixing.filters.report_filters import _numbers_in_words, screen, unfit
-from ldprecover.recovery.unmixing.filters.rules import DroppedSet, Kept, hits_by_item
+from ldprecover.recovery.unmixing.filters.report_filters import (
+    _numbers_in_words,
+    filter_reports,
+    unfit,
+)
+from ldprecover.recovery.unmixing.filters.rules import DroppedSet, ReportFilter, hits_by_item
 from ldprecover_attacker import APA, MGA, MGAA, MLA, RPA, Attack, Manip
 
 D, N, M = 60, 40_000, 2_100  # beta = 0.05
@@ -46,7 +50,7 @@ def attacked(protocol: str, *attacks: Attack) -> np.ndarray:
     return rows
 
 
-def gain(protocol: str, rows: np.ndarray, found: Measured) -> float:
+def gain(protocol: str, rows: np.ndarray, found: NoisyEstimates) -> float:
     """Return how many times the squared error of Norm-Sub falls when it gets what the screens
     give.
     """
@@ -56,7 +60,7 @@ def gain(protocol: str, rows: np.ndarray, found: Measured) -> float:
     return float(before / after)
 
 
-def dropped(found: Measured) -> dict[str, int]:
+def dropped(found: NoisyEstimates) -> dict[str, int]:
     """Return the number of reports that each screen took."""
     return {
         name: sum(d.reports for d in group)
@@ -73,7 +77,7 @@ def test_honest_reports_are_all_kept(protocol: str) -> None:
     estimate.
     """
     oracle, (truth, rows) = ORACLES[protocol], honest(protocol)
-    found = screen(ReportSource(oracle, rows))
+    found = filter_reports(ReportSource(oracle, rows))
     assert (found.n, found.suspects, found.dropped, found.notes) == (N, (), (), ())
     assert found.z == pytest.approx(oracle.estimate(oracle.support_counts(rows), N), abs=1e-9)
     # The mean of 60 squares of variance 2, 6.1 deviations of it off once in 1e9.
@@ -86,7 +90,7 @@ def test_attackers_who_raise_sets_of_items_are_each_found(
     protocol: str, targets: tuple[tuple[int, ...], ...]
 ) -> None:
     rows = attacked(protocol, *map(MGA, targets))
-    found = screen(ReportSource(ORACLES[protocol], rows))
+    found = filter_reports(ReportSource(ORACLES[protocol], rows))
     assert found.suspects == tuple(sorted(itertools.chain(*targets)))
     assert [d.screen for d in found.dropped] == ["shared items"] * len(targets)
     assert 0.9 * M < dropped(found)["shared items"] < 1.6 * M
@@ -102,7 +106,7 @@ def test_attackers_who_hide_are_found_by_what_their_reports_share(
     protocol: str, attack: Attack
 ) -> None:
     rows = attacked(protocol, attack)
-    found = screen(ReportSource(ORACLES[protocol], rows))
+    found = filter_reports(ReportSource(ORACLES[protocol], rows))
     assert set(found.suspects) == set(TARGETS[0])
     assert gain(protocol, rows, found) > 1.5
 
@@ -111,8 +115,8 @@ def test_attackers_who_hide_are_found_by_what_their_reports_share(
 def test_one_report_sent_by_all_is_found(protocol: str) -> None:
     oracle, attack = ORACLES[protocol], MLA()
     rows = attacked(protocol, attack)
-    found = screen(ReportSource(oracle, rows))
-    rest = screen(ReportSource(oracle, honest(protocol)[1]))
+    found = filter_reports(ReportSource(oracle, rows))
+    rest = filter_reports(ReportSource(oracle, honest(protocol)[1]))
     assert N - 100 <= found.n <= N
     assert found.z == pytest.approx(rest.z, abs=5 * rest.sd.max())
 
@@ -120,14 +124,14 @@ def test_one_report_sent_by_all_is_found(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", ["oue", "sue"])
 def test_reports_of_one_item_are_dropped_by_their_size(protocol: str) -> None:
     rows = attacked(protocol, MGA(TARGETS[0], model="sampled"))
-    found = screen(ReportSource(ORACLES[protocol], rows))
+    found = filter_reports(ReportSource(ORACLES[protocol], rows))
     assert dropped(found) == {"impossible sizes": M}
     assert (
         found.dropped[0].what
         == "reports whose number of supported items is 1, which honest ones hardly ever do"
     )
     assert found.z == pytest.approx(
-        screen(ReportSource(ORACLES[protocol], honest(protocol)[1])).z, abs=1e-6
+        filter_reports(ReportSource(ORACLES[protocol], honest(protocol)[1])).z, abs=1e-6
     )
 
 
@@ -135,7 +139,7 @@ def test_reports_of_one_item_are_dropped_by_their_size(protocol: str) -> None:
 def test_reports_of_too_frequent_sizes_are_dropped(attack: Attack) -> None:
     """Random bits have more ones; and padded reports have all one number of ones."""
     rows = attacked("oue", attack)
-    found = screen(ReportSource(ORACLES["oue"], rows))
+    found = filter_reports(ReportSource(ORACLES["oue"], rows))
     assert not found.suspects
     assert {"frequent sizes"} <= set(dropped(found)) <= {"frequent sizes", "impossible sizes"}
     assert found.n + sum(dropped(found).values()) == len(rows)
@@ -148,7 +152,7 @@ def test_a_set_that_most_users_hold_is_kept(protocol: str) -> None:
     """
     oracle, rng = ORACLES[protocol], np.random.default_rng(14)
     held = np.where(rng.random(N) < 0.95, rng.integers(8, size=N), rng.integers(8, D, size=N))
-    found = screen(ReportSource(oracle, oracle.perturb(held, rng)))
+    found = filter_reports(ReportSource(oracle, oracle.perturb(held, rng)))
     assert (found.n, found.suspects, found.dropped) == (N, (), ())
 
 
@@ -157,7 +161,7 @@ def test_a_set_that_would_have_nearly_all_mass_is_no_attackers() -> None:
     oracle, rng = ORACLES["oue"], np.random.default_rng(15)
     bits = oracle.supports(oracle.perturb(rng.choice(8, N), rng)).copy()
     bits[:6000, :8] = True
-    found = screen(ReportSource(oracle, np.packbits(bits, axis=1, bitorder="little")))
+    found = filter_reports(ReportSource(oracle, np.packbits(bits, axis=1, bitorder="little")))
     assert "shared items" not in dropped(found)
     assert not found.suspects
     (note,) = found.notes
@@ -172,10 +176,10 @@ def test_what_is_found_does_not_depend_on_how_the_reports_come(
 ) -> None:
     """To the bit: any arrays, threads or processes, and blocks of any size."""
     oracle, rows = ORACLES[protocol], attacked(protocol, *map(MGA, TARGETS))
-    whole = screen(ReportSource(oracle, rows))
+    whole = filter_reports(ReportSource(oracle, rows))
 
     def same(source: ReportSource) -> bool:
-        found = screen(source)
+        found = filter_reports(source)
         numbers = np.array_equal(found.z, whole.z) and np.array_equal(found.sd, whole.sd)
         return numbers and (found.n, found.suspects, found.dropped) == (
             whole.n,
@@ -198,7 +202,9 @@ def test_what_is_found_does_not_depend_on_how_the_reports_come(
 )
 def test_reports_are_read_a_few_times(rows: Callable[[], np.ndarray], passes: int) -> None:
     seen: set[int] = set()
-    screen(ReportSource(ORACLES["olh"], rows(), progress=lambda number, _: seen.add(number)))
+    filter_reports(
+        ReportSource(ORACLES["olh"], rows(), progress=lambda number, _: seen.add(number))
+    )
     assert len(seen) <= passes
 
 
@@ -220,14 +226,14 @@ def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_no
 
     plain = OLH.summarise_with_sizes
     monkeypatch.setattr(OLH, "summarise_with_sizes", counted)
-    found = screen(ReportSource(oracle, rows))
+    found = filter_reports(ReportSource(oracle, rows))
     assert dropped(found) == {
         "impossible sizes": 200,
         "shared items": dropped(found)["shared items"],
     }
     assert sum(hashed) == 2 * len(rows)
     monkeypatch.setattr(rules, "_HELD", 1_000)
-    other = screen(ReportSource(oracle, rows))
+    other = filter_reports(ReportSource(oracle, rows))
     assert sum(hashed) > 6 * len(rows)
     assert (other.z.tobytes(), other.sd.tobytes(), other.dropped) == (
         found.z.tobytes(),
@@ -249,11 +255,11 @@ def test_what_the_screens_hold_does_not_grow_with_the_reports(
     def peak(blocks: int) -> int:
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
-        found = screen(ReportSource(oracle, lambda: itertools.repeat(rows, blocks)))
+        found = filter_reports(ReportSource(oracle, lambda: itertools.repeat(rows, blocks)))
         assert found.dropped
         return tracemalloc.get_traced_memory()[1] - before
 
-    screen(ReportSource(oracle, rows))  # what is made once is not counted
+    filter_reports(ReportSource(oracle, rows))  # what is made once is not counted
     tracemalloc.start()
     try:
         assert peak(160) - peak(80) < 80 * 1000
@@ -269,28 +275,28 @@ def test_where_reports_cannot_be_screened_all_are_kept_and_a_note_says_why(
 ) -> None:
     rng = np.random.default_rng(16)
     rows = oracle.perturb(rng.integers(oracle.domain_size, size=1000), rng)
-    found = screen(ReportSource(oracle, rows))
+    found = filter_reports(ReportSource(oracle, rows))
     assert found.n == 1000
     assert found.z == pytest.approx(oracle.estimate(oracle.support_counts(rows), 1000))
-    assert found.notes == (f"Reports were not screened: {unfit(oracle)}.",)
+    assert found.notes == (f"Reports were not filtered: {unfit(oracle)}.",)
 
 
 @pytest.mark.parametrize("oracle", [OUE(1.0, D), GRR(1.0, D)], ids=lambda o: o.protocol)
 def test_no_reports_are_refused(oracle: FrequencyOracle) -> None:
-    with pytest.raises(ParameterError, match="there are no reports to screen"):
-        screen(ReportSource(oracle, oracle.perturb([])))
+    with pytest.raises(ParameterError, match="there are no reports to filter"):
+        filter_reports(ReportSource(oracle, oracle.perturb([])))
 
 
 def test_reports_that_are_all_impossible_are_refused() -> None:
     oracle = OUE(1.0, D)
     with pytest.raises(ParameterError, match="all reports would be dropped"):
-        screen(ReportSource(oracle, np.zeros((1000, oracle.row_bytes), np.uint8)))
+        filter_reports(ReportSource(oracle, np.zeros((1000, oracle.row_bytes), np.uint8)))
 
 
 @every_protocol
 @pytest.mark.parametrize("n", [1, 2, 10])
 def test_few_reports_are_screened_too(protocol: str, n: int) -> None:
-    found = screen(ReportSource(ORACLES[protocol], honest(protocol)[1][:n]))
+    found = filter_reports(ReportSource(ORACLES[protocol], honest(protocol)[1][:n]))
     assert np.isfinite(found.z).all()
     assert (found.sd > 0).all()
     assert found.n == n
@@ -299,7 +305,7 @@ def test_few_reports_are_screened_too(protocol: str, n: int) -> None:
 def test_hits_are_counted_by_set_and_item() -> None:
     oracle, rows = ORACLES["olh"], honest("olh")[1][:3000]
     items = np.array([3, 5, 8, 13, 21])
-    rule = Kept(sets=(DroppedSet(np.array([0, 1]), np.array([False, False, True])),))
+    rule = ReportFilter(sets=(DroppedSet(np.array([0, 1]), np.array([False, False, True])),))
     sets = np.array([[True, True, False, True, False], [False, False, True, True, True]])
     bits = oracle.supports(rows)
     bits = bits[~(bits[:, 0] & bits[:, 1])][:, items]

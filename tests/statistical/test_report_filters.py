@@ -18,7 +18,7 @@ from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.reports import pair_counts
 from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
-from ldprecover.recovery.unmixing.filters.report_filters import screen
+from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
 
 D, N = 102, 20_000
 ORACLES: dict[str, FrequencyOracle] = {"oue": OUE(0.5, D), "olh": OLH(0.5, D, 3)}
@@ -48,7 +48,7 @@ def test_honest_reports_are_not_screened_whatever_their_users_hold(
     protocol: str, shape: str
 ) -> None:
     for seed in range(ROUNDS):
-        found = screen(ReportSource(ORACLES[protocol], honest(protocol, shape, seed)))
+        found = filter_reports(ReportSource(ORACLES[protocol], honest(protocol, shape, seed)))
         assert (found.n, found.suspects, found.dropped, found.notes) == (N, (), (), ())
 
 
