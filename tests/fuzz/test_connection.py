@@ -294,7 +294,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> Iterator[list[logging.LogRecord]
 def test_any_bytes_leave_server_usable(front: Front, errors: list[logging.LogRecord]) -> None:
     front.open_round()
 
-    @property_settings(250)
+    @property_settings(150)
     @given(streams(), st.lists(st.integers(0, 400), max_size=3), st.booleans())
     @example(b"\0", [], False)
     @example(

@@ -84,7 +84,7 @@ lengths = st.sampled_from([None, None, b"0", b"1000", b"1001", b"-1", b"9" * 30,
 def test_any_body_is_decompressed_or_rejected() -> None:
     held = BodyMemory(HELD)
 
-    @property_settings(800)
+    @property_settings(400)
     @given(st.sampled_from([DECODED, SENT]), pieces(), encodings, types, lengths, st.booleans())
     @example(DECODED, [zipped(bytes(2_500), 9)], b"gzip", b"application/json", None, False)
     @example(DECODED, [zipped(bytes(2_501), 9)], b"gzip", b"application/json", None, False)

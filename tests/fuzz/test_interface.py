@@ -76,7 +76,7 @@ def test_every_response_matches_openapi(
     )
 
     def check_operation(operation: Any) -> None:
-        @property_settings(24)
+        @property_settings(12)
         @given(
             operation.as_strategy(generation_mode=mode),
             st.sampled_from([*known, "current", None]),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 NUMBERS = "Frequencies"
+POLL = 7000
+"""Milliseconds after which the page has asked for reports and for counts again."""
 
 
 @pytest.fixture(scope="module")
@@ -44,19 +46,22 @@ def table(page: "Page") -> list[list[str]]:
 
 def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("grr", items=["tea", "coffee", "water"], epsilon=4.0)
+    visitor.page.clock.install()
     page = visitor.open(f"#/rounds/{opened['name']}")
     page.get_by_text("There are no reports yet").wait_for()
     report(server, opened, 600)
+    page.clock.fast_forward(POLL)
     page.locator("dd strong", has_text="600").wait_for()
     page.get_by_role("table", name=NUMBERS).wait_for()
     report(server, opened, 900, seed=2)
+    page.clock.fast_forward(POLL)
     page.locator("dd strong", has_text="1,500").wait_for()
     expect(page.locator("figure .chart + p").first).to_contain_text("1,500 reports")
-    found = server.frequencies(opened["id"])["frequencies"]
+    frequencies = server.frequencies(opened["id"])["frequencies"]
     shown = {row[1]: float(row[2].replace("\u2212", "-")) for row in table(page)[1:]}
     assert shown == {
         label: pytest.approx(value, abs=1e-4)
-        for label, value in zip(("tea", "coffee", "water"), found, strict=True)
+        for label, value in zip(("tea", "coffee", "water"), frequencies, strict=True)
     }
 
 

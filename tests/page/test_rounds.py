@@ -91,11 +91,14 @@ def test_key_is_forgotten_with_page(visitor: Visitor) -> None:
 
 def test_dead_server_shows_message(visitor: Visitor) -> None:
     visitor.expects = {0}
+    visitor.page.clock.install()
     page = visitor.open("#/rounds")
     page.get_by_role("heading", name="Rounds", exact=True).wait_for()
     visitor.context.route("**/rounds?**", lambda route: route.abort())
+    page.clock.fast_forward(10_000)
     page.get_by_text("The server cannot be reached").wait_for()
     visitor.context.unroute("**/rounds?**")
+    page.clock.fast_forward(10_000)
     page.get_by_text("The server cannot be reached").wait_for(state="hidden")
 
 
