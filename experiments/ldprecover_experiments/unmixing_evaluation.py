@@ -1,14 +1,14 @@
-"""The evaluation of un-mixing: data sets, protocols and attacks in every combination, then one
-factor at a time.
+"""The evaluation of un-mixing: data sets, protocols and attacks in every combination.
 
-A cell is as in the paper's setting (epsilon 0.5, beta 0.05, 10 targets) but for the one factor that
-is varied. Its poisoned round is drawn once, and every method recovers from the same.
+Further parts vary one parameter at a time; the others are the paper's (epsilon 0.5, beta 0.05, 10
+targets). The poisoned round of a cell is simulated once, and every method recovers that round.
 """
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,27 +30,13 @@ from ldprecover_experiments.poisoned_round import RoundSimulation
 
 DATA = ("ipums-like", "fire-like", "emoji", "zipf", "bump", "geometric")
 SWEPT = ("ipums-like", "fire-like")
-"""The data sets over which one factor at a time is varied."""
+"""The data sets of the parts that vary one parameter."""
 
 DRIFT = 0.1
-"""Standard deviation of the logarithm by which each frequency differs from that of the earlier
-round.
-"""
+"""Standard deviation of the log ratio of a frequency to that of the earlier round."""
 
-FACTORS: dict[str, tuple[float, ...]] = {
-    "beta": (0.005, 0.01, 0.1, 0.2),
-    "epsilon": (0.2, 1.0, 1.6),
-    "targets": (3, 7, 14, 30),
-}
-"""What is varied, to its values beside those of the paper; beta 0 is the unpoisoned cell."""
-
-PARTS = ("base", "more", *FACTORS)
-"""`base` is all data and protocols under the attacks of the catalogue, `more` other attacks on the
-first data set.
-"""
-
-_LEFT_OUT = ("conditional-probability", "em", "k-means", "ldprecover-km")
-"""Methods for one target alone, and those that go over the reports many times."""
+_EXCLUDED = ("conditional-probability", "em", "k-means", "ldprecover-km")
+"""Methods for a single target, and methods that read the reports many times."""
 
 
 def _none(oracle: FrequencyOracle, r: int) -> tuple[str, str]:
@@ -68,11 +54,11 @@ def _camouflaged(oracle: FrequencyOracle, r: int) -> tuple[str, str]:
 
 
 def _text(name: str, targets: int | None = None, size: int | None = None, **options: object) -> str:
-    """Return the text of an attack; what is as it would be without saying is left out."""
-    given = options | {
+    """Return the text of an attack without the options that have their default."""
+    stated = options | {
         key: r for key, r in (("targets", targets), ("size", size)) if r not in (None, TARGETS)
     }
-    return f"{name} {json.dumps(given, sort_keys=True)}" if given else name
+    return f"{name} {json.dumps(stated, sort_keys=True)}" if stated else name
 
 
 ATTACKS: dict[str, Any] = {
@@ -101,23 +87,40 @@ ATTACKS: dict[str, Any] = {
         else (_text("apa", 2 * r, each=(r + 1) // 2, search=100, sets=2), "crafted")
     ),
 }
-"""Name in the tables to the attack and the model of a cell with r targets, None where a protocol
-has no such attack.
+"""Name in the tables -> function from (oracle, r) to the attack and the model of a cell.
 
-AA10 weighs 10 random items, AAd all, MUL5 is five attackers of the kind AA10, IPA lies alone, MGAx
-crafts its reports.
+The function returns None for a protocol without such an attack. AA10 weighs 10 random items, AAd
+all; MUL5 is five attackers of the kind AA10, IPA perturbs honestly, MGAx crafts its reports.
 """
 
 BASE = ("none", "Manip", "MGA", "AA10", "AAd", "MUL5", "IPA", "MGAx", "APA", "APA2")
 MORE = ("RPA", "Manip padded", "MLA", "MGA-A", "MGA two", "APA two")
-_OF_TARGETS = ("MGA", "AA10", "MUL5", "IPA", "MGAx", "APA", "APA2")
+_WITH_TARGET_NUMBER = ("MGA", "AA10", "MUL5", "IPA", "MGAx", "APA", "APA2")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the evaluation: its attacks, its data sets, and the parameter that it varies."""
+
+    attacks: tuple[str, ...]
+    data: Literal["all", "swept", "first swept"] = "swept"
+    parameter: Literal["beta", "epsilon", "targets"] | None = None
+    values: tuple[float | None, ...] = (None,)
+
+
+PARTS = {
+    "base": Part(BASE, "all"),
+    "more": Part(MORE, "first swept"),
+    "beta": Part(BASE[1:], parameter="beta", values=(0.005, 0.01, 0.1, 0.2)),
+    "epsilon": Part(BASE, parameter="epsilon", values=(0.2, 1.0, 1.6)),
+    "targets": Part(_WITH_TARGET_NUMBER, parameter="targets", values=(3, 7, 14, 30)),
+}
+"""The parts. The values of the paper's setting are those of `base`, so no part repeats them."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a cell stands: the part of the evaluation, the attack's name, and the value of the
-    factor of that part.
-    """
+    """The place of a cell in the tables: part, name of the attack, varied value."""
 
     part: str
     attack: str
@@ -126,19 +129,19 @@ class Place:
 
 @dataclass(frozen=True)
 class Only:
-    """What of the evaluation is run: all that is not named is.
+    """A selection of parts, protocols, attacks and methods; everything by default.
 
-    Raises ParameterError for a name that there is not.
+    Raises ParameterError for an unknown name.
     """
 
-    part: Sequence[str] = PARTS
+    part: Sequence[str] = tuple(PARTS)
     protocol: Sequence[str] = PROTOCOLS
     attack: Sequence[str] = tuple(ATTACKS)
     method: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         known = {
-            "part": PARTS,
+            "part": tuple(PARTS),
             "protocol": tuple(REGISTERED),
             "attack": tuple(ATTACKS),
             "method": _names(),
@@ -152,9 +155,7 @@ class Only:
 
 
 def methods(named: Collection[str] = ()) -> list[MethodSpec]:
-    """Return the methods that are compared, or those of these names with the two that all are
-    compared with.
-    """
+    """Return the methods to compare: all, or the named ones with LDPRecover and Norm-Sub."""
     found = [
         MethodSpec("ldprecover"),
         MethodSpec("ldprecover true eta", eta="true"),
@@ -166,7 +167,7 @@ def methods(named: Collection[str] = ()) -> list[MethodSpec]:
             found.append(MethodSpec("unmix", name))
             found.append(MethodSpec("unmix targets", name, targets=True))
             found.append(MethodSpec("unmix history", name, history=True))
-        elif name != "ldprecover" and name not in _LEFT_OUT and not name.endswith("-unprojected"):
+        elif name != "ldprecover" and name not in _EXCLUDED and not name.endswith("-unprojected"):
             found.append(MethodSpec(name, method.name))
     kept = {"ldprecover", "norm-sub", *named}
     return [spec for spec in found if not named or spec.name in kept]
@@ -179,9 +180,7 @@ def _names() -> tuple[str, ...]:
 def cells_of(
     only: Only, users_by_data: Mapping[str, GenuineUsers], trials: int
 ) -> dict[Cell, Place]:
-    """Return the cells and where each stands: of one factor at a time half as many trials, and at
-    least one.
-    """
+    """Return the cells with their places. Parts other than base have half as many trials."""
     return {
         replace(cell, trial=trial): place
         for cell, place in _settings(only, users_by_data)
@@ -192,35 +191,32 @@ def cells_of(
 def _settings(
     only: Only, users_by_data: Mapping[str, GenuineUsers]
 ) -> Iterator[tuple[Cell, Place]]:
-    """Yield the first cell of every setting."""
+    """Yield the first trial of every setting."""
     swept = tuple(name for name in users_by_data if name in SWEPT) or tuple(users_by_data)[:2]
-    for part in PARTS:
-        if part not in only.part:
+    data = {"all": tuple(users_by_data), "swept": swept, "first swept": swept[:1]}
+    for name, part in PARTS.items():
+        if name not in only.part:
             continue
-        data = tuple(users_by_data) if part == "base" else swept[:1] if part == "more" else swept
-        attacks = {"base": BASE, "more": MORE, "targets": _OF_TARGETS}.get(
-            part, BASE[1:] if part == "beta" else BASE
-        )
-        for name in data:
-            d = len(users_by_data[name].items)
-            for protocol in only.protocol:
-                for attack in (attack for attack in attacks if attack in only.attack):
-                    for value in FACTORS.get(part, (None,)):
-                        epsilon = value if part == "epsilon" and value is not None else EPSILON
-                        r = int(value) if part == "targets" and value is not None else TARGETS
-                        made = ATTACKS[attack](frequency_oracle(protocol, epsilon, d), r)
-                        if made is None or r >= d / 2:
-                            continue
-                        beta = value if part == "beta" and value is not None else BETA
-                        text, model = made
-                        cell = Cell(
-                            name, protocol, text, model, 0.0 if attack == "none" else beta, epsilon
-                        )
-                        if _is_made(cell, users_by_data[name]):
-                            yield cell, Place(part, attack, value)
+        attacks = [attack for attack in part.attacks if attack in only.attack]
+        for source, protocol, attack, value in product(
+            data[part.data], only.protocol, attacks, part.values
+        ):
+            parameters: dict[str, Any] = {"beta": BETA, "epsilon": EPSILON, "targets": TARGETS}
+            if part.parameter:
+                parameters[part.parameter] = value
+            epsilon, r = parameters["epsilon"], parameters["targets"]
+            genuine_users = users_by_data[source]
+            d = len(genuine_users.items)
+            attack_and_model = ATTACKS[attack](frequency_oracle(protocol, epsilon, d), r)
+            if attack_and_model is None or r >= d / 2:
+                continue
+            beta = 0.0 if attack == "none" else parameters["beta"]
+            cell = Cell(source, protocol, *attack_and_model, beta, epsilon)
+            if _has_reports(cell, genuine_users):
+                yield cell, Place(name, attack, value)
 
 
-def _is_made(cell: Cell, genuine_users: GenuineUsers) -> bool:
+def _has_reports(cell: Cell, genuine_users: GenuineUsers) -> bool:
     """Return whether the protocol has reports for the attack."""
     try:
         simulation = RoundSimulation(cell, genuine_users, 0)
@@ -237,10 +233,10 @@ def cost(
     specs: Sequence[MethodSpec],
     jobs: int,
 ) -> str:
-    """Return in a sentence what it takes: cells, reports that are really made, and about how long.
+    """Return a sentence with the number of cells and reports, and the approximate time.
 
-    The times are of one core of 2020: to make a report and read it once, to search a seed, to
-    un-mix counts.
+    The coefficients are seconds on one core of 2020: for a cell, for making and reading a report,
+    for a seed search, for un-mixing counts.
     """
     readers = sum(spec.reads_reports for spec in specs)
     unmixed = sum(spec.method == "unmix" for spec in specs)

@@ -18,7 +18,7 @@ from ldprecover_experiments.unmixing_evaluation import (
     BASE,
     DATA,
     DRIFT,
-    FACTORS,
+    PARTS,
     Only,
     Place,
     cells_of,
@@ -46,7 +46,7 @@ def test_there_are_28_cells_of_each_data_set_and_one_factor_at_a_time_on_two(
         DATA[:2], 28 * 3
     )
     assert {place.value for place in places.values() if place.part == "targets"} == set(
-        FACTORS["targets"]
+        PARTS["targets"].values
     )
     assert Counter(cell.trial for cell, place in places.items() if place.part == "base").keys() == {
         0,
