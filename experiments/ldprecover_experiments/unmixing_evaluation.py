@@ -211,7 +211,8 @@ def _settings(
             if attack_and_model is None or r >= d / 2:
                 continue
             beta = 0.0 if attack == "none" else parameters["beta"]
-            cell = Cell(source, protocol, *attack_and_model, beta, epsilon)
+            text, model = attack_and_model
+            cell = Cell(source, protocol, text, model, beta, epsilon)
             if _has_reports(cell, genuine_users):
                 yield cell, Place(name, attack, value)
 

@@ -1,6 +1,4 @@
-"""The drill as an ASGI application: its own calls under /drill/, everything else passed through to
-the server.
-"""
+"""The drill as an ASGI application: its calls under /drill/, and a proxy to the server."""
 
 import json
 import mimetypes
@@ -22,32 +20,28 @@ from ldprecover_client import ClientError
 from ldprecover_experiments.drill.form import FormChoices
 from ldprecover_experiments.drill.guard import PATH, Guard
 from ldprecover_experiments.drill.jobs import BusyError, Job, Jobs
-from ldprecover_experiments.drill.proxy import Passing
+from ldprecover_experiments.drill.proxy import Proxy
 from ldprecover_experiments.drill.responses import HEADERS, json_answer, problem
 
 HEAD = (
     f'<link rel="stylesheet" href="{PATH}static/drill.css"><script type="module" '
     f'src="{PATH}static/drill.js"></script>'
 )
-"""What the server's page has in its head where a drill serves it: the one thing that tells it of
-the drill.
-"""
+"""Added to the head of the server's page, which otherwise knows nothing of the drill."""
 
-_MAX_ASKED = 1 << 16  # bytes of a form
+_MAX_FORM_BYTES = 1 << 16
 _STATIC = Path(__file__).parent / "static"
 
 
 class DrillApplication:
-    """A drill in front of the server at `url`, whose admin key this is; `token` opens its own
-    calls.
-    """
+    """A drill in front of the server at `url` with its admin key; `token` opens its own calls."""
 
-    def __init__(self, url: str, key: str, token: str, offer: FormChoices) -> None:
+    def __init__(self, url: str, key: str, token: str, choices: FormChoices) -> None:
         self._url = url
         self._key = key
-        self._offer = offer
+        self._choices = choices
         self.jobs = Jobs()
-        self._passing = Passing(url, HEAD)
+        self._proxy = Proxy(url, HEAD)
         self._files = {path.name: path.read_bytes() for path in _STATIC.iterdir() if path.is_file()}
         routes = [
             Route(f"{PATH}options", self._options),
@@ -68,7 +62,7 @@ class DrillApplication:
         await app(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app: ASGIApp = self._own if scope["path"].startswith(PATH) else self._passing
+        app: ASGIApp = self._own if scope["path"].startswith(PATH) else self._proxy
         await app(scope, receive, send)
 
     @asynccontextmanager
@@ -77,10 +71,10 @@ class DrillApplication:
             yield
         finally:
             await to_thread.run_sync(self.jobs.end)
-            await self._passing.close()
+            await self._proxy.close()
 
     async def _options(self, request: Request) -> Response:
-        return json_answer(await to_thread.run_sync(self._offer.as_json))
+        return json_answer(await to_thread.run_sync(self._choices.as_json))
 
     async def _run(self, request: Request) -> Response:
         return self._shown(HTTPStatus.OK)
@@ -90,22 +84,21 @@ class DrillApplication:
             request.headers.get("content-type", "").partition(";")[0].strip().lower()
             != "application/json"
         ):
-            return problem(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "What is asked for must be application/json."
-            )
+            return problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The form must be application/json.")
         body = bytearray()
         async for piece in request.stream():
             body += piece
-            if len(body) > _MAX_ASKED:
+            if len(body) > _MAX_FORM_BYTES:
                 return problem(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A form has at most {_MAX_ASKED:,} bytes."
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"A form has at most {_MAX_FORM_BYTES:,} bytes.",
                 )
         try:
-            asked = json.loads(body)
+            form = json.loads(body)
         except (ValueError, RecursionError):
             return problem(HTTPStatus.BAD_REQUEST, "The body must be JSON.")
         try:
-            await to_thread.run_sync(self._start, asked)
+            await to_thread.run_sync(self._start, form)
         except (LDPRecoverError, ClientError) as error:
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, " ".join(str(error).split()))
         except BusyError:
@@ -114,14 +107,15 @@ class DrillApplication:
             )
         return self._shown(HTTPStatus.ACCEPTED)
 
-    def _start(self, asked: Any) -> None:
-        if isinstance(asked, dict) and asked.get("kind") == "map":
-            heat_map = self._offer.map(asked)
+    def _start(self, form: Any) -> None:
+        if isinstance(form, dict) and form.get("kind") == "map":
+            heat_map = self._choices.map(form)
             self.jobs.begin(Job("map", heat_map.settings), heat_map.made)
             return
-        played = self._offer.round(asked)
+        drill_round = self._choices.round(form)
         self.jobs.begin(
-            Job("round", played.settings), lambda run: played.on(self._url, self._key, run)
+            Job("round", drill_round.settings),
+            lambda run: drill_round.on(self._url, self._key, run),
         )
 
     async def _cancel(self, request: Request) -> Response:

@@ -1,12 +1,10 @@
-"""Playing a drill on a server: a round of its own, genuine users, an attack, recoveries, the
-score.
-"""
+"""A drill's round on a server: genuine users, an attack, recoveries and their score."""
 
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -16,78 +14,66 @@ from ldprecover_client import Client, ClientError, RefusedError, Retries
 from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.drill.jobs import Job
 from ldprecover_experiments.drill.score import Recovered, Score
+from ldprecover_experiments.measures import MethodSpec
 from ldprecover_experiments.over_http import recover_on_server
 from ldprecover_experiments.poisoned_round import Vector
 
-MAX_USERS, MAX_BYTES = 1_000_000, 256 << 20
-"""Users of a drill, malicious ones included, and bytes of all their reports: they are made in
-memory.
-"""
+MAX_USERS = 1_000_000
+"""Most users of a drill, malicious ones included."""
+MAX_BYTES = 256 << 20
+"""Most bytes of all reports of a drill, which are made in memory."""
+
+_CLEANUP_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class Told:
-    """A method, and whether it is told which items are attacked."""
-
-    method: str
-    targets: bool = False
-
-    @classmethod
-    def all_of(cls, methods: Iterable[str], *, knows_targets: bool) -> tuple[Self, ...]:
-        """Return each method untold, and told where there is something to tell and it uses that."""
-        found = []
-        for name in methods:
-            method = METHODS[name]
-            if "targets" not in method.needs or not knows_targets:
-                found.append(cls(name))
-            if knows_targets and "targets" in method.uses:
-                found.append(cls(name, targets=True))
-        return tuple(found)
-
-    @property
-    def name(self) -> str:
-        """What the score calls it."""
-        return f"{self.method}, told the targets" if self.targets else self.method
+def method_specs(methods: Iterable[str], *, knows_targets: bool) -> Iterator[MethodSpec]:
+    """Yield each method without targets, and with them if it uses them and they are known."""
+    for name in methods:
+        method = METHODS[name]
+        if "targets" not in method.needs or not knows_targets:
+            yield MethodSpec(name, name)
+        if knows_targets and "targets" in method.uses:
+            yield MethodSpec(f"{name}, told the targets", name, targets=True)
 
 
 @dataclass(frozen=True, eq=False)
 class DrillRound:
-    """A drill that is ready to be played: its settings have been checked."""
+    """A drill whose settings have been checked."""
 
     demo: Demo
-    told: tuple[Told, ...]
+    methods: tuple[MethodSpec, ...]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of them, as JSON."""
-        given = self.demo.settings.as_json()
-        del given["column"]
-        return given | {
+        """The settings as JSON."""
+        settings = self.demo.settings.as_json()
+        del settings["column"]
+        return settings | {
             "dataset": self.demo.dataset.name,
-            "methods": [each.name for each in self.told],
+            "methods": [spec.name for spec in self.methods],
         }
 
-    def on(self, url: str, key: str, run: Job) -> dict[str, Any]:
-        """Play on the server at `url`, whose admin key this is, and return the score as JSON.
+    def on(self, url: str, key: str, job: Job) -> dict[str, Any]:
+        """Play on the server at `url` with its admin key, and return the score as JSON.
 
-        The round is closed at the end; where anything goes wrong before, it is deleted. Raises
-        ClientError, and CancelledError.
+        The round is closed at the end, or deleted after an error. Raises ClientError and
+        CancelledError.
         """
         demo = self.demo
-        with Client(url, key=key, sleep=run.pause) as server:
-            with run.stage("a round is opened"):
+        with Client(url, key=key, sleep=job.pause) as server:
+            with job.stage("a round is opened"):
                 opened = demo.open_round(server, f"drill-{secrets.token_hex(4)}")
-            run.say(round=opened.name)
+            job.update(round=opened.name)
             with _deleted_on_failure(url, key, opened.id):
-                demo.report_genuine(url, key, opened.id, run.stage)
+                demo.report_genuine(url, key, opened.id, job.stage)
                 genuine = self._estimate(server, opened.id)
-                demo.report_malicious(url, key, opened.id, run.stage)
+                demo.report_malicious(url, key, opened.id, job.stage)
                 server.close_round(opened.id)
                 poisoned = self._estimate(server, opened.id)
                 recovered = {}
-                for told in self.told:
-                    with run.stage(f"recovery by {told.name}") as progress:
-                        recovered[told.name] = self._recovered(server, opened.id, told, progress)
+                for spec in self.methods:
+                    with job.stage(f"recovery by {spec.name}") as progress:
+                        recovered[spec.name] = self._recover(server, opened.id, spec, progress)
         truth = demo.population.frequencies
         items, targets = demo.parameters.items, demo.targets
         return Score(
@@ -97,10 +83,10 @@ class DrillRound:
     def _estimate(self, server: Client, round: str) -> Vector:
         return np.asarray(server.frequencies(round)["frequencies"], dtype=np.float64)
 
-    def _recovered(self, server: Client, round: str, told: Told, progress: Any) -> Recovered:
-        method = METHODS[told.method]
-        targets = self.demo.targets if told.targets else None
-        request = RecoveryRequest(told.method, eta=self.demo.settings.eta, targets=targets or ())
+    def _recover(self, server: Client, round: str, spec: MethodSpec, progress: Any) -> Recovered:
+        method = METHODS[spec.method]
+        targets = self.demo.targets if spec.targets else None
+        request = RecoveryRequest(spec.method, eta=self.demo.settings.eta, targets=targets or ())
         as_job = method.long or "reports" in method.needs
         try:
             recovery = recover_on_server(server, round, request, progress if as_job else None)
@@ -114,11 +100,10 @@ def _deleted_on_failure(url: str, key: str, round: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # One try, with a client that does not end with the run: half a drill is of no use to
-        # anyone.
+        # One attempt by a new client: the client of a cancelled job no longer waits or retries.
         with (
             suppress(ClientError),
-            Client(url, key=key, timeout=5.0, retries=Retries(attempts=1)) as server,
+            Client(url, key=key, timeout=_CLEANUP_SECONDS, retries=Retries(attempts=1)) as server,
         ):
             server.delete_round(round)
         raise

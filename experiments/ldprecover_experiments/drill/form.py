@@ -19,7 +19,7 @@ from ldprecover_client import Dataset
 from ldprecover_experiments.datasets import NAMES, dataset_of
 from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.drill.drill_round import MAX_BYTES, MAX_USERS, DrillRound, Told
+from ldprecover_experiments.drill.drill_round import MAX_BYTES, MAX_USERS, DrillRound, method_specs
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS, MAX_TRIALS, HeatMap
 from ldprecover_experiments.validation import Form, check
 
@@ -152,7 +152,7 @@ class FormChoices:
             )
         chosen = [name for name in METHODS if name in form.methods]
         knows_targets = form.told and demo.targets is not None
-        return DrillRound(demo, Told.all_of(chosen, knows_targets=knows_targets))
+        return DrillRound(demo, tuple(method_specs(chosen, knows_targets=knows_targets)))
 
     def map(self, given: Any) -> HeatMap:
         """Return the heat map of a form. Raises ParameterError for one that cannot be made."""

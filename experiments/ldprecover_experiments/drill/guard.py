@@ -1,9 +1,9 @@
-"""Who may speak to a drill: pages that it served itself, and for the drill whoever has its token.
+"""Access control of a drill: requests of its own page, and a token for its own calls.
 
-A page of another site can have a browser send requests here (CSRF), or have the name of its own
-site lead here (DNS rebinding). The first says so in Origin, the second in Host. The token keeps
-out other users and programs of this machine; it is in the fragment of the drill's address, which no
-browser sends, and goes with each call in a header that no other site's page may set.
+A page of another site can have a browser send requests here (CSRF; the header Origin shows it), or
+point its own domain name here (DNS rebinding; the header Host shows it). The token keeps out other
+users and programs of this machine. It stands in the fragment of the drill's address, which browsers
+do not send, and travels in a header that pages of other sites may not set.
 """
 
 import secrets
@@ -17,17 +17,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ldprecover_experiments.drill.responses import problem
 
 PATH = "/drill/"
-"""Where the drill's own calls begin; everything else is the server's."""
+"""Prefix of the drill's own calls. All other paths are the server's."""
 
 HEADER = "X-Drill-Token"
-"""In which calls of the drill bring the token."""
+"""The header with the token."""
 
-_OPEN = f"{PATH}static/"  # files that are the same for everyone
+_WITHOUT_TOKEN = f"{PATH}static/"
 
 
 class Guard:
-    """Lets through what this page itself asks for under a name of this machine, with the token
-    where it is needed.
+    """Passes requests under a name of this machine from the drill's own page to `app`.
+
+    Calls below PATH also need the token.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -51,11 +52,9 @@ class Guard:
         if any(origin.lower() != f"http://{hosts[0]}".lower() for origin in origins):
             return "A drill answers its own page alone; the header Origin names another."
         path = scope["path"]
-        if path.startswith(PATH) and not path.startswith(_OPEN):
-            given = headers.getlist(HEADER)
-            if len(given) != 1 or not secrets.compare_digest(
-                given[0].encode("latin-1", "replace"), self._token
-            ):
+        if path.startswith(PATH) and not path.startswith(_WITHOUT_TOKEN):
+            tokens = [token.encode("latin-1", "replace") for token in headers.getlist(HEADER)]
+            if len(tokens) != 1 or not secrets.compare_digest(tokens[0], self._token):
                 return (
                     "Open the address that the drill printed when it started: it holds the "
                     "token that this call needs."
@@ -66,7 +65,7 @@ class Guard:
 def _is_this_machine(host: str) -> bool:
     try:
         parts = urlsplit(f"//{host}")
-        name, _ = parts.hostname, parts.port  # a port that is none raises
+        name, _ = parts.hostname, parts.port  # an invalid port raises
     except ValueError:
         return False
     if parts.netloc != host or parts.username is not None or not name:

@@ -1,4 +1,4 @@
-"""One piece of work at a time, in a thread, that can be watched and cancelled."""
+"""Jobs of a drill: one at a time, in a thread, with progress and cancellation."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,25 +9,25 @@ from ldprecover import ContractError, LDPRecoverError
 from ldprecover_client import ClientError
 from ldprecover_experiments.errors import ExperimentError
 
-_OURS = (ClientError, ContractError, ExperimentError, LDPRecoverError)
-"""Errors whose message says all."""
+_EXPECTED_ERRORS = (ClientError, ContractError, ExperimentError, LDPRecoverError)
+"""Errors whose message suffices for the page."""
 
 _END_SECONDS = 10.0
 
 
 class BusyError(Exception):
-    """Another run is under way."""
+    """Another job is running."""
 
 
 class CancelledError(Exception):
-    """The run was cancelled; raised in its own thread."""
+    """The job was cancelled; raised in its thread."""
 
 
 class Job:
-    """A piece of work: what it is, how far it is, and what came of it.
+    """A job with its kind, settings, progress and result.
 
-    `kind` and `settings` say what was asked for. The work calls `stage`, `pause` and `check`, each
-    of which raises CancelledError once `cancel` has been called; anyone may call `as_json`.
+    The work calls `stage`, `pause` and `check`; each raises CancelledError once `cancel` has been
+    called. Any thread may call `as_json`.
     """
 
     def __init__(self, kind: str, settings: dict[str, Any]) -> None:
@@ -36,7 +36,7 @@ class Job:
         self.over = threading.Event()
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
-        self._shown: dict[str, Any] = {
+        self._state: dict[str, Any] = {
             "state": "running",
             "stage": "it begins",
             "done": 0,
@@ -46,92 +46,87 @@ class Job:
             "error": None,
         }
 
-    def say(self, **known: Any) -> None:
-        """Show this of the run from now on."""
+    def update(self, **fields: Any) -> None:
+        """Change fields of the JSON."""
         with self._lock:
-            self._shown |= known
+            self._state |= fields
 
     def check(self) -> None:
-        """Raise CancelledError if it was cancelled."""
+        """Raise CancelledError if the job was cancelled."""
         if self._cancelled.is_set():
             raise CancelledError
 
     def pause(self, seconds: float) -> None:
-        """Wait so long, or until it is cancelled; raises CancelledError then."""
+        """Wait; raise CancelledError as soon as the job is cancelled."""
         self._cancelled.wait(seconds)
         self.check()
 
     @contextmanager
     def stage(self, title: str) -> Iterator[Callable[[int, int], None]]:
-        """Begin another stage, and yield what is called with "done, of all"."""
+        """Begin a stage, and yield a function that reports progress as (done, total)."""
         self.check()
-        self.say(stage=title, done=0, total=0)
+        self.update(stage=title, done=0, total=0)
 
-        def move(done: int, total: int) -> None:
+        def report_progress(done: int, total: int) -> None:
             self.check()
-            self.say(done=done, total=total)
+            self.update(done=done, total=total)
 
-        yield move
+        yield report_progress
         self.check()
 
     def cancel(self) -> None:
-        """Have it end as soon as the step under way is over; what has ended stays as it is."""
+        """Cancel a running job; it ends after its current step."""
         self._cancelled.set()
         with self._lock:
-            if self._shown["state"] == "running":
-                self._shown["state"] = "cancelling"
+            if self._state["state"] == "running":
+                self._state["state"] = "cancelling"
 
     def as_json(self) -> dict[str, Any]:
-        """Return what is known of it now."""
+        """Return kind, settings, progress and result."""
         with self._lock:
-            return {"kind": self.kind, "settings": self.settings, **self._shown}
+            return {"kind": self.kind, "settings": self.settings, **self._state}
 
-    def work(self, make: Callable[["Job"], dict[str, Any]]) -> None:
-        """Do the work in this thread; whatever comes of it is shown."""
+    def work(self, function: Callable[["Job"], dict[str, Any]]) -> None:
+        """Call the function in this thread, and keep its result or its error."""
         try:
-            result = make(self)
+            result = function(self)
             self.check()
         except CancelledError:
-            self.say(state="cancelled")
-        except _OURS as error:
-            self.say(state="failed", error=" ".join(str(error).split()))
+            self.update(state="cancelled")
+        except _EXPECTED_ERRORS as error:
+            self.update(state="failed", error=" ".join(str(error).split()))
         except MemoryError:
-            self.say(
+            self.update(
                 state="failed", error="There is too little memory for so many users and items."
             )
         except Exception as error:
-            self.say(
-                state="failed",
-                error=f"A fault of the drill itself: {type(error).__name__}: {error!s:.200}",
-            )
-            raise  # to be seen where the drill runs
+            message = f"A fault of the drill itself: {type(error).__name__}: {error!s:.200}"
+            self.update(state="failed", error=message)
+            raise  # the terminal of the drill shows the traceback
         else:
-            self.say(state="done", result=result)
+            self.update(state="done", result=result)
         finally:
             self.over.set()
 
 
 class Jobs:
-    """The last run; another begins once it is over."""
+    """The last job; the next one begins after its end."""
 
     def __init__(self) -> None:
         self.last: Job | None = None
         self._lock = threading.Lock()
 
-    def begin(self, run: Job, make: Callable[[Job], dict[str, Any]]) -> None:
-        """Do the work of a run in a thread of its own. Raises BusyError while the last one is under
-        way.
-        """
+    def begin(self, job: Job, function: Callable[[Job], dict[str, Any]]) -> None:
+        """Start a job in a new thread. Raises BusyError while the last one is running."""
         with self._lock:
             if self.last is not None and not self.last.over.is_set():
                 raise BusyError
-            self.last = run
-        # As a daemon: a step that takes long, such as the search for seeds, does not hold up the
-        # end.
-        threading.Thread(target=run.work, args=(make,), name="drill", daemon=True).start()
+            self.last = job
+        # A daemon thread, because some steps, such as the seed search, cannot be interrupted.
+        threading.Thread(target=job.work, args=(function,), name="drill", daemon=True).start()
 
     def end(self) -> None:
-        """Cancel the last run, and wait some seconds until it is over."""
+        """Cancel the last job, and wait up to _END_SECONDS for its end."""
         if self.last is not None:
             self.last.cancel()
             self.last.over.wait(_END_SECONDS)

@@ -75,15 +75,15 @@ def test_one_drill_at_a_time_and_what_was_cancelled_leaves_no_round(
     shows.
     """
     rounds = {each["name"] for each in server.http.get("/rounds").json()["rounds"]}
-    say, second = Job.say, []
+    update, second = Job.update, []
 
     def cancel_when_reported(self: Job, **known: Any) -> None:
-        say(self, **known)
+        update(self, **known)
         if known.get("done", 0) > 0 and self.as_json()["stage"] == "genuine users report":
             second.append(drill.http.post("/drill/run", json=GRR))
             assert drill.http.delete("/drill/run").json()["state"] == "cancelling"
 
-    monkeypatch.setattr(Job, "say", cancel_when_reported)
+    monkeypatch.setattr(Job, "update", cancel_when_reported)
     drill.http.post("/drill/run", json={**GRR, "users": 30_000})
     shown = drill.ended()
     assert (shown["state"], shown["result"], shown["total"]) == ("cancelled", None, 30_000)

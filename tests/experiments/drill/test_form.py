@@ -46,7 +46,7 @@ def test_methods_are_told_the_targets_where_they_use_them() -> None:
             each.name
             for each in SMALL.round(
                 {"methods": ["norm-cut", "ldprecover", "detection-all"], **asked}
-            ).told
+            ).methods
         ]
 
     told = [
