@@ -14,7 +14,7 @@ def test_indices_are_sorted_and_come_once() -> None:
 
 
 @pytest.mark.parametrize("targets", [[5], [-1], [True], [1.0], ["1"], 3])
-def test_what_is_no_index_is_refused(targets: object) -> None:
+def test_non_index_is_rejected(targets: object) -> None:
     with pytest.raises(ParameterError, match="target"):
         target_indices(targets, 5)  # type: ignore[arg-type]
 
@@ -31,6 +31,6 @@ def test_a_string_is_a_label_and_an_integer_an_index() -> None:
         (-1, "-1 is not an index"),
     ],
 )
-def test_an_item_that_is_not_there_is_refused(target: str | int, reason: str) -> None:
+def test_unknown_item_is_rejected(target: str | int, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
         find_items([0, target], ITEMS)

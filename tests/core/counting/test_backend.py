@@ -43,7 +43,7 @@ def run(*lines: str, kernels: str | None = None) -> subprocess.CompletedProcess[
     ],
     ids=["default", "empty", "numba", "numpy", "default without numba", "numpy without numba"],
 )
-def test_the_environment_chooses_and_nothing_is_imported_early(
+def test_environment_chooses_the_backend_lazily(
     kernels: str | None, before: str, expected: list[object]
 ) -> None:
     """numba is imported neither with the package nor where numpy was asked for."""
@@ -62,9 +62,7 @@ def test_the_environment_chooses_and_nothing_is_imported_early(
         ("cuda", "", "LDPRECOVER_KERNELS must be numpy or numba, not 'cuda'"),
     ],
 )
-def test_what_cannot_be_had_is_refused_with_words(
-    kernels: str, before: str, message: str, call: str
-) -> None:
+def test_bad_arguments_are_rejected(kernels: str, before: str, message: str, call: str) -> None:
     rows = "import numpy; rows = numpy.zeros((3, 1), 'u1')"
     done = run(
         before,
@@ -98,7 +96,7 @@ def test_late_kernels_are_numpy_until_they_are_hastened(
     assert done.stderr == ""
 
 
-def test_seeded_reports_and_their_counts_do_not_depend_on_the_choice() -> None:
+def test_seeded_reports_and_counts_do_not_depend_on_backend() -> None:
     """The same digest of reports and counts, of all protocols, with numpy and with numba."""
     lines = [
         "import hashlib, numpy as np",
@@ -115,7 +113,7 @@ def test_seeded_reports_and_their_counts_do_not_depend_on_the_choice() -> None:
     assert len(digests.pop().strip()) == 64
 
 
-def test_kernels_compile_where_no_cache_folder_may_be_written() -> None:
+def test_kernels_compile_without_a_cache_folder() -> None:
     """numba has no cache folder for a function without a source file, as in a read-only install."""
     namespace: dict[str, Any] = {}
     exec("def twice(x): return 2 * x", namespace)

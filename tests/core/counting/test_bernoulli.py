@@ -59,7 +59,7 @@ def ones(rows: np.ndarray) -> int:
 
 
 @given(threshold=THRESHOLDS)
-def test_the_probability_is_exactly_the_threshold_over_two_to_the_64(threshold: int) -> None:
+def test_bit_probability_is_threshold_over_2_to_64(threshold: int) -> None:
     """Over all 256 prefixes t >> 56 lanes are one and one is open; its last word decides 2^56 t mod
     2^64.
 

@@ -78,7 +78,7 @@ def test_the_walsh_hadamard_transform_is_its_definition(backend: ModuleType, bit
 @every_backend
 @pytest.mark.parametrize("bits", [4, 17])
 @pytest.mark.parametrize("total", [1 << 20, (1 << 53) + 1, (1 << 62) + 12_345])
-def test_a_transform_twice_is_the_same_times_its_size_also_beyond_what_floats_hold(
+def test_transform_is_its_own_inverse_beyond_float_precision(
     backend: ModuleType, bits: int, total: int
 ) -> None:
     size = 1 << bits
@@ -177,9 +177,7 @@ def test_counts_equal_the_definition_across_blocks(
         else f"n{value}"
     ),
 )
-def test_sizes_counted_beside_the_counts_are_those_of_each_report(
-    backend: ModuleType, oracle: OLH, n: int
-) -> None:
+def test_sizes_counted_with_the_counts_are_exact(backend: ModuleType, oracle: OLH, n: int) -> None:
     reports = random_reports(oracle, n, np.random.default_rng(n))
     sized = backend.olh_counts_and_sizes(
         reports["seed"], reports["bucket"], oracle.domain_size, oracle.hash_range
@@ -213,7 +211,7 @@ def test_sizes_counted_beside_the_counts_are_those_of_each_report(
         else str(value)
     ),
 )
-def test_what_reports_support_of_some_items_is_the_definition(
+def test_supported_items_match_the_definition(
     backend: ModuleType, oracle: FrequencyOracle, n: int, k: int
 ) -> None:
     """On both sides of every block; items in any order, some of them twice."""
@@ -262,7 +260,7 @@ def test_joint_counts_are_a_product_of_matrices(
 
 
 @every_backend
-def test_counts_reach_every_report_supporting_every_item(backend: ModuleType) -> None:
+def test_counts_can_reach_the_number_of_reports(backend: ModuleType) -> None:
     """All bits set: the greatest count that each adder can carry, at sizes around powers of two."""
     for n in (1, 255, 256, 1023, 1024, 4095, 4096, 65_535, 65_536):
         assert backend.oue_counts(np.full((n, 2), 0xFF, dtype=np.uint8), 13).tolist() == [n] * 13
@@ -296,7 +294,7 @@ def test_layout_in_memory_does_not_matter(
 
 
 @every_backend
-def test_an_item_outside_the_domain_is_refused_not_counted(backend: ModuleType) -> None:
+def test_item_outside_the_domain_is_rejected(backend: ModuleType) -> None:
     for items in ([3], [0, 1, 2, 4_294_967_295], [1] * 70_000 + [3]):
         with pytest.raises(IndexError):
             backend.grr_counts(np.array(items, dtype="<u4"), 3)
@@ -312,7 +310,7 @@ def test_padding_bits_are_not_counted(backend: ModuleType) -> None:
 
 
 @every_backend
-def test_threads_may_count_at_once(backend: ModuleType) -> None:
+def test_threads_count_in_parallel(backend: ModuleType) -> None:
     cases = [(GRR(0.5, 60), 50_000), (OUE(0.5, 60), 50_000), (OLH(0.5, 60, 3), 20_000)] * 2
     reports = [
         random_reports(oracle, n, np.random.default_rng(i)) for i, (oracle, n) in enumerate(cases)

@@ -43,7 +43,7 @@ def test_counts_travel_as_little_endian_64_bit_integers() -> None:
         ([], -1),
     ],
 )
-def test_counts_that_no_reports_could_give_are_refused(counts: list[object], n: int) -> None:
+def test_impossible_counts_are_rejected(counts: list[object], n: int) -> None:
     with pytest.raises(ParameterError):
         Tally(np.array(counts), n)
 
@@ -54,7 +54,7 @@ def test_the_number_of_reports_is_an_integer(n: object) -> None:
         Tally(np.array([0, 0]), n)  # type: ignore[arg-type]
 
 
-def test_more_cannot_be_taken_away_than_is_there() -> None:
+def test_subtraction_below_zero_is_rejected() -> None:
     with pytest.raises(ParameterError):
         Tally(np.array([1, 1]), 2) - Tally(np.array([2, 0]), 2)
     with pytest.raises(ParameterError):

@@ -122,7 +122,7 @@ def test_a_bit_vector_has_the_wished_size(size: float) -> None:
     assert OUE(1.0, D).supports(crafter_of(OUE(1.0, D)).report_of_size(size, rng())).sum() == size
 
 
-def test_reports_of_a_fixed_size_have_it_whatever_is_wanted() -> None:
+def test_reports_of_a_fixed_size_keep_it() -> None:
     oracle = Subsets(1.0, D)
     for r in (1, 5, 9):
         wanted = subsets(list(range(D)), r)

@@ -26,7 +26,7 @@ def oue_and_wanted(draw: st.DrawFn) -> tuple[OUE, np.ndarray]:
 
 
 @given(oue_and_wanted())
-def test_a_padded_report_has_its_items_and_exactly_an_honest_number_of_ones(
+def test_padded_report_has_its_items_and_an_honest_size(
     case: tuple[OUE, np.ndarray],
 ) -> None:
     oracle, wanted = case
@@ -38,7 +38,7 @@ def test_a_padded_report_has_its_items_and_exactly_an_honest_number_of_ones(
     assert supports.sum(axis=1).tolist() == [ones] * len(wanted)
 
 
-def test_padding_is_a_uniform_set_drawn_afresh_for_each_report() -> None:
+def test_padding_is_uniform_and_independent() -> None:
     """Each other item in l/(d-r) of 20,000 reports, each pair in l(l-1)/((d-r)(d-r-1)), to 7 sd:
     1e-8 in all.
     """
@@ -73,7 +73,7 @@ def test_a_grr_report_is_one_of_its_items_uniformly() -> None:
     assert np.abs(counts[[1, 4, 8]] - m / 3).max() <= 6 * (m * 2 / 9) ** 0.5
 
 
-def test_an_olh_report_for_one_item_has_a_random_seed_and_the_items_bucket() -> None:
+def test_olh_report_for_one_item_has_a_random_seed() -> None:
     """It supports its item always and every other one in 1/g of 30,000 reports, to 6 sd (2e-7 in
     all).
     """
@@ -84,7 +84,7 @@ def test_an_olh_report_for_one_item_has_a_random_seed_and_the_items_bucket() -> 
 
 
 @pytest.mark.parametrize("search", [1, 200, "exhaustive"])
-def test_a_searched_olh_report_supports_other_items_as_any_report_does(search: Any) -> None:
+def test_searched_olh_report_supports_other_items_with_q(search: Any) -> None:
     """Off the targets, 1/g of (reports, items): mean support of 94 items in 4,000 reports to 6 sd
     (2e-9).
     """
@@ -95,7 +95,7 @@ def test_a_searched_olh_report_supports_other_items_as_any_report_does(search: A
     assert abs(supports[:, r:].mean() - 1 / 3) <= 6 * (2 / 9 / (m * (102 - r))) ** 0.5
 
 
-def test_an_exhaustive_search_serves_each_set_of_items_apart() -> None:
+def test_exhaustive_search_handles_each_item_set() -> None:
     oracle = OLH(0.5, 50, 3)
     wanted = np.array([[0, 1, 2], [7, 8, 9]] * 200)
     reports = crafter_of(oracle).craft(wanted, rng(), search="exhaustive")

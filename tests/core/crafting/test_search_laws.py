@@ -48,9 +48,7 @@ def best_of_many(found: Counter[Cell], budget: int, size: int, exact: bool) -> t
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("budget", [1, 2, 50])
 @pytest.mark.parametrize(("r", "d", "g"), [(2, 5, 3), (3, 7, 2), (1, 4, 5), (4, 4, 3), (2, 6, 4)])
-def test_the_law_of_a_sized_search_is_that_of_all_outcomes(
-    r: int, d: int, g: int, budget: int, exact: bool
-) -> None:
+def test_sized_search_law_is_exact(r: int, d: int, g: int, budget: int, exact: bool) -> None:
     """For every size aimed at, to 1e-9. No chance in it."""
     for size in range(d + 1):
         expected = best_of_many(best_cells(r, d, g, size, exact), budget, size, exact)
@@ -59,7 +57,7 @@ def test_the_law_of_a_sized_search_is_that_of_all_outcomes(
 
 @pytest.mark.parametrize("budget", [1, 3, 1_000])
 @pytest.mark.parametrize(("r", "g"), [(1, 2), (4, 3), (5, 4), (6, 2), (3, 20)])
-def test_the_law_of_a_plain_search_is_that_of_all_outcomes(r: int, g: int, budget: int) -> None:
+def test_plain_search_law_is_exact(r: int, g: int, budget: int) -> None:
     fullest = Counter(max(Counter(places).values()) for places in product(range(g), repeat=r))
     share = np.cumsum([fullest[h] for h in range(r + 1)]) / g**r
     assert most_hits_law(r, g, budget) == pytest.approx(
@@ -70,7 +68,7 @@ def test_the_law_of_a_plain_search_is_that_of_all_outcomes(r: int, g: int, budge
 @pytest.mark.parametrize(
     ("r", "g", "budget"), [(10, 3, 1_000), (10, 4, 1_000), (30, 3, 1_000), (10, 65_536, 10)]
 )
-def test_the_law_of_a_plain_search_agrees_with_its_other_form(r: int, g: int, budget: int) -> None:
+def test_plain_search_law_equals_its_other_form(r: int, g: int, budget: int) -> None:
     """The convolution of the suite, term by term, against the transform."""
     law = most_hits_law(r, g, budget)
     mean = float(law @ np.arange(r + 1))
@@ -80,7 +78,7 @@ def test_the_law_of_a_plain_search_agrees_with_its_other_form(r: int, g: int, bu
     assert 1 <= mean <= r
 
 
-def test_the_known_mean_hits_come_out() -> None:
+def test_known_mean_hits_are_reproduced() -> None:
     """Ten targets, 1,000 seeds: 8.71 for g = 3 and 7.93 for g = 4; one seed: 4.93 and 4.20."""
     means = [
         float(most_hits_law(10, g, budget) @ np.arange(11)) for g in (3, 4) for budget in (1_000, 1)
@@ -99,7 +97,7 @@ def test_perfect_seeds_of_an_exhaustive_search_run_out() -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 2, 7])
-def test_the_number_of_hits_nearest_to_a_wish_has_the_law_of_all_outcomes(budget: int) -> None:
+def test_hits_near_a_goal_follow_the_exact_law(budget: int) -> None:
     r, g = 3, 3
     weights = dict.fromkeys(product(range(r + 1), repeat=budget), 1.0)
     law = binomial_law(r, 1 / g)

@@ -115,15 +115,13 @@ def test_the_exact_law_gives_the_known_mean_hits() -> None:
 @pytest.mark.parametrize(
     ("r", "g", "m"), [(4, 2, 3_000), (5, 3, 1_000), (2, 1_000, 50), (10, 3, 20)]
 )
-def test_an_exhaustive_search_gives_every_user_a_perfect_seed_of_its_own(
-    r: int, g: int, m: int
-) -> None:
+def test_exhaustive_search_finds_distinct_perfect_seeds(r: int, g: int, m: int) -> None:
     seeds = exhaustive_seeds(TARGETS[:r], g, m, rng())
     assert np.unique(seeds).size == m
     assert (most_hits(seeds[None, :], TARGETS[None, :r], g) == r).all()
 
 
-def test_seeds_of_an_exhaustive_search_lie_all_over_their_range() -> None:
+def test_exhaustive_search_covers_the_range_of_seeds() -> None:
     """4,000 seeds in eighths of the range: each eighth has its share to 6 sd of a multinomial (2e-8
     in all).
     """
@@ -133,7 +131,7 @@ def test_seeds_of_an_exhaustive_search_lie_all_over_their_range() -> None:
 
 
 @pytest.mark.parametrize(("r", "g", "m"), [(10, 3, 150), (10, 3, 20), (6, 50, 40), (8, 2, 3_000)])
-def test_where_perfect_seeds_run_out_the_best_of_all_are_taken(r: int, g: int, m: int) -> None:
+def test_best_seeds_replace_missing_perfect_ones(r: int, g: int, m: int) -> None:
     """Against sorting every seed of the scan by its hits."""
     limit = 100_000
     scanned = scan_order(1, limit)
@@ -152,7 +150,7 @@ def test_seeds_are_shared_where_there_are_fewer_than_users() -> None:
     assert sorted(Counter(seeds.tolist()).values()) == [2] * 10
 
 
-def test_an_aim_that_no_seed_meets_is_lowered() -> None:
+def test_unreachable_aim_is_lowered() -> None:
     """As many seeds as hold one perfect seed on average hold none here; the user gets the best of
     them.
     """

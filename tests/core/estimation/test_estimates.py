@@ -23,7 +23,7 @@ def test_estimates_of_a_tally_are_the_oracles(
     assert estimates.sum == pytest.approx(estimates.frequencies.sum())
 
 
-def test_the_sum_has_its_standard_error_where_its_law_is_known() -> None:
+def test_sum_has_a_standard_error_if_sizes_have_a_law() -> None:
     for protocol, known in (("oue", True), ("grr", True), ("hr", False)):
         oracle = frequency_oracle(protocol, 1.0, 16)
         estimates = Estimates.of(
@@ -59,14 +59,14 @@ def test_confidence_is_between_0_and_1(confidence: float) -> None:
         Estimates.of(oracle, Tally(np.array([1, 1]), 2)).interval(confidence)
 
 
-def test_no_report_and_another_domain_are_refused() -> None:
+def test_no_report_and_another_domain_are_rejected() -> None:
     with pytest.raises(ParameterError, match="at least one report"):
         Estimates.of(GRR(1, 2), Tally.empty(2))
     with pytest.raises(ParameterError, match="of 3 items, not of 2"):
         Estimates.of(GRR(1, 2), Tally(np.array([1, 1, 0]), 2))
 
 
-def test_an_interval_for_the_population_holds_its_frequency_and_one_for_the_users_theirs(
+def test_intervals_cover_population_and_users(
     rng: np.random.Generator,
 ) -> None:
     """At epsilon 4 half of the variance is sampling; 2,000 rounds, within 4 standard errors of 95

@@ -22,13 +22,13 @@ def test_mse_is_symmetric_and_not_negative(pairs: list[tuple[float, float]]) -> 
     assert mse(a, b) == mse(b, a) >= 0
 
 
-def test_frequency_gain_is_positive_where_the_targets_rose() -> None:
+def test_frequency_gain_is_positive_if_targets_rose() -> None:
     """FG = sum_T (f* - f~_X~): what the attacker gained."""
     assert frequency_gain([0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0, 1]) == pytest.approx(0.5)
     assert frequency_gain([0.1, 0.2, 0.7], [0.5, 0.3, 0.2], [0, 1]) == pytest.approx(-0.5)
 
 
-def test_a_repeated_target_gains_once_and_none_gain_nothing() -> None:
+def test_repeated_targets_count_once() -> None:
     repeated: list[Any] = [0, 0, np.int64(0)]
     assert frequency_gain([0.5, 0.5], [0.0, 1.0], repeated) == 0.5
     assert frequency_gain([0.5, 0.5], [0.0, 1.0], []) == 0

@@ -43,7 +43,7 @@ def theory(oracle: FrequencyOracle, held: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 @each_protocol
-def test_honest_counts_have_the_means_variances_and_covariances_of_theory(
+def test_honest_counts_have_the_moments_of_theory(
     oracle: FrequencyOracle,
 ) -> None:
     """4,000 tallies of 100 users. Means within 6.5 sd of them; covariances within 6.5 of their
@@ -75,7 +75,7 @@ def test_honest_counts_vary_as_those_of_reports_do(oracle: FrequencyOracle) -> N
 
 
 @each_protocol
-def test_sampled_counts_vary_as_those_of_encoded_reports_do(oracle: FrequencyOracle) -> None:
+def test_sampled_counts_vary_as_encoded_reports(oracle: FrequencyOracle) -> None:
     """As above, of malicious users who draw items: 81 comparisons, by chance beyond once in 10^8
     runs.
 
@@ -93,7 +93,7 @@ def test_sampled_counts_vary_as_those_of_encoded_reports_do(oracle: FrequencyOra
 
 
 @each_protocol
-def test_input_poisoning_estimates_the_distribution_it_lies_about(oracle: FrequencyOracle) -> None:
+def test_input_poisoning_estimates_its_distribution(oracle: FrequencyOracle) -> None:
     """E f~_Y = P. One tally of 10^6 users: 6.5 sd of Lemma 2 with P, 18 items, by chance beyond
     once in 10^8 runs.
     """
@@ -123,7 +123,7 @@ def test_every_grr_report_supports_exactly_one_item() -> None:
 
 
 @each_protocol
-def test_nobody_gives_an_empty_tally(oracle: FrequencyOracle) -> None:
+def test_no_users_give_an_empty_tally(oracle: FrequencyOracle) -> None:
     rng = np.random.default_rng(10)
     empty = Tally.empty(6)
     assert oracle.honest_tally(np.zeros(6, dtype=np.int64), rng) == empty
@@ -133,7 +133,7 @@ def test_nobody_gives_an_empty_tally(oracle: FrequencyOracle) -> None:
 
 
 @pytest.mark.parametrize("held", [[1, 2], [1, 2, 3, 4, 5, -1], [0.5] * 6])
-def test_users_must_be_whole_and_one_number_an_item(held: list[float]) -> None:
+def test_true_counts_must_be_integers_for_each_item(held: list[float]) -> None:
     with pytest.raises(
         ParameterError, match="true_counts must be an integer of at least 0 for each of the 6 items"
     ):
@@ -150,7 +150,7 @@ def test_users_must_be_whole_and_one_number_an_item(held: list[float]) -> None:
         (WEIGHTS, True, "number of malicious users"),
     ],
 )
-def test_an_attack_without_a_distribution_is_refused(
+def test_an_attack_without_a_distribution_is_rejected(
     weights: list[float], m: int, said: str
 ) -> None:
     with pytest.raises(ParameterError, match=said):

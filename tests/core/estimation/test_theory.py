@@ -58,9 +58,7 @@ def cdf_distance(
 
 @small_oracles
 @pytest.mark.parametrize("m", [1, 7, 200])
-def test_malicious_law_has_the_moments_and_the_bound_of_the_exact_binomial(
-    oracle: FrequencyOracle, m: int
-) -> None:
+def test_malicious_law_matches_the_exact_binomial(oracle: FrequencyOracle, m: int) -> None:
     support = np.array([0.003, 0.3, 0.5, 0.97])
     law = malicious_law(oracle, support, m)
     for v, pi in enumerate(support):
@@ -73,7 +71,7 @@ def test_malicious_law_has_the_moments_and_the_bound_of_the_exact_binomial(
 @small_oracles
 @pytest.mark.parametrize("n", [10, 200])
 @pytest.mark.parametrize("users", ["fixed", "sampled"])
-def test_genuine_law_has_the_moments_and_the_bound_of_the_exact_distribution(
+def test_genuine_law_matches_the_exact_distribution(
     oracle: FrequencyOracle, n: int, users: Literal["fixed", "sampled"]
 ) -> None:
     f = np.array([0.0, 0.1, 0.3, 0.6])
@@ -91,7 +89,7 @@ def test_genuine_law_has_the_moments_and_the_bound_of_the_exact_distribution(
 
 
 @small_oracles
-def test_poisoned_law_has_the_moments_and_the_bound_of_the_exact_distribution(
+def test_poisoned_law_matches_the_exact_distribution(
     oracle: FrequencyOracle,
 ) -> None:
     n, m = 100, 20
@@ -138,7 +136,7 @@ def test_genuine_variance_is_the_oracles_lemma_2(oracle: FrequencyOracle) -> Non
     np.testing.assert_allclose(sampled.variance, law.variance + f * (1 - f) / 12_345, rtol=1e-9)
 
 
-def test_bounds_fall_with_the_root_of_the_number_of_reports(oracle: FrequencyOracle) -> None:
+def test_bounds_fall_with_the_square_root_of_n(oracle: FrequencyOracle) -> None:
     """The rate of Theorems 4 and 5: a hundred times the reports, a tenth of the error."""
     d = oracle.domain_size
     f = np.full(d, 1 / d)
@@ -160,13 +158,13 @@ def test_the_moments_are_of_one_report() -> None:
     assert cdf_distance(GRR(1, 2), [(100, 0.5)], law, 0) == pytest.approx(0.0398, abs=5e-5)
 
 
-def test_what_is_certain_has_neither_variance_nor_error() -> None:
+def test_certain_support_has_no_variance() -> None:
     law = malicious_law(OUE(1, 3), [0, 1, 0.5], 50)
     assert law.variance[:2].tolist() == law.error[:2].tolist() == [0, 0]
     assert law.variance[2] > 0
 
 
-def test_malicious_means_sum_to_s_where_each_report_supports_one_item(
+def test_malicious_means_of_one_item_reports_sum_to_s(
     oracle: FrequencyOracle,
 ) -> None:
     d = oracle.domain_size
@@ -178,7 +176,7 @@ def test_malicious_means_sum_to_s_where_each_report_supports_one_item(
 @pytest.mark.parametrize(
     "bad", [[0.5, 0.5], [0.5, 0.5, 1.1], [-0.1, 0.5, 0.5], [np.nan, 0, 0], "abc"]
 )
-def test_probabilities_are_from_0_to_1_and_one_an_item(bad: object) -> None:
+def test_support_must_be_a_probability_for_each_item(bad: object) -> None:
     for refused in (
         lambda: malicious_law(OUE(1, 3), bad, 10),  # type: ignore[arg-type]
         lambda: genuine_law(OUE(1, 3), bad, 10),  # type: ignore[arg-type]
@@ -207,9 +205,7 @@ def test_users_are_fixed_or_sampled() -> None:
 
 
 @pytest.mark.parametrize("items", [1, 3, 11])
-def test_no_report_moves_a_sum_of_items_further_than_the_worst_change(
-    oracle: FrequencyOracle, items: int
-) -> None:
+def test_worst_change_bounds_every_report(oracle: FrequencyOracle, items: int) -> None:
     """Of random, encoded and crafted reports, the extreme ones together reach the bound where a
     report can.
     """
@@ -253,6 +249,6 @@ def test_no_report_moves_a_sum_of_items_further_than_the_worst_change(
         (0.1, 1, -1.0),
     ],
 )
-def test_the_worst_change_of_what_cannot_be_is_refused(arguments: tuple[Any, ...]) -> None:
+def test_worst_change_rejects_bad_arguments(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ParameterError):
         worst_change(GRR(1.0, 12), *arguments)

@@ -18,7 +18,7 @@ from ldprecover.laws.distributions import (
 
 @pytest.mark.parametrize("freedom", [3, 10, 40, 400])
 @pytest.mark.parametrize("level", [0.9, 0.999, 1 - 1e-6])
-def test_the_chi_squared_quantile_is_close_and_errs_outwards(freedom: int, level: float) -> None:
+def test_chi_squared_quantile_errs_outwards(freedom: int, level: float) -> None:
     assert 0.99 < chi_squared_quantile(level, freedom) / stats.chi2.ppf(level, freedom) < 1.08
 
 
@@ -41,7 +41,7 @@ def test_the_skewed_tail_is_close(z: float, skewness: float) -> None:
 
 @pytest.mark.parametrize("mean", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("least", [1e-3, 1e-6])
-def test_far_out_the_tail_of_a_count_is_at_least_what_it_is(mean: float, least: float) -> None:
+def test_skewed_tail_is_conservative_far_out(mean: float, least: float) -> None:
     """With half a count taken off. It may be some ten times too much, which is to err towards
     silence.
     """
@@ -50,7 +50,7 @@ def test_far_out_the_tail_of_a_count_is_at_least_what_it_is(mean: float, least: 
     assert exact <= skewed_tail((count - 0.5 - mean) / mean**0.5, mean**-0.5) <= 50 * exact
 
 
-def test_nothing_lies_beyond_the_end_of_the_law() -> None:
+def test_tail_beyond_the_support_is_zero() -> None:
     assert skewed_tail(-3.0, 1.0) == 1
     assert skewed_tail(3.0, -1.0) == 0
 
@@ -64,14 +64,12 @@ def test_the_binomial_law_is_scipys(n: int, p: float) -> None:
 
 @pytest.mark.parametrize(("n", "p"), [(100, 0.3), (100_000, 0.001), (3, 0.9)])
 @pytest.mark.parametrize("rate", [0.5, 0.01, 1e-9])
-def test_the_binomial_threshold_is_the_first_whose_tail_is_within_the_rate(
-    n: int, p: float, rate: float
-) -> None:
+def test_binomial_threshold_is_the_first_within_the_rate(n: int, p: float, rate: float) -> None:
     least = binomial_threshold(n, p, rate)
     assert stats.binom.sf(least - 1, n, p) <= rate < stats.binom.sf(least - 2, n, p)
 
 
-def test_the_support_size_law_is_that_of_one_bit_and_many() -> None:
+def test_size_law_is_a_convolution() -> None:
     law = IndependentSizes(5, 0.5, 0.25).probabilities()
     assert law == pytest.approx(np.convolve([0.5, 0.5], stats.binom.pmf(np.arange(5), 4, 0.25)))
 
@@ -83,6 +81,6 @@ def test_the_poisson_quantile_is_scipys(mean: float, level: float) -> None:
 
 
 @pytest.mark.parametrize("freedom", [3, 40])
-def test_a_chi_squared_value_becomes_the_normal_quantile_of_its_level(freedom: int) -> None:
+def test_chi_squared_normal_inverts_the_quantile(freedom: int) -> None:
     value = chi_squared_quantile(0.999, freedom)
     assert chi_squared_normal(value, freedom) == pytest.approx(stats.norm.ppf(0.999))

@@ -36,7 +36,7 @@ def test_every_protocol_is_a_candidate_and_the_best_comes_first() -> None:
     assert min(scores) >= 0
 
 
-def test_at_four_items_the_error_of_grr_is_two_thirds_of_that_of_olh() -> None:
+def test_grr_beats_olh_at_four_items() -> None:
     found = {each.oracle.protocol: each for each in choose(4, 1.0, 10_000).candidates}
     assert found["grr"].standard_error / found["olh"].standard_error == pytest.approx(
         2 / 3, abs=0.03
@@ -44,7 +44,7 @@ def test_at_four_items_the_error_of_grr_is_two_thirds_of_that_of_olh() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_a_candidate_costs_is_the_oracles(protocol: str) -> None:
+def test_candidate_costs_are_the_oracles(protocol: str) -> None:
     d, n = 102, 5_000
     (one,) = choose(d, 0.5, n, [protocol]).candidates
     oracle = frequency_oracle(protocol, 0.5, d)
@@ -59,7 +59,7 @@ def test_what_a_candidate_costs_is_the_oracles(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 1.0, 2.0])
-def test_the_choice_does_not_hang_on_which_items_are_targets(epsilon: float) -> None:
+def test_choice_does_not_depend_on_the_targets(epsilon: float) -> None:
     """From one number of items to the next nothing changes: past 100 items each protocol has one
     stretch.
     """
@@ -78,13 +78,13 @@ def test_no_targets_gain_more_of_hr(d: int) -> None:
         assert MGA(targets).gain(oracle, np.zeros(d), 1.0) <= one.gain * (1 + 1e-9)
 
 
-def test_more_users_make_hashing_dearer() -> None:
+def test_more_users_raise_the_cost_of_hashing() -> None:
     few, many = (choose(100_000, 1.0, n, ["olh", "hr"]).candidates for n in (1_000, 10**9))
     assert [each.oracle.protocol for each in few] == ["olh", "hr"]
     assert [each.oracle.protocol for each in many] == ["hr", "olh"]
 
 
-def test_it_says_why() -> None:
+def test_choice_states_its_reasons() -> None:
     why = choose(4, 1.0, 10_000, ["olh", "grr"]).why
     best, other = why.splitlines()
     assert best.startswith(
@@ -96,7 +96,7 @@ def test_it_says_why() -> None:
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])
-def test_the_number_of_users_must_be_one(n: object) -> None:
+def test_number_of_users_must_be_positive(n: object) -> None:
     with pytest.raises(ParameterError, match="number of users"):
         choose(10, 1.0, n)  # type: ignore[arg-type]
 

@@ -46,7 +46,7 @@ def test_every_gain_is_that_of_the_attacks_own_law(protocol: str, epsilon: float
             )
 
 
-def test_where_it_hangs_on_the_targets_mga_is_of_those_that_suit_the_attacker_best() -> None:
+def test_mga_gain_is_that_of_the_best_targets() -> None:
     """A column of Hadamard response supports the items of odd index: no ten others are raised
     further.
     """
@@ -60,7 +60,7 @@ def test_where_it_hangs_on_the_targets_mga_is_of_those_that_suit_the_attacker_be
 
 
 @each_protocol
-def test_real_reports_gain_what_is_stated(protocol: str) -> None:
+def test_reports_gain_the_stated_amount(protocol: str) -> None:
     """Mean gain of 2,000 reports within 6 standard errors of it: a false alarm in 10^8 of 40
     comparisons.
     """
@@ -99,7 +99,7 @@ def test_no_gain_is_above_that_of_any_report(protocol: str, d: int, r: int) -> N
         assert each.gain is None or each.gain <= most + 1e-9
 
 
-def test_laws_that_take_long_are_left_out_unless_asked_for() -> None:
+def test_slow_laws_need_thorough() -> None:
     def stated(oracle: FrequencyOracle, **how: Any) -> set[str]:
         return {each.attack for each in gains(oracle, 4, **how) if each.gain is not None}
 

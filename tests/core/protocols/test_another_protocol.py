@@ -86,7 +86,7 @@ def test_it_passes_every_check(epsilon: float, d: int, check: str) -> None:
     CHECKS[check](frequency_oracle("few", epsilon, d), np.random.default_rng(1))
 
 
-def test_its_own_parameter_goes_where_a_hash_range_goes() -> None:
+def test_own_parameter_is_stored_like_a_hash_range() -> None:
     items = tuple("abcdef")
     parameters = RoundParameters.named("few", 1.0, items, {"few": 3, "hash_range": None})
     assert parameters.oracle == Few(1.0, 6, 3)
@@ -118,9 +118,7 @@ def test_its_own_parameter_goes_where_a_hash_range_goes() -> None:
         (["110000", "110000", "1100"], 2),
     ],
 )
-def test_the_first_report_with_too_few_or_too_many_ones_is_named(
-    reports: list[str], position: int
-) -> None:
+def test_first_report_of_a_wrong_size_is_named(reports: list[str], position: int) -> None:
     with pytest.raises(ReportError, match="6 characters 0 or 1, 2 of them 1") as refused:
         wire.from_json(Few(1.0, 6, 2), {"reports": reports})
     assert refused.value.position == position
@@ -135,7 +133,7 @@ def test_the_first_packed_report_that_cannot_be_is_named(packed: str, position: 
     assert refused.value.position == position
 
 
-def test_alarms_and_recoveries_take_it_or_refuse_it_by_name() -> None:
+def test_alarms_and_recoveries_accept_or_reject_it_by_name() -> None:
     oracle, rng = Few(1.0, 20, 5), np.random.default_rng(2)
     reports = oracle.perturb(rng.integers(20, size=3000), rng)
     tally = Tally.of(oracle, reports)

@@ -135,7 +135,9 @@ class Breaks(GRR):
     ],
     ids=lambda given: type(given).__name__ if isinstance(given, FrequencyOracle) else None,
 )
-def test_a_bad_protocol_fails_with_words(oracle: FrequencyOracle, check: str, words: str) -> None:
+def test_bad_protocol_fails_with_an_explanation(
+    oracle: FrequencyOracle, check: str, words: str
+) -> None:
     with pytest.raises(AssertionError, match=words):
         CHECKS[check](oracle, np.random.default_rng(1))
     with pytest.raises(
@@ -144,7 +146,7 @@ def test_a_bad_protocol_fails_with_words(oracle: FrequencyOracle, check: str, wo
         check_protocol(oracle)
 
 
-def test_two_items_whose_bits_tell_more_together_than_alone_are_seen() -> None:
+def test_dependent_bits_of_two_items_are_detected() -> None:
     """Supporting the last item without the first has probability 0 under the first item, (1-q)/2
     under the last.
     """
@@ -154,7 +156,7 @@ def test_two_items_whose_bits_tell_more_together_than_alone_are_seen() -> None:
         CHECKS["support_probabilities"](Together(1.0, 12), np.random.default_rng(1))
 
 
-def test_what_a_protocol_raises_says_in_which_check() -> None:
+def test_protocol_exceptions_name_the_check() -> None:
     with pytest.raises(RuntimeError, match="boom") as raised:
         check_protocol(Breaks(1.0, 12))
     assert "grr fails the check reports. Reports are of one type" in raised.value.__notes__[0]

@@ -61,9 +61,7 @@ PER_REPORT = (
 
 @pytest.mark.parametrize("check", PER_REPORT)
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
-def test_given_seeds_keep_what_of_the_contract_is_not_about_each_item_alone(
-    oracle: GivenSeedsOLH, check: str
-) -> None:
+def test_given_seeds_keep_the_contract(oracle: GivenSeedsOLH, check: str) -> None:
     CHECKS[check](oracle, np.random.default_rng(1))
 
 
@@ -74,7 +72,7 @@ def test_the_list_is_xxhash32_of_its_places() -> None:
     assert np.array_equal(seed_list(64), listed[:64])
 
 
-def test_a_draw_of_64_bits_picks_a_seed() -> None:
+def test_ticket_bits_pick_a_seed() -> None:
     oracle, listed = ORACLES[1], seed_list(100)
     assert oracle.seed_of(0) == listed[0]
     assert oracle.seed_of((1 << 64) - 1) == listed[99]
@@ -101,7 +99,7 @@ def test_reports_take_the_seeds_that_were_given_in_turn(make: str) -> None:
         frequency_oracle("grr", 1.0, 5).with_seeds(seeds)
 
 
-def test_a_report_with_a_seed_that_is_not_on_the_list_is_refused_by_its_position() -> None:
+def test_unlisted_seed_is_rejected_with_its_position() -> None:
     oracle = ORACLES[0]
     reports = oracle.perturb(np.zeros(5, np.int64))
     reports["seed"][3] += 1
@@ -126,7 +124,7 @@ def test_a_report_with_a_seed_that_is_not_on_the_list_is_refused_by_its_position
         ((0.5, 5000, 3, 4096), "at least 2d/.g-1. = 5000"),
     ],
 )
-def test_a_list_that_is_too_short_or_too_long_is_refused(
+def test_a_list_that_is_too_short_or_too_long_is_rejected(
     arguments: tuple[float, int, int, int], reason: str
 ) -> None:
     with pytest.raises(ParameterError, match=reason):
@@ -179,7 +177,7 @@ def test_the_estimate_is_unbiased_and_its_variance_exact(oracle: GivenSeedsOLH, 
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
-def test_a_tally_of_known_users_has_the_law_of_their_reports(oracle: GivenSeedsOLH) -> None:
+def test_tally_of_known_users_has_the_law_of_reports(oracle: GivenSeedsOLH) -> None:
     rng = np.random.default_rng(3)
     held = np.round(_skewed(oracle.domain_size) * 400).astype(np.int64)
     n, items = int(held.sum()), np.repeat(np.arange(held.size), held)
@@ -195,7 +193,7 @@ def test_a_tally_of_known_users_has_the_law_of_their_reports(oracle: GivenSeedsO
         oracle.honest_tally(held[:-1], rng)
 
 
-def test_a_user_supports_other_items_as_often_as_their_seeds_collide() -> None:
+def test_support_of_other_items_follows_collisions() -> None:
     oracle, rng = ORACLES[0], np.random.default_rng(4)
     counts = oracle.support_counts(oracle.perturb(np.full(200_000, 7), rng))
     weights = np.zeros(30)
@@ -224,7 +222,7 @@ def test_standard_errors_are_those_of_the_exact_variance() -> None:
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=repr)
-def test_the_variance_of_the_sum_is_bounded_whatever_the_users_hold(oracle: GivenSeedsOLH) -> None:
+def test_sum_variance_bounds_every_distribution(oracle: GivenSeedsOLH) -> None:
     n, rng, d = 2000, np.random.default_rng(6), oracle.domain_size
     sum_variance = oracle.laws.sum_variance(n)
     assert sum_variance is not None
@@ -240,7 +238,7 @@ def test_the_variance_of_the_sum_is_bounded_whatever_the_users_hold(oracle: Give
 
 @pytest.mark.parametrize("aim", ["most", "balanced", "honest"])
 @pytest.mark.parametrize("r", [1, 3, 5])
-def test_crafted_reports_support_what_the_list_says(aim: str, r: int) -> None:
+def test_crafted_reports_have_exact_support(aim: str, r: int) -> None:
     oracle, rng, m = ORACLES[0], np.random.default_rng(7), 40_000
     items = np.array([3, 8, 9, 20, 29])
     wanted = items[rng.random((m, 5)).argsort(axis=1)[:, :r]]
@@ -250,7 +248,7 @@ def test_crafted_reports_support_what_the_list_says(aim: str, r: int) -> None:
     assert_counts(oracle.support_counts(crafter_of(oracle).craft(wanted, rng, aim=aim)), support, m)  # type: ignore[arg-type]
 
 
-def test_coins_and_random_buckets_support_what_the_list_says() -> None:
+def test_coins_and_uniform_reports_have_exact_support() -> None:
     oracle, rng, m = ORACLES[0], np.random.default_rng(8), 40_000
     items = np.array([3, 8, 9, 20, 29])
     reports = coins_of(oracle).craft(items, 0.5, m, rng)
@@ -271,7 +269,7 @@ def test_coins_and_random_buckets_support_what_the_list_says() -> None:
         lambda oracle: crafter_of(oracle).crafted_support(np.full(30, 0.5), 15),
     ],
 )
-def test_laws_that_hold_under_an_ideal_hash_alone_are_refused(
+def test_ideal_hash_laws_are_rejected(
     ask: Callable[[GivenSeedsOLH], object],
 ) -> None:
     with pytest.raises(ParameterError, match="olh with given seeds lacks"):
@@ -281,7 +279,7 @@ def test_laws_that_hold_under_an_ideal_hash_alone_are_refused(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_recovery_works_on_given_seeds_or_says_why_not(method: str) -> None:
+def test_recoveries_work_on_given_seeds_or_state_why_not(method: str) -> None:
     oracle, rng, truth = GivenSeedsOLH(2.0, 20, 9, 64), np.random.default_rng(9), _skewed(20)
     reports = oracle.perturb(rng.choice(20, 20_000, p=truth), rng)
     poisoned = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
@@ -336,7 +334,7 @@ def test_a_known_model_of_the_attack_recovers_given_seeds(model: str) -> None:
         assert (np.abs(off) <= 7 * 1.1 * np.sqrt(oracle.variance(truth, 110_000))).all()
 
 
-def test_alarms_say_which_are_not_of_given_seeds_and_the_others_see_crafted_reports() -> None:
+def test_alarms_of_given_seeds_see_crafted_reports() -> None:
     oracle, rng, truth = GivenSeedsOLH(1.0, 30, 4, 64), np.random.default_rng(12), _skewed(30)
     honest = oracle.population_tally(truth, 50_000, rng)
     names = [alarm.name for alarm in raise_alarms(oracle, honest, rate=1e-6)]
@@ -348,7 +346,7 @@ def test_alarms_say_which_are_not_of_given_seeds_and_the_others_see_crafted_repo
     assert all(alarm.raised for alarm in raise_alarms(oracle, honest + crafted, rate=1e-6))
 
 
-def test_parameters_say_how_many_seeds_are_given_and_the_digest_has_it() -> None:
+def test_digest_covers_the_number_of_given_seeds() -> None:
     items = tuple(map(str, range(30)))
     own = {"hash_range": 3, "given_seeds": 64}
     parameters = RoundParameters.named("olh", 0.5, items, own)

@@ -57,7 +57,7 @@ def test_crafted_columns_are_found_without_a_search(targets: tuple[int, ...]) ->
     )
 
 
-def test_an_item_whose_row_is_a_sum_of_the_targets_comes_for_nothing() -> None:
+def test_item_in_the_span_of_targets_gains_too() -> None:
     oracle = HR(0.5, D)
     crafted = crafter_of(oracle).craft(
         np.tile([0, 1], (100, 1)), np.random.default_rng(1)
@@ -65,7 +65,7 @@ def test_an_item_whose_row_is_a_sum_of_the_targets_comes_for_nothing() -> None:
     assert oracle.supports(crafted)[:, :3].all()
 
 
-def test_nobody_crafts_column_0() -> None:
+def test_column_0_is_never_crafted() -> None:
     oracle = HR(0.5, 6)
     for r in range(1, 7):
         for targets in itertools.combinations(range(6), r):
@@ -77,7 +77,7 @@ def test_nobody_crafts_column_0() -> None:
 @pytest.mark.parametrize(
     ("d", "n", "most"), [(D, 1, 1), (D, 100, 10), (100_000, 1, 1), (100_000, 1000, 2)]
 )
-def test_a_submission_with_too_many_columns_0_is_refused(d: int, n: int, most: int) -> None:
+def test_a_submission_with_too_many_columns_0_is_rejected(d: int, n: int, most: int) -> None:
     oracle = HR(0.5, d)
     fine = np.ones(n, np.uint32)
     fine[n - most :] = 0
@@ -91,7 +91,7 @@ def test_a_submission_with_too_many_columns_0_is_refused(d: int, n: int, most: i
 
 
 @pytest.mark.parametrize("protocol", sorted(set(PROTOCOLS) - {"hr"}))
-def test_other_protocols_have_no_report_that_supports_everything_to_count(protocol: str) -> None:
+def test_other_protocols_lack_all_supporting_reports(protocol: str) -> None:
     oracle = PROTOCOLS[protocol](0.5, 8, *([3] if PROTOCOLS[protocol].parameter else []))
     assert oracle.laws.all_supporting is None
 
@@ -113,7 +113,7 @@ def test_columns_0_raise_an_alarm_and_honest_ones_do_not() -> None:
     assert raised(oracle, honest + Tally.of(oracle, np.zeros(800, np.uint32)))
 
 
-def test_the_solved_model_gives_back_what_crafted_columns_added() -> None:
+def test_solved_model_subtracts_crafted_columns() -> None:
     """With the true eta and targets the error falls to that of the genuine reports alone, but for
     noise.
     """
@@ -140,7 +140,7 @@ def test_the_solved_model_is_of_columns_alone() -> None:
         recover(oracle, np.full(8, 1 / 8), RecoveryRequest(targets=[1], malicious_model="solved"))
 
 
-def test_however_many_targets_are_named_little_memory_is_taken() -> None:
+def test_many_targets_take_little_memory() -> None:
     """Anybody may name all items but one; a matrix of columns and targets would take 49 GiB."""
     oracle = HR(0.5, 100_000)
     uniform = np.full(oracle.domain_size, 1 / oracle.domain_size)
@@ -157,7 +157,7 @@ def test_however_many_targets_are_named_little_memory_is_taken() -> None:
         tracemalloc.stop()
 
 
-def test_the_alarms_of_very_many_columns_take_no_time_for_each() -> None:
+def test_alarms_of_many_columns_are_fast() -> None:
     """A billion reports, of which the excess alarm simulates 200 rounds: reports one by one would
     take hours.
     """

@@ -50,7 +50,7 @@ def test_reports_are_their_packed_bytes_and_pass_their_own_check(
     oracle.check(reports)
 
 
-def test_a_seed_repeats_a_simulation_and_the_operating_system_does_not(
+def test_seeded_generators_repeat_and_the_system_does_not(
     oracle: FrequencyOracle,
 ) -> None:
     items = np.arange(400) % oracle.domain_size
@@ -70,7 +70,7 @@ def test_no_items_give_no_reports(oracle: FrequencyOracle) -> None:
 
 
 @pytest.mark.parametrize("bad", [[-1], [2**40], [0.5], ["0"], [[0]], [True], 3])
-def test_items_outside_the_domain_are_refused(oracle: FrequencyOracle, bad: object) -> None:
+def test_items_outside_the_domain_are_rejected(oracle: FrequencyOracle, bad: object) -> None:
     with pytest.raises(ParameterError, match="items must be"):
         oracle.perturb(bad)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="items must be"):
@@ -113,7 +113,7 @@ def test_estimates_are_never_clipped(oracle: FrequencyOracle) -> None:
     assert everybody > 1
 
 
-def test_variance_is_that_of_the_two_binomials_it_comes_from(oracle: FrequencyOracle) -> None:
+def test_variance_is_that_of_two_binomials(oracle: FrequencyOracle) -> None:
     """n f users send a one with probability p, the others with probability q."""
     p, q, n = oracle.p, oracle.q, 1000
     f = np.array([0.0, 0.1, 0.5, 1.0])
@@ -145,20 +145,20 @@ def test_parameters_cannot_be_changed(oracle: FrequencyOracle) -> None:
 
 @pytest.mark.parametrize("epsilon", [0, -1, 0.0099, 10.01, math.inf, math.nan, "1", True, None])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_epsilon_outside_its_range_is_refused(protocol: str, epsilon: object) -> None:
+def test_epsilon_outside_its_range_is_rejected(protocol: str, epsilon: object) -> None:
     with pytest.raises(ParameterError, match="epsilon must be"):
         frequency_oracle(protocol, epsilon, 10)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("d", [1, 0, -5, MAX_DOMAIN_SIZE + 1, 2.0, True, "2", None])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_domain_size_outside_its_range_is_refused(protocol: str, d: object) -> None:
+def test_domain_size_outside_its_range_is_rejected(protocol: str, d: object) -> None:
     with pytest.raises(ParameterError, match="domain_size must be"):
         frequency_oracle(protocol, 1.0, d)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("g", [1, 0, 65_537, 3.0, True, "3"])
-def test_hash_range_outside_its_range_is_refused(g: object) -> None:
+def test_hash_range_outside_its_range_is_rejected(g: object) -> None:
     with pytest.raises(ParameterError, match="hash_range must be"):
         OLH(1.0, 10, g)  # type: ignore[arg-type]
 
@@ -170,7 +170,7 @@ def test_hash_range_is_olhs_alone(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "GRR", "rappor", "olh "])
-def test_an_unknown_protocol_is_refused_with_the_known_ones(name: str) -> None:
+def test_unknown_protocol_is_rejected_with_the_names(name: str) -> None:
     with pytest.raises(ParameterError, match="grr, oue, olh"):
         frequency_oracle(name, 1.0, 10)
 

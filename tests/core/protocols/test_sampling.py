@@ -89,15 +89,15 @@ def test_words_in_the_biased_tail_are_drawn_again(k: int) -> None:
     assert not source.left
 
 
-def test_a_choice_among_one_is_that_one() -> None:
+def test_choice_among_one_protocol_is_that_one() -> None:
     assert below(1, 3, Crafted([0, 7, WORDS - 1])).tolist() == [0, 0, 0]
 
 
-def test_nothing_is_drawn_for_nobody() -> None:
+def test_no_users_draw_nothing() -> None:
     assert below(3, 0, Crafted([])).size == 0
 
 
-def test_without_a_generator_words_are_the_operating_systems(
+def test_words_without_generator_come_from_the_system(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = []
@@ -117,7 +117,7 @@ def test_words_of_the_operating_system_do_not_repeat() -> None:
     assert len(set(words(64).tolist()) | set(words(64).tolist())) == 128
 
 
-def test_a_generators_words_do_not_depend_on_how_many_are_asked_for_at_once() -> None:
+def test_words_of_a_generator_do_not_depend_on_block_sizes() -> None:
     at_once = words_from(np.random.default_rng(9))(30)
     words = words_from(np.random.default_rng(9))
     assert np.concatenate([words(n) for n in (1, 0, 9, 20)]).tolist() == at_once.tolist()

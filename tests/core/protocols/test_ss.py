@@ -22,7 +22,7 @@ def test_the_default_subset_size_is_the_best_half_to_even(epsilon: float, d: int
 
 
 @pytest.mark.parametrize("k", [0, -1, 5, 6, 2.0, True, "2"])
-def test_a_subset_size_outside_its_range_is_refused(k: object) -> None:
+def test_a_subset_size_outside_its_range_is_rejected(k: object) -> None:
     with pytest.raises(ParameterError, match="subset_size must be"):
         SS(1.0, 5, k)  # type: ignore[arg-type]
 
@@ -82,7 +82,7 @@ def test_p_and_q_are_those_of_the_sets(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize(("k", "n"), [(None, 50), (None, 1), (1, 50), (198, 50)])
-def test_a_population_of_many_items_has_the_mean_the_sum_and_nearly_the_variance_of_reports(
+def test_large_population_tally_has_the_moments_of_reports(
     k: int | None, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a step for each item. Means and variances of 200 items within 7 deviations: 2e-9 for
@@ -107,7 +107,7 @@ def test_a_population_of_many_items_has_the_mean_the_sum_and_nearly_the_variance
     assert (np.abs(squares - variance) <= 1.5 * 7 * deviation + 2 * variance / d).all()
 
 
-def test_the_alarms_of_a_round_of_many_items_take_no_step_for_each_of_them(
+def test_alarms_of_many_items_are_fast(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     oracle, rng = SS(1.0, 20_000, default_subset_size(1.0, 20_000)), np.random.default_rng(4)

@@ -52,7 +52,7 @@ NOT_INTEGERS: list[Any] = [True, False, None, 1.0, "1", [], {}, -1, 2**64, 10**3
 
 
 @pytest.mark.parametrize("value", [*NOT_INTEGERS, 5])
-def test_a_grr_report_is_an_item_and_nothing_like_one(value: object) -> None:
+def test_grr_report_must_be_an_integer(value: object) -> None:
     with pytest.raises(ReportError, match="the item must be an integer from 0 to 4") as refused:
         wire.from_json(GRR5, {"reports": [4, 0, value, value]})
     assert refused.value.position == 2
@@ -108,7 +108,7 @@ def test_an_oue_report_is_a_string_of_d_zeros_and_ones(value: object, position: 
     [["0000x", "0"], ["0000x", "0000é"], ["0000é", 5], ["0", "0000x"], [7, "0"]],
     ids=["digit-length", "digit-letter", "letter-type", "length-digit", "type-length"],
 )
-def test_the_first_bad_report_is_named_whatever_is_wrong_with_the_next(rows: list[object]) -> None:
+def test_first_bad_report_is_named(rows: list[object]) -> None:
     with pytest.raises(ReportError) as refused:
         wire.from_json(OUE5, {"reports": ["00000", *rows]})
     assert refused.value.position == 1
@@ -135,7 +135,7 @@ def test_olh_columns_name_their_first_bad_report(
 
 
 @pytest.mark.parametrize("oracle", [GRR5, OUE5, OLH5], ids=lambda o: o.protocol)
-def test_an_empty_submission_is_refused(oracle: FrequencyOracle) -> None:
+def test_an_empty_submission_is_rejected(oracle: FrequencyOracle) -> None:
     empty: dict[str, list[Any]] = {name: [] for name in wire.to_json(oracle, oracle.encode([]))}
     for read in (lambda: wire.from_json(oracle, empty), lambda: wire.unpack(oracle, b"")):
         with pytest.raises(ReportError, match="at least one report") as refused:
@@ -145,7 +145,7 @@ def test_an_empty_submission_is_refused(oracle: FrequencyOracle) -> None:
 
 @pytest.mark.parametrize("body", [None, 3, "x", [1, 2], True])
 @pytest.mark.parametrize("oracle", [GRR5, OUE5, OLH5], ids=lambda o: o.protocol)
-def test_a_body_that_is_no_object_is_refused(oracle: FrequencyOracle, body: object) -> None:
+def test_non_object_body_is_rejected(oracle: FrequencyOracle, body: object) -> None:
     with pytest.raises(ReportError, match="must be a JSON object"):
         wire.from_json(oracle, body)
 
@@ -171,7 +171,7 @@ def test_fields_must_be_the_protocols_own(
     assert refused.value.position is None
 
 
-def test_a_senders_words_do_not_fill_the_answer() -> None:
+def test_error_messages_cut_long_values() -> None:
     with pytest.raises(ReportError) as refused:
         wire.from_json(GRR5, {"x" * 1_000_000: 1, "reports": [1]})
     assert len(str(refused.value)) < 200
@@ -180,9 +180,7 @@ def test_a_senders_words_do_not_fill_the_answer() -> None:
 @pytest.mark.parametrize(
     ("oracle", "size"), [(GRR5, 4), (OUE(1, 11), 2), (OLH5, 6)], ids=["grr", "oue", "olh"]
 )
-def test_bytes_that_are_no_whole_number_of_reports_are_refused(
-    oracle: FrequencyOracle, size: int
-) -> None:
+def test_partial_reports_are_rejected(oracle: FrequencyOracle, size: int) -> None:
     for missing in range(1, size):
         with pytest.raises(
             ReportError, match=f"not a whole number of reports of {size} bytes"

@@ -37,7 +37,7 @@ def test_a_file_reads_back_to_the_same_round(export: RoundExport) -> None:
     assert again.to_dict() == export.to_dict()
 
 
-def test_the_numbers_are_those_of_the_tally_itself(export: RoundExport) -> None:
+def test_candidate_costs_match_a_tally(export: RoundExport) -> None:
     oracle = export.parameters.oracle
     expected = Estimates.of(oracle, export.tally)
     assert export.estimates().frequencies.tolist() == expected.frequencies.tolist()
@@ -64,7 +64,7 @@ CHANGES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "value"), CHANGES)
-def test_a_changed_number_or_label_is_found_by_the_checksum(
+def test_checksum_detects_changed_numbers_and_labels(
     export: RoundExport, field: str, value: object
 ) -> None:
     changed = export.to_dict() | {field: value}
@@ -72,13 +72,13 @@ def test_a_changed_number_or_label_is_found_by_the_checksum(
         RoundExport.from_dict(changed)
 
 
-def test_id_and_name_cannot_trade_letters(export: RoundExport) -> None:
+def test_checksum_separates_id_and_name(export: RoundExport) -> None:
     changed = export.to_dict() | {"round": export.round + export.name[0], "name": export.name[1:]}
     with pytest.raises(ParameterError, match="checksum"):
         RoundExport.from_dict(changed)
 
 
-def test_a_hash_range_left_to_the_default_is_a_change() -> None:
+def test_missing_hash_range_is_detected() -> None:
     export = RoundExport(
         "R1", "x", RoundParameters("olh", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3)
     )
@@ -86,13 +86,13 @@ def test_a_hash_range_left_to_the_default_is_a_change() -> None:
         RoundExport.from_dict(export.to_dict() | {"hash_range": None})
 
 
-def test_a_field_that_the_checksum_does_not_cover_is_refused(export: RoundExport) -> None:
+def test_uncovered_field_is_rejected(export: RoundExport) -> None:
     with pytest.raises(ParameterError, match="a field 'note', which no export has"):
         RoundExport.from_dict(export.to_dict() | {"note": "trust me"})
 
 
 @pytest.mark.parametrize("field", ["round", "name"])
-def test_a_name_that_utf8_cannot_write_is_refused(export: RoundExport, field: str) -> None:
+def test_a_name_that_utf8_cannot_write_is_rejected(export: RoundExport, field: str) -> None:
     with pytest.raises(ParameterError, match="surrogate"):
         RoundExport.from_dict(export.to_dict() | {field: "\ud800"})
 
@@ -101,9 +101,7 @@ def test_a_name_that_utf8_cannot_write_is_refused(export: RoundExport, field: st
     "field", ["format", "round", "items", "n", "counts", "checksum", "hash_range"]
 )
 @pytest.mark.parametrize("value", [None, True, 1.5, {}, "x", [1.5], [-1]])
-def test_what_is_no_export_is_refused_in_words(
-    export: RoundExport, field: str, value: object
-) -> None:
+def test_non_export_is_rejected(export: RoundExport, field: str, value: object) -> None:
     given = copy.deepcopy(export.to_dict())
     if field == "round" and value == "x":
         given["round"] = None
@@ -116,13 +114,13 @@ def test_what_is_no_export_is_refused_in_words(
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", '"x"', "[" * 100_000, b"\xff"])
-def test_what_is_not_json_or_no_object_is_refused(text: str | bytes) -> None:
+def test_non_object_json_is_rejected(text: str | bytes) -> None:
     with pytest.raises(ParameterError):
         RoundExport.from_json(text)
 
 
 @pytest.mark.parametrize("text", ['{"n": ' + "9" * 5_000 + "}", "[" * 100_000])
-def test_json_that_is_too_deep_or_long_is_said_in_words_of_our_own(text: str) -> None:
+def test_too_deep_or_long_json_is_rejected(text: str) -> None:
     with pytest.raises(ParameterError, match=r"^the export is not JSON that any export has$"):
         RoundExport.from_json(text)
 
@@ -151,7 +149,7 @@ def aside(seeds: int | None = 2) -> RoundExport:
 
 
 @pytest.mark.parametrize("seeds", [None, 0, 2])
-def test_a_file_says_what_was_set_aside_and_which_items_are_canaries(seeds: int | None) -> None:
+def test_file_states_quarantined_and_canaries(seeds: int | None) -> None:
     written = aside(seeds).to_dict()
     assert written["canaries"] == [1, 3]
     assert written["quarantined"] == {"sizes": 7, "seeds": seeds}
@@ -173,14 +171,12 @@ def test_a_file_says_what_was_set_aside_and_which_items_are_canaries(seeds: int 
         ("canaries", {"1": 3}, "canaries are of another type"),
     ],
 )
-def test_what_was_set_aside_cannot_be_changed_either(
-    field: str, value: object, reason: str
-) -> None:
+def test_changed_quarantined_numbers_are_detected(field: str, value: object, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
         RoundExport.from_dict(aside().to_dict() | {field: value})
 
 
-def test_the_quarantine_cannot_be_left_out_of_a_file() -> None:
+def test_missing_quarantined_numbers_are_detected() -> None:
     written = aside().to_dict()
     del written["quarantined"]
     with pytest.raises(ParameterError, match="checksum"):
@@ -253,7 +249,7 @@ def test_a_changed_part_is_found_by_the_checksum(field: str, value: object) -> N
         ("sha256", ["ab" * 31, "AB" * 32, "g" * 64, None]),
     ],
 )
-def test_a_part_that_cannot_be_is_refused(field: str, values: list[object]) -> None:
+def test_invalid_part_is_rejected(field: str, values: list[object]) -> None:
     for value in values:
         changed = copy.deepcopy(listing().to_dict())
         changed["reports"]["parts"][0][field] = value
@@ -273,7 +269,7 @@ def test_a_part_that_cannot_be_is_refused(field: str, values: list[object]) -> N
         {"parts": [{"hour": 1}]},
     ],
 )
-def test_a_list_of_parts_in_another_form_is_refused(reports: object) -> None:
+def test_a_list_of_parts_in_another_form_is_rejected(reports: object) -> None:
     with pytest.raises(ParameterError, match="reports"):
         RoundExport.from_dict(listing().to_dict() | {"reports": reports})
 

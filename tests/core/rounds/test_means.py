@@ -27,13 +27,13 @@ def reports(numbers: np.ndarray, seed: int) -> Tally:
     return Tally.of(ORACLE, ORACLE.perturb(round_numbers(numbers, rng), rng))
 
 
-def test_only_grr_over_the_two_items_is_a_round_for_numbers() -> None:
+def test_only_grr_over_two_items_is_for_numbers() -> None:
     assert is_for_numbers(RoundParameters("grr", EPSILON, ITEMS))
     assert not is_for_numbers(RoundParameters("grr", EPSILON, ("1", "-1")))
     assert not is_for_numbers(RoundParameters("oue", EPSILON, ITEMS))
 
 
-def test_numbers_at_the_ends_are_kept_and_others_rounded_without_bias() -> None:
+def test_rounding_is_unbiased_and_keeps_the_ends() -> None:
     """The mean of n draws at x is within 6 of its standard deviations sqrt((1-x^2)/n) of x; false
     alarm 2e-9.
     """
@@ -44,12 +44,12 @@ def test_numbers_at_the_ends_are_kept_and_others_rounded_without_bias() -> None:
 
 
 @pytest.mark.parametrize("numbers", [[1.5], [math.nan], [-1.0000001], 0.5, ["x"], [[0.5]], None])
-def test_what_is_no_vector_of_numbers_from_minus_one_to_one_is_refused(numbers: object) -> None:
+def test_numbers_outside_minus_one_to_one_are_rejected(numbers: object) -> None:
     with pytest.raises(ParameterError, match="from -1 to 1"):
         round_numbers(numbers)  # type: ignore[arg-type]
 
 
-def test_the_mean_is_unbiased_and_its_error_that_of_rounding_and_perturbing() -> None:
+def test_mean_is_unbiased_and_its_standard_error_exact() -> None:
     """Over 400 rounds of n = 2,000: standardised means have mean 0 and variance 1.
 
     The numbers are all 0.4, where the standard error is exact up to the estimate in it. The mean of
@@ -73,7 +73,7 @@ def test_the_mean_is_the_scaled_mean_of_the_reports(plus: int, n: int) -> None:
     assert mean.standard_error >= math.sqrt((SCALE**2 - 1) / n) * (1 - 1e-12)
 
 
-def test_what_gives_no_mean_is_refused() -> None:
+def test_invalid_means_are_rejected() -> None:
     with pytest.raises(ParameterError, match="at least one report"):
         Mean.of(ORACLE, Tally.empty(2))
     with pytest.raises(ParameterError, match="the 2 items"):
@@ -82,7 +82,7 @@ def test_what_gives_no_mean_is_refused() -> None:
         Mean.of(ORACLE, Tally(np.array([1, 1]), 2)).interval(1)
 
 
-def test_everybody_sending_one_shifts_the_mean_as_predicted_and_recovery_bounds_it() -> None:
+def test_poisoned_mean_shifts_as_predicted_and_is_recovered() -> None:
     """The shift is beta(c - mu): within 6 standard errors, false alarm 2e-9; a recovered mean lies
     in [-1, 1].
     """

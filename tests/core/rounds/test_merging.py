@@ -49,7 +49,7 @@ def written(one: RoundExport) -> str:
     cuts=st.lists(st.integers(0, 200), min_size=1, max_size=4),
     data=st.data(),
 )
-def test_any_merge_is_the_export_of_one_server_that_had_all_reports(
+def test_merge_equals_the_export_of_one_server(
     protocol: str, seed: int, cuts: list[int], data: st.DataObject
 ) -> None:
     """In any order and in any steps: the same file, and tally, estimates and recovery of all
@@ -88,7 +88,7 @@ def merged() -> RoundExport:
     return RoundExport.merge([export("R2", [5, 0, 2], 6), export("R1", [1, 1, 1], 3, name="nord")])
 
 
-def test_a_merged_file_says_what_it_was_made_of_and_reads_back(merged: RoundExport) -> None:
+def test_merged_file_reads_back_with_its_rounds(merged: RoundExport) -> None:
     first, second = export("R1", [1, 1, 1], 3, name="nord"), export("R2", [5, 0, 2], 6)
     assert merged.to_dict()["merged"] == [
         {"round": "R1", "name": "nord", "n": 3, "checksum": first.checksum},
@@ -101,7 +101,7 @@ def test_a_merged_file_says_what_it_was_made_of_and_reads_back(merged: RoundExpo
     assert "merged" not in first.to_dict()
 
 
-def test_id_name_and_checksum_of_a_merged_export_are_what_any_language_can_compute(
+def test_merged_id_name_and_checksum_follow_the_documented_form(
     merged: RoundExport,
 ) -> None:
     first, second = export("R1", [1, 1, 1], 3, name="nord"), export("R2", [5, 0, 2], 6)
@@ -129,7 +129,7 @@ def test_one_export_is_merged_to_itself(merged: RoundExport) -> None:
         RoundExport.merge([])
 
 
-def test_a_round_that_comes_twice_is_refused_in_words() -> None:
+def test_repeated_round_is_rejected() -> None:
     """Also an older export of it, and one inside of files that were merged before."""
     r1, r2, r3 = (export(id, [1, 0, 0], 2) for id in ("R1", "R2", "R3"))
     later = export("R1", [2, 1, 0], 4)
@@ -157,7 +157,7 @@ def test_a_round_that_comes_twice_is_refused_in_words() -> None:
         ({"protocol": "olh", "epsilon": 1.3}, "protocol and hash_range"),
     ],
 )
-def test_rounds_of_other_parameters_are_refused_with_what_differs(
+def test_different_parameters_are_rejected_by_field(
     fields: dict[str, Any], differences: str
 ) -> None:
     first, second = export("R1", [1, 1, 1], 3), export("R2", [1, 1, 1], 3, **fields)
@@ -166,7 +166,7 @@ def test_rounds_of_other_parameters_are_refused_with_what_differs(
         RoundExport.merge([first, second], called=["a", "b"])
 
 
-def test_a_quarantine_is_another_round() -> None:
+def test_quarantine_changes_the_digest() -> None:
     fields: dict[str, Any] = {"protocol": "olh", "items": ITEMS}
     first, second = (
         export("R1", [1] * 8, 3, **fields),
@@ -180,7 +180,7 @@ def test_a_quarantine_is_another_round() -> None:
     ("seeds", "together"),
     [((2, 3, 4), 9), ((2, None, 4), None), ((None, None, None), None), ((0, 0, 0), 0)],
 )
-def test_what_was_set_aside_adds_and_is_unknown_where_any_is(
+def test_quarantined_numbers_add_and_unknown_stays_unknown(
     seeds: tuple[int | None, ...], together: int | None
 ) -> None:
     fields: dict[str, Any] = {"protocol": "olh", "items": ITEMS}
@@ -196,7 +196,7 @@ def test_what_was_set_aside_adds_and_is_unknown_where_any_is(
         assert RoundExport.from_json(written(one)).quarantined == one.quarantined
 
 
-def test_a_round_is_no_history_of_a_merge_that_has_its_reports(merged: RoundExport) -> None:
+def test_merged_round_cannot_be_its_own_history(merged: RoundExport) -> None:
     part = export("R1", [1, 1, 1], 3, name="nord")
     overlapping = RoundExport.merge([part, export("R3", [1, 1, 1], 3)])
     for one, other in ((merged, part), (part, merged), (merged, overlapping), (merged, merged)):
@@ -221,7 +221,7 @@ def test_a_round_is_no_history_of_a_merge_that_has_its_reports(merged: RoundExpo
         ({"note": "trust me"}, "the fields round, name, n and checksum"),
     ],
 )
-def test_what_a_merged_file_says_of_its_rounds_cannot_be_changed(
+def test_changed_merged_rounds_are_detected(
     merged: RoundExport, changes: dict[str, Any], reason: str
 ) -> None:
     changed = merged.to_dict()
@@ -231,12 +231,12 @@ def test_what_a_merged_file_says_of_its_rounds_cannot_be_changed(
 
 
 @pytest.mark.parametrize("value", [[], {}, None, "R1", [7], [{}]])
-def test_merged_of_another_form_is_refused(merged: RoundExport, value: object) -> None:
+def test_merged_of_another_form_is_rejected(merged: RoundExport, value: object) -> None:
     with pytest.raises(ParameterError, match=r"merged|checksum"):
         RoundExport.from_dict(merged.to_dict() | {"merged": value})
 
 
-def test_the_rounds_of_a_merged_file_cannot_be_left_out_or_be_one(merged: RoundExport) -> None:
+def test_merged_rounds_must_be_two_or_more(merged: RoundExport) -> None:
     without = merged.to_dict()
     del without["merged"]
     with pytest.raises(ParameterError, match="checksum"):
@@ -247,7 +247,7 @@ def test_the_rounds_of_a_merged_file_cannot_be_left_out_or_be_one(merged: RoundE
         MergedRound("R1", "x", 3, merged.checksum[:63])
 
 
-def test_more_reports_than_can_be_counted_are_refused() -> None:
+def test_too_many_reports_are_rejected() -> None:
     most = (1 << 63) - 1
     with pytest.raises(ParameterError, match="below 2"):
         RoundExport.merge([export(id, [most, 0, 0], most) for id in ("R1", "R2")])

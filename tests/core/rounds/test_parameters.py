@@ -42,7 +42,7 @@ def test_the_digest_is_the_documented_bytes(
     assert RoundParameters("olh", epsilon, labels, g).digest == hashlib.sha256(written).hexdigest()
 
 
-def test_the_digest_ends_with_canaries_and_quarantine_where_a_round_has_them() -> None:
+def test_digest_covers_canaries_and_quarantine() -> None:
     written = (
         b"olh\0"
         + struct.pack("<dII", 1.0, 4, 4)
@@ -62,7 +62,7 @@ def test_the_digest_ends_with_canaries_and_quarantine_where_a_round_has_them() -
         assert parameters.digest == hashlib.sha256(written + end).hexdigest()
 
 
-def test_whatever_differs_changes_the_digest() -> None:
+def test_every_difference_changes_the_digest() -> None:
     rounds = [
         RoundParameters("olh", 0.5, ("a", "b"), 3),
         RoundParameters("olh", 0.5, ("a", "b"), 4),
@@ -81,7 +81,7 @@ def test_whatever_differs_changes_the_digest() -> None:
     assert len({parameters.digest for parameters in rounds}) == len(rounds)
 
 
-def test_equal_parameters_are_equal_however_the_labels_came() -> None:
+def test_parameters_are_equal_for_any_label_sequence() -> None:
     assert RoundParameters("grr", 1, ["a", "b"]) == RoundParameters("grr", 1.0, ("a", "b"))  # type: ignore[arg-type]
     assert hash(RoundParameters("grr", 1, ["a", "b"])) == hash(  # type: ignore[arg-type]
         RoundParameters("grr", 1.0, ("a", "b"))
@@ -106,9 +106,7 @@ def test_equal_parameters_are_equal_however_the_labels_came() -> None:
         (("x\udfffy", "b"), "item 0 holds half a surrogate pair"),
     ],
 )
-def test_items_are_2_to_100000_distinct_labels_that_can_be_written(
-    items: tuple[str, ...], reason: str
-) -> None:
+def test_items_must_be_2_to_100000_distinct_labels(items: tuple[str, ...], reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
         RoundParameters("grr", 1, items)
 
@@ -116,7 +114,7 @@ def test_items_are_2_to_100000_distinct_labels_that_can_be_written(
 @pytest.mark.parametrize(
     "label", ["é", "e\u0301", "日本", "😀", "👩\u200d💻", " a\u00a0b", "a" * 100_000, "0"]
 )
-def test_any_other_label_is_taken_as_it_is(label: str) -> None:
+def test_other_labels_are_accepted_unchanged(label: str) -> None:
     """Labels are never normalised: é and e + combining accent are two items."""
     parameters = RoundParameters("grr", 1, ("first", label))
     assert parameters.items[1] == label
