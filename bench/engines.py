@@ -28,7 +28,7 @@ import psutil
 from ldprecover import FrequencyOracle, Tally, frequency_oracle
 from ldprecover.recovery import ReportSource
 from ldprecover_cluster import ParquetPart, Scheduler, engine
-from ldprecover_cluster.parts import encode, place_of
+from ldprecover_cluster.parts import encode, part_path
 
 PARTS, FEW = 20, 2
 TASKS = 1_000
@@ -84,7 +84,7 @@ def made(folder: Path, oracle: FrequencyOracle, n: int) -> list[ParquetPart]:
             rng.integers(0, oracle.hash_range, n),
         )  # type: ignore[attr-defined]
         said, data = encode(0, f"part-{i:03}.parquet", rows, oracle.report_dtype)
-        file = folder / place_of(said.hour, said.name)
+        file = folder / part_path(said.hour, said.name)
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(data)
         parts.append(

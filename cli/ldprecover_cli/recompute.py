@@ -193,7 +193,7 @@ def _from_reports(
     n = sum(part.n for part in parts)
     with (
         progress_bar("reports of a pass") as progress,
-        engine(jobs, scheduler, tell=note) as executor,
+        engine(jobs, scheduler, notify=note) as executor,
     ):
 
         def on_progress(passes: int, read: int) -> None:

@@ -1,20 +1,18 @@
-"""A round as data in a folder, and the engines that read it: this process, others, or other
-machines.
-"""
+"""Rounds as Parquet datasets, and executors that read them: processes or a Dask cluster."""
 
-from ldprecover_cluster.carried import CarriedPart
 from ldprecover_cluster.dataset import ReportDataset
 from ldprecover_cluster.engines import engine
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
+from ldprecover_cluster.memory_part import InMemoryPart
 from ldprecover_cluster.parts import ParquetPart
-from ldprecover_cluster.purging import purge
+from ldprecover_cluster.purge import purge
 from ldprecover_cluster.scheduler import Scheduler
-from ldprecover_cluster.writing import DatasetWriter, write_dataset
+from ldprecover_cluster.writer import DatasetWriter, write_dataset
 
 __all__ = [
-    "CarriedPart",
     "DatasetWriter",
     "EngineError",
+    "InMemoryPart",
     "ParquetPart",
     "ReportDataset",
     "ReportDatasetError",

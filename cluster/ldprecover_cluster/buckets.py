@@ -1,6 +1,4 @@
-"""Reports on their way into a dataset: thrown into one file for each part at random, which is
-shuffled on its own.
-"""
+"""Bucket shuffle: each report goes to a random bucket file, and each file is shuffled."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,22 +8,20 @@ import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import Reports
-from ldprecover_cluster.division import fresh_generator, joined_hours, number_of_parts
 from ldprecover_cluster.errors import ReportDatasetError
-from ldprecover_cluster.folders import append, synced
+from ldprecover_cluster.folders import append, sync
+from ldprecover_cluster.partitioning import merge_small_hours, part_count, secure_generator
 
-_HELD = 32 << 20  # bytes of reports that wait to be written
+_BUFFER_BYTES = 32 << 20  # reports in memory before they are written to buckets
 
 
 @dataclass
 class _Hour:
-    """The files of an hour: the place of the first, how many reports each has, and what waits to be
-    thrown.
-    """
+    """The buckets of an hour: index of the first, reports in each, and reports not yet written."""
 
     first: int
     sizes: np.ndarray
-    waiting: list[bytes] = field(default_factory=list)
+    buffer: list[bytes] = field(default_factory=list)
 
 
 def fill(
@@ -34,77 +30,69 @@ def fill(
     hours: Mapping[int, int],
     pieces: Iterable[tuple[int, bytes]],
 ) -> list[tuple[int, int]]:
-    """Write pieces of packed reports, each of an hour, into files of the folder; return the hour
-    and n of each file.
+    """Write packed reports into bucket files; return hour and number of reports of each bucket.
 
-    `hours` says how many reports each hour has. The files, `bucket_of` their places in the list,
-    are on disk when it returns. Raises ReportDatasetError where the pieces have other numbers of
+    `hours` is the number of reports by hour. The position in the result is the bucket's index.
+    Files are on disk on return. Raises ReportDatasetError if the pieces have other numbers of
     reports, and OSError.
     """
-    into = joined_hours(hours)
-    totals = dict.fromkeys(into.values(), 0)
+    folder_hours = merge_small_hours(hours)
+    totals = dict.fromkeys(folder_hours.values(), 0)
     for hour, n in hours.items():
-        totals[into[hour]] += n
-    found: dict[int, _Hour] = {}
+        totals[folder_hours[hour]] += n
+    files: dict[int, _Hour] = {}
     first = 0
     for hour, n in sorted(totals.items()):
-        number = number_of_parts(oracle, n)
-        found[hour] = _Hour(first, np.zeros(number, np.int64))
+        number = part_count(oracle, n)
+        files[hour] = _Hour(first, np.zeros(number, np.int64))
         first += number
-    rng, left, waiting = fresh_generator(), dict(hours), 0
+    rng, remaining, buffered = secure_generator(), dict(hours), 0
     for hour, piece in pieces:
-        n, rest = divmod(len(piece), oracle.report_size)
-        if rest or left.get(hour, 0) < n:
-            raise ReportDatasetError(
-                "the round's reports are not as many, or not as long, as they should be"
-            )
-        left[hour] -= n
-        found[into[hour]].waiting.append(bytes(piece))
-        waiting += len(piece)
-        if waiting >= _HELD:
-            _throw(folder, found.values(), oracle.report_size, rng)
-            waiting = 0
-    _throw(folder, found.values(), oracle.report_size, rng)
-    if any(left.values()):
-        raise ReportDatasetError("the round's reports are not as many as they should be")
-    filled = [(hour, int(n)) for hour, files in found.items() for n in files.sizes]
-    for place, (_, n) in enumerate(filled):
+        n, fraction = divmod(len(piece), oracle.report_size)
+        if fraction or remaining.get(hour, 0) < n:
+            raise ReportDatasetError("the round's reports differ in number or size from its counts")
+        remaining[hour] -= n
+        files[folder_hours[hour]].buffer.append(bytes(piece))
+        buffered += len(piece)
+        if buffered >= _BUFFER_BYTES:
+            _flush(folder, files.values(), oracle.report_size, rng)
+            buffered = 0
+    _flush(folder, files.values(), oracle.report_size, rng)
+    if any(remaining.values()):
+        raise ReportDatasetError("the round has fewer reports than its counts say")
+    buckets = [(hour, int(n)) for hour, group in files.items() for n in group.sizes]
+    for index, (_, n) in enumerate(buckets):
         if n:
-            synced(bucket_of(folder, place))
-    return filled
+            sync(bucket_path(folder, index))
+    return buckets
 
 
-def _throw(folder: Path, hours: Iterable[_Hour], size: int, rng: np.random.Generator) -> None:
-    """Append each report that waits to one of its hour's files, drawn at random."""
+def _flush(folder: Path, hours: Iterable[_Hour], size: int, rng: np.random.Generator) -> None:
+    """Append each buffered report to a random bucket of its hour."""
     for hour in hours:
-        if not hour.waiting:
+        if not hour.buffer:
             continue
-        rows = np.frombuffer(b"".join(hour.waiting), dtype=f"V{size}")
-        hour.waiting.clear()
+        rows = np.frombuffer(b"".join(hour.buffer), dtype=f"V{size}")
+        hour.buffer.clear()
         number = len(hour.sizes)
-        drawn = rng.integers(
-            0, number, len(rows), dtype=np.uint16 if number <= 1 << 16 else np.uint32
-        )
-        rows = rows.take(np.argsort(drawn, kind="stable"))
-        counts = np.bincount(drawn, minlength=number)
+        # The smaller type makes the stable sort a radix sort.
+        dtype = np.uint16 if number <= 1 << 16 else np.uint32
+        indices = rng.integers(0, number, len(rows), dtype=dtype)
+        rows = rows.take(np.argsort(indices, kind="stable"))
+        counts = np.bincount(indices, minlength=number)
         ends = np.cumsum(counts)
-        for place in np.flatnonzero(counts).tolist():
-            append(
-                bucket_of(folder, hour.first + place),
-                rows[ends[place] - counts[place] : ends[place]],
-            )
+        for i in np.flatnonzero(counts).tolist():
+            append(bucket_path(folder, hour.first + i), rows[ends[i] - counts[i] : ends[i]])
         hour.sizes += counts
 
 
 def shuffled(path: Path, oracle: FrequencyOracle) -> Reports:
-    """Return the reports of a file in random order: each order is as likely as any other. Raises
-    OSError.
-    """
+    """Return the reports of a file in uniformly random order. Raises OSError."""
     rows = np.fromfile(path, dtype=f"V{oracle.report_size}")
-    fresh_generator().shuffle(rows)
+    secure_generator().shuffle(rows)
     return np.frombuffer(rows.view(np.uint8), dtype=oracle.report_dtype)
 
 
-def bucket_of(folder: Path, place: int) -> Path:
-    """Return the file of reports that become the part of this place."""
-    return folder / f"bucket-{place:05}"
+def bucket_path(folder: Path, index: int) -> Path:
+    """Return the bucket file that becomes the part of this index."""
+    return folder / f"bucket-{index:05}"

@@ -1,7 +1,7 @@
-"""Reports as columns of Parquet, by what their array type says: no protocol is known here.
+"""Converts reports to columns of Parquet by their array type, for any protocol.
 
-Each field of a record is a column of its name, and reports without fields are one column `report`.
-A number is a number of its size; everything else, such as rows of bytes, is binary of its size.
+Each field of a record becomes a column of its name; reports without fields become one column
+`report`. Numbers keep their type; everything else, such as rows of bytes, becomes fixed binary.
 """
 
 from collections.abc import Iterator
@@ -11,38 +11,42 @@ import numpy as np
 
 from ldprecover.types import Reports
 from ldprecover_cluster.errors import ReportDatasetError
-from ldprecover_cluster.extra import pyarrow
+from ldprecover_cluster.optional_imports import pyarrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMN = "report"
-"""The column of reports that have no fields."""
+"""Column of reports without fields."""
 
 
-def schema_of(form: np.dtype) -> "pa.Schema":
-    """Return the schema of reports of a type, an oracle's `report_dtype`."""
+def arrow_schema(dtype: np.dtype) -> "pa.Schema":
+    """Return the Arrow schema of reports of a type, an oracle's `report_dtype`."""
     pa = pyarrow()
     return pa.schema(
-        [pa.field(name, _arrow_type(each), nullable=False) for name, each in _columns(form)]
+        [
+            pa.field(name, _arrow_type(field_type), nullable=False)
+            for name, field_type in _columns(dtype)
+        ]
     )
 
 
-def row_bytes(form: np.dtype) -> int:
-    """Return the bytes that a report takes in a file: Parquet stores small integers in four."""
+def row_bytes(dtype: np.dtype) -> int:
+    """Return the bytes of a report in a file: Parquet stores small integers in four bytes."""
     return sum(
-        max(4, each.itemsize) if _is_number(each) else each.itemsize for _, each in _columns(form)
+        max(4, field_type.itemsize) if _is_number(field_type) else field_type.itemsize
+        for _, field_type in _columns(dtype)
     )
 
 
-def to_batch(form: np.dtype, reports: Reports) -> "pa.RecordBatch":
-    """Return reports as columns."""
+def to_batch(dtype: np.dtype, reports: Reports) -> "pa.RecordBatch":
+    """Return reports as an Arrow record batch."""
     pa = pyarrow()
-    schema = schema_of(form)
+    schema = arrow_schema(dtype)
     arrays = []
-    for (name, each), field in zip(_columns(form), schema, strict=True):
-        values = np.ascontiguousarray(reports if form.names is None else reports[name])
-        if _is_number(each):
+    for (name, field_type), field in zip(_columns(dtype), schema, strict=True):
+        values = np.ascontiguousarray(reports if dtype.names is None else reports[name])
+        if _is_number(field_type):
             arrays.append(pa.array(values, type=field.type))
         else:
             arrays.append(
@@ -51,52 +55,60 @@ def to_batch(form: np.dtype, reports: Reports) -> "pa.RecordBatch":
     return pa.record_batch(arrays, schema=schema)
 
 
-def check_columns(form: np.dtype, schema: "pa.Schema") -> None:
-    """Raise ReportDatasetError for columns other than those of `schema_of`."""
-    if not schema.equals(schema_of(form), check_metadata=False):
-        said = ", ".join(f"{field.name} {field.type}" for field in schema)
-        raise ReportDatasetError(f"its columns are {said[:200]}, not those of the round's reports")
+def check_columns(dtype: np.dtype, schema: "pa.Schema") -> None:
+    """Raise ReportDatasetError for columns that differ from `arrow_schema`."""
+    if not schema.equals(arrow_schema(dtype), check_metadata=False):
+        columns = ", ".join(f"{field.name} {field.type}" for field in schema)
+        raise ReportDatasetError(
+            f"its columns are {columns[:200]}, not those of the round's reports"
+        )
 
 
-def rows_of(form: np.dtype, table: "pa.Table") -> Reports:
-    """Return the reports in columns of `schema_of`. Raises ReportDatasetError for others, or a
-    missing value.
-    """
-    check_columns(form, table.schema)
-    rows = np.empty(table.num_rows, dtype=form)
-    for name, each in _columns(form):
-        values = rows if form.names is None else rows[name]
+def from_table(dtype: np.dtype, table: "pa.Table") -> Reports:
+    """Return the reports of a table. Raises ReportDatasetError for other columns and nulls."""
+    check_columns(dtype, table.schema)
+    rows = np.empty(table.num_rows, dtype=dtype)
+    for name, field_type in _columns(dtype):
+        values = rows if dtype.names is None else rows[name]
         first = 0
         for chunk in table.column(name).chunks:
             if chunk.null_count:
-                raise ReportDatasetError(f"its column {name} misses a value")
-            values[first : first + len(chunk)] = _values(each, chunk)
+                raise ReportDatasetError(f"its column {name} has a null")
+            values[first : first + len(chunk)] = _values(field_type, chunk)
             first += len(chunk)
     return rows
 
 
-def _values(each: np.dtype, chunk: "pa.Array") -> np.ndarray:
-    if _is_number(each):
+def _values(field_type: np.dtype, chunk: "pa.Array") -> np.ndarray:
+    if _is_number(field_type):
         return np.asarray(chunk.to_numpy(zero_copy_only=True))
-    start, size = chunk.offset * each.itemsize, len(chunk) * each.itemsize
+    start, size = chunk.offset * field_type.itemsize, len(chunk) * field_type.itemsize
     packed = np.frombuffer(chunk.buffers()[1], dtype=np.uint8)[start : start + size]
-    return packed.view(each.base).reshape(len(chunk), *each.shape)
+    return packed.view(field_type.base).reshape(len(chunk), *field_type.shape)
 
 
-def _columns(form: np.dtype) -> Iterator[tuple[str, np.dtype]]:
-    """Yield the name and type of each column."""
-    if form.names is None:
-        yield COLUMN, form
+def _columns(dtype: np.dtype) -> Iterator[tuple[str, np.dtype]]:
+    """Yield the name and type of field_type column."""
+    if dtype.names is None:
+        yield COLUMN, dtype
         return
-    assert form.fields is not None
-    for name in form.names:
-        yield name, form.fields[name][0]
+    assert dtype.fields is not None
+    for name in dtype.names:
+        yield name, dtype.fields[name][0]
 
 
-def _is_number(each: np.dtype) -> bool:
-    return each.subdtype is None and each.kind in "iuf" and each.newbyteorder("<") == each
+def _is_number(field_type: np.dtype) -> bool:
+    return (
+        field_type.subdtype is None
+        and field_type.kind in "iuf"
+        and field_type.newbyteorder("<") == field_type
+    )
 
 
-def _arrow_type(each: np.dtype) -> "pa.DataType":
+def _arrow_type(field_type: np.dtype) -> "pa.DataType":
     pa = pyarrow()
-    return pa.from_numpy_dtype(each) if _is_number(each) else pa.binary(each.itemsize)
+    return (
+        pa.from_numpy_dtype(field_type)
+        if _is_number(field_type)
+        else pa.binary(field_type.itemsize)
+    )

@@ -11,31 +11,31 @@ from functools import partial
 from typing import Any
 
 from ldprecover_cluster.errors import EngineError
+from ldprecover_cluster.executor import TranslatingExecutor
 from ldprecover_cluster.scheduler import Scheduler
 from ldprecover_cluster.tasks import Task, run
-from ldprecover_cluster.translated import Translated
 
-_SECONDS = 5.0  # for the scheduler to answer, at first and after the connection was lost
-_FRESH = 1.0  # seconds for which a number of workers is taken as it was
+_TIMEOUT = 5.0  # seconds for the scheduler to answer, also after a lost connection
+_CACHE_SECONDS = 1.0  # age up to which the number of workers is not requested again
 
 
 @contextmanager
 def dask_executor(
     scheduler: Scheduler,
-    begin: Callable[[], None] | None = None,
+    initializer: Callable[[], None] | None = None,
     *,
-    most: int | None = None,
-    tell: Callable[[str], None] = lambda said: None,
+    max_workers: int | None = None,
+    notify: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Executor]:
-    """Yield an executor of the workers that a scheduler has, now and later.
+    """Yield an executor of a scheduler's current and future workers.
 
-    Each worker process calls `begin` before its first task; a worker that dies loses nothing but
-    time. `most` is the number of workers that tasks are kept ready for at most, for what this
-    process holds. `tell` is told in a sentence where there is no worker yet. What is under way when
-    the block ends is let go: workers finish the one task that they are at.
+    Each worker process calls `initializer` before its first task. Tasks of a worker that dies are
+    repeated elsewhere. `max_workers` limits how many workers tasks are prepared for, and with it
+    the memory of this process. `notify` gets a message if there is no worker yet. At the end of
+    the block queued tasks are cancelled; workers finish their current task.
 
-    Raises EngineError where Dask is not installed, the scheduler cannot be reached or is lost, or a
-    task has ended every worker that took it.
+    Raises EngineError if Dask is not installed, the scheduler cannot be reached or is lost, or a
+    task has killed every worker that ran it.
     """
     if (missing := Scheduler.missing_package()) is not None:
         raise EngineError(missing)
@@ -43,19 +43,20 @@ def dask_executor(
     try:
         threads = _Threads(client)
         if not threads.number:
-            tell(f"The scheduler {scheduler.url} has no workers yet; the work waits for them.")
+            notify(f"The scheduler {scheduler.url} has no workers yet; waiting for them.")
 
         def workers() -> int:
-            return max(1, threads.number if most is None else min(threads.number, most))
+            limit = threads.number if max_workers is None else max_workers
+            return max(1, min(threads.number, limit))
 
-        yield Translated(
-            _Pickling(client, begin),
+        yield TranslatingExecutor(
+            _PicklingExecutor(client, initializer),
             workers,
             partial(_translate, client, scheduler.url),
             pickle.loads,
         )
     finally:
-        client.close(_SECONDS)
+        client.close(_TIMEOUT)
 
 
 def _translate(client: Any, url: str, error: BaseException) -> BaseException:
@@ -63,28 +64,27 @@ def _translate(client: Any, url: str, error: BaseException) -> BaseException:
     from distributed.scheduler import NoValidWorkerError
 
     if isinstance(error, KilledWorker):
-        said = (
-            "a task has ended every worker that took it: workers were killed again and again, "
-            "or lack memory"
+        message = (
+            "a task has killed every worker that ran it: workers were killed repeatedly, or lack "
+            "memory"
         )
     elif isinstance(error, NoValidWorkerError):
-        said = f"the scheduler {url} has had no workers for too long"
+        message = f"the scheduler {url} has had no workers for too long"
     elif isinstance(error, CancelledError) or client.status != "running":
-        said = f"the scheduler {url} was lost, or has dropped what it was asked for"
+        message = f"the connection to the scheduler {url} was lost, or it dropped the tasks"
     elif isinstance(error, ModuleNotFoundError):
-        said = f"the workers lack {error.name}: install there what is installed here"
+        message = f"the workers lack {error.name}: install the same packages there as here"
     else:
         return error
-    return EngineError(said)
+    return EngineError(message)
 
 
 def _connected(scheduler: Scheduler) -> Any:
     import dask
     import distributed
 
-    dask_of: Any = distributed  # which says no types of these two
-    # What goes wrong is raised and told once; Dask would also write it to standard error, in many
-    # lines.
+    untyped: Any = distributed  # it declares no types for Security and Client
+    # Errors are raised once; Dask would also write each to standard error, in many lines.
     for name in ("distributed", "distributed.client", "distributed.core", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     files = {
@@ -93,7 +93,7 @@ def _connected(scheduler: Scheduler) -> Any:
         "tls_client_key": scheduler.tls_key,
     }
     try:
-        security = dask_of.Security(
+        security = untyped.Security(
             require_encryption=scheduler.is_encrypted,
             **{name: file for name, file in files.items() if file},
         )
@@ -102,42 +102,40 @@ def _connected(scheduler: Scheduler) -> Any:
             and security.get_connection_args("client").get("ssl_context") is None
         ):
             raise EngineError(
-                f"the scheduler {scheduler.url} asks for TLS: give a CA, a certificate and its key"
+                f"the scheduler {scheduler.url} needs TLS: give a CA, a certificate and its key"
             )
-        with dask.config.set({"distributed.comm.timeouts.connect": _SECONDS}):
-            return dask_of.Client(
-                scheduler.url, security=security, timeout=_SECONDS, set_as_default=False
+        with dask.config.set({"distributed.comm.timeouts.connect": _TIMEOUT}):
+            return untyped.Client(
+                scheduler.url, security=security, timeout=_TIMEOUT, set_as_default=False
             )
     except (OSError, TypeError, ValueError, RuntimeError) as error:
-        said = " ".join(re.sub(r"in <[^>]*>: ", "", str(error.__cause__ or error)).split())
+        reason = " ".join(re.sub(r"in <[^>]*>: ", "", str(error.__cause__ or error)).split())
         raise EngineError(
-            f"the scheduler {scheduler.url} cannot be reached: {said or type(error).__name__}"
+            f"the scheduler {scheduler.url} cannot be reached: {reason or type(error).__name__}"
         ) from error
 
 
 class _Threads:
-    """How many tasks the workers of a cluster can work on at once, looked up now and then."""
+    """The number of worker threads of a cluster, requested at most once a second."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._number, self._at = 0, -_FRESH
+        self._number, self._time = 0, -_CACHE_SECONDS
 
     @property
     def number(self) -> int:
-        if (now := time.monotonic()) - self._at >= _FRESH:
-            self._number, self._at = sum(self._client.nthreads().values()), now
+        if (now := time.monotonic()) - self._time >= _CACHE_SECONDS:
+            self._number, self._time = sum(self._client.nthreads().values()), now
         return self._number
 
 
-class _Pickling(Executor):
-    """Dask's own executor, with tasks and results that are pickled as for processes of this
-    machine.
-    """
+class _PicklingExecutor(Executor):
+    """Dask's executor, with tasks and results pickled as for local processes."""
 
-    def __init__(self, client: Any, begin: Callable[[], None] | None) -> None:
+    def __init__(self, client: Any, initializer: Callable[[], None] | None) -> None:
         self._inner: Executor = client.get_executor(pure=False)
-        self._begin = begin
+        self._initializer = initializer
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have a function called by a worker."""
-        return self._inner.submit(run, Task.of(partial(call, *args, **kwargs), self._begin))
+        """Submit a call to a worker."""
+        return self._inner.submit(run, Task.of(partial(call, *args, **kwargs), self._initializer))

@@ -1,4 +1,4 @@
-"""A round's reports as a dataset in a folder: `round.json`, and a folder of parts for each hour."""
+"""A round's reports as a dataset: `round.json`, and a folder of Parquet parts for each hour."""
 
 import json
 from collections.abc import Callable
@@ -16,16 +16,12 @@ from ldprecover_cluster.limits import ROUND_FILE_BYTES
 from ldprecover_cluster.parts import ParquetPart
 
 ROUND_FILE = "round.json"
-"""The round's export, with its parts listed. It is written last: a dataset without one is not
-complete.
-"""
+"""The round's export with a list of parts; written last, so a dataset without it is incomplete."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReportDataset:
-    """A round, and its reports where they lie: nothing of them is read before somebody asks a part
-    for them.
-    """
+    """A round and its reports, which are read from disk or network only on demand."""
 
     url: str
     export: RoundExport
@@ -35,25 +31,23 @@ class ReportDataset:
     def open(cls, folder: str | Path) -> "ReportDataset":
         """Return the dataset in a folder of this machine, or at a URL that fsspec opens.
 
-        Raises ReportDatasetError where there is none, or its `round.json` is not as it was written.
+        Raises ReportDatasetError if it is missing, or its `round.json` was changed.
         """
-        there = Folder(folder)
+        directory = Folder(folder)
         try:
-            export = read_round(there)
+            export = read_round(directory)
         except FileNotFoundError:
             raise ReportDatasetError(
-                f"{there} has no {ROUND_FILE}: it is no report dataset, or its export has not ended"
+                f"{directory} has no {ROUND_FILE}: it is not a dataset, or its export is unfinished"
             ) from None
         if export.reports is None:
-            raise ReportDatasetError(
-                f"{there}/{ROUND_FILE} is an export of counts alone: it lists no reports"
-            )
-        form = export.parameters.oracle.report_dtype
+            raise ReportDatasetError(f"{directory}/{ROUND_FILE} is an export without reports")
+        dtype = export.parameters.oracle.report_dtype
         parts = (
-            ParquetPart(there.url, part.hour, part.name, part.n, part.sha256, form)
+            ParquetPart(directory.url, part.hour, part.name, part.n, part.sha256, dtype)
             for part in export.reports
         )
-        return cls(there.url, export, tuple(parts))
+        return cls(directory.url, export, tuple(parts))
 
     @property
     def n(self) -> int:
@@ -62,7 +56,7 @@ class ReportDataset:
 
     @property
     def missing(self) -> int:
-        """The number of reports in the round's tally that it does not have."""
+        """The number of reports in the round's tally that the dataset lacks."""
         return self.export.tally.n - self.n
 
     def tally(
@@ -71,11 +65,10 @@ class ReportDataset:
         executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Tally:
-        """Return the tally of its reports, read in one pass and checked, as a `ReportSource` does
-        it.
+        """Read and check all reports in one pass; return their tally.
 
-        Raises ReportDatasetError for one that is no report of the round, and where they do not give
-        the round's tally, or cannot be some of its reports.
+        Raises ReportDatasetError for an invalid report, and if the reports cannot give the round's
+        tally, or a part of it if some are missing.
         """
         oracle, whole = self.export.parameters.oracle, self.export.tally
         try:
@@ -86,12 +79,12 @@ class ReportDataset:
             raise self._fault(error) from error
         if (tally != whole) if not self.missing else (tally.summary > whole.summary).any():
             raise ReportDatasetError(
-                f"the reports of {self.url} do not give the counts of its {ROUND_FILE}"
+                f"the reports of {self.url} differ from the counts in its {ROUND_FILE}"
             )
         return tally
 
     def _fault(self, error: ReportError) -> ReportDatasetError:
-        """Return what is wrong with a report, by its part."""
+        """Return the error of a report, with its part and position in it."""
         position = error.position
         if position is not None:
             for part in self.parts:
@@ -101,21 +94,19 @@ class ReportDataset:
         return ReportDatasetError(f"the reports of {self.url}: {error}")
 
 
-def read_round(there: Folder) -> RoundExport:
-    """Return what a folder's `round.json` says. Raises ReportDatasetError, and FileNotFoundError
-    where it has none.
-    """
-    data = there.read(ROUND_FILE, ROUND_FILE_BYTES + 1)
+def read_round(directory: Folder) -> RoundExport:
+    """Return the export in `round.json`. Raises ReportDatasetError and FileNotFoundError."""
+    data = directory.read(ROUND_FILE, ROUND_FILE_BYTES + 1)
     if len(data) > ROUND_FILE_BYTES:
         raise ReportDatasetError(
-            f"{there}/{ROUND_FILE} is larger than {ROUND_FILE_BYTES >> 20} MiB, which no export is"
+            f"{directory}/{ROUND_FILE} is larger than the limit of {ROUND_FILE_BYTES >> 20} MiB"
         )
     try:
         return RoundExport.from_json(data)
     except ParameterError as error:
-        raise ReportDatasetError(f"{there}/{ROUND_FILE}: {error}") from error
+        raise ReportDatasetError(f"{directory}/{ROUND_FILE}: {error}") from error
 
 
 def round_file(export: RoundExport) -> bytes:
-    """Return what is in a dataset's `round.json`."""
+    """Return the content of a dataset's `round.json`."""
     return json.dumps(export.to_dict(), ensure_ascii=False, allow_nan=False).encode() + b"\n"

@@ -1,6 +1,4 @@
-"""Who does the work: this process, other processes of this machine, or the workers of a Dask
-cluster.
-"""
+"""Chooses the executor: none, processes of this machine, or workers of a Dask cluster."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -18,25 +16,26 @@ def engine(
     jobs: int = 1,
     scheduler: Scheduler | None = None,
     *,
-    begin: Callable[[], None] | None = None,
-    leaving: Callable[[], None] = lambda: None,
-    most: int | None = None,
-    tell: Callable[[str], None] = lambda said: None,
+    initializer: Callable[[], None] | None = None,
+    on_error: Callable[[], None] = lambda: None,
+    max_workers: int | None = None,
+    notify: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Executor | None]:
-    """Yield the executor of a scheduler's workers, or of so many processes; None where this process
-    does the work.
+    """Yield an executor of a scheduler's workers or of `jobs` processes; None for this process.
 
-    Workers load the plugins that this process has loaded, protocols and methods, or call `begin`
-    instead. Numbers are the same with each. `leaving`, `most` and `tell` are as `processes` and
-    `dask_executor` have them. Raises EngineError as they do.
+    Results do not depend on the choice. Workers call `initializer` first; by default it loads the
+    protocol and method plugins that this process has loaded. `on_error` is as in `processes`,
+    `max_workers` and `notify` as in `dask_executor`. Raises EngineError as they do.
     """
-    if begin is None and (names := plugins.loaded(plugins.GROUPS[:2])):
-        begin = partial(plugins.load, names)
+    if initializer is None and (names := plugins.loaded(plugins.GROUPS[:2])):
+        initializer = partial(plugins.load, names)
     if scheduler is not None:
-        with dask_executor(scheduler, begin, most=most, tell=tell) as executor:
+        with dask_executor(
+            scheduler, initializer, max_workers=max_workers, notify=notify
+        ) as executor:
             yield executor
     elif jobs > 1:
-        with processes(jobs, begin, leaving) as executor:
+        with processes(jobs, initializer, on_error) as executor:
             yield executor
     else:
         yield None

@@ -1,13 +1,11 @@
-"""What can go wrong with a dataset of reports, and with those who work on it."""
+"""Errors of datasets and executors."""
 
 from ldprecover.errors import LDPRecoverError
 
 
 class ReportDatasetError(LDPRecoverError):
-    """A dataset of reports cannot be read or written, is damaged, or is not of the round that it
-    should be of.
-    """
+    """A dataset cannot be read or written, is damaged, or belongs to another round."""
 
 
 class EngineError(LDPRecoverError):
-    """Those who should work cannot be reached, or have ended."""
+    """Workers cannot be reached, or have ended."""

@@ -1,6 +1,4 @@
-"""A folder of a dataset, on this machine or behind a URL that fsspec opens: whole files, by their
-names in it.
-"""
+"""Folders of a dataset, local or at a URL that fsspec opens, with atomic writes."""
 
 import errno
 import os
@@ -12,29 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from ldprecover_cluster.errors import ReportDatasetError
-from ldprecover_cluster.extra import fsspec
+from ldprecover_cluster.optional_imports import fsspec
 
-HALF = ".half"
-"""How the name of a file ends that is not there yet; it begins with a dot."""
+PARTIAL_SUFFIX = ".half"
+"""Suffix of a file that is being written; its name begins with a dot."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Folder:
-    """Whole files in a folder. A file is there whole or not at all, whatever breaks off.
+    """A folder whose files are written completely or not at all.
 
-    What a file system says goes wrong is raised as ReportDatasetError, a file that is not there as
-    FileNotFoundError.
+    A missing file raises FileNotFoundError; other errors of the file system ReportDatasetError.
     """
 
     def __init__(self, url: str | Path) -> None:
         self._core = fsspec()
         _check_protocol(str(url))
-        with translated(str(url)):
+        with translate_errors(str(url)):
             self._files, self._path = self._core.url_to_fs(os.fspath(url))
         self._path = self._path.rstrip("/") or "/"
         self.url: str = self._files.unstrip_protocol(self._path)
-        """Where it is, wherever it is read from: absolute."""
+        """Absolute URL, valid on other machines if they share the storage."""
 
     @property
     def local(self) -> Path | None:
@@ -47,70 +44,64 @@ class Folder:
     def __str__(self) -> str:
         return self.url if self.local is None else str(self.local)
 
-    def read(self, name: str, most: int) -> bytes:
-        """Return a file's bytes, the first `most` of them. On this machine it must be a regular
-        file.
-        """
-        with translated(f"{self}/{name}"):
+    def read(self, name: str, limit: int) -> bytes:
+        """Return the first `limit` bytes of a file; a local file must be a regular file."""
+        with translate_errors(f"{self}/{name}"):
             if (local := self.local) is not None:
-                return _read_regular(local / name, most)
-            with self._files.open(self._of(name), "rb") as file:
-                data: bytes = file.read(most)
+                return _read_regular(local / name, limit)
+            with self._files.open(self._full_path(name), "rb") as file:
+                data: bytes = file.read(limit)
                 return data
 
     def write(self, name: str, data: Any) -> None:
-        """Write a file, on disk and in its place when it returns."""
-        with translated(f"{self}/{name}"):
+        """Write a file; it is on disk and complete on return."""
+        with translate_errors(f"{self}/{name}"):
             if (local := self.local) is not None:
-                write_whole(local / name, data)
+                write_atomically(local / name, data)
                 return
-            self._files.makedirs(self._of(name).rpartition("/")[0], exist_ok=True)
-            self._files.pipe_file(self._of(name), bytes(data))
+            self._files.makedirs(self._full_path(name).rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(self._full_path(name), bytes(data))
 
     def exists(self, name: str = "") -> bool:
-        """Tell whether a file or folder is there."""
-        with translated(f"{self}/{name}"):
+        """Return whether a file or folder exists."""
+        with translate_errors(f"{self}/{name}"):
             self._files.invalidate_cache()
-            return bool(self._files.exists(self._of(name)))
+            return bool(self._files.exists(self._full_path(name)))
 
     def names(self) -> list[str]:
-        """Return the names of what is in the folder, sorted; none where it is not there."""
-        with translated(str(self)):
+        """Return the sorted names in the folder; empty if it does not exist."""
+        with translate_errors(str(self)):
             self._files.invalidate_cache()
             with suppress(FileNotFoundError):
-                found = (each.rstrip("/") for each in self._files.ls(self._path, detail=False))
-                # Object stores may list a marker of the folder itself.
-                return sorted(each.rpartition("/")[2] for each in found if each != self._path)
+                paths = (path.rstrip("/") for path in self._files.ls(self._path, detail=False))
+                # Object stores may list a marker for the folder itself.
+                return sorted(path.rpartition("/")[2] for path in paths if path != self._path)
             return []
 
     def remove(self, name: str) -> None:
-        """Delete a file, or a folder with all that is in it, if it is there."""
-        with translated(f"{self}/{name}"), suppress(FileNotFoundError):
+        """Delete a file or a folder with its content, if it exists."""
+        with translate_errors(f"{self}/{name}"), suppress(FileNotFoundError):
             if (local := self.local) is not None and (local / name).is_dir():
                 shutil.rmtree(local / name)
                 return
-            self._files.rm(self._of(name), recursive=True)
+            self._files.rm(self._full_path(name), recursive=True)
 
-    def _of(self, name: str) -> str:
+    def _full_path(self, name: str) -> str:
         return f"{self._path}/{name}" if name else self._path
 
 
 def _check_protocol(url: str) -> None:
-    """Raise ReportDatasetError where nothing that is installed opens URLs of this kind as
-    folders.
-    """
+    """Raise ReportDatasetError if no installed package opens this URL as a folder."""
     protocol, separator, _ = url.partition("://")
     if not separator:
         return
     import fsspec
     from fsspec.archive import AbstractArchiveFileSystem
 
-    if (
-        "::" in url
-    ):  # fsspec opens it, but what is in it has no URL of its own, which workers would need
-        raise ReportDatasetError(f"cannot open {url}: a URL within a URL is no folder")
+    if "::" in url:  # fsspec opens it, but its files have no URL that workers could open
+        raise ReportDatasetError(f"cannot open {url}: chained URLs are not supported")
     if protocol not in fsspec.available_protocols():
-        raise ReportDatasetError(f"cannot open {url}: no file system is known as {protocol}")
+        raise ReportDatasetError(f"cannot open {url}: unknown file system {protocol}")
     try:
         kind = fsspec.get_filesystem_class(protocol)
     except ImportError as error:
@@ -118,12 +109,12 @@ def _check_protocol(url: str) -> None:
             f"cannot open {url}: {_missing(error)} is not installed"
         ) from error
     if issubclass(kind, AbstractArchiveFileSystem):
-        raise ReportDatasetError(f"cannot open {url}: an archive is no folder; unpack it")
+        raise ReportDatasetError(f"cannot open {url}: it is an archive; unpack it")
 
 
 def _missing(error: BaseException) -> str:
-    """Return the name of the module that an import has failed for."""
-    name = "what opens it"
+    """Return the name of the missing module of an import error."""
+    name = "its file system package"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ImportError) and cause.name:
@@ -132,49 +123,45 @@ def _missing(error: BaseException) -> str:
     return name
 
 
-def _read_regular(path: Path, most: int) -> bytes:
-    """Return the first bytes of a regular file. Others, such as pipes, are refused: they may never
-    end, or begin.
-    """
+def _read_regular(path: Path, limit: int) -> bytes:
+    """Return the first bytes of a regular file; reject others, such as pipes, which may block."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except (
-        BlockingIOError
-    ):  # another process, such as a file server, has a lease on this regular file
+    except BlockingIOError:  # another process, such as a file server, has a lease on the file
         handle = os.open(path, os.O_RDONLY)
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise ReportDatasetError(f"{path} is no regular file")
-        return file.read(min(most, found.st_size))
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise ReportDatasetError(f"{path} is not a regular file")
+        return file.read(min(limit, status.st_size))
 
 
-def write_whole(path: Path, data: Any) -> None:
-    """Write a file of this machine by its bytes: on disk and in its place when it returns, or not
-    there at all.
+def write_atomically(path: Path, data: Any) -> None:
+    """Write a local file completely or not at all; it is on disk on return.
 
-    Folders on the way to it are made. They and the file are for their owner alone.
+    Missing folders are made. They and the file are accessible only to their owner.
     """
     make_folder(path.parent)
-    half = path.with_name(
-        f".{path.name}.{os.getpid()}{HALF}"
-    )  # several processes may write what is the same
+    # With the process id: several processes may write the same file.
+    partial = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
     try:
-        with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(
+            os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+        ) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        half.replace(path)
+        partial.replace(path)
     except BaseException:
-        half.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
-    synced(path.parent)
+    sync(path.parent)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those on the way to it, for their owner alone: on disk when it returns.
+    """Make a folder and its parents, accessible only to their owner; on disk on return.
 
-    Raises ReportDatasetError where something is there that is no folder, and OSError.
+    Raises ReportDatasetError if the path exists and is not a folder, and OSError.
     """
     if path.is_dir():
         return
@@ -182,25 +169,23 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError as error:
-        what = (
-            "a link to a folder that is not there" if path.is_symlink() else "a file, not a folder"
-        )
-        raise ReportDatasetError(f"{path} is {what}") from error
-    synced(path.parent)
+        kind = "a broken link" if path.is_symlink() else "a file"
+        raise ReportDatasetError(f"{path} is {kind}, not a folder") from error
+    sync(path.parent)
 
 
 def append(path: Path, data: Any) -> None:
-    """Write bytes at the end of a file of this machine, which is its owner's alone."""
+    """Append bytes to a local file that only its owner can read."""
     with os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb", buffering=0
     ) as file:
-        left = memoryview(data).cast("B")
-        while left:
-            left = left[file.write(left) :]
+        remaining = memoryview(data).cast("B")
+        while remaining:
+            remaining = remaining[file.write(remaining) :]
 
 
-def synced(path: Path) -> None:
-    """See that a file, or the names in a folder, are on disk."""
+def sync(path: Path) -> None:
+    """Flush a file, or the names in a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -209,8 +194,8 @@ def synced(path: Path) -> None:
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
-    """Raise what a file system raises as ReportDatasetError, in words."""
+def translate_errors(where: str) -> Iterator[None]:
+    """Raise errors of a file system as ReportDatasetError."""
     try:
         yield
     except (FileNotFoundError, ReportDatasetError):
@@ -219,5 +204,5 @@ def translated(where: str) -> Iterator[None]:
         if error.errno in _FULL:
             raise ReportDatasetError(f"the disk of {where} is full") from error
         raise ReportDatasetError(f"{where}: {error.strerror or error}") from error
-    except Exception as error:  # file systems of others raise what they like
+    except Exception as error:  # file systems of other packages raise any exception
         raise ReportDatasetError(f"{where}: {type(error).__name__}: {error}") from error

@@ -1,22 +1,20 @@
-"""How large what is in a dataset may be: what writers keep to, and readers refuse."""
+"""Limits of a dataset's files, which writers keep and readers enforce."""
 
 import numpy as np
 
 PAIRS = 1 << 30
-"""Pairs of a report and an item in a part: about a second of counting."""
+"""Largest number of (report, item) pairs in a part: about a second of counting."""
 
 FILE_BYTES = 64 << 20
-"""Bytes of a part's file."""
+"""Largest part file in bytes."""
 
 GROUP_BYTES = 1 << 22
-"""Bytes of reports in a row group, as they are packed."""
+"""Largest row group in bytes of packed reports."""
 
 ROUND_FILE_BYTES = 64 << 20
-"""Bytes of `round.json`."""
+"""Largest `round.json` in bytes."""
 
 
-def rows_of_group(form: np.dtype) -> int:
-    """Return the most reports that a row group has; one, where a report is larger than a row
-    group.
-    """
+def rows_per_group(form: np.dtype) -> int:
+    """Return the largest number of reports in a row group; at least one."""
     return max(1, GROUP_BYTES // form.itemsize)

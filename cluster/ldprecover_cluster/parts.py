@@ -1,4 +1,4 @@
-"""The parts of a dataset: files of reports, each read and checked by whoever measures it."""
+"""The parts of a dataset: Parquet files of reports, checked when they are read."""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,26 +9,21 @@ import numpy as np
 
 from ldprecover.rounds.report_files import ReportPart
 from ldprecover.types import Reports
-from ldprecover_cluster.columns import check_columns, row_bytes, rows_of, to_batch
+from ldprecover_cluster.columns import check_columns, from_table, row_bytes, to_batch
 from ldprecover_cluster.errors import ReportDatasetError
-from ldprecover_cluster.extra import parquet, pyarrow
 from ldprecover_cluster.folders import Folder
-from ldprecover_cluster.limits import FILE_BYTES, rows_of_group
+from ldprecover_cluster.limits import FILE_BYTES, rows_per_group
+from ldprecover_cluster.optional_imports import parquet, pyarrow
 
-_ENCODINGS = {
-    "PLAIN",
-    "RLE",
-    "BIT_PACKED",
-}  # the last two of levels, which columns without missing values have none of
-_SLACK = 1 << 20  # bytes that a file may have beside its reports, and as many again as these
+_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED"}  # the last two encode levels, not values
+_OVERHEAD_BYTES = 1 << 20  # limit for a file's metadata; its reports may take twice their size
 
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """One file of reports in a dataset: small, and picklable for other processes, which must reach
-    `url` themselves.
+    """Reference to one file of reports, picklable for processes that can open `url`.
 
-    `url` is the dataset's, and `form` the array type of its round's reports.
+    `url` is the dataset's URL, `hour` counts from the epoch, and `dtype` is the report type.
     """
 
     url: str
@@ -36,19 +31,17 @@ class ParquetPart:
     name: str
     n: int
     sha256: str
-    form: np.dtype
+    dtype: np.dtype
 
     def __str__(self) -> str:
-        return f"the part {place_of(self.hour, self.name)} of {self.url}"
+        return f"the part {part_path(self.hour, self.name)} of {self.url}"
 
     def arrays(self) -> Iterator[Reports]:
-        """Yield its reports, a row group at a time. One file of the dataset's is in memory
-        meanwhile.
+        """Yield its reports by row group; the file is in memory meanwhile.
 
-        Raises ReportDatasetError, with the part's name, for a file that is not there, whose bytes
-        are not those that the round's file lists, or that does not hold so many such reports; and
-        before anything is decoded for one that is compressed, or that is larger, or has larger row
-        groups, than `limits` says.
+        Raises ReportDatasetError, with the part's name, if the file is missing, its digest or
+        number of reports differ from `round.json`, or its columns are others. A file that is
+        compressed or exceeds `limits` is rejected before anything is decoded.
         """
         try:
             yield from self._arrays(self._read())
@@ -56,24 +49,21 @@ class ParquetPart:
             raise ReportDatasetError(f"{self}: {error}") from error
 
     def _read(self) -> bytes:
-        most = min(2 * self.n * row_bytes(self.form) + _SLACK, FILE_BYTES)
+        limit = min(2 * self.n * row_bytes(self.dtype) + _OVERHEAD_BYTES, FILE_BYTES)
         try:
-            data = Folder(self.url).read(place_of(self.hour, self.name), most + 1)
+            data = Folder(self.url).read(part_path(self.hour, self.name), limit + 1)
         except FileNotFoundError:
-            raise ReportDatasetError("it is not there") from None
+            raise ReportDatasetError("the file is missing") from None
         if len(data) > FILE_BYTES:
-            raise ReportDatasetError(f"it is larger than {FILE_BYTES >> 20} MiB, which no part is")
+            raise ReportDatasetError(f"it is larger than the limit of {FILE_BYTES >> 20} MiB")
         if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise ReportDatasetError(
-                "its bytes are not those that were written: it is damaged or was changed"
-            )
+            raise ReportDatasetError("its digest is wrong: it is damaged or was changed")
         return data
 
     def _arrays(self, data: bytes) -> Iterator[Reports]:
         pa = pyarrow()
-        if (
-            int.from_bytes(data[-8:-4], "little") > _SLACK
-        ):  # what is parsed takes many times as much
+        # Parsed metadata takes many times the size of the footer.
+        if int.from_bytes(data[-8:-4], "little") > _OVERHEAD_BYTES:
             raise ReportDatasetError("it is not a Parquet file of reports: its footer is too large")
         try:
             file = parquet().ParquetFile(pa.BufferReader(data))
@@ -81,27 +71,25 @@ class ParquetPart:
         except (pa.ArrowException, OSError) as error:
             raise ReportDatasetError(f"it is not a Parquet file: {error}") from error
         if n != self.n:
-            raise ReportDatasetError(f"it has {n} reports, and should have {self.n}")
-        check_columns(self.form, schema)
-        _check_groups(file.metadata, self.form)
+            raise ReportDatasetError(f"it has {n} reports instead of {self.n}")
+        check_columns(self.dtype, schema)
+        _check_groups(file.metadata, self.dtype)
         for group in range(groups):
             try:
                 table = file.read_row_group(group, use_threads=False)
             except (pa.ArrowException, OSError) as error:
                 raise ReportDatasetError(f"it cannot be read: {error}") from error
-            yield rows_of(self.form, table)
+            yield from_table(self.dtype, table)
 
 
-def _check_groups(metadata: Any, form: np.dtype) -> None:
-    """See that what a file's row groups become when they are read is as small as what the writer
-    makes.
-    """
+def _check_groups(metadata: Any, dtype: np.dtype) -> None:
+    """Raise ReportDatasetError if decoding could take more memory than for our own files."""
     rows = 0
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        if not 0 <= group.num_rows <= rows_of_group(form):
+        if not 0 <= group.num_rows <= rows_per_group(dtype):
             raise ReportDatasetError(
-                f"it has a row group of {group.num_rows} reports, not of {rows_of_group(form)} at "
-                "most"
+                f"it has a row group of {group.num_rows} reports; the limit is "
+                f"{rows_per_group(dtype)}"
             )
         for column in map(group.column, range(group.num_columns)):
             if column.compression != "UNCOMPRESSED":
@@ -113,18 +101,19 @@ def _check_groups(metadata: Any, form: np.dtype) -> None:
         rows += group.num_rows
     if rows != metadata.num_rows:
         raise ReportDatasetError(
-            f"its row groups have {rows} reports together, and should have {metadata.num_rows}"
+            f"its row groups have {rows} reports together instead of {metadata.num_rows}"
         )
 
 
-def encode(hour: int, name: str, reports: Reports, form: np.dtype) -> tuple[ReportPart, memoryview]:
-    """Return what the round's file says of a part of these reports, and its bytes.
+def encode(
+    hour: int, name: str, reports: Reports, dtype: np.dtype
+) -> tuple[ReportPart, memoryview]:
+    """Return the entry for `round.json` and the Parquet file of reports.
 
-    Neither compressed nor by dictionary: reports are random bits. No statistics, which tell nothing
-    of reports in random order.
+    Without compression, dictionaries and statistics: reports are random bits in random order.
     """
     pa = pyarrow()
-    step = rows_of_group(form)
+    step = rows_per_group(dtype)
     sink = pa.BufferOutputStream()
     options = {
         "compression": "none",
@@ -132,18 +121,18 @@ def encode(hour: int, name: str, reports: Reports, form: np.dtype) -> tuple[Repo
         "write_statistics": False,
         "store_schema": False,
     }
-    with parquet().ParquetWriter(sink, to_batch(form, reports[:0]).schema, **options) as writer:
+    with parquet().ParquetWriter(sink, to_batch(dtype, reports[:0]).schema, **options) as writer:
         for first in range(0, len(reports), step):
-            writer.write_batch(to_batch(form, reports[first : first + step]), row_group_size=step)
+            writer.write_batch(to_batch(dtype, reports[first : first + step]), row_group_size=step)
     data = memoryview(sink.getvalue())
     return ReportPart(hour, name, len(reports), hashlib.sha256(data).hexdigest()), data
 
 
-def folder_of(hour: int) -> str:
-    """Return the name of the folder of an hour's parts."""
+def hour_folder(hour: int) -> str:
+    """Return the name of an hour's folder."""
     return f"hour={hour}"
 
 
-def place_of(hour: int, name: str) -> str:
-    """Return where a part is in its dataset."""
-    return f"{folder_of(hour)}/{name}"
+def part_path(hour: int, name: str) -> str:
+    """Return the path of a part in its dataset."""
+    return f"{hour_folder(hour)}/{name}"

@@ -11,28 +11,28 @@ from multiprocessing import parent_process, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 
 from ldprecover_cluster.errors import EngineError
-from ldprecover_cluster.translated import Translated
+from ldprecover_cluster.executor import TranslatingExecutor
 
 _ENVIRONMENT = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""One thread a process. What the environment says of these goes before."""
+"""One thread a process, unless the environment sets these variables."""
 
 
 @contextmanager
 def processes(
-    jobs: int, begin: Callable[[], None] | None = None, leaving: Callable[[], None] = lambda: None
+    jobs: int,
+    initializer: Callable[[], None] | None = None,
+    on_error: Callable[[], None] = lambda: None,
 ) -> Iterator[Executor]:
-    """Yield an executor of so many processes, which end with the block: none is left, and what
-    waits is not done.
+    """Yield an executor of `jobs` processes, which end with the block; queued tasks are cancelled.
 
-    Each calls `begin` before its first task. Ctrl-C is for this process alone; `leaving` is called
-    where the block ends by an error, before tasks under way are waited for. Raises EngineError
-    where a process is killed.
+    Each process calls `initializer` before its first task and ignores Ctrl-C. `on_error` is called
+    if the block raises, before running tasks are waited for. Raises EngineError if a process dies.
     """
-    pool = ProcessPoolExecutor(jobs, _Context(), _begin, (begin,))
+    pool = ProcessPoolExecutor(jobs, _Context(), _initialize, (initializer,))
     try:
-        yield Translated(pool, lambda: jobs, _translate)
+        yield TranslatingExecutor(pool, lambda: jobs, _translate)
     except BaseException:
-        leaving()
+        on_error()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -41,20 +41,16 @@ def processes(
 def _translate(error: BaseException) -> BaseException:
     if not isinstance(error, BrokenProcessPool):
         return error
-    said = (
-        "a process that worked on it has ended: it was killed, perhaps for want of memory, or "
-        "a plugin ended it"
+    return EngineError(
+        "a worker process has died: it was killed, perhaps for lack of memory, or a plugin ended it"
     )
-    return EngineError(said)
 
 
 class _Process(SpawnProcess):
-    """A process that has no thread of this one's, no second thread for matrices, and never sees
-    Ctrl-C.
-    """
+    """A process with one thread for linear algebra that never receives Ctrl-C."""
 
     def start(self) -> None:
-        # or it would be started below, and let signals through again
+        # The tracker would otherwise start below, and unblock the signal again.
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
@@ -71,18 +67,16 @@ class _Context(SpawnContext):
     Process = _Process
 
 
-def _begin(begin: Callable[[], None] | None) -> None:
+def _initialize(initializer: Callable[[], None] | None) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    if begin is not None:
-        begin()
+    if initializer is not None:
+        initializer()
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it has ended, were it by SIGKILL: a task may take
-    minutes.
-    """
+    """End this process when its parent has ended, also by SIGKILL: a task may take minutes."""
     parent = parent_process()
     assert parent is not None
     parent.join()

@@ -1,4 +1,4 @@
-"""Where a cluster is: the address of Dask's scheduler, and the files of TLS that admit to it."""
+"""The address of a Dask scheduler, and the TLS files to connect with."""
 
 import re
 from dataclasses import dataclass
@@ -15,15 +15,13 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A scheduler's address, `tls://HOST:PORT`, and what shows it who calls: a CA's certificate,
-    one's own and its key.
+    """A scheduler's address `tls://HOST:PORT`, with PEM files of CA, certificate and key.
 
-    The files are PEM. Where none is given they are those that Dask's own configuration names.
-    Whoever reaches a scheduler can run any code on its workers, so an address without TLS,
-    `tcp://127.0.0.1:PORT`, is of this machine alone.
+    Without files, Dask's own configuration applies. Any client of a scheduler can run code on its
+    workers, so an address without TLS, `tcp://127.0.0.1:PORT`, must be local.
 
-    Raises ParameterError for another address, for some of the three files without the others, and
-    for one that is not there.
+    Raises ParameterError for another address, for one or two of the three files, and for a file
+    that does not exist.
     """
 
     url: str
@@ -32,52 +30,48 @@ class Scheduler:
     tls_key: str | None = None
 
     def __post_init__(self) -> None:
-        found = _ADDRESS.fullmatch(self.url)
+        address = _ADDRESS.fullmatch(self.url)
         if (
-            found is None
-            or found["scheme"] not in ("tls", "tcp")
-            or not 0 < int(found["port"]) < 1 << 16
+            address is None
+            or address["scheme"] not in ("tls", "tcp")
+            or not 0 < int(address["port"]) < 1 << 16
         ):
             raise ParameterError(
                 f"scheduler must be tls://HOST:PORT or tcp://127.0.0.1:PORT, not {self.url[:200]!r}"
             )
         files = {"CA": self.tls_ca, "certificate": self.tls_cert, "key": self.tls_key}
         if any(files.values()) and not all(files.values()):
-            missing = next(what for what, file in files.items() if not file)
+            missing = next(name for name, file in files.items() if not file)
             raise ParameterError(
-                f"TLS takes three files, a CA, a certificate and its key: the {missing} is missing"
+                f"TLS needs three files, CA, certificate and key: the {missing} is missing"
             )
-        for what, file in files.items():
+        for name, file in files.items():
             if file and not Path(file).is_file():
-                raise ParameterError(f"the {what} of TLS is not a file: {file}")
-        if found["scheme"] == "tcp":
-            if not _is_here(found["v6"] or found["host"]):
+                raise ParameterError(f"the TLS {name} is not a file: {file}")
+        if address["scheme"] == "tcp":
+            if not _is_local(address["v6"] or address["host"]):
                 raise ParameterError(
                     f"scheduler must be tls://HOST:PORT for another machine, not {self.url}: "
-                    "whoever reaches a scheduler without TLS can run any code on its workers, and "
+                    "without TLS anyone who reaches the scheduler can run code on its workers and "
                     "on this machine"
                 )
             if any(files.values()):
-                raise ParameterError(
-                    f"files of TLS are for a scheduler at tls://, not for {self.url}"
-                )
+                raise ParameterError(f"TLS files need a scheduler at tls://, not {self.url}")
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether it speaks TLS."""
+        """Whether the connection uses TLS."""
         return self.url.startswith("tls:")
 
     @staticmethod
     def missing_package() -> str | None:
-        """Return what has to be installed for a scheduler to be reached, in words; None where it is
-        there.
-        """
+        """Return a message if Dask is not installed; None otherwise."""
         if find_spec("distributed") is not None:
             return None
         return "a scheduler needs Dask: install it with `pip install 'ldprecover[cluster]'`"
 
 
-def _is_here(host: str) -> bool:
+def _is_local(host: str) -> bool:
     if host == "localhost":
         return True
     try:

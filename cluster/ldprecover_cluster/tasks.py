@@ -1,6 +1,4 @@
-"""A call on its way to a worker: pickled here, and read there once the worker is known to be of the
-same version.
-"""
+"""Calls of a Dask cluster's workers: pickled with the version, which workers check first."""
 
 import pickle
 import threading
@@ -12,47 +10,46 @@ from typing import Any
 
 from ldprecover_cluster.errors import EngineError
 
-_begun: set[bytes] = set()
-_beginning = threading.Lock()
+_initialized: set[bytes] = set()
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function of no arguments, pickled, and another that is called once in each worker process
-    before the first.
+    """A pickled function without arguments, and an initializer for each worker process.
 
-    What is pickled is named by its module, as for processes of this machine; no code travels. A
-    worker writes a task that fails to its log, where nothing of its reports may stand.
+    Pickles name functions by module, as for local processes; no code travels. The fields are not
+    in the `repr`: a worker logs a failed task, and its log must not contain reports.
     """
 
     version: str
-    begin: bytes = field(repr=False)
+    initializer: bytes = field(repr=False)
     call: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, call: Callable[[], Any], begin: Callable[[], None] | None) -> "Task":
+    def of(cls, call: Callable[[], Any], initializer: Callable[[], None] | None) -> "Task":
         """Return the task of a call."""
-        return cls(_version(), _pickled(begin), pickle.dumps(call))
+        return cls(_version(), _pickled(initializer), pickle.dumps(call))
 
 
 def run(task: Task) -> bytes:
-    """Return what the call returns, pickled here: what cannot be is this task's error, and no
-    trouble on the way.
+    """Return the pickled result of a task.
 
-    Raises EngineError in a worker of another version.
+    It is pickled here so that a result that cannot be pickled is the task's error, not a failure
+    of the connection. Raises EngineError in a worker of another version.
     """
     if task.version != _version():
         raise EngineError(
-            f"the workers have ldprecover {_version()}, and this is {task.version}: install the "
-            "same"
+            f"the workers have ldprecover {_version()}, and this process has {task.version}: "
+            "install the same version"
         )
-    with _beginning:
-        if task.begin not in _begun:
-            # whoever reaches a worker can run code there
-            begin = pickle.loads(task.begin)  # noqa: S301
-            if begin is not None:
-                begin()
-            _begun.add(task.begin)
+    with _lock:
+        if task.initializer not in _initialized:
+            # Unpickling runs code: the scheduler admits only trusted clients.
+            initializer = pickle.loads(task.initializer)  # noqa: S301
+            if initializer is not None:
+                initializer()
+            _initialized.add(task.initializer)
     return pickle.dumps(pickle.loads(task.call)())  # noqa: S301
 
 
@@ -62,5 +59,5 @@ def _version() -> str:
 
 
 @cache
-def _pickled(begin: Callable[[], None] | None) -> bytes:
-    return pickle.dumps(begin)
+def _pickled(initializer: Callable[[], None] | None) -> bytes:
+    return pickle.dumps(initializer)

@@ -93,7 +93,9 @@ def run_cells(
     """
     tasks = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
     try:
-        with engine(jobs, scheduler, begin=_plugins(), leaving=finishing, tell=tell) as executor:
+        with engine(
+            jobs, scheduler, initializer=_plugins(), on_error=finishing, notify=tell
+        ) as executor:
             if executor is None:
                 for task in tasks:
                     yield _run(work, task)

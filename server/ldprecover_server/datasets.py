@@ -33,7 +33,7 @@ def export_reports(
     """
     round = store.round(identifier)
     with DatasetWriter(folder) as writer:
-        begun = writer.begun()
+        begun = writer.unfinished()
         if begun is None:
             try:
                 with store.snapshot(round.id) as snapshot:

@@ -25,18 +25,19 @@ N = 6_000
 
 _SLOWLY = """
 import sys
-from ldprecover_cluster import division, writing
+from ldprecover_cluster import writer
+from ldprecover_cluster import partitioning
 
-division.PAIRS = 4 * 1_500
-make = writing.DatasetWriter._make
+partitioning.PAIRS = 4 * 1_500
+write_part = writer.DatasetWriter._write_part
 
 def slowly(self, place, *more):
     if place == 2:
         print("two parts are made", flush=True)
         sys.stdin.readline()
-    return make(self, place, *more)
+    return write_part(self, place, *more)
 
-writing.DatasetWriter._make = slowly
+writer.DatasetWriter._write_part = slowly
 from ldprecover_cli import main
 main()
 """
@@ -136,7 +137,7 @@ def test_what_cannot_be_exported_is_said_in_a_line(
         in run("export", collected, "--reports", "round", "--output", "x.json").error
     )
     assert run("export", collected, "--reports", "round").code == 0
-    assert "has a round.json already" in run("export", collected, "--reports", "round").error
+    assert "already has a round.json" in run("export", collected, "--reports", "round").error
     assert "nothing://x: " in run("export", collected, "--reports", "nothing://x").error
     for folder, why in (
         ("", "it is empty"),

@@ -33,7 +33,7 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.types import Reports
 from ldprecover_attacker import MGA
-from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
+from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, engine
 from ldprecover_cluster.tasks import Task, run
 
 pytest.importorskip(
@@ -69,9 +69,9 @@ def poisoned(oracle: FrequencyOracle) -> Reports:
     return rows
 
 
-def in_parts(oracle: FrequencyOracle, rows: Reports, number: int = 4) -> list[CarriedPart]:
+def in_parts(oracle: FrequencyOracle, rows: Reports, number: int = 4) -> list[InMemoryPart]:
     return [
-        CarriedPart(part.tobytes(), oracle.report_dtype) for part in np.array_split(rows, number)
+        InMemoryPart(part.tobytes(), oracle.report_dtype) for part in np.array_split(rows, number)
     ]
 
 
@@ -125,7 +125,7 @@ class _Deadly:
     it.
     """
 
-    part: CarriedPart
+    part: InMemoryPart
     flag: Path
 
     @property
@@ -177,12 +177,12 @@ def test_what_ends_every_worker_and_a_scheduler_that_is_killed_are_told_in_a_sen
     """This cluster gives a task one worker alone."""
     environment = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with closing(DaskCluster(tmp_path, environment=environment)) as cluster:
-        scheduler, told = Scheduler(cluster.url), list[str]()
-        with engine(scheduler=scheduler, tell=told.append):
+        scheduler, messages = Scheduler(cluster.url), list[str]()
+        with engine(scheduler=scheduler, notify=messages.append):
             pass
-        assert told == [f"The scheduler {cluster.url} has no workers yet; the work waits for them."]
+        assert messages == [f"The scheduler {cluster.url} has no workers yet; waiting for them."]
         cluster.start_worker()
-        with pytest.raises(EngineError, match="a task has ended every worker that took it"):
+        with pytest.raises(EngineError, match="a task has killed every worker that ran it"):
             done(_die, scheduler=scheduler)
         with pytest.raises(EngineError, match="was lost"):
             done(partial(os.kill, cluster.scheduler.pid, signal.SIGKILL), scheduler=scheduler)
@@ -198,9 +198,7 @@ def test_a_process_that_is_killed_is_no_fault_of_the_method_that_waits_for_it(
     parts = [_Killing(part) for part in in_parts(oracle, rows)]
     with engine(2) as pool:
         source = ReportSource.of_parts(oracle, parts, executor=pool, apart=True)
-        with pytest.raises(
-            EngineError, match="a process that worked on it has ended: it was killed"
-        ):
+        with pytest.raises(EngineError, match="a worker process has died: it was killed"):
             recover(oracle, np.zeros(D), "diffstats", n=len(rows), reports=source)
 
 
@@ -208,7 +206,7 @@ def test_a_process_that_is_killed_is_no_fault_of_the_method_that_waits_for_it(
 class _Killing:
     """A part that kills whoever reads it."""
 
-    part: CarriedPart
+    part: InMemoryPart
 
     @property
     def n(self) -> int:
@@ -247,7 +245,7 @@ if __name__ == "__main__":
 
 def test_tls_without_files_is_refused_in_a_sentence() -> None:
     with (
-        pytest.raises(EngineError, match="asks for TLS: give a CA, a certificate and its key"),
+        pytest.raises(EngineError, match="needs TLS: give a CA, a certificate and its key"),
         engine(scheduler=Scheduler("tls://127.0.0.1:9")),
     ):
         pass
@@ -299,7 +297,7 @@ def test_processes_begin_once_never_see_ctrl_c_and_compute_in_one_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    with engine(2, begin=partial(_begin, 1)) as pool:
+    with engine(2, initializer=partial(_begin, 1)) as pool:
         assert pool is not None
         found = [pool.submit(_state) for _ in range(9)]
         assert {future.result() for future in found} == {(1, signal.SIG_IGN, "1")}
@@ -309,7 +307,7 @@ def test_processes_begin_once_never_see_ctrl_c_and_compute_in_one_thread(
 
 def test_each_worker_of_a_cluster_begins_once(scheduler: Scheduler) -> None:
     begin = partial(_begin, os.getpid())  # of this run alone
-    with engine(scheduler=scheduler, begin=begin) as executor:
+    with engine(scheduler=scheduler, initializer=begin) as executor:
         assert executor is not None
         found = [executor.submit(_has_begun) for _ in range(9)]
         assert {future.result() for future in found} == {os.getpid()}
@@ -325,13 +323,14 @@ def test_a_worker_of_another_version_says_so() -> None:
     task = Task.of(_has_begun, None)
     assert pickle.loads(run(task)) == _begun
     with pytest.raises(
-        EngineError, match=r"the workers have ldprecover .*, and this is 0\.0\.0: install the same"
+        EngineError,
+        match=r"the workers have ldprecover .*, and this process has 0\.0\.0",
     ):
-        run(Task("0.0.0", task.begin, task.call))
+        run(Task("0.0.0", task.initializer, task.call))
 
 
 def test_what_a_worker_writes_of_a_task_holds_no_report() -> None:
     """A worker logs the arguments of what fails."""
-    part = CarriedPart(b"secret__", np.dtype("<u4"))
+    part = InMemoryPart(b"secret__", np.dtype("<u4"))
     assert b"secret__" in Task.of(partial(Tally.of, part), None).call  # type: ignore[arg-type]
     assert "secret__" not in repr((part, Task.of(partial(Tally.of, part), None)))  # type: ignore[arg-type]

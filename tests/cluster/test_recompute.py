@@ -175,10 +175,12 @@ def test_a_dataset_of_another_round_or_moment_is_refused(
 ) -> None:
     rows = poisoned(oue, seed=4)
     others = {
-        "with other parameters than": exported(RoundParameters("oue", 1.5, oue.items), rows),
+        "the datasets and the export have different parameters": exported(
+            RoundParameters("oue", 1.5, oue.items), rows
+        ),
         r"the datasets are of the round letters (A), and the export "
         "is of the round letters (B)": exported(oue, rows, "B"),
-        "of another moment of the round than": exported(oue, rows),
+        "they were written at different times": exported(oue, rows),
     }
     for said, export in others.items():
         (file := tmp_path / "round.json").write_text(json.dumps(export.to_dict()), encoding="utf-8")
@@ -197,15 +199,13 @@ def test_a_dataset_that_lacks_reports_is_refused_or_said_to(
         "--method",
         "diffstats",
     ]
-    assert "400 of the round's 3,400 reports are not in its dataset; with --partial" in refused(
+    assert "the dataset lacks 400 of the round's 3,400 reports; --partial" in refused(
         capfd, 2, *arguments
     )
     found = recomputed(capfd, *arguments, "--partial")
     assert found["n"] == 3_000
     assert found["counts"] == Tally.of(oue.oracle, rows[:3_000]).counts(oue.oracle).tolist()
-    lacking = (
-        "400 of the round's 3,400 reports are not in its dataset: all numbers are of the others."
-    )
+    lacking = "The dataset lacks 400 of the round's 3,400 reports: all numbers are of the others."
     assert found["notes"][-1] == lacking
 
 
@@ -252,7 +252,7 @@ def test_reports_that_do_not_give_the_counts_are_refused(
             "ldprecover",
             "--partial",
         ]
-        said = f"error: the reports of file://{folder} do not give the counts of its round.json"
+        said = f"error: the reports of file://{folder} differ from the counts in its round.json"
         assert refused(capfd, 1, *told).strip() == said
 
 
@@ -261,10 +261,10 @@ def test_reports_that_do_not_give_the_counts_are_refused(
     [
         (
             ["--jobs", "2"],
-            "--jobs and --scheduler are for a round's reports: name its dataset with --reports",
+            "--jobs and --scheduler need a round's reports: name its dataset with --reports",
         ),
         (["--partial"], "name its dataset with --reports"),
-        (["--tls-ca", "ca.pem"], "--tls-ca, --tls-cert and --tls-key are for --scheduler"),
+        (["--tls-ca", "ca.pem"], "--tls-ca, --tls-cert and --tls-key need --scheduler"),
         (
             ["--reports", "X", "--scheduler", "tcp://10.0.0.1:8786"],
             "--scheduler must be tls://HOST:PORT for another",
@@ -282,13 +282,13 @@ def test_what_is_there_is_not_written_over(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "there").write_text("mine")
-    assert "it is there" in refused(
+    assert "the file exists" in refused(
         capfd, 2, str(folder / "round.json"), "--output", str(tmp_path / "there")
     )
     assert (tmp_path / "there").read_text() == "mine"
 
 
-def begun(folder: Path, output: Path, *arguments: str) -> "tuple[subprocess.Popen[str], int]":
+def unfinished(folder: Path, output: Path, *arguments: str) -> "tuple[subprocess.Popen[str], int]":
     """Return a command that works on a dataset, once one of its parts is being read, and what to
     close to let it.
 
@@ -336,7 +336,7 @@ def test_ctrl_c_ends_it_and_leaves_no_file(
     more = ["--jobs", "2"]
     if where == "cluster":
         more = ["--scheduler", request.getfixturevalue("dask_cluster").url]
-    process, pipe = begun(copied, tmp_path / "answer.json", *more)
+    process, pipe = unfinished(copied, tmp_path / "answer.json", *more)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to all
     if where == "cluster":
         said = process.communicate()[1]  # it waits for no worker
@@ -356,10 +356,12 @@ def test_a_scheduler_that_is_killed_ends_it_with_a_sentence_and_leaves_no_file(
 ) -> None:
     with closing(DaskCluster(tmp_path)) as cluster:
         cluster.start_worker()
-        process, pipe = begun(copied, tmp_path / "answer.json", "--scheduler", cluster.url)
+        process, pipe = unfinished(copied, tmp_path / "answer.json", "--scheduler", cluster.url)
         os.kill(cluster.scheduler.pid, signal.SIGKILL)
         said = process.communicate()[1]
         os.close(pipe)
     assert process.returncode == 1
-    assert said.splitlines()[-1].startswith(f"error: the scheduler {cluster.url} was lost")
+    assert said.splitlines()[-1].startswith(
+        f"error: the connection to the scheduler {cluster.url} was lost"
+    )
     assert not (tmp_path / "answer.json").exists()

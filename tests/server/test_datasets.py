@@ -221,7 +221,7 @@ def test_a_round_that_does_not_keep_all_its_reports_is_refused_unless_that_is_sa
 def test_what_ended_halfway_goes_on_though_the_round_has_moved_on(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldprecover_cluster.division.PAIRS", 6 * 1_000)
+    monkeypatch.setattr("ldprecover_cluster.partitioning.PAIRS", 6 * 1_000)
     id, folder = collection.open(grr), tmp_path / "round"
     collection.submit(3_000)
     before = collection.rows()
@@ -252,7 +252,7 @@ def test_reports_that_are_damaged_in_the_database_are_no_dataset(
     collection.submit(1_000)
     with collection.store.database.write() as connection:
         connection.exec_driver_sql("UPDATE segments SET data = (SELECT data FROM segments LIMIT 1)")
-    with pytest.raises(ReportDatasetError, match=r"not as many|do not give the round's counts"):
+    with pytest.raises(ReportDatasetError, match=r"differ|fewer reports"):
         export_reports(collection.store, id, str(tmp_path / "round"))
     assert not (tmp_path / "round" / "round.json").exists()
     with pytest.raises(RoundNotFoundError):
@@ -360,7 +360,7 @@ def test_a_dataset_of_another_round_at_its_place_is_left_alone(
 def test_an_export_that_has_not_ended_goes_with_its_first_hour(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldprecover_cluster.division.PAIRS", 6 * 1_000)
+    monkeypatch.setattr("ldprecover_cluster.partitioning.PAIRS", 6 * 1_000)
     folder = tmp_path / "round"
 
     def stop(done: int, of: int) -> None:
@@ -380,7 +380,7 @@ def test_an_export_that_has_not_ended_goes_with_its_first_hour(
 def test_an_export_that_takes_longer_than_its_retention_leaves_nothing(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldprecover_cluster.division.PAIRS", 6 * 1_000)
+    monkeypatch.setattr("ldprecover_cluster.partitioning.PAIRS", 6 * 1_000)
 
     def dawdle(done: int, of: int) -> None:
         collection.hour += 1
@@ -410,7 +410,7 @@ def test_a_disk_that_is_full_while_reports_are_read_leaves_nothing(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each piece is written as it comes, so the reading ends in the middle of a large segment.
-    monkeypatch.setattr("ldprecover_cluster.buckets._HELD", 1)
+    monkeypatch.setattr("ldprecover_cluster.buckets._BUFFER_BYTES", 1)
     monkeypatch.setattr("ldprecover_server.storage.segments.PIECE_BYTES", 64)
     record, unraisable = Store.record_dataset, list[object]()
     monkeypatch.setattr("sys.unraisablehook", unraisable.append)

@@ -26,7 +26,7 @@ from ldprecover import counting, plugins
 from ldprecover.errors import ContractError, ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
-from ldprecover_cluster import CarriedPart, EngineError, Scheduler, engine
+from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, engine
 from ldprecover_server.analysis import framing
 from ldprecover_server.analysis.tasks import Task, pack
 
@@ -193,7 +193,7 @@ class _ReportFile:
         """Yield the reports."""
         return (part.rows for part in self.parts(max(1, _READ_BYTES // self.dtype.itemsize)))
 
-    def parts(self, reports: int) -> Iterator[CarriedPart]:
+    def parts(self, reports: int) -> Iterator[InMemoryPart]:
         """Yield the reports in parts of this many."""
         if self._file is None:
             self._fetch()
@@ -201,7 +201,7 @@ class _ReportFile:
         step = reports * self.dtype.itemsize
         for start in range(0, self._bytes, step):
             data = os.pread(self._file.fileno(), min(step, self._bytes - start), start)
-            yield CarriedPart(data, self.dtype)
+            yield InMemoryPart(data, self.dtype)
 
     def _fetch(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`
@@ -250,7 +250,7 @@ def _report_source(
         size = file.dtype.itemsize
         reports = max(1, min(_CHUNK_BYTES // size, _CHUNK_CELLS // task.oracle.domain_size))
         chunks = max(1, limits.memory_bytes // (_CHUNK_COPIES * reports * size))
-        with engine(scheduler=scheduler, most=chunks) as executor:
+        with engine(scheduler=scheduler, max_workers=chunks) as executor:
             yield ReportSource.of_parts(
                 task.oracle,
                 _Chunks(file, reports),
@@ -267,7 +267,7 @@ class _Chunks:
     file: _ReportFile
     reports: int
 
-    def __iter__(self) -> Iterator[CarriedPart]:
+    def __iter__(self) -> Iterator[InMemoryPart]:
         return self.file.parts(self.reports)
 
 

@@ -1,6 +1,4 @@
-"""What the extra `cluster` brings, imported where it is used: the default install has none of
-it.
-"""
+"""Imports the packages of the extra `cluster` late: a default install lacks them."""
 
 from typing import Any
 
@@ -10,7 +8,7 @@ _NEEDED = "a dataset of reports needs the extra: pip install 'ldprecover[cluster
 
 
 def pyarrow() -> Any:
-    """Return the module. Raises ReportDatasetError where it is not installed."""
+    """Return the module `pyarrow`. Raises ReportDatasetError if it is not installed."""
     try:
         import pyarrow
     except ImportError as error:
@@ -19,7 +17,7 @@ def pyarrow() -> Any:
 
 
 def parquet() -> Any:
-    """Return the module `pyarrow.parquet`. Raises ReportDatasetError where it is not installed."""
+    """Return the module `pyarrow.parquet`. Raises ReportDatasetError if it is not installed."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -28,7 +26,7 @@ def parquet() -> Any:
 
 
 def fsspec() -> Any:
-    """Return the module `fsspec.core`. Raises ReportDatasetError where it is not installed."""
+    """Return the module `fsspec.core`. Raises ReportDatasetError if it is not installed."""
     try:
         import fsspec.core
     except ImportError as error:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ldprecover import RoundParameters, frequency_oracle
-from ldprecover_cluster import division
+from ldprecover_cluster import partitioning
 from ldprecover_cluster.columns import row_bytes
 
 
@@ -25,7 +25,7 @@ from ldprecover_cluster.columns import row_bytes
     ],
 )
 def test_hours_of_few_reports_are_joined(numbers: list[int], folders: list[int]) -> None:
-    assert list(division.joined_hours(dict(enumerate(numbers))).values()) == folders
+    assert list(partitioning.merge_small_hours(dict(enumerate(numbers))).values()) == folders
 
 
 def test_parts_are_of_a_second_of_counting_and_no_larger_than_64_mib(
@@ -38,7 +38,7 @@ def test_parts_are_of_a_second_of_counting_and_no_larger_than_64_mib(
         oracle = frequency_oracle(parameters.protocol, 1.0, d)
         each = row_bytes(oracle.report_dtype)
         for n in (1, 10**6, 10**9):
-            mean = n / division.number_of_parts(oracle, n)
+            mean = n / partitioning.part_count(oracle, n)
             most = mean + 7 * math.sqrt(mean)
             assert most * d <= max(7.5 * d, 1 << 30)
             assert most * each <= 64 << 20

@@ -1,4 +1,4 @@
-"""Reports that travel to whoever measures them, where no worker could read them itself."""
+"""A part of a round whose reports are in memory, for workers that cannot read the source."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from ldprecover.types import Reports
 
 
 @dataclass(frozen=True)
-class CarriedPart:
-    """A part of a round that holds its packed reports, of the type that its oracle reports in."""
+class InMemoryPart:
+    """A part of a round with its packed reports, in the oracle's report type."""
 
     data: bytes = field(repr=False)
     dtype: np.dtype[np.generic]
