@@ -1,8 +1,6 @@
-"""Diffstats: drop reports of suspicious sizes, so that the sizes of the rest follow the law of
-honest reports.
-"""
+"""Diffstats: drops reports of suspicious sizes, so that the rest follow the honest law of sizes."""
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -14,108 +12,127 @@ from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.methods.detection import drop
-from ldprecover.recovery.reports import combinations, size_counts
+from ldprecover.recovery.reports import ReportSource, combinations, size_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
-_THRESHOLDS = 10  # candidate thresholds: the largest differences
-_ITEMS = 6  # items of which a removed report supports one
-# normal quantile of the chi-squared test that lets it drop anything: one clean round in 1e6
-_ALARM = 4.75
-# of honest reports: what is taken of more of them tells a popular item, not sizes too frequent
-_USUAL = 0.5
-_PASSED = 2.0  # normal quantile below which the sizes left are those of honest reports
-_EXPECTED = 5.0  # reports that a cell of the chi-squared test must be expected to hold
+_THRESHOLDS = 10  # numbers of suspicious sizes that are tried, plus one
+_ITEMS = 6  # items of which a removed report supports one: 2^6 - 1 combinations are tried
+_ALARM = 4.75  # normal quantile that must be exceeded to drop anything: one clean round in 10^6
+_USUAL = 0.5  # probability of sizes beyond which they are usual: an excess is a popular item
+_PASSED = 2.0  # normal quantile below which the sizes of the rest pass as honest
+_EXPECTED = 5.0  # reports that a cell of the chi-squared test must expect, the usual rule
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
-    """Return the estimate from what Diffstats keeps (Li et al., CCS 2025).
+    """Return the estimate from the reports that Diffstats keeps (Li et al., CCS 2025).
 
-    Candidates are the sizes whose shares differ most from theory; among the reports of such sizes
-    the six most supported items; and every combination of these. Removed are the reports of those
-    sizes that support an item of the combination. Of all removals that leave the sizes as honest
-    reports have them, by chi-squared, the smallest is taken.
+    Candidates are the sizes whose shares differ most from theory, the six items that reports of
+    such sizes support most, and every combination of these items. A removal drops the reports of
+    those sizes that support an item of the combination. Of all removals after which the sizes pass
+    a chi-squared test against honest reports, the smallest is taken.
 
-    Theory here is the exact law, and a removal is expected to take the honest reports along that
-    support one of the items too. Nothing is dropped where the sizes of all reports pass the test,
-    nor where no removal does: the reports then deviate in a way that this method does not see
-    through, and what it took would be honest for the most part.
+    Unlike in the paper, theory is the exact law, and a removal is expected to drop the honest
+    reports that support one of the items too. Nothing is dropped if the sizes of all reports pass
+    the test, nor if they pass after no removal: then the reports deviate in a way that this method
+    does not see through, and it would drop mostly honest ones.
     """
     oracle, source = inputs.oracle, inputs.reports
-    assert source is not None  # the contract asks for them
+    assert source is not None  # the contract requires them
     law = oracle.laws.size_law().probabilities()
     observed = source.total(size_counts)
     n = int(observed.sum())
-    score, cells = _chi_squared(observed, np.ones(law.size), law)
-    if chi_squared_normal(score, max(cells - 1, 1)) < _ALARM:
+    before = _chi_squared(observed, np.ones(law.size), law)
+    sizes_in_words = f"chi-squared {before.score:.4g}, {before.cells} cells"
+    if before.quantile < _ALARM:
+        note = f"The sizes of the {n} reports follow the law of honest reports ({sizes_in_words})."
+        return drop(METHOD.name, inputs, _nobody(law.size), [note])
+    best = min(_removals(source, observed, law), key=_Removal.order, default=None)
+    if best is None or best.failure:
         note = (
-            f"The sizes of the {n} reports follow the law of honest reports (chi-squared "
-            f"{score:.4g}, {cells} cells)."
+            f"The sizes of the {n} reports do not follow the law of honest reports "
+            f"({sizes_in_words}), and no removal of sizes and items mends that, so nothing is "
+            "dropped."
         )
         return drop(METHOD.name, inputs, _nobody(law.size), [note])
-
-    difference = np.abs(observed / n - law)
-    difference[observed == 0] = 0
-    ranked = np.argsort(-difference, kind="stable")[: _THRESHOLDS - 1]
-    best = _Removal(math.inf, n, score, ranked[:0], ranked[:0])
-    by_size = source.total(partial(_supports_by_size, sizes=ranked)).cumsum(axis=0)
-    items_of = np.sort(np.argsort(-by_size, axis=1, kind="stable")[:, :_ITEMS], axis=1)
-    patterns_of = source.total(partial(_patterns, sizes=ranked, items_of=items_of))
-    for flagged, items, patterns in zip(
-        range(1, ranked.size + 1), items_of, patterns_of, strict=True
-    ):
-        sizes = ranked[:flagged]
-        if law[sizes].sum() > _USUAL:
-            break
-        for chosen in range(1, 1 << items.size):
-            number = chosen.bit_count()
-            removed = patterns[:flagged, (np.arange(patterns.shape[1]) & chosen) != 0].sum(axis=1)
-            left, share = observed.astype(np.float64), np.ones(law.size)
-            left[sizes] -= removed
-            share[sizes] = _supports_none(law.size - 1, sizes, number)
-            tried, of = _chi_squared(left, share, law)
-            failed = max(chi_squared_normal(tried, max(of - 1, 1)) - _PASSED, 0.0)
-            picked = items[(chosen >> np.arange(items.size) & 1) != 0]
-            best = min(
-                best,
-                _Removal(failed, int(removed.sum()), tried, sizes, picked),
-                key=lambda r: r[:2],
-            )
-
-    if best.failed:
-        note = (
-            f"The sizes of the {n} reports do not follow the law of honest reports (chi-squared "
-            f"{score:.4g}, {cells} "
-            "cells), and no removal of sizes and items mends that, so nothing is dropped."
-        )
-        return drop(METHOD.name, inputs, _nobody(law.size), [note])
-    flagged_sizes = np.zeros(law.size, np.bool_)
-    flagged_sizes[best.sizes] = True
+    dropped_sizes = np.zeros(law.size, np.bool_)
+    dropped_sizes[best.sizes] = True
     note = (
         f"Reports that support {', '.join(map(str, np.sort(best.sizes)))} items, "
         f"{'one of ' if best.items.size > 1 else ''}{indices_named(best.items)} among them, are "
-        "taken as malicious: "
-        f"it brings chi-squared from {score:.4g} to {best.score:.4g} over {cells} sizes. Honest "
-        "reports like these "
-        "go too, which lowers those items."
+        f"taken as malicious: it brings chi-squared from {before.score:.4g} to {best.score:.4g} "
+        f"over {before.cells} sizes. Honest reports like these go too, which lowers those items."
     )
-    return drop(METHOD.name, inputs, _Flagged(flagged_sizes, best.items), [note])
+    return drop(METHOD.name, inputs, _Flagged(dropped_sizes, best.items), [note])
+
+
+class _Test(NamedTuple):
+    """A chi-squared statistic and its number of cells."""
+
+    score: float
+    cells: int
+
+    @property
+    def quantile(self) -> float:
+        """The normal quantile of the statistic under the law of honest reports."""
+        return chi_squared_normal(self.score, max(self.cells - 1, 1))
 
 
 class _Removal(NamedTuple):
-    """By how much a removal fails the test (0 if it passes), how many reports it takes,
-    chi-squared, and of which.
+    """A removal of the reports of some sizes that support one of some items.
+
+    `failure` is by how much the sizes of the rest fail the test, 0 if they pass; `removed` is the
+    number of reports, `score` is chi-squared of the rest.
     """
 
-    failed: float
+    failure: float
     removed: int
     score: float
     sizes: Int64Array
     items: Int64Array
 
+    def order(self) -> tuple[float, int]:
+        """Return the sort key: passing before failing, then few reports before many."""
+        return self.failure, self.removed
+
+
+def _removals(source: ReportSource, observed: Int64Array, law: FloatArray) -> Iterator[_Removal]:
+    """Yield the removal of each number of suspicious sizes and each combination of items."""
+    difference = np.abs(observed / observed.sum() - law)
+    difference[observed == 0] = 0
+    ranked = np.argsort(-difference, kind="stable")[: _THRESHOLDS - 1]
+    by_size = source.total(partial(_supports_by_size, sizes=ranked)).cumsum(axis=0)
+    items_of = np.sort(np.argsort(-by_size, axis=1, kind="stable")[:, :_ITEMS], axis=1)
+    patterns_of = source.total(partial(_patterns, sizes=ranked, items_of=items_of))
+    for number, (items, patterns) in enumerate(zip(items_of, patterns_of, strict=True), 1):
+        sizes = ranked[:number]
+        if law[sizes].sum() > _USUAL:
+            return
+        for combination in range(1, 1 << items.size):
+            yield _removal(observed, law, sizes, items, patterns[:number], combination)
+
+
+def _removal(
+    observed: Int64Array,
+    law: FloatArray,
+    sizes: Int64Array,
+    items: Int64Array,
+    patterns: Int64Array,
+    combination: int,
+) -> _Removal:
+    """Return the removal of these sizes and of the items whose bit is set in `combination`."""
+    removed = patterns[:, (np.arange(patterns.shape[1]) & combination) != 0].sum(axis=1)
+    rest, honest_share = observed.astype(np.float64), np.ones(law.size)
+    rest[sizes] -= removed
+    honest_share[sizes] = _supports_none(law.size - 1, sizes, combination.bit_count())
+    test = _chi_squared(rest, honest_share, law)
+    chosen = items[(combination >> np.arange(items.size) & 1) != 0]
+    failure = max(test.quantile - _PASSED, 0.0)
+    return _Removal(failure, int(removed.sum()), test.score, sizes, chosen)
+
 
 @dataclass(frozen=True, eq=False)
 class _Flagged:
-    """Tells the reports of the sizes k where `sizes[k]` is set that support one of the items."""
+    """Flags reports of the sizes k with `sizes[k]` set that support one of the items."""
 
     sizes: BoolArray
     items: Int64Array
@@ -134,19 +151,18 @@ def _supports_by_size(
     oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array
 ) -> Int64Array:
     """Return, for each of the sizes, the support counts of the reports of that size."""
-    found = oracle.support_sizes(reports)
-    some = np.isin(found, sizes)
-    return oracle.subset_counts(reports[some], found[some] == sizes[:, None])
+    size_of = oracle.support_sizes(reports)
+    some = np.isin(size_of, sizes)
+    return oracle.subset_counts(reports[some], size_of[some] == sizes[:, None])
 
 
 def _patterns(
     oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, items_of: Int64Array
 ) -> Int64Array:
-    """Return how many reports of each size support exactly each combination of some items, a bit
-    mask.
+    """Return how many reports of each size support exactly each combination of some items.
 
-    Row i of `items_of` has the items looked at among reports of the sizes 0..i: element (i, s,
-    mask) of the result counts those of sizes[s].
+    Row i of `items_of` has the items for the first i + 1 sizes. Element (i, s, mask) of the result
+    counts the reports of sizes[s] that support exactly the items of row i whose bit is set.
     """
     row = np.full(oracle.domain_size + 1, -1)
     row[sizes] = np.arange(sizes.size)
@@ -156,32 +172,26 @@ def _patterns(
     bits = oracle.supported(reports, every)
     combined = 1 << items_of.shape[1]
     counts = np.zeros((len(items_of), sizes.size * combined), np.int64)
-    for i, of in enumerate(columns.reshape(items_of.shape)):
-        looked_at = rows <= i
-        cells = rows[looked_at] * combined + combinations(bits[looked_at][:, of])
+    for i, row_columns in enumerate(columns.reshape(items_of.shape)):
+        some = rows <= i
+        cells = rows[some] * combined + combinations(bits[some][:, row_columns])
         counts[i] = np.bincount(cells, minlength=counts.shape[1])
     return counts.reshape(len(items_of), sizes.size, combined)
 
 
-def _chi_squared(
-    left: FloatArray | Int64Array, share: FloatArray, law: FloatArray
-) -> tuple[float, int]:
-    """Return chi-squared of the sizes left, of which honest ones leave a share, and the number of
-    cells.
-    """
-    weights = law * share
-    expected = weights * (left.sum() / weights.sum())
+def _chi_squared(rest: FloatArray | Int64Array, honest_share: FloatArray, law: FloatArray) -> _Test:
+    """Return the test of the sizes of the rest, of which a share of the honest reports remains."""
+    weights = law * honest_share
+    expected = weights * (rest.sum() / weights.sum())
     enough = expected >= _EXPECTED
-    cells = (
-        np.append(left[enough], left[~enough].sum()),
-        np.append(expected[enough], expected[~enough].sum()),
-    )
-    used = cells[1] > 0
-    return float(((cells[0] - cells[1])[used] ** 2 / cells[1][used]).sum()), int(used.sum())
+    cells = np.append(rest[enough], rest[~enough].sum())
+    means = np.append(expected[enough], expected[~enough].sum())
+    used = means > 0
+    return _Test(float(((cells - means)[used] ** 2 / means[used]).sum()), int(used.sum()))
 
 
 def _supports_none(d: int, sizes: Int64Array, number: int) -> FloatArray:
-    """Return P(a report of that size supports none of so many items), its items drawn evenly."""
+    """Return P(a report of each size supports none of `number` items), its items drawn evenly."""
     none = np.ones(sizes.size)
     for i in range(number):
         none *= np.maximum(d - sizes - i, 0) / (d - i)
