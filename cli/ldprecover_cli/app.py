@@ -129,7 +129,7 @@ def run(arguments: list[str]) -> int:
         explanation = explain(error)
         if explanation is None:
             text = f"{type(error).__name__}: {error}"
-            fail(f"{text} ({whose_fault(error)}; `ldprecover --debug …` shows where)")
+            fail(f"{text} ({whose_fault()}; `ldprecover --debug …` shows where)")
             return 1
         fail(explanation[0])
         return explanation[1]

@@ -99,11 +99,14 @@ def explain(error: Exception) -> tuple[str, int] | None:
     return f"{text}; {hint}" if hint else text, 2 if usage else 1
 
 
-def whose_fault(error: BaseException) -> str:
-    """Return who must mend an unexpected error: a plugin it passed through, or ldprecover."""
-    from ldprecover.plugins import plugin_at_fault
+def whose_fault() -> str:
+    """Return who may have to mend an unexpected error: ldprecover, or a loaded plugin."""
+    from ldprecover.plugins import plugin_distributions
 
-    return f"a fault of {plugin_at_fault(error) or 'ldprecover'}"
+    distributions = plugin_distributions()
+    if not distributions:
+        return "a fault of ldprecover"
+    return f"a fault of ldprecover or of a plugin in {', '.join(distributions)}"
 
 
 def with_notes(text: str, error: BaseException | None) -> str:

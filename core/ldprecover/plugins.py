@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, get_args, get_type_hints
 
-from ldprecover._origins import LOADED, Origin, distribution_of, named, plugin_at_fault
+from ldprecover._origins import LOADED, Origin, distribution_of, named, plugin_distributions
 from ldprecover.errors import ParameterError, PluginError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle
 from ldprecover.recovery import METHODS, NEEDS, Method, Option, RecoveryInputs, RecoveryRequest
@@ -30,7 +30,7 @@ __all__ = [
     "load",
     "loaded",
     "named",
-    "plugin_at_fault",
+    "plugin_distributions",
 ]
 
 GROUPS = ("ldprecover.protocols", "ldprecover.methods", "ldprecover.attacks")
