@@ -214,6 +214,12 @@ def on_both_databases(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of tests with the mark `anyio`."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def dialect(request: pytest.FixtureRequest) -> str:
     """`sqlite`, or what the folder's tests ask for."""
     return getattr(request, "param", "sqlite")

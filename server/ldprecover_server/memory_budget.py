@@ -1,10 +1,13 @@
 """A budget of memory that many requests share."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from ldprecover_server.errors import BusyError
+
+_NO_SHARES: Mapping[str, int] = MappingProxyType({})
 
 
 class MemoryBudget:
@@ -13,7 +16,7 @@ class MemoryBudget:
     A reservation names the bytes that count against each share:
 
         budget = MemoryBudget(1000, anonymous=0.75)
-        budget.reserve(800, anonymous=800)  # False: the share of anonymous callers is 750 bytes
+        budget.reserve(800, {"anonymous": 800})  # False: the share is 750 bytes
         budget.reserve(800)  # True
 
     For use from any thread.
@@ -26,26 +29,25 @@ class MemoryBudget:
         self._reserved = dict.fromkeys(shares, 0)
         self._lock = threading.Lock()
 
-    def reserve(self, n: int, **shares: int) -> bool:
+    def reserve(self, n: int, shares: Mapping[str, int] = _NO_SHARES) -> bool:
         """Reserve `n` bytes, and count bytes against shares; return False if there is no room."""
         with self._lock:
             if self.reserved + n > self.limit:
                 return False
             for share, count in shares.items():
-                if count and self._reserved[share] + count > self._limits[share]:
+                if self._reserved[share] + count > self._limits[share]:
                     return False
-            self._add(n, shares)
+            for share, count in shares.items():
+                self._reserved[share] += count
+            self.reserved += n
             return True
 
-    def release(self, n: int, **shares: int) -> None:
+    def release(self, n: int, shares: Mapping[str, int] = _NO_SHARES) -> None:
         """Release reserved bytes."""
         with self._lock:
-            self._add(-n, {share: -count for share, count in shares.items()})
-
-    def _add(self, n: int, shares: dict[str, int]) -> None:
-        self.reserved += n
-        for share, count in shares.items():
-            self._reserved[share] += count
+            self.reserved -= n
+            for share, count in shares.items():
+                self._reserved[share] -= count
 
     @contextmanager
     def hold(self, n: int) -> Iterator[None]:

@@ -213,8 +213,8 @@ def test_too_few_open_files_are_one_line(tmp_path: Path, files: int) -> None:
         process.communicate()
     assert (
         err
-        == f"error: the server may have {files} files open and needs 80 at least; `ulimit -n 80` "
-        "helps\n"
+        == f"error: the limit on open files is {files}, and the server needs at least 80; raise it "
+        "with `ulimit -n 80`\n"
     )
     assert (process.returncode, out, list(tmp_path.iterdir())) == (1, "", [])
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.conftest import ServerProcess
 from tests.dask_cluster import DaskCluster, certificates, ended
-from tests.server.analysis.conftest import REPORTS, alarms, in_loop, recovery, running_children
+from tests.server.analysis.conftest import REPORTS, alarms, recovery, running_children
 
 from ldprecover_cluster import Scheduler
 from ldprecover_server.analysis.tasks import RecoverResult, unpack_recovery
@@ -32,37 +32,31 @@ def diffstats() -> Prepare:
     return lambda: (recovery("diffstats"), [data[:1001], data[1001:]])
 
 
-def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(
+@pytest.mark.anyio
+async def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(
     scheduler: Scheduler,
 ) -> None:
     async def answers(cluster: Cluster | None) -> list[RecoverResult]:
         async with running_children(count=1, cluster=cluster) as children:
             return [unpack_recovery(await children.run(diffstats())) for _ in range(2)]
 
-    async def test() -> None:
-        there = await answers(Cluster(scheduler, 1))
-        (here, _) = await answers(None)
-        for each in there:
-            assert each.recovery.notes == here.recovery.notes
-            assert each.recovery.recovered.tobytes() == here.recovery.recovered.tobytes()
-
-    in_loop(test)
+    there = await answers(Cluster(scheduler, 1))
+    (here, _) = await answers(None)
+    for each in there:
+        assert each.recovery.notes == here.recovery.notes
+        assert each.recovery.recovered.tobytes() == here.recovery.recovered.tobytes()
 
 
-def test_a_cluster_that_is_gone_is_a_problem_and_small_rounds_do_without_it() -> None:
-    async def test() -> None:
-        async with running_children(count=1, cluster=Cluster(NOBODY, 1)) as children:
-            with pytest.raises(
-                AnalysisFailedError, match="the cluster that works on it was lost, or not found"
-            ):
-                await children.run(diffstats())
-        async with running_children(
-            count=1, cluster=Cluster(NOBODY, REPORTS.size * 8 + 1)
-        ) as children:
+@pytest.mark.anyio
+async def test_a_cluster_that_is_gone_is_a_problem_and_small_rounds_do_without_it() -> None:
+    async with running_children(count=1, cluster=Cluster(NOBODY, 1)) as children:
+        with pytest.raises(
+            AnalysisFailedError, match="the cluster that works on it was lost, or not found"
+        ):
             await children.run(diffstats())
-            await children.run(alarms())
-
-    in_loop(test)
+    async with running_children(count=1, cluster=Cluster(NOBODY, REPORTS.size * 8 + 1)) as children:
+        await children.run(diffstats())
+        await children.run(alarms())
 
 
 def test_a_cluster_without_workers_is_waited_for_until_the_deadline(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ def test_reserves_up_to_limit() -> None:
 
 def test_share_bounds_its_class_alone() -> None:
     budget = MemoryBudget(100, anonymous=0.5)
-    assert budget.reserve(50, anonymous=50)
-    assert not budget.reserve(1, anonymous=1)
+    assert budget.reserve(50, {"anonymous": 50})
+    assert not budget.reserve(1, {"anonymous": 1})
     assert budget.reserved == 50
-    assert budget.reserve(50, anonymous=0)
-    budget.release(50, anonymous=50)
-    assert budget.reserve(10, anonymous=10)
+    assert budget.reserve(50, {"anonymous": 0})
+    budget.release(50, {"anonymous": 50})
+    assert budget.reserve(10, {"anonymous": 10})
 
 
 def test_holds_inside_the_block() -> None:

@@ -4,109 +4,98 @@ import asyncio
 import threading
 
 import pytest
-from tests.server.analysis.conftest import in_loop
 
 from ldprecover_server.errors import BusyError
 from ldprecover_server.thread_pools import ThreadPool
 
-
-def test_a_call_whose_caller_went_keeps_its_place_and_one_that_waits_is_not_made() -> None:
-    async def test() -> None:
-        threads = ThreadPool(1)
-        began, go_on = threading.Event(), threading.Event()
-        made = []
-
-        def first() -> None:
-            began.set()
-            go_on.wait()
-            made.append("first")
-
-        calls = [asyncio.create_task(threads.run(first))]
-        await asyncio.to_thread(began.wait)
-        calls += [asyncio.create_task(threads.run(lambda: made.append("second")))]
-        await asyncio.sleep(0)
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
-        third = asyncio.create_task(threads.run(lambda: made.append("third")))
-        await asyncio.sleep(0)
-        assert made == []  # the first has its place still
-        go_on.set()
-        await third
-        assert made == ["first", "third"]
-
-    in_loop(test)
+pytestmark = pytest.mark.anyio
 
 
-def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_rest() -> None:
+async def test_a_call_whose_caller_went_keeps_its_place_and_one_that_waits_is_not_made() -> None:
+    threads = ThreadPool(1)
+    began, go_on = threading.Event(), threading.Event()
+    made = []
+
+    def first() -> None:
+        began.set()
+        go_on.wait()
+        made.append("first")
+
+    calls = [asyncio.create_task(threads.run(first))]
+    await asyncio.to_thread(began.wait)
+    calls += [asyncio.create_task(threads.run(lambda: made.append("second")))]
+    await asyncio.sleep(0)
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    third = asyncio.create_task(threads.run(lambda: made.append("third")))
+    await asyncio.sleep(0)
+    assert made == []  # the first has its place still
+    go_on.set()
+    await third
+    assert made == ["first", "third"]
+
+
+async def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_rest() -> None:
     def fail() -> None:
         raise KeyError("no")
 
-    async def test() -> None:
-        threads = ThreadPool(2)
-        with pytest.raises(KeyError):
-            await threads.run(fail)
-        began, go_on = threading.Event(), threading.Event()
+    threads = ThreadPool(2)
+    with pytest.raises(KeyError):
+        await threads.run(fail)
+    began, go_on = threading.Event(), threading.Event()
 
-        def wait() -> None:
-            began.set()
-            go_on.wait()
+    def wait() -> None:
+        began.set()
+        go_on.wait()
 
-        call = asyncio.create_task(threads.run(wait))
-        await asyncio.to_thread(began.wait)
-        await threads.drain(0.01)
-        assert not call.done()
-        go_on.set()
-        await threads.drain(60)
-        await call
-
-    in_loop(test)
+    call = asyncio.create_task(threads.run(wait))
+    await asyncio.to_thread(began.wait)
+    await threads.drain(0.01)
+    assert not call.done()
+    go_on.set()
+    await threads.drain(60)
+    await call
 
 
-def test_a_lane_that_is_full_refuses_the_next_and_counts_those_whose_caller_went() -> None:
-    async def test() -> None:
-        lane = ThreadPool(1, waiting=1)
-        began, go_on = threading.Event(), threading.Event()
+async def test_a_lane_that_is_full_refuses_the_next_and_counts_those_whose_caller_went() -> None:
+    lane = ThreadPool(1, waiting=1)
+    began, go_on = threading.Event(), threading.Event()
 
-        def wait() -> None:
-            began.set()
-            go_on.wait()
+    def wait() -> None:
+        began.set()
+        go_on.wait()
 
-        first = asyncio.create_task(lane.run(wait))
-        await asyncio.to_thread(began.wait)
-        second = asyncio.create_task(lane.run(lambda: None))
-        await asyncio.sleep(0)
-        first.cancel()
-        await asyncio.sleep(0)
-        with pytest.raises(BusyError):
-            await lane.run(lambda: None)
-        go_on.set()
-        await second
+    first = asyncio.create_task(lane.run(wait))
+    await asyncio.to_thread(began.wait)
+    second = asyncio.create_task(lane.run(lambda: None))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    with pytest.raises(BusyError):
         await lane.run(lambda: None)
+    go_on.set()
+    await second
+    await lane.run(lambda: None)
 
-    in_loop(test)
 
-
-def test_a_call_whose_turn_does_not_come_in_time_is_refused_and_not_made() -> None:
+async def test_a_call_whose_turn_does_not_come_in_time_is_refused_and_not_made() -> None:
     """The one that has begun is waited for."""
     made = []
 
-    async def test() -> None:
-        lane = ThreadPool(1, seconds=0.05)
-        began, go_on = threading.Event(), threading.Event()
+    lane = ThreadPool(1, seconds=0.05)
+    began, go_on = threading.Event(), threading.Event()
 
-        def wait() -> None:
-            began.set()
-            go_on.wait()
-            made.append("first")
+    def wait() -> None:
+        began.set()
+        go_on.wait()
+        made.append("first")
 
-        first = asyncio.create_task(lane.run(wait))
-        await asyncio.to_thread(began.wait)
-        with pytest.raises(BusyError, match=r"free in 0\.05 seconds"):
-            await lane.run(lambda: made.append("second"))
-        go_on.set()
-        await first
-        await lane.run(lambda: made.append("third"))
-        assert made == ["first", "third"]
-
-    in_loop(test)
+    first = asyncio.create_task(lane.run(wait))
+    await asyncio.to_thread(began.wait)
+    with pytest.raises(BusyError, match=r"free in 0\.05 seconds"):
+        await lane.run(lambda: made.append("second"))
+    go_on.set()
+    await first
+    await lane.run(lambda: made.append("third"))
+    assert made == ["first", "third"]

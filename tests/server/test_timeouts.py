@@ -1,49 +1,48 @@
-"""Many deadlines under one timer."""
+"""Many timeouts under one timer."""
 
 import asyncio
+from functools import partial
+
+import pytest
 
 from ldprecover_server.timeouts import Timeouts
 
 
-def test_only_what_has_not_ended_is_called_back_in_the_order_of_its_coming() -> None:
-    async def run() -> list[str]:
-        deadlines = Timeouts(0.01)
-        called: list[str] = []
-        done = asyncio.Event()
-        for name in ("first", "ended", "second"):
-            number = deadlines.add(lambda name=name: called.append(name))  # type: ignore[misc]
-            if name == "ended":
-                deadlines.remove(number)
-        deadlines.add(done.set)
-        await done.wait()
-        return called
-
-    assert asyncio.run(run()) == ["first", "second"]
+@pytest.mark.anyio
+async def test_calls_back_in_order_unless_removed() -> None:
+    timeouts = Timeouts(0.01)
+    called: list[str] = []
+    done = asyncio.Event()
+    for name in ("first", "removed", "second"):
+        number = timeouts.add(partial(called.append, name))
+        if name == "removed":
+            timeouts.remove(number)
+    timeouts.add(done.set)
+    await done.wait()
+    assert called == ["first", "second"]
 
 
-def test_it_starts_again_after_a_pause_and_in_another_loop() -> None:
-    deadlines = Timeouts(0.01)
+@pytest.mark.anyio
+async def test_callback_may_remove_another_timeout() -> None:
+    timeouts = Timeouts(0.01)
+    called: list[str] = []
+    done = asyncio.Event()
+    numbers: list[int] = []
+    timeouts.add(lambda: timeouts.remove(numbers[0]))
+    numbers.append(timeouts.add(lambda: called.append("removed")))
+    timeouts.add(done.set)
+    await done.wait()
+    assert called == []
 
-    async def run() -> None:
+
+def test_restarts_after_a_pause_and_in_another_loop() -> None:
+    timeouts = Timeouts(0.01)
+
+    async def wait_twice() -> None:
         for _ in range(2):
             done = asyncio.Event()
-            deadlines.add(done.set)
+            timeouts.add(done.set)
             await done.wait()
 
     for _ in range(2):
-        asyncio.run(run())
-
-
-def test_a_deadline_that_is_removed_by_another_is_not_called() -> None:
-    async def run() -> list[str]:
-        deadlines = Timeouts(0.01)
-        called: list[str] = []
-        done = asyncio.Event()
-        numbers: list[int] = []
-        deadlines.add(lambda: deadlines.remove(numbers[0]))
-        numbers.append(deadlines.add(lambda: called.append("removed")))
-        deadlines.add(done.set)
-        await done.wait()
-        return called
-
-    assert asyncio.run(run()) == []
+        asyncio.run(wait_twice())

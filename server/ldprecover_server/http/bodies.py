@@ -84,11 +84,12 @@ class BodyMemory:
     def reserve(self, body: "Body", n: int) -> bool:
         """Reserve `n` more bytes for a body; return False if there is no room."""
         size = body.reserved + n
-        large = size - body.reserved_large if size > _LARGE_BYTES else 0
-        if not self.budget.reserve(n, large=large, anonymous=n if body.limit.anonymous else 0):
+        shares = {"anonymous": n} if body.limit.anonymous else {}
+        if size > _LARGE_BYTES:  # all of it counts as large, also what was reserved before
+            shares["large"] = size if body.reserved <= _LARGE_BYTES else n
+        if not self.budget.reserve(n, shares):
             return False
         body.reserved = size
-        body.reserved_large += large
         return True
 
     def reserve_or_evict(self, body: "Body", n: int) -> bool:
@@ -109,12 +110,11 @@ class BodyMemory:
 
     def release(self, body: "Body") -> None:
         """Release all memory of a body."""
-        n = body.reserved
-        if n:
-            self.budget.release(
-                n, large=body.reserved_large, anonymous=n if body.limit.anonymous else 0
-            )
-            body.reserved = body.reserved_large = 0
+        n, body.reserved = body.reserved, 0
+        shares = {"anonymous": n} if body.limit.anonymous else {}
+        if n > _LARGE_BYTES:
+            shares["large"] = n
+        self.budget.release(n, shares)
 
 
 _NO_BODY = BodyLimit(0, 0, anonymous=True)
@@ -133,8 +133,6 @@ class Body:
         self.limit = _NO_BODY
         self.reserved = 0
         """Bytes of memory reserved for the body."""
-        self.reserved_large = 0
-        """Bytes that count against the share of large bodies: all of a large one, else 0."""
         self.complete = not has_body(self.headers)
         """Whether the whole body has been received."""
         self._task: asyncio.Task[object] | None = None

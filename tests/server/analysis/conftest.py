@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
@@ -68,15 +68,6 @@ def endless() -> Prepare:
     tally = Tally(TALLY.summary * many, TALLY.n * many)
     question = recovery("em", tally=tally, options={"iterations": 1000, "tolerance": 0.0})
     return lambda: (question, (REPORTS.tobytes() for _ in range(many)))
-
-
-def in_loop(test: Callable[[], Awaitable[None]]) -> None:
-    """Run a test in an event loop of its own."""
-
-    async def run() -> None:
-        await test()
-
-    asyncio.run(run())
 
 
 class Begun:

@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
-from tests.server.analysis.conftest import in_loop
 
 from ldprecover_server.analysis.cache import ResultCache, Work
 from ldprecover_server.analysis.worker_pool import OnProgress
+
+pytestmark = pytest.mark.anyio
 
 
 class Worked:
@@ -42,118 +43,95 @@ def asked(
     return asyncio.create_task(answers.get(key, work, keyed=keyed))
 
 
-def test_all_who_ask_the_same_get_the_answer_of_one_run_and_so_does_who_comes_later() -> None:
-    async def test() -> None:
-        answers, work = ResultCache(1000), Worked()
-        waiting = [asked(answers, b"key", work) for _ in range(5)]
-        await turns()
-        work.go_on.set()
-        assert await asyncio.gather(*waiting) == [b"answer"] * 5
-        assert await answers.get(b"key", work, keyed=False) == b"answer"
-        assert work.begun == 1
-        assert await answers.get(b"other", work, keyed=False) == b"answer"
-        assert work.begun == 2
-
-    in_loop(test)
+async def test_all_who_ask_the_same_get_the_answer_of_one_run_and_so_does_who_comes_later() -> None:
+    answers, work = ResultCache(1000), Worked()
+    waiting = [asked(answers, b"key", work) for _ in range(5)]
+    await turns()
+    work.go_on.set()
+    assert await asyncio.gather(*waiting) == [b"answer"] * 5
+    assert await answers.get(b"key", work, keyed=False) == b"answer"
+    assert work.begun == 1
+    assert await answers.get(b"other", work, keyed=False) == b"answer"
+    assert work.begun == 2
 
 
-def test_the_work_goes_on_while_anyone_waits_and_is_cancelled_with_the_last() -> None:
-    async def test() -> None:
-        answers, work = ResultCache(1000), Worked()
-        first, second = (asked(answers, b"key", work) for _ in range(2))
-        await turns()
-        first.cancel()
-        await turns()
-        assert (work.begun, work.cancelled) == (1, 0)
-        second.cancel()
-        await turns()
-        assert (work.begun, work.cancelled) == (1, 1)
-        third = asked(answers, b"key", work)  # it does not get what was cancelled
-        work.go_on.set()
-        assert await third == b"answer"
-
-    in_loop(test)
+async def test_the_work_goes_on_while_anyone_waits_and_is_cancelled_with_the_last() -> None:
+    answers, work = ResultCache(1000), Worked()
+    first, second = (asked(answers, b"key", work) for _ in range(2))
+    await turns()
+    first.cancel()
+    await turns()
+    assert (work.begun, work.cancelled) == (1, 0)
+    second.cancel()
+    await turns()
+    assert (work.begun, work.cancelled) == (1, 1)
+    third = asked(answers, b"key", work)  # it does not get what was cancelled
+    work.go_on.set()
+    assert await third == b"answer"
 
 
-def test_who_comes_as_the_last_one_goes_gets_a_run_of_its_own() -> None:
-    async def test() -> None:
-        answers, work = ResultCache(1000), Worked()
-        first = asked(answers, b"key", work)
-        await turns()
-        first.cancel()
-        await asyncio.sleep(0)  # the run is being cancelled, and has not ended
-        second = asked(answers, b"key", work)
-        work.go_on.set()
-        assert await second == b"answer"
-
-    in_loop(test)
+async def test_who_comes_as_the_last_one_goes_gets_a_run_of_its_own() -> None:
+    answers, work = ResultCache(1000), Worked()
+    first = asked(answers, b"key", work)
+    await turns()
+    first.cancel()
+    await asyncio.sleep(0)  # the run is being cancelled, and has not ended
+    second = asked(answers, b"key", work)
+    work.go_on.set()
+    assert await second == b"answer"
 
 
-def test_a_key_holder_does_not_wait_for_the_work_of_those_without_and_they_do_for_his() -> None:
-    async def test() -> None:
-        answers, work = ResultCache(1000), Worked()
-        tasks = [asked(answers, b"key", work, keyed=keyed) for keyed in (False, True, False, True)]
-        await turns()
-        assert work.begun == 2
-        work.go_on.set()
-        await asyncio.gather(*tasks)
-
-    in_loop(test)
+async def test_keyed_caller_does_not_share_work_of_others() -> None:
+    answers, work = ResultCache(1000), Worked()
+    tasks = [asked(answers, b"key", work, keyed=keyed) for keyed in (False, True, False, True)]
+    await turns()
+    assert work.begun == 2
+    work.go_on.set()
+    await asyncio.gather(*tasks)
 
 
-def test_a_failure_reaches_all_who_wait_and_is_not_kept() -> None:
-    async def test() -> None:
-        answers = ResultCache(1000)
+async def test_a_failure_reaches_all_who_wait_and_is_not_kept() -> None:
+    answers = ResultCache(1000)
 
-        async def fail(tell: OnProgress) -> bytes:
-            await asyncio.sleep(0)
-            raise RuntimeError("no answer")
+    async def fail(tell: OnProgress) -> bytes:
+        await asyncio.sleep(0)
+        raise RuntimeError("no answer")
 
-        tasks = [asked(answers, b"key", fail) for _ in range(3)]
-        assert [str(found) for found in await asyncio.gather(*tasks, return_exceptions=True)] == [
-            "no answer"
-        ] * 3
-        work = Worked()
-        work.go_on.set()
-        assert await answers.get(b"key", work, keyed=False) == b"answer"
-
-    in_loop(test)
+    tasks = [asked(answers, b"key", fail) for _ in range(3)]
+    assert [str(found) for found in await asyncio.gather(*tasks, return_exceptions=True)] == [
+        "no answer"
+    ] * 3
+    work = Worked()
+    work.go_on.set()
+    assert await answers.get(b"key", work, keyed=False) == b"answer"
 
 
-def test_who_joins_hears_how_far_the_work_is() -> None:
-    async def test() -> None:
-        answers, work = ResultCache(1000), Worked()
-        first = asked(answers, b"key", work)
-        await turns()
-        heard: list[float] = []
-        second = asyncio.create_task(
-            answers.get(b"key", work, keyed=False, on_progress=heard.append)
-        )
-        await turns()
-        assert work.tell is not None
-        work.tell(0.75)
-        work.go_on.set()
-        await asyncio.gather(first, second)
-        assert heard == [0.5, 0.75]
-
-    in_loop(test)
+async def test_who_joins_hears_how_far_the_work_is() -> None:
+    answers, work = ResultCache(1000), Worked()
+    first = asked(answers, b"key", work)
+    await turns()
+    heard: list[float] = []
+    second = asyncio.create_task(answers.get(b"key", work, keyed=False, on_progress=heard.append))
+    await turns()
+    assert work.tell is not None
+    work.tell(0.75)
+    work.go_on.set()
+    await asyncio.gather(first, second)
+    assert heard == [0.5, 0.75]
 
 
 @pytest.mark.parametrize("size", [0, 5, 10, 11])
-def test_answers_are_kept_within_their_bytes_those_used_last(size: int) -> None:
-    async def test() -> None:
-        answers = ResultCache(10)
-        works = {name: Worked(bytes(5)) for name in (b"a", b"b", b"c")}
-        works[b"d"] = Worked(bytes(size))
-        for work in works.values():
-            work.go_on.set()
-        for name in (b"a", b"b", b"a", b"c", b"a"):  # b is used the longest ago when c comes
-            await answers.get(name, works[name], keyed=False)
-        assert [work.begun for work in works.values()] == [1, 1, 1, 0]
-        for _ in range(2):
-            await answers.get(b"d", works[b"d"], keyed=False)
-        assert works[b"d"].begun == (1 if size <= 10 else 2)
-        await answers.get(b"a", works[b"a"], keyed=False)
-        assert works[b"a"].begun == (1 if size <= 5 else 2)
-
-    in_loop(test)
+async def test_answers_are_kept_within_their_bytes_those_used_last(size: int) -> None:
+    answers = ResultCache(10)
+    works = {name: Worked(bytes(5)) for name in (b"a", b"b", b"c")}
+    works[b"d"] = Worked(bytes(size))
+    for work in works.values():
+        work.go_on.set()
+    for name in (b"a", b"b", b"a", b"c", b"a"):  # b is used the longest ago when c comes
+        await answers.get(name, works[name], keyed=False)
+    assert [work.begun for work in works.values()] == [1, 1, 1, 0]
+    for _ in range(2):
+        await answers.get(b"d", works[b"d"], keyed=False)
+    assert works[b"d"].begun == (1 if size <= 10 else 2)
+    await answers.get(b"a", works[b"a"], keyed=False)
+    assert works[b"a"].begun == (1 if size <= 5 else 2)

@@ -22,7 +22,6 @@ from tests.server.analysis.conftest import (
     Begun,
     alarms,
     endless,
-    in_loop,
     recovery,
     running_children,
 )
@@ -49,6 +48,8 @@ from ldprecover_server.errors import (
     ReportsGoneError,
 )
 
+pytestmark = pytest.mark.anyio
+
 KERNELS = "LDPRECOVER_KERNELS"
 
 
@@ -63,42 +64,32 @@ async def only_child(children: WorkerPool) -> int:
     return pid
 
 
-def test_a_child_is_started_when_it_is_asked_and_stays() -> None:
-    async def test() -> None:
-        async with running_children(count=2) as children:
-            assert children.pids == set()
-            await children.run(alarms())
-            assert len(first := children.pids) == 1
-            await children.run(alarms())
-            assert children.pids == first
-
-    in_loop(test)
+async def test_a_child_is_started_when_it_is_asked_and_stays() -> None:
+    async with running_children(count=2) as children:
+        assert children.pids == set()
+        await children.run(alarms())
+        assert len(first := children.pids) == 1
+        await children.run(alarms())
+        assert children.pids == first
 
 
-def test_a_child_gives_what_the_mathematics_gives() -> None:
-    async def test() -> None:
-        async with running_children() as children:
-            found = unpack_alarms(await children.run(alarms()))
-            pieces = [
-                REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)
-            ]
-            recovered = unpack_recovery(await children.run(lambda: (recovery("diffstats"), pieces)))
-        assert (found.n, found.reports_read) == (len(REPORTS), True)
-        assert found.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
-        expected = recover(
-            ORACLE, Estimates.of(ORACLE, TALLY).frequencies, "diffstats", n=TALLY.n, reports=REPORTS
-        )
-        assert recovered.recovery.notes == expected.notes
-        assert recovered.recovery.targets == expected.targets
-        for name in ("poisoned", "malicious", "genuine", "recovered"):
-            assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), (
-                name
-            )
-
-    in_loop(test)
+async def test_a_child_gives_what_the_mathematics_gives() -> None:
+    async with running_children() as children:
+        found = unpack_alarms(await children.run(alarms()))
+        pieces = [REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)]
+        recovered = unpack_recovery(await children.run(lambda: (recovery("diffstats"), pieces)))
+    assert (found.n, found.reports_read) == (len(REPORTS), True)
+    assert found.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
+    expected = recover(
+        ORACLE, Estimates.of(ORACLE, TALLY).frequencies, "diffstats", n=TALLY.n, reports=REPORTS
+    )
+    assert recovered.recovery.notes == expected.notes
+    assert recovered.recovery.targets == expected.targets
+    for name in ("poisoned", "malicious", "genuine", "recovered"):
+        assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), name
 
 
-def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memory_of_an_analysis(
+async def test_loads_numba_for_many_reports_beside_the_memory_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Loading it takes three times the memory that these analyses may."""
@@ -112,21 +103,14 @@ def test_a_child_has_numba_once_it_is_asked_of_many_reports_and_beside_the_memor
         few.summary * 6_000, few.n * 6_000
     )  # 2^30 hashes; what is sent of them makes no difference
 
-    async def test() -> None:
-        async with running_children(count=1, memory_bytes=1 << 25) as children:
-            answers, loaded = [], []
-            for tally in (few, many, few):
-                question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
-                answers.append(
-                    await children.run(partial(with_pieces, question, reports.tobytes()))
-                )
-                loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
-        assert loaded == [False, True, True]
-        assert (
-            len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
-        )
-
-    in_loop(test)
+    async with running_children(count=1, memory_bytes=1 << 25) as children:
+        answers, loaded = [], []
+        for tally in (few, many, few):
+            question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+            answers.append(await children.run(partial(with_pieces, question, reports.tobytes())))
+            loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
+    assert loaded == [False, True, True]
+    assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
 
 
 @pytest.mark.parametrize(
@@ -139,7 +123,7 @@ def test_a_server_that_does_without_numba_has_children_without(
     assert environment(of_the_server)[KERNELS] == of_a_child
 
 
-def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -> None:
+async def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -> None:
     """`em` reads the reports once, and goes over what it made of them a thousand times."""
     heard: list[float] = []
     far = asyncio.Event()
@@ -149,147 +133,117 @@ def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -
         if progress > RECEIVED + (1 - RECEIVED) * 3 / 4:  # three passes
             far.set()
 
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            analysis = asyncio.create_task(children.run(endless(), on_progress=hear))
-            first, _ = await asyncio.wait(
-                [analysis, asyncio.create_task(far.wait())],
-                timeout=60,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            analysis.cancel()
-            assert first
-            assert far.is_set()
-        assert heard == sorted(heard)
-        assert heard[-1] < 1
-
-    in_loop(test)
+    async with running_children(count=1) as children:
+        analysis = asyncio.create_task(children.run(endless(), on_progress=hear))
+        first, _ = await asyncio.wait(
+            [analysis, asyncio.create_task(far.wait())],
+            timeout=60,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        analysis.cancel()
+        assert first
+        assert far.is_set()
+    assert heard == sorted(heard)
+    assert heard[-1] < 1
 
 
-def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
+async def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
     def pieces() -> Iterator[bytes]:
         pytest.fail("reports were read")
         yield b""
 
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            pid = await only_child(children)
-            with pytest.raises(ParameterError, match="needs the attacked items"):
-                await children.run(lambda: (recovery("detection-any"), pieces()))
-            assert children.pids == {pid}
-            await children.run(alarms())
-
-    in_loop(test)
+    async with running_children(count=1) as children:
+        pid = await only_child(children)
+        with pytest.raises(ParameterError, match="needs the attacked items"):
+            await children.run(lambda: (recovery("detection-any"), pieces()))
+        assert children.pids == {pid}
+        await children.run(alarms())
 
 
-def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            pid = await only_child(children)
-            analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
-            await begun.event.wait()
-            os.kill(pid, signal.SIGKILL)
-            with pytest.raises(AnalysisFailedError):
-                await analysis
-            await children.run(alarms())
-            assert len(children.pids) == 1
-            assert pid not in children.pids
-
-    in_loop(test)
+async def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
+    async with running_children(count=1) as children:
+        pid = await only_child(children)
+        analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
+        await begun.event.wait()
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(AnalysisFailedError):
+            await analysis
+        await children.run(alarms())
+        assert len(children.pids) == 1
+        assert pid not in children.pids
 
 
-def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None:
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            pid = await only_child(children)
-            os.kill(pid, signal.SIGKILL)
-            psutil.Process(pid).wait()
-            await children.run(alarms())
-
-    in_loop(test)
+async def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None:
+    async with running_children(count=1) as children:
+        pid = await only_child(children)
+        os.kill(pid, signal.SIGKILL)
+        psutil.Process(pid).wait()
+        await children.run(alarms())
 
 
-def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> None:
-    async def test() -> None:
-        async with running_children(count=1, seconds=1) as children:
-            pid = await only_child(children)
-            with pytest.raises(AnalysisTimeoutError, match="within 1 seconds"):
-                await children.run(endless())
-            await children.run(alarms(), keyed=True)
-            assert not psutil.pid_exists(pid)
-
-    in_loop(test)
+async def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> None:
+    async with running_children(count=1, seconds=1) as children:
+        pid = await only_child(children)
+        with pytest.raises(AnalysisTimeoutError, match="within 1 seconds"):
+            await children.run(endless())
+        await children.run(alarms(), keyed=True)
+        assert not psutil.pid_exists(pid)
 
 
-def test_a_caller_who_goes_takes_the_process_along(begun: Begun) -> None:
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            pid = await only_child(children)
-            analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
-            await begun.event.wait()
-            analysis.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await analysis
-            await children.run(alarms())
-            assert not psutil.pid_exists(pid)
-            assert len(children.pids) == 1
-
-    in_loop(test)
+async def test_a_caller_who_goes_takes_the_process_along(begun: Begun) -> None:
+    async with running_children(count=1) as children:
+        pid = await only_child(children)
+        analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
+        await begun.event.wait()
+        analysis.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await analysis
+        await children.run(alarms())
+        assert not psutil.pid_exists(pid)
+        assert len(children.pids) == 1
 
 
-def test_more_memory_than_allowed_is_refused_in_words() -> None:
+async def test_more_memory_than_allowed_is_refused_in_words() -> None:
     """A wide tally of many reports: the support matrices of one block are beyond one megabyte."""
 
-    async def test() -> None:
-        async with running_children(count=1, memory_bytes=1 << 20) as children:
-            with pytest.raises(AnalysisTooLargeError, match="more than 1048576 bytes of memory"):
-                await children.run(endless())
-        async with running_children(count=1) as children:
-            await children.run(alarms())
-
-    in_loop(test)
+    async with running_children(count=1, memory_bytes=1 << 20) as children:
+        with pytest.raises(AnalysisTooLargeError, match="more than 1048576 bytes of memory"):
+            await children.run(endless())
+    async with running_children(count=1) as children:
+        await children.run(alarms())
 
 
-def test_more_reports_than_fit_on_disk_are_refused_in_words_and_read_to_the_end() -> None:
-    async def test() -> None:
-        async with running_children(count=1, disk_bytes=10_000) as children:
-            for _ in range(2):
-                with pytest.raises(AnalysisTooLargeError, match="more than 10000 bytes"):
-                    await children.run(alarms())
-
-    in_loop(test)
+async def test_more_reports_than_fit_on_disk_are_refused_in_words_and_read_to_the_end() -> None:
+    async with running_children(count=1, disk_bytes=10_000) as children:
+        for _ in range(2):
+            with pytest.raises(AnalysisTooLargeError, match="more than 10000 bytes"):
+                await children.run(alarms())
 
 
-def test_reports_that_are_gone_while_they_are_read_end_the_analysis_and_no_other() -> None:
+async def test_reports_that_are_gone_while_they_are_read_end_the_analysis_and_no_other() -> None:
     def pieces() -> Iterator[bytes]:
         yield REPORTS[:10].tobytes()
         raise ReportsGoneError("deleted meanwhile")
 
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            with pytest.raises(ReportsGoneError):
-                await children.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), pieces()))
-            await children.run(alarms())
-
-    in_loop(test)
+    async with running_children(count=1) as children:
+        with pytest.raises(ReportsGoneError):
+            await children.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), pieces()))
+        await children.run(alarms())
 
 
-def test_a_failure_in_a_child_is_logged_here_and_told_without_its_details(
+async def test_a_failure_in_a_child_is_logged_here_and_told_without_its_details(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            with pytest.raises(AnalysisFailedError, match="the server's log says why"):
-                await children.run(
-                    lambda: (recovery("diffstats"), [b"\xff" * 7])
-                )  # no whole number of reports
-            await children.run(alarms())
-        assert "ValueError" in caplog.text
-
-    in_loop(test)
+    async with running_children(count=1) as children:
+        with pytest.raises(AnalysisFailedError, match="the server's log says why"):
+            await children.run(
+                lambda: (recovery("diffstats"), [b"\xff" * 7])
+            )  # no whole number of reports
+        await children.run(alarms())
+    assert "ValueError" in caplog.text
 
 
-def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
+async def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
     """It is told a few times a second: reports come one by one until it has been."""
     tally = Tally(TALLY.summary * 10_000, TALLY.n * 10_000)
 
@@ -297,30 +251,24 @@ def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
         while len(begun.heard) < 6:
             yield REPORTS[:1].tobytes()
 
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            await children.run(
-                lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun
-            )
-        assert begun.heard[0] == 0.0
-        assert begun.heard == sorted(set(begun.heard))
-        assert begun.heard[-1] < 1
-
-    in_loop(test)
+    async with running_children(count=1) as children:
+        await children.run(
+            lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun
+        )
+    assert begun.heard[0] == 0.0
+    assert begun.heard == sorted(set(begun.heard))
+    assert begun.heard[-1] < 1
 
 
-def test_un_mixing_counts_tells_its_progress(begun: Begun) -> None:
+async def test_un_mixing_counts_tells_its_progress(begun: Begun) -> None:
     question = recovery("unmix", reads=False)
 
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            await children.run(lambda: (question, None), on_progress=begun)
-        assert begun.heard[0] == 0.0
-        assert len(begun.heard) > 1  # the first word is not put off
-        assert begun.heard == sorted(set(begun.heard))
-        assert begun.heard[-1] < 1
-
-    in_loop(test)
+    async with running_children(count=1) as children:
+        await children.run(lambda: (question, None), on_progress=begun)
+    assert begun.heard[0] == 0.0
+    assert len(begun.heard) > 1  # the first word is not put off
+    assert begun.heard == sorted(set(begun.heard))
+    assert begun.heard[-1] < 1
 
 
 def test_what_follows_the_reading_takes_progress_on_from_there(
@@ -339,39 +287,33 @@ def test_what_follows_the_reading_takes_progress_on_from_there(
     assert not sink.read()
 
 
-def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-that-nobody-may-see")
     monkeypatch.setenv(
         "LDPRECOVER_DATABASE_URL", "postgresql+psycopg://user:a-key-that-nobody-may-see@host/name"
     )
     monkeypatch.setenv("PGPASSWORD", "a-key-that-nobody-may-see")
 
-    async def test() -> None:
-        async with running_children() as children:
-            await children.run(alarms())  # it has begun for good
-            for pid in children.pids:
-                environment = Path(f"/proc/{pid}/environ").read_bytes()
-                assert b"nobody-may-see" not in environment
-                assert b"LDPRECOVER_DATABASE_URL" not in environment
-                files = {file.path for file in psutil.Process(pid).open_files()}
-                assert not [path for path in files if path.endswith(".db")]
-
-    in_loop(test)
+    async with running_children() as children:
+        await children.run(alarms())  # it has begun for good
+        for pid in children.pids:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+            assert b"nobody-may-see" not in environment
+            assert b"LDPRECOVER_DATABASE_URL" not in environment
+            files = {file.path for file in psutil.Process(pid).open_files()}
+            assert not [path for path in files if path.endswith(".db")]
 
 
-def test_a_child_gives_way_and_imports_neither_web_framework_nor_database() -> None:
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            pid = await only_child(children)
-            assert psutil.Process(pid).nice() >= 10
-            mapped = Path(f"/proc/{pid}/maps").read_text()
-            for module in ("pydantic_core", "sqlalchemy", "_sqlite3", "_ssl", "llvmlite"):
-                assert module not in mapped
-
-    in_loop(test)
+async def test_a_child_gives_way_and_imports_neither_web_framework_nor_database() -> None:
+    async with running_children(count=1) as children:
+        pid = await only_child(children)
+        assert psutil.Process(pid).nice() >= 10
+        mapped = Path(f"/proc/{pid}/maps").read_text()
+        for module in ("pydantic_core", "sqlalchemy", "_sqlite3", "_ssl", "llvmlite"):
+            assert module not in mapped
 
 
-def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) -> None:
+async def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) -> None:
     """Of 600 MB the server holds a few pieces, and the child, whose file it is, as much as it
     may.
     """
@@ -383,73 +325,61 @@ def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) ->
         for _ in range(times):
             yield bytearray(piece)  # type: ignore[misc]  # a new object each time
 
-    async def test() -> None:
-        async with running_children(count=1, memory_bytes=1 << 26) as children:
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            found = unpack_alarms(
-                await children.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()))
-            )
-            assert found.n == tally.n
-            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
-
-    in_loop(test)
+    async with running_children(count=1, memory_bytes=1 << 26) as children:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = unpack_alarms(
+            await children.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()))
+        )
+        assert found.n == tally.n
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
 
 
-def test_callers_with_a_key_find_a_process_free_and_come_first(begun: Begun) -> None:
-    async def test() -> None:
-        async with running_children(count=2, waiting=4) as children:
-            first = asyncio.create_task(children.run(endless(), on_progress=begun))
-            await begun.event.wait()
-            others = [asyncio.create_task(children.run(alarms())) for _ in range(2)]
-            await asyncio.sleep(0)
-            assert children.waiting == 2
-            with pytest.raises(AnalysesBusyError):
-                await children.run(alarms())
-            await children.run(alarms(), keyed=True)
-            assert not any(task.done() for task in others)
-            first.cancel()
-            await asyncio.gather(*others)
-
-    in_loop(test)
+async def test_callers_with_a_key_find_a_process_free_and_come_first(begun: Begun) -> None:
+    async with running_children(count=2, waiting=4) as children:
+        first = asyncio.create_task(children.run(endless(), on_progress=begun))
+        await begun.event.wait()
+        others = [asyncio.create_task(children.run(alarms())) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert children.waiting == 2
+        with pytest.raises(AnalysesBusyError):
+            await children.run(alarms())
+        await children.run(alarms(), keyed=True)
+        assert not any(task.done() for task in others)
+        first.cancel()
+        await asyncio.gather(*others)
 
 
-def test_stopping_ends_what_is_under_way_and_what_waits(begun: Begun) -> None:
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            first = asyncio.create_task(children.run(endless(), on_progress=begun))
-            await begun.event.wait()
-            second = asyncio.create_task(children.run(alarms()))
-            await asyncio.sleep(0)
-            await children.stop()
-            for task in (first, second):
-                with pytest.raises(AnalysesBusyError, match="the server stops"):
-                    await task
-            assert children.pids == set()
-
-    in_loop(test)
+async def test_stopping_ends_what_is_under_way_and_what_waits(begun: Begun) -> None:
+    async with running_children(count=1) as children:
+        first = asyncio.create_task(children.run(endless(), on_progress=begun))
+        await begun.event.wait()
+        second = asyncio.create_task(children.run(alarms()))
+        await asyncio.sleep(0)
+        await children.stop()
+        for task in (first, second):
+            with pytest.raises(AnalysesBusyError, match="the server stops"):
+                await task
+        assert children.pids == set()
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_reports_of_every_protocol_reach_the_child_whole(protocol: str) -> None:
+async def test_reports_of_every_protocol_reach_the_child_whole(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 1.0, 11)
     rng = np.random.default_rng(5)
     reports = oracle.perturb(rng.integers(11, size=2_000), rng)
     tally = Tally.of(oracle, reports)
     question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
 
-    async def test() -> None:
-        async with running_children(count=1) as children:
-            found = unpack_recovery(
-                await children.run(lambda: (question, [reports.tobytes()]))
-            ).recovery
-        frequencies = Estimates.of(oracle, tally).frequencies
-        expected = recover(
-            oracle,
-            frequencies,
-            RecoveryRequest("detection-any", targets=[3]),
-            n=tally.n,
-            reports=reports,
-        )
-        assert found.recovered.tolist() == expected.recovered.tolist()
-
-    in_loop(test)
+    async with running_children(count=1) as children:
+        found = unpack_recovery(
+            await children.run(lambda: (question, [reports.tobytes()]))
+        ).recovery
+    frequencies = Estimates.of(oracle, tally).frequencies
+    expected = recover(
+        oracle,
+        frequencies,
+        RecoveryRequest("detection-any", targets=[3]),
+        n=tally.n,
+        reports=reports,
+    )
+    assert found.recovered.tolist() == expected.recovered.tolist()

@@ -1,11 +1,12 @@
 """The limit on connections: which one is evicted, and which are checked."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
 from ldprecover_server.http.edge import ConnectionLimit
+
+pytestmark = pytest.mark.anyio
 
 
 class Client:
@@ -32,7 +33,7 @@ def add(limit: ConnectionLimit, *idle: bool) -> list[Client]:
     return clients
 
 
-async def evicts_slowest() -> None:
+async def test_evicts_slowest() -> None:
     counts: list[int] = []
     evictions: list[None] = []
     limit = ConnectionLimit(3, counts.append, lambda: evictions.append(None))
@@ -43,7 +44,7 @@ async def evicts_slowest() -> None:
     assert (len(limit), counts, len(evictions)) == (3, [1, 2, 3, 2, 3], 1)
 
 
-async def evicts_idle_first() -> None:
+async def test_evicts_idle_first() -> None:
     limit = ConnectionLimit(2)
     busy, idle = add(limit, False, True)
     (newer,) = add(limit, False)
@@ -52,7 +53,7 @@ async def evicts_idle_first() -> None:
     assert (busy.is_cut_off, newer.is_cut_off) == (True, False)
 
 
-async def forgets_removed() -> None:
+async def test_forgets_removed_connection() -> None:
     limit = ConnectionLimit(1)
     (client,) = add(limit, True)
     limit.remove(client)
@@ -63,19 +64,9 @@ async def forgets_removed() -> None:
     assert len(limit) == 1
 
 
-async def checks_all_while_they_leave() -> None:
+async def test_checks_all_while_they_leave() -> None:
     limit = ConnectionLimit(9)
     clients = add(limit, True, True)
     limit._check_all()
     assert [client.checks for client in clients] == [1, 1]
     assert len(limit) == 0
-
-
-@pytest.mark.parametrize(
-    "case", [evicts_slowest, evicts_idle_first, forgets_removed, checks_all_while_they_leave]
-)
-def test_connection_limit(case: Callable[[], Awaitable[None]]) -> None:
-    async def run() -> None:
-        await case()
-
-    asyncio.run(run())
