@@ -60,7 +60,7 @@ def own_modules(path: Path) -> set[str]:
     return found - {""}
 
 
-def test_every_room_has_its_layer() -> None:
+def test_every_module_has_its_layer() -> None:
     assert set().union(*LAYERS) == ROOMS
     assert sum(map(len, LAYERS)) == len(ROOMS)
 
@@ -75,7 +75,7 @@ def test_imports_point_down(path: Path) -> None:
     assert {module.split(".")[0] for module in own_modules(path)} <= below | {room}
 
 
-def test_no_module_imports_itself_on_a_way_around() -> None:
+def test_imports_have_no_cycle() -> None:
     graph = {name.removesuffix(".__init__"): own_modules(path) for path, name in SOURCES.items()}
     TopologicalSorter(graph).prepare()  # raises CycleError
 

@@ -54,7 +54,7 @@ def two(temporary: Path) -> Iterator[tuple[Server, Server]]:
         server.end(signal.SIGKILL)
 
 
-def test_a_server_that_ends_leaves_no_folder(temporary: Path) -> None:
+def test_ended_server_leaves_no_folder(temporary: Path) -> None:
     with shared_by_processes():
         (folder,) = temporary.iterdir()
         assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == str(folder)
@@ -63,7 +63,7 @@ def test_a_server_that_ends_leaves_no_folder(temporary: Path) -> None:
     assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
 
 
-def test_the_folder_of_a_server_that_was_killed_goes_when_the_next_one_starts(
+def test_next_server_deletes_folder_of_a_killed_one(
     two: tuple[Server, Server], temporary: Path
 ) -> None:
     """Those of servers that live stay, and so does what is not ours."""

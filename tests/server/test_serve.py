@@ -16,7 +16,7 @@ from tests.conftest import ServerProcess, StartServer
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
 
 
-def test_the_first_lines_say_where_it_serves_and_from_what(server: ServerProcess) -> None:
+def test_first_lines_name_url_and_database(server: ServerProcess) -> None:
     database = (
         server.database
         if server.database_url.startswith("sqlite")
@@ -41,7 +41,7 @@ def files(server: ServerProcess) -> bytes:
     return written
 
 
-def test_without_a_key_in_the_settings_one_is_made_printed_once_and_kept_as_a_hash(
+def test_generated_admin_key_is_printed_once_and_hashed(
     start_server: StartServer,
 ) -> None:
     server = start_server(admin_key=None)
@@ -61,7 +61,7 @@ def test_without_a_key_in_the_settings_one_is_made_printed_once_and_kept_as_a_ha
     assert hashlib.sha256(key.encode()).digest() in written
 
 
-def test_a_key_in_the_settings_is_never_stored(start_server: StartServer) -> None:
+def test_key_of_the_settings_is_never_stored(start_server: StartServer) -> None:
     server = start_server()
     server.open_round()
     with server.sql() as database:
@@ -72,7 +72,7 @@ def test_a_key_in_the_settings_is_never_stored(start_server: StartServer) -> Non
     assert hashlib.sha256(server.admin_key.encode()).digest() not in written
 
 
-def test_another_key_made_on_the_database_works_at_once(start_server: StartServer) -> None:
+def test_new_key_works_without_restart(start_server: StartServer) -> None:
     server = start_server()
     key = create_key(Settings(database_url=server.database_url))
     body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
@@ -82,7 +82,7 @@ def test_another_key_made_on_the_database_works_at_once(start_server: StartServe
 
 
 @pytest.mark.sqlite
-def test_a_second_server_on_the_same_file_is_refused_in_words(server: ServerProcess) -> None:
+def test_second_server_on_a_sqlite_file_is_an_error(server: ServerProcess) -> None:
     program = "from ldprecover_server import Settings, serve; serve(Settings())"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -98,7 +98,7 @@ def test_a_second_server_on_the_same_file_is_refused_in_words(server: ServerProc
     assert server.http.get("/readyz").status_code == 200
 
 
-def test_a_port_in_use_is_refused_in_words(tmp_path: Path) -> None:
+def test_port_in_use_is_an_error(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         settings = Settings(
             port=taken.getsockname()[1], database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"
@@ -108,7 +108,7 @@ def test_a_port_in_use_is_refused_in_words(tmp_path: Path) -> None:
     assert not (tmp_path / "ldprecover.db").exists()
 
 
-def test_more_than_one_process_on_sqlite_is_refused_in_words(tmp_path: Path) -> None:
+def test_several_processes_on_sqlite_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="workers"):
         serve(Settings(workers=2, database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"))
 
@@ -124,7 +124,7 @@ def test_more_than_one_process_on_sqlite_is_refused_in_words(tmp_path: Path) -> 
     ],
     ids=lambda setting: next(iter(setting)),
 )
-def test_a_setting_outside_its_range_is_refused_by_name(setting: dict[str, object]) -> None:
+def test_setting_outside_its_range_is_named(setting: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(setting))):
         Settings(**setting)  # type: ignore[arg-type]
 
@@ -143,9 +143,7 @@ def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_server_that_is_asked_to_stop_exits_with_zero(
-    start_server: StartServer, number: signal.Signals
-) -> None:
+def test_stopped_server_exits_with_zero(start_server: StartServer, number: signal.Signals) -> None:
     server = start_server()
     server.submit(server.open_round()["id"], b"\1\0\0\0")
     server.signal(number)

@@ -31,7 +31,7 @@ SETTINGS = {f"LDPRECOVER_{name.upper()}" for name in Settings.model_fields}
         ("ldprecover_max_body_byte", "LDPRECOVER_MAX_BODY_BYTES"),
     ],
 )
-def test_a_misspelt_setting_is_refused_with_the_one_it_is_like(
+def test_misspelt_setting_is_an_error_with_a_suggestion(
     monkeypatch: pytest.MonkeyPatch, name: str, meant: str
 ) -> None:
     monkeypatch.setenv(name, "1")
@@ -41,7 +41,7 @@ def test_a_misspelt_setting_is_refused_with_the_one_it_is_like(
         Settings()
 
 
-def test_variables_that_other_parts_read_are_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_other_components_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those that are to come: their names are found in the sources."""
     assert {"LDPRECOVER_KERNELS", "LDPRECOVER_URL", "LDPRECOVER_KEY"} <= READ_BY_OTHERS
     for name in READ_BY_OTHERS - SETTINGS:
@@ -63,15 +63,13 @@ def test_variables_that_other_parts_read_are_let_pass(monkeypatch: pytest.Monkey
         "VERSION",
     ],
 )
-def test_variables_that_have_nothing_to_do_with_settings_are_let_pass(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_unrelated_variables_pass(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Kubernetes sets the first ones in every container beside a service of this name."""
     monkeypatch.setenv(f"LDPRECOVER_{name}", "tcp://10.0.0.1:8000")
     Settings()
 
 
-def test_every_setting_is_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_setting_round_trips_through_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in Settings(admin_key="a-key-of-enough-characters").environment().items():  # type: ignore[arg-type]
         monkeypatch.setenv(name, value)
     assert Settings().secret_key == "a-key-of-enough-characters"

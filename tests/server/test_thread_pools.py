@@ -11,7 +11,7 @@ from ldprecover_server.thread_pools import ThreadPool
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_call_whose_caller_went_keeps_its_place_and_one_that_waits_is_not_made() -> None:
+async def test_cancelled_caller_leaves_queue_but_not_its_thread() -> None:
     threads = ThreadPool(1)
     began, go_on = threading.Event(), threading.Event()
     made = []
@@ -36,7 +36,7 @@ async def test_a_call_whose_caller_went_keeps_its_place_and_one_that_waits_is_no
     assert made == ["first", "third"]
 
 
-async def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_rest() -> None:
+async def test_errors_reach_the_caller_and_drain_waits() -> None:
     def fail() -> None:
         raise KeyError("no")
 
@@ -58,7 +58,7 @@ async def test_what_a_call_raises_reaches_its_caller_and_draining_waits_for_the_
     await call
 
 
-async def test_a_lane_that_is_full_refuses_the_next_and_counts_those_whose_caller_went() -> None:
+async def test_full_pool_counts_calls_of_cancelled_callers() -> None:
     lane = ThreadPool(1, waiting=1)
     began, go_on = threading.Event(), threading.Event()
 
@@ -79,7 +79,7 @@ async def test_a_lane_that_is_full_refuses_the_next_and_counts_those_whose_calle
     await lane.run(lambda: None)
 
 
-async def test_a_call_whose_turn_does_not_come_in_time_is_refused_and_not_made() -> None:
+async def test_call_without_free_thread_times_out() -> None:
     """The one that has begun is waited for."""
     made = []
 

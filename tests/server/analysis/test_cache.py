@@ -43,7 +43,7 @@ def asked(
     return asyncio.create_task(answers.get(key, work, keyed=keyed))
 
 
-async def test_all_who_ask_the_same_get_the_answer_of_one_run_and_so_does_who_comes_later() -> None:
+async def test_equal_requests_share_one_computation() -> None:
     answers, work = ResultCache(1000), Worked()
     waiting = [asked(answers, b"key", work) for _ in range(5)]
     await turns()
@@ -55,7 +55,7 @@ async def test_all_who_ask_the_same_get_the_answer_of_one_run_and_so_does_who_co
     assert work.begun == 2
 
 
-async def test_the_work_goes_on_while_anyone_waits_and_is_cancelled_with_the_last() -> None:
+async def test_work_is_cancelled_with_its_last_caller() -> None:
     answers, work = ResultCache(1000), Worked()
     first, second = (asked(answers, b"key", work) for _ in range(2))
     await turns()
@@ -70,7 +70,7 @@ async def test_the_work_goes_on_while_anyone_waits_and_is_cancelled_with_the_las
     assert await third == b"answer"
 
 
-async def test_who_comes_as_the_last_one_goes_gets_a_run_of_its_own() -> None:
+async def test_caller_does_not_join_cancelled_work() -> None:
     answers, work = ResultCache(1000), Worked()
     first = asked(answers, b"key", work)
     await turns()
@@ -90,7 +90,7 @@ async def test_keyed_caller_does_not_share_work_of_others() -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_a_failure_reaches_all_who_wait_and_is_not_kept() -> None:
+async def test_error_reaches_all_callers_and_is_not_cached() -> None:
     answers = ResultCache(1000)
 
     async def fail(tell: OnProgress) -> bytes:
@@ -106,7 +106,7 @@ async def test_a_failure_reaches_all_who_wait_and_is_not_kept() -> None:
     assert await answers.get(b"key", work, keyed=False) == b"answer"
 
 
-async def test_who_joins_hears_how_far_the_work_is() -> None:
+async def test_later_caller_receives_current_progress() -> None:
     answers, work = ResultCache(1000), Worked()
     first = asked(answers, b"key", work)
     await turns()
@@ -121,7 +121,7 @@ async def test_who_joins_hears_how_far_the_work_is() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5, 10, 11])
-async def test_answers_are_kept_within_their_bytes_those_used_last(size: int) -> None:
+async def test_cache_evicts_least_recently_used(size: int) -> None:
     answers = ResultCache(10)
     works = {name: Worked(bytes(5)) for name in (b"a", b"b", b"c")}
     works[b"d"] = Worked(bytes(size))

@@ -107,7 +107,7 @@ def in_two_processes(
     asyncio.run(run())
 
 
-def test_each_process_sees_the_jobs_of_the_other(stores: tuple[Store, Store]) -> None:
+def test_each_process_sees_all_jobs(stores: tuple[Store, Store]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work(b'{"recovered": []}')
         job = await here.start(1, work, keyed=False)
@@ -153,7 +153,7 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Store, Store], by: in
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_job_that_fails_says_what_a_caller_who_waits_would_have_heard(
+def test_failed_job_has_the_error_of_its_work(
     stores: tuple[Store, Store], error: Exception, told: Exception
 ) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
@@ -178,7 +178,7 @@ def test_a_job_whose_process_died_has_failed(stores: tuple[Store, Store], clock:
     in_two_processes(stores, test)
 
 
-def test_jobs_go_on_saying_that_they_live_after_a_fault_that_nobody_expected(
+def test_heartbeat_continues_after_unexpected_error(
     stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
 ) -> None:
     """As long as no two jobs may be as far, a beat is an IntegrityError, which no refusal stands
@@ -227,7 +227,7 @@ def test_a_fault_at_the_end_of_a_job_is_logged(
     in_two_processes(stores, test)
 
 
-def test_a_server_that_stops_ends_its_jobs_in_words(stores: tuple[Store, Store]) -> None:
+def test_stopping_server_fails_its_jobs(stores: tuple[Store, Store]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         job = await here.start(1, work, keyed=False)
@@ -242,7 +242,7 @@ def test_a_server_that_stops_ends_its_jobs_in_words(stores: tuple[Store, Store])
     in_two_processes(stores, test)
 
 
-def test_deleting_a_round_ends_its_jobs_and_forgets_them(stores: tuple[Store, Store]) -> None:
+def test_deleting_a_round_cancels_its_jobs(stores: tuple[Store, Store]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         job = await here.start(1, work, keyed=False)
@@ -257,7 +257,7 @@ def test_deleting_a_round_ends_its_jobs_and_forgets_them(stores: tuple[Store, St
     in_two_processes(stores, test)
 
 
-def test_no_job_begins_for_a_round_that_is_being_deleted(
+def test_rejects_job_for_round_being_deleted(
     stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are still there: a round of many submissions goes in pieces."""
@@ -267,7 +267,7 @@ def test_no_job_begins_for_a_round_that_is_being_deleted(
         stores[1].jobs.add("a" * 32, 1, keyed=True)
 
 
-def test_callers_without_a_key_have_half_the_jobs_under_way(stores: tuple[Store, Store]) -> None:
+def test_anonymous_callers_have_half_of_the_jobs(stores: tuple[Store, Store]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         for keyed in (False, False, True, True):
@@ -282,7 +282,7 @@ def test_callers_without_a_key_have_half_the_jobs_under_way(stores: tuple[Store,
     in_two_processes(stores, test, waiting=4)
 
 
-def test_of_many_who_ask_how_far_a_job_is_some_are_sent_away(stores: tuple[Store, Store]) -> None:
+def test_rejects_status_calls_beyond_the_limit(stores: tuple[Store, Store]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         job = await here.start(1, Work(), keyed=False)
         asked = await asyncio.gather(
@@ -301,7 +301,7 @@ UNKNOWN: dict[str, Callable[[str], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("unknown", UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_a_job_that_is_not_the_rounds_is_not_found(
+def test_job_of_another_round_is_not_found(
     stores: tuple[Store, Store], unknown: Callable[[str], tuple[int, str]]
 ) -> None:
     store = stores[0]
@@ -312,9 +312,7 @@ def test_a_job_that_is_not_the_rounds_is_not_found(
             ask(*unknown("a" * 32))
 
 
-def test_jobs_that_have_ended_are_forgotten_after_an_hour(
-    stores: tuple[Store, Store], clock: Clock
-) -> None:
+def test_ended_jobs_expire_after_an_hour(stores: tuple[Store, Store], clock: Clock) -> None:
     rows = stores[0].jobs
     for name in ("done", "alive", "dead"):
         rows.add(name, 1, keyed=False)
@@ -331,7 +329,7 @@ def test_jobs_that_have_ended_are_forgotten_after_an_hour(
     assert rows.beat({"dead": ("running", 0.5), "alive": ("running", 0.6)}) == {"dead"}
 
 
-def test_a_new_job_takes_the_place_of_the_oldest_that_ended_of_callers_without_a_key_first(
+def test_new_job_replaces_oldest_ended_anonymous_job_first(
     stores: tuple[Store, Store], clock: Clock
 ) -> None:
     rows = stores[0].jobs
@@ -351,9 +349,7 @@ def test_a_new_job_takes_the_place_of_the_oldest_that_ended_of_callers_without_a
     assert rows.find(1, "job 3").state == "done"
 
 
-def test_results_beyond_their_bytes_are_forgotten_the_oldest_first(
-    stores: tuple[Store, Store], clock: Clock
-) -> None:
+def test_oldest_results_beyond_the_limit_expire(stores: tuple[Store, Store], clock: Clock) -> None:
     rows = stores[0].jobs
     for name in ("a", "b", "c"):
         rows.add(name, 1, keyed=False)
@@ -364,7 +360,7 @@ def test_results_beyond_their_bytes_are_forgotten_the_oldest_first(
     assert rows.find(1, "b").result == rows.find(1, "c").result == bytes(KEPT_BYTES // 2)
 
 
-def test_what_ends_twice_stays_what_it_was_first(stores: tuple[Store, Store]) -> None:
+def test_second_end_of_a_job_changes_nothing(stores: tuple[Store, Store]) -> None:
     rows = stores[0].jobs
     rows.add("a", 1, keyed=False)
     rows.cancel(1, "a")

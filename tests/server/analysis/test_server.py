@@ -89,7 +89,7 @@ class Asking:
         return self.answer
 
 
-def test_a_killed_child_is_a_problem_for_its_caller_alone(
+def test_killed_worker_fails_only_its_analysis_over_http(
     start_server: StartServer, problem_of: ProblemOf
 ) -> None:
     server = start_server(analyses=1)
@@ -106,7 +106,7 @@ def test_a_killed_child_is_a_problem_for_its_caller_alone(
 
 
 @pytest.mark.sqlite  # the reports are in a child: no database has a part in it
-def test_an_analysis_past_its_time_is_a_problem_and_reports_are_taken_meanwhile(
+def test_timed_out_analysis_is_504_while_reports_are_accepted(
     start_server: StartServer, problem_of: ProblemOf
 ) -> None:
     server = start_server(analyses=1, analysis_seconds=3, analysis_queue=1)
@@ -122,7 +122,7 @@ def test_an_analysis_past_its_time_is_a_problem_and_reports_are_taken_meanwhile(
 
 
 @pytest.mark.sqlite  # the reports are in a child: no database has a part in it
-def test_a_caller_who_hangs_up_ends_the_work(start_server: StartServer) -> None:
+def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
     server = start_server(analyses=2)
     id = long_round(server)
     body = b'{"method": "em", "options": {"iterations": 1000, "tolerance": 0}}'
@@ -142,9 +142,7 @@ def test_a_caller_who_hangs_up_ends_the_work(start_server: StartServer) -> None:
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name
 )
-def test_a_server_that_ends_leaves_no_child_at_work(
-    start_server: StartServer, number: signal.Signals
-) -> None:
+def test_ended_server_leaves_no_worker(start_server: StartServer, number: signal.Signals) -> None:
     server = start_server(shutdown_seconds=1)
     id = long_round(server)
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
@@ -157,7 +155,7 @@ def test_a_server_that_ends_leaves_no_child_at_work(
     assert not psutil.wait_procs(left, timeout=60)[1]
 
 
-def test_equal_questions_of_an_unchanged_round_run_once(
+def test_equal_analyses_of_an_unchanged_round_run_once(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = []
@@ -188,7 +186,7 @@ def send(app: InProcess, id: str, reports: np.ndarray) -> None:
     assert sent.status_code == 202, sent.text
 
 
-def test_what_reads_no_reports_and_has_few_items_needs_no_child(
+def test_quick_analysis_needs_no_worker(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def none(self: WorkerPool, *args: Any, **options: Any) -> bytes:

@@ -9,7 +9,7 @@ from ldprecover.recovery import Conclusions, Dropped, Recovery, recover
 from ldprecover_server.analysis.tasks import RecoverResult, pack, unpack_recovery
 
 
-def test_a_recovery_with_its_conclusions_arrives_as_it_was_sent() -> None:
+def test_packed_recovery_with_conclusions_round_trips() -> None:
     concluded = Conclusions(
         standard_deviations=np.array([0.1, 0.2]),
         attack_probability=0.9,

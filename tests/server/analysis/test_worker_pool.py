@@ -64,7 +64,7 @@ async def only_child(children: WorkerPool) -> int:
     return pid
 
 
-async def test_a_child_is_started_when_it_is_asked_and_stays() -> None:
+async def test_worker_starts_with_its_first_task_and_stays() -> None:
     async with running_children(count=2) as children:
         assert children.pids == set()
         await children.run(alarms())
@@ -73,7 +73,7 @@ async def test_a_child_is_started_when_it_is_asked_and_stays() -> None:
         assert children.pids == first
 
 
-async def test_a_child_gives_what_the_mathematics_gives() -> None:
+async def test_worker_results_equal_direct_computation() -> None:
     async with running_children() as children:
         found = unpack_alarms(await children.run(alarms()))
         pieces = [REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)]
@@ -117,13 +117,13 @@ async def test_loads_numba_for_many_reports_beside_the_memory_limit(
     ("of_the_server", "of_a_child"),
     [({}, "late"), ({KERNELS: "numba"}, "late"), ({KERNELS: "numpy"}, "numpy")],
 )
-def test_a_server_that_does_without_numba_has_children_without(
+def test_workers_do_without_numba_like_their_server(
     of_the_server: dict[str, str], of_a_child: str
 ) -> None:
     assert environment(of_the_server)[KERNELS] == of_a_child
 
 
-async def test_progress_moves_with_the_steps_also_where_they_read_no_reports_again() -> None:
+async def test_progress_advances_between_passes_over_reports() -> None:
     """`em` reads the reports once, and goes over what it made of them a thousand times."""
     heard: list[float] = []
     far = asyncio.Event()
@@ -147,7 +147,7 @@ async def test_progress_moves_with_the_steps_also_where_they_read_no_reports_aga
     assert heard[-1] < 1
 
 
-async def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
+async def test_rejects_invalid_task_before_reading_reports() -> None:
     def pieces() -> Iterator[bytes]:
         pytest.fail("reports were read")
         yield b""
@@ -160,7 +160,7 @@ async def test_what_does_not_fit_is_refused_before_a_report_is_read() -> None:
         await children.run(alarms())
 
 
-async def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> None:
+async def test_killed_worker_fails_its_analysis_alone(begun: Begun) -> None:
     async with running_children(count=1) as children:
         pid = await only_child(children)
         analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
@@ -173,7 +173,7 @@ async def test_a_child_that_is_killed_fails_its_analysis_alone(begun: Begun) -> 
         assert pid not in children.pids
 
 
-async def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -> None:
+async def test_dead_idle_worker_is_replaced() -> None:
     async with running_children(count=1) as children:
         pid = await only_child(children)
         os.kill(pid, signal.SIGKILL)
@@ -181,7 +181,7 @@ async def test_a_child_that_died_in_its_sleep_is_replaced_before_it_is_asked() -
         await children.run(alarms())
 
 
-async def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone() -> None:
+async def test_timeout_kills_the_worker() -> None:
     async with running_children(count=1, seconds=1) as children:
         pid = await only_child(children)
         with pytest.raises(AnalysisTimeoutError, match="within 1 seconds"):
@@ -190,7 +190,7 @@ async def test_an_analysis_past_its_deadline_is_given_up_and_its_process_is_gone
         assert not psutil.pid_exists(pid)
 
 
-async def test_a_caller_who_goes_takes_the_process_along(begun: Begun) -> None:
+async def test_cancellation_kills_the_worker(begun: Begun) -> None:
     async with running_children(count=1) as children:
         pid = await only_child(children)
         analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
@@ -203,7 +203,7 @@ async def test_a_caller_who_goes_takes_the_process_along(begun: Begun) -> None:
         assert len(children.pids) == 1
 
 
-async def test_more_memory_than_allowed_is_refused_in_words() -> None:
+async def test_memory_limit_is_an_error_with_its_bytes() -> None:
     """A wide tally of many reports: the support matrices of one block are beyond one megabyte."""
 
     async with running_children(count=1, memory_bytes=1 << 20) as children:
@@ -213,14 +213,14 @@ async def test_more_memory_than_allowed_is_refused_in_words() -> None:
         await children.run(alarms())
 
 
-async def test_more_reports_than_fit_on_disk_are_refused_in_words_and_read_to_the_end() -> None:
+async def test_disk_limit_is_an_error_and_reports_are_read_to_the_end() -> None:
     async with running_children(count=1, disk_bytes=10_000) as children:
         for _ in range(2):
             with pytest.raises(AnalysisTooLargeError, match="more than 10000 bytes"):
                 await children.run(alarms())
 
 
-async def test_reports_that_are_gone_while_they_are_read_end_the_analysis_and_no_other() -> None:
+async def test_deleted_reports_end_only_their_analysis() -> None:
     def pieces() -> Iterator[bytes]:
         yield REPORTS[:10].tobytes()
         raise ReportsGoneError("deleted meanwhile")
@@ -231,7 +231,7 @@ async def test_reports_that_are_gone_while_they_are_read_end_the_analysis_and_no
         await children.run(alarms())
 
 
-async def test_a_failure_in_a_child_is_logged_here_and_told_without_its_details(
+async def test_worker_error_is_logged_and_hidden_from_the_caller(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with running_children(count=1) as children:
@@ -243,7 +243,7 @@ async def test_a_failure_in_a_child_is_logged_here_and_told_without_its_details(
     assert "ValueError" in caplog.text
 
 
-async def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> None:
+async def test_progress_grows_from_zero_and_stays_below_one(begun: Begun) -> None:
     """It is told a few times a second: reports come one by one until it has been."""
     tally = Tally(TALLY.summary * 10_000, TALLY.n * 10_000)
 
@@ -260,7 +260,7 @@ async def test_progress_grows_from_nothing_and_stays_below_one(begun: Begun) -> 
     assert begun.heard[-1] < 1
 
 
-async def test_un_mixing_counts_tells_its_progress(begun: Begun) -> None:
+async def test_unmixing_reports_progress(begun: Begun) -> None:
     question = recovery("unmix", reads=False)
 
     async with running_children(count=1) as children:
@@ -271,7 +271,7 @@ async def test_un_mixing_counts_tells_its_progress(begun: Begun) -> None:
     assert begun.heard[-1] < 1
 
 
-def test_what_follows_the_reading_takes_progress_on_from_there(
+def test_progress_continues_after_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(worker, "PROGRESS_SECONDS", 0.0)
@@ -287,7 +287,7 @@ def test_what_follows_the_reading_takes_progress_on_from_there(
     assert not sink.read()
 
 
-async def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-that-nobody-may-see")
     monkeypatch.setenv(
         "LDPRECOVER_DATABASE_URL", "postgresql+psycopg://user:a-key-that-nobody-may-see@host/name"
@@ -304,7 +304,7 @@ async def test_a_child_knows_no_secret_of_the_server(monkeypatch: pytest.MonkeyP
             assert not [path for path in files if path.endswith(".db")]
 
 
-async def test_a_child_gives_way_and_imports_neither_web_framework_nor_database() -> None:
+async def test_worker_is_nice_and_imports_no_server_libraries() -> None:
     async with running_children(count=1) as children:
         pid = await only_child(children)
         assert psutil.Process(pid).nice() >= 10
@@ -313,7 +313,7 @@ async def test_a_child_gives_way_and_imports_neither_web_framework_nor_database(
             assert module not in mapped
 
 
-async def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Begun) -> None:
+async def test_huge_round_passes_through_little_memory(begun: Begun) -> None:
     """Of 600 MB the server holds a few pieces, and the child, whose file it is, as much as it
     may.
     """
@@ -334,7 +334,7 @@ async def test_the_reports_of_a_huge_round_pass_through_little_memory(begun: Beg
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
 
 
-async def test_callers_with_a_key_find_a_process_free_and_come_first(begun: Begun) -> None:
+async def test_callers_with_a_key_have_priority(begun: Begun) -> None:
     async with running_children(count=2, waiting=4) as children:
         first = asyncio.create_task(children.run(endless(), on_progress=begun))
         await begun.event.wait()
@@ -349,7 +349,7 @@ async def test_callers_with_a_key_find_a_process_free_and_come_first(begun: Begu
         await asyncio.gather(*others)
 
 
-async def test_stopping_ends_what_is_under_way_and_what_waits(begun: Begun) -> None:
+async def test_stop_fails_running_and_waiting_analyses(begun: Begun) -> None:
     async with running_children(count=1) as children:
         first = asyncio.create_task(children.run(endless(), on_progress=begun))
         await begun.event.wait()
@@ -363,7 +363,7 @@ async def test_stopping_ends_what_is_under_way_and_what_waits(begun: Begun) -> N
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-async def test_reports_of_every_protocol_reach_the_child_whole(protocol: str) -> None:
+async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 1.0, 11)
     rng = np.random.default_rng(5)
     reports = oracle.perturb(rng.integers(11, size=2_000), rng)

@@ -9,7 +9,7 @@ from tests.conftest import ServerProcess
 SCRIPT = "/static/swagger-ui/swagger-ui-bundle.js"
 
 
-def test_a_file_comes_whole_with_its_type_and_is_not_sent_again_to_who_has_it(
+def test_file_has_type_and_etag(
     server: ServerProcess,
 ) -> None:
     answer = server.http.get(SCRIPT)
@@ -21,7 +21,7 @@ def test_a_file_comes_whole_with_its_type_and_is_not_sent_again_to_who_has_it(
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="the system cannot be told")
-def test_the_system_takes_little_of_what_nobody_reads() -> None:
+def test_kernel_buffers_little_of_unread_responses() -> None:
     from ldprecover_server.serve import _listen
 
     with contextlib.closing(_listen("127.0.0.1", 0)) as listener, socket.socket() as client:

@@ -56,7 +56,7 @@ def raw(server: ServerProcess, head: str, body: bytes = b"") -> bytes:
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def test_a_body_of_exactly_the_limit_is_taken_and_one_report_more_is_not(
+def test_accepts_body_at_the_limit_and_rejects_more(
     start_in_process: StartInProcess, problem_of: ProblemOf
 ) -> None:
     app = start_in_process(max_body_bytes=1024, max_decoded_bytes=4096)
@@ -89,7 +89,7 @@ def test_a_body_of_exactly_the_limit_is_taken_and_one_report_more_is_not(
     assert app.get(f"/rounds/{id}").json()["n"] == 256 + 1024
 
 
-def test_a_length_above_the_limit_is_refused_before_any_body_is_read(server: ServerProcess) -> None:
+def test_rejects_content_length_above_the_limit(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     for length in (16 * MIB + 1, 10**15):
         for expect in ("", "\nExpect: 100-continue"):
@@ -100,9 +100,7 @@ def test_a_length_above_the_limit_is_refused_before_any_body_is_read(server: Ser
             assert b"#body-too-large" in answer
 
 
-def test_a_body_without_a_length_is_refused_once_it_passes_the_limit(
-    server: ServerProcess, problem_of: ProblemOf
-) -> None:
+def test_rejects_chunked_body_above_the_limit(server: ServerProcess, problem_of: ProblemOf) -> None:
     id = server.open_round()["id"]
     sent = 0
 
@@ -139,7 +137,7 @@ on_linux = pytest.mark.skipif(
 @pytest.mark.parametrize(
     "mib", [32, 128], ids=["small enough for the event loop", "undone in a thread"]
 )
-def test_gzip_bombs_are_refused_and_leave_no_memory_behind(
+def test_rejects_gzip_bombs_without_leaking_memory(
     small_server: ServerProcess, mib: int, problem_of: ProblemOf
 ) -> None:
     """Forty bombs, one after the other: never four times the limit of 8 MiB more than before."""
@@ -158,7 +156,7 @@ def test_gzip_bombs_are_refused_and_leave_no_memory_behind(
 
 
 @on_linux
-def test_a_crowd_of_bodies_that_swell_when_decoded_is_held_within_the_allowance(
+def test_concurrent_swelling_bodies_stay_within_memory(
     small_server: ServerProcess, problem_of: ProblemOf
 ) -> None:
     """Decoded, `[[],[],...]` takes 28 times its text. Nobody here has a key, and no call is a
@@ -209,7 +207,7 @@ def read(body: Body, bound: BodyLimit | None = None) -> bytes:
     return bytes(asyncio.run(body.read(bound or limit())))
 
 
-def test_a_body_in_pieces_arrives_whole_and_is_held_until_it_is_released() -> None:
+def test_body_in_pieces_is_reserved_until_released() -> None:
     bodies = BodyMemory(10_000)
     body = a_body(
         bodies,
@@ -224,7 +222,7 @@ def test_a_body_in_pieces_arrives_whole_and_is_held_until_it_is_released() -> No
     assert bodies.budget.reserved == 0
 
 
-def test_gzip_in_pieces_arrives_whole_and_both_sizes_are_held() -> None:
+def test_gzip_in_pieces_reserves_both_sizes() -> None:
     bodies = BodyMemory(10_000)
     packed = gzip.compress(bytes(1000))
     pieces = [piece(packed[i : i + 1], True) for i in range(len(packed))]
@@ -234,7 +232,7 @@ def test_gzip_in_pieces_arrives_whole_and_both_sizes_are_held() -> None:
     assert bodies.budget.reserved == 0
 
 
-def test_a_client_that_goes_away_while_it_sends_leaves_nothing_held() -> None:
+def test_disconnect_releases_memory() -> None:
     bodies = BodyMemory(10_000)
     body = a_body(bodies, piece(b"ab", True))
     with pytest.raises(BodyTimeoutError, match="disconnected"):
@@ -270,7 +268,7 @@ def test_a_client_that_goes_away_while_it_sends_leaves_nothing_held() -> None:
         "transfer",
     ],
 )
-def test_a_body_that_does_not_fit_is_refused_and_leaves_nothing_held(
+def test_rejected_body_releases_memory(
     pieces: list[bytes], headers: dict[str, str], refusal: type[ServiceError]
 ) -> None:
     bodies = BodyMemory(10_000)
@@ -281,12 +279,12 @@ def test_a_body_that_does_not_fit_is_refused_and_leaves_nothing_held(
     assert bodies.budget.reserved == 0
 
 
-def test_a_length_of_many_zeros_is_the_number_it_says() -> None:
+def test_reads_content_length_with_many_zeros() -> None:
     body = a_body(BodyMemory(10_000), piece(b"ab"), content_length=5000 * "0" + "2")
     assert read(body) == b"ab"
 
 
-def test_past_what_bodies_may_hold_the_next_is_refused_until_one_is_released() -> None:
+def test_rejects_body_until_memory_is_released() -> None:
     bodies = BodyMemory(120)
     first, second, third = (a_body(bodies, piece(bytes(n))) for n in (100, 21, 20))
     read(first)
@@ -297,7 +295,7 @@ def test_past_what_bodies_may_hold_the_next_is_refused_until_one_is_released() -
     assert read(third) == bytes(20)
 
 
-def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> None:
+def test_large_and_anonymous_bodies_have_shares() -> None:
     bodies = BodyMemory(1_000_000)
     large, anonymous = BodyLimit(1 << 20, 1 << 20, False), BodyLimit(1 << 16, 1 << 16, True)
     held = [a_body(bodies, piece(bytes(250_000))) for _ in range(3)]
@@ -317,7 +315,7 @@ def test_large_bodies_leave_room_for_small_ones_and_the_anonymous_for_keys() -> 
     )
 
 
-def test_a_body_takes_the_room_of_the_anonymous_one_that_arrives_slowest() -> None:
+def test_body_evicts_slowest_anonymous_body() -> None:
     """Whoever sends a byte now and then holds no room that others need."""
     bodies = BodyMemory(100, patience=0.0)
     anonymous = limit(anonymous=True)
@@ -348,7 +346,7 @@ def test_a_body_takes_the_room_of_the_anonymous_one_that_arrives_slowest() -> No
 
 
 @pytest.mark.parametrize("reads", [0, 1, 3])
-def test_an_answer_that_leaves_something_unread_says_that_the_connection_closes(reads: int) -> None:
+def test_unread_body_closes_the_connection(reads: int) -> None:
     left, sent = [piece(b"a", True), piece(b"b", True), piece(b"c")], []
 
     async def receive() -> Any:
@@ -370,7 +368,7 @@ def test_an_answer_that_leaves_something_unread_says_that_the_connection_closes(
 @pytest.mark.parametrize(
     "path", ["/rounds/nothing/reports", "/rounds/current/reports", "/nowhere", "/rounds"]
 )
-def test_a_large_upload_that_is_refused_gets_its_answer(server: ServerProcess, path: str) -> None:
+def test_rejected_large_upload_gets_its_response(server: ServerProcess, path: str) -> None:
     """Nothing of it is asked for: the answer comes while the client still sends, and must not be
     lost.
     """

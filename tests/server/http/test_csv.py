@@ -67,9 +67,7 @@ def test_frequencies_are_the_columns_of_the_json(
     assert server.http.get(f"{path}?format=json").json() == answered
 
 
-def test_no_label_is_one_that_a_spreadsheet_would_run(
-    server: ServerProcess, poisoned: dict[str, Any]
-) -> None:
+def test_no_label_is_a_formula(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     for path in ("frequencies", "suspects"):
         text = server.http.get(f"/rounds/{poisoned['id']}/{path}?format=csv").text
         for line in text.splitlines():
@@ -84,9 +82,7 @@ def test_no_label_is_one_that_a_spreadsheet_would_run(
     ]
 
 
-def test_a_recovery_has_what_its_method_concludes(
-    server: ServerProcess, poisoned: dict[str, Any]
-) -> None:
+def test_recovery_contains_conclusions(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     path = f"/rounds/{poisoned['id']}/recover"
     wanted = {"method": "ldprecover", "targets": [3]}
     answered = server.http.post(path, json=wanted).json()
@@ -138,7 +134,7 @@ def test_alarms_and_suspects_are_rows(server: ServerProcess, poisoned: dict[str,
     ]
 
 
-def test_a_round_without_reports_has_counts_alone(server: ServerProcess) -> None:
+def test_empty_round_has_only_counts(server: ServerProcess) -> None:
     rows = read(server.http.get(f"/rounds/{server.open_round()['id']}/frequencies?format=csv").text)
     assert [(row["count"], row["frequency"]) for row in rows] == [("0", "")] * 4
 
@@ -153,7 +149,7 @@ def test_another_form_is_refused(
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(), st.floats(allow_nan=False)), min_size=1))
-def test_any_text_comes_back_as_it_was_but_for_an_apostrophe(
+def test_any_text_round_trips_except_for_apostrophe(
     rows: list[tuple[str, int, float]],
 ) -> None:
     back = list(csv.reader(io.StringIO(to_csv(("text", "whole", "real"), rows), newline="")))

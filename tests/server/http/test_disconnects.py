@@ -21,7 +21,7 @@ class Caller:
         return {"type": "http.disconnect"}
 
 
-def test_what_the_work_returns_or_raises_reaches_a_caller_who_stays() -> None:
+def test_result_and_error_reach_the_caller() -> None:
     async def run() -> None:
         async def right() -> int:
             return 7

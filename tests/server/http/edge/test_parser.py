@@ -48,7 +48,7 @@ def fed(data: bytes, size: int = 1 << 20, waiting: int = 0) -> tuple[Heard, Limi
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_requests_are_passed_on_whole_whatever_pieces_they_come_in(size: int) -> None:
+def test_passes_requests_on_from_any_pieces(size: int) -> None:
     heard, parser = fed(GET + POST, size)
     assert [(each["url"], each["body"]) for each in heard.requests] == [
         (b"/a?b", b""),
@@ -59,7 +59,7 @@ def test_requests_are_passed_on_whole_whatever_pieces_they_come_in(size: int) ->
 
 
 @pytest.mark.parametrize("size", [1, 1000])
-def test_an_offer_to_change_the_protocol_is_left_out(size: int) -> None:
+def test_ignores_offer_to_change_the_protocol(size: int) -> None:
     offer = GET.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
     heard, parser = fed(offer + POST, size)
     assert [each["url"] for each in heard.requests] == [b"/a?b", b"/c"]
@@ -87,14 +87,14 @@ def test_trailers_are_dropped() -> None:
     ],
 )
 @pytest.mark.parametrize("size", [1000, 16_384, 1 << 20])
-def test_what_stands_beside_a_bodys_bytes_is_bounded(beside: bytes, size: int) -> None:
+def test_bounds_chunk_sizes_and_trailers(beside: bytes, size: int) -> None:
     """However long it goes on: what is refused has come within two pieces of the bound."""
     head = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
     with pytest.raises(httptools.HttpParserError):
         fed(head + beside, size)
 
 
-def test_a_body_in_chunks_of_one_byte_is_taken() -> None:
+def test_accepts_one_byte_chunks() -> None:
     head = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
     heard, _ = fed(head + 100_000 * b"1\r\nx\r\n" + b"0\r\n\r\n", 5000)
     assert heard.requests[0]["body"] == 100_000 * b"x"
@@ -109,25 +109,25 @@ def test_a_body_in_chunks_of_one_byte_is_taken() -> None:
     ],
     ids=["headers", "a header", "a path"],
 )
-def test_a_head_that_is_too_large_is_refused_while_it_arrives(head: bytes) -> None:
+def test_rejects_large_head_while_it_arrives(head: bytes) -> None:
     with pytest.raises(RejectedError) as rejected:
         fed(head)
     assert rejected.value.status == 431
 
 
-def test_nothing_is_passed_on_behind_as_many_requests_as_may_wait() -> None:
+def test_stops_at_the_limit_of_pipelined_requests() -> None:
     heard, parser = fed(GET + POST, waiting=MAX_PIPELINED)
     assert parser.overrun
     assert heard.requests == []
 
 
-def test_connect_ends_the_connection_after_its_answer() -> None:
+def test_connect_ends_the_connection() -> None:
     heard, parser = fed(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\nanything")
     assert parser.overrun
     assert heard.headed
     assert not parser.should_keep_alive()
 
 
-def test_what_is_no_http_is_an_error_of_the_parser() -> None:
+def test_rejects_bytes_that_are_not_http() -> None:
     with pytest.raises(httptools.HttpParserError):
         fed(b"no http\r\n\r\n")

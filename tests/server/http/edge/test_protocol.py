@@ -80,7 +80,7 @@ def but(headers: httpx.Headers) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_head_answers_as_get_without_the_body(server: ServerProcess, path: str) -> None:
+def test_head_has_headers_of_get_and_no_body(server: ServerProcess, path: str) -> None:
     server.open_round()
     get, head = server.http.get(path), server.http.head(path)
     assert (head.status_code, but(head.headers)) == (get.status_code, but(get.headers))
@@ -91,7 +91,7 @@ def test_head_answers_as_get_without_the_body(server: ServerProcess, path: str) 
     )
 
 
-def test_head_sends_no_byte_of_the_body_whatever_server_it_runs_in(in_process: InProcess) -> None:
+def test_application_itself_omits_the_body_of_head(in_process: InProcess) -> None:
     """The application itself leaves it out, and says which route it was."""
     response = in_process.request("HEAD", "/version")
     assert (response.status_code, response.content) == (200, b"")
@@ -103,14 +103,14 @@ def test_head_sends_no_byte_of_the_body_whatever_server_it_runs_in(in_process: I
 
 
 @pytest.mark.parametrize("path", ["/reports", "/recover", "/rounds/current/close"])
-def test_head_is_not_allowed_where_get_is_not(server: ServerProcess, path: str) -> None:
+def test_head_is_405_without_get(server: ServerProcess, path: str) -> None:
     server.open_round()
     response = server.http.head(path)
     assert response.status_code == 405
     assert "HEAD" not in response.headers["allow"]
 
 
-def test_a_405_says_that_head_is_allowed_where_get_is(server: ServerProcess) -> None:
+def test_allow_header_names_head_beside_get(server: ServerProcess) -> None:
     assert server.http.put("/healthz").headers["allow"] == "GET, HEAD"
 
 
@@ -118,9 +118,7 @@ def test_a_405_says_that_head_is_allowed_where_get_is(server: ServerProcess) -> 
     "coding",
     ["gzip, chunked", "gzip\r\nTransfer-Encoding: chunked", "deflate,chunked", "x, chunked"],
 )
-def test_a_transfer_coding_that_is_not_understood_is_refused(
-    server: ServerProcess, coding: str
-) -> None:
+def test_rejects_unknown_transfer_coding(server: ServerProcess, coding: str) -> None:
     id = server.open_round()["id"]
     ((status, headers, body),) = talk(server, post(id, f"Transfer-Encoding: {coding}"), CHUNKED)
     assert (status, headers["content-type"]) == (501, "application/problem+json")
@@ -129,7 +127,7 @@ def test_a_transfer_coding_that_is_not_understood_is_refused(
     assert server.http.get(f"/rounds/{id}").json()["n"] == 0
 
 
-def test_chunks_are_understood(server: ServerProcess) -> None:
+def test_accepts_chunked_body(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     ((status, _, _),) = talk(server, post(id, "Transfer-Encoding: Chunked"), CHUNKED)
     assert status == 202
@@ -145,7 +143,7 @@ FORMS = {
 @pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.0"])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 @pytest.mark.parametrize("size", [1, 100, 10_000])
-def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_read(
+def test_ignores_upgrade_and_reads_the_body(
     server: ServerProcess, protocol: str, form: tuple[str, bytes], size: int
 ) -> None:
     """Some clients make the offer with every first request, and may send it in pieces of any
@@ -160,7 +158,7 @@ def test_an_offer_of_another_protocol_is_passed_over_and_the_body_is_read(
     assert server.frequencies(id)["counts"] == [0, 2, 0, 0]
 
 
-def test_offers_on_one_connection_are_each_answered(server: ServerProcess) -> None:
+def test_answers_each_upgrade_offer_of_a_connection(server: ServerProcess) -> None:
     one = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     answers = talk(server, MAX_PIPELINED * one, answers=MAX_PIPELINED)
     assert [(status, body) for status, _, body in answers] == MAX_PIPELINED * [
@@ -168,7 +166,7 @@ def test_offers_on_one_connection_are_each_answered(server: ServerProcess) -> No
     ]
 
 
-def test_of_many_requests_at_once_the_first_are_answered_and_the_connection_ends(
+def test_answers_first_pipelined_requests_and_closes(
     server: ServerProcess,
 ) -> None:
     one = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -188,7 +186,7 @@ def test_of_many_requests_at_once_the_first_are_answered_and_the_connection_ends
     "value", ["keep-alive, Upgrade", "Upgrade", "upgrade,upgrade", "UPGRADE , close"]
 )
 @pytest.mark.parametrize("offers", [1, 3])
-def test_an_offer_in_any_spelling_is_passed_over(
+def test_ignores_upgrade_in_any_spelling(
     server: ServerProcess, name: str, value: str, offers: int
 ) -> None:
     """One of these made the server loop for ever: the parser takes Proxy-Connection for
@@ -199,7 +197,7 @@ def test_an_offer_in_any_spelling_is_passed_over(
     assert (status, body) == (200, b'{"status":"ok"}')
 
 
-def test_a_head_behind_a_large_body_does_not_cost_that_body_its_answer(
+def test_long_head_behind_a_body_keeps_its_response(
     server: ServerProcess,
 ) -> None:
     """Both come in one piece, so that the end of the body stands before the head that goes on for
@@ -224,7 +222,7 @@ def test_a_head_behind_a_large_body_does_not_cost_that_body_its_answer(
     assert server.frequencies(id)["n"] == 100_000
 
 
-def test_a_length_of_five_thousand_zeros_is_read_as_the_number_it_is(server: ServerProcess) -> None:
+def test_accepts_content_length_with_5000_zeros(server: ServerProcess) -> None:
     """Python refuses to make a number of so many digits."""
     id = server.open_round()["id"]
     length = f"Content-Length: {5000 * '0'}{len(REPORT)}"
@@ -233,7 +231,7 @@ def test_a_length_of_five_thousand_zeros_is_read_as_the_number_it_is(server: Ser
     assert server.frequencies(id)["n"] == 1
 
 
-def test_a_request_whose_client_has_closed_its_end_is_answered(server: ServerProcess) -> None:
+def test_answers_half_closed_connection(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     address = server.http.base_url.host, server.http.base_url.port
     with socket.create_connection(address, timeout=30) as connection:
@@ -252,7 +250,7 @@ def test_a_request_whose_client_has_closed_its_end_is_answered(server: ServerPro
     ],
     ids=["many headers", "a long header", "a long path"],
 )
-def test_a_head_that_is_too_large_is_a_problem(server: ServerProcess, head: bytes) -> None:
+def test_large_head_is_a_problem(server: ServerProcess, head: bytes) -> None:
     address = server.http.base_url.host, server.http.base_url.port
     with socket.create_connection(address, timeout=30) as connection:
         connection.sendall(head)
@@ -261,13 +259,13 @@ def test_a_head_that_is_too_large_is_a_problem(server: ServerProcess, head: byte
     assert b"#head-too-large" in answered
 
 
-def test_a_head_of_the_length_that_is_promised_is_taken(server: ServerProcess) -> None:
+def test_accepts_head_at_the_limit(server: ServerProcess) -> None:
     start = b"GET /healthz HTTP/1.1\r\nHost: test\r\nX: "
     ((status, _, _),) = talk(server, start + (HEAD_BYTES - len(start) - 4) * b"x" + b"\r\n\r\n")
     assert status == 200
 
 
-def test_an_offer_does_not_keep_a_connection_open_that_is_to_be_closed(
+def test_upgrade_does_not_override_connection_close(
     server: ServerProcess,
 ) -> None:
     sent = (
@@ -277,7 +275,7 @@ def test_an_offer_does_not_keep_a_connection_open_that_is_to_be_closed(
     assert (status, headers["connection"]) == (200, "close")
 
 
-def test_connect_is_no_method_of_any_path(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_connect_is_405(server: ServerProcess, problem_of: ProblemOf) -> None:
     ((status, headers, body),) = talk(server, b"CONNECT / HTTP/1.1\r\nHost: test\r\n\r\n")
     assert (status, headers["content-type"]) == (405, "application/problem+json")
     assert json.loads(body)["type"] == "/docs/errors#method-not-allowed"
@@ -296,7 +294,7 @@ OVERRIDDEN = {
 USED = {"cycle", "flow", "loop", "parser", "pipeline", "scope", "shutdown", "transport"}
 
 
-def test_of_uvicorn_s_protocol_these_methods_are_overridden_and_each_says_why() -> None:
+def test_overridden_methods_of_uvicorn_are_listed_and_explained() -> None:
     """Another one, or one whose name uvicorn begins to use, is to be looked at before its version
     is raised.
     """
@@ -309,12 +307,12 @@ def test_of_uvicorn_s_protocol_these_methods_are_overridden_and_each_says_why() 
     assert all(vars(EdgeProtocol)[name].__doc__ for name in OVERRIDDEN)
 
 
-def test_what_is_used_of_uvicorn_s_protocol_is_there() -> None:
+def test_used_attributes_of_uvicorn_exist() -> None:
     there = set(HttpToolsProtocol.__init__.__code__.co_names) | set(dir(HttpToolsProtocol))
     assert there >= USED
 
 
-def test_what_is_no_http_behind_a_request_does_not_cost_that_request_its_answer(
+def test_garbage_behind_a_request_keeps_its_response(
     server: ServerProcess,
 ) -> None:
     """Both come in one piece: the second's body is broken before the first has been looked at."""

@@ -74,7 +74,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 32 * KIB, 32 * KIB + 1, 100 * KIB])
-def test_a_large_answer_goes_out_in_pieces_and_arrives_as_it_was(size: int) -> None:
+def test_large_response_is_sent_in_pieces(size: int) -> None:
     async def run() -> None:
         body, reader = bytes(i % 251 for i in range(size)), Reader()
         app = Backpressure(answers(body), 1 << 20, 60)
@@ -89,7 +89,7 @@ def test_a_large_answer_goes_out_in_pieces_and_arrives_as_it_was(size: int) -> N
     asyncio.run(run())
 
 
-def test_the_answer_that_is_read_slowest_makes_room_for_the_next() -> None:
+def test_slowest_reader_is_cut_off_first() -> None:
     async def run() -> None:
         app = Backpressure(answers(bytes(100 * KIB)), 150 * KIB, 60)
         slow, quick = Reader(slow=True), Reader()
@@ -105,7 +105,7 @@ def test_the_answer_that_is_read_slowest_makes_room_for_the_next() -> None:
     asyncio.run(run())
 
 
-def test_an_answer_that_is_not_read_in_its_time_is_cut_off() -> None:
+def test_unread_response_is_cut_off_after_its_time() -> None:
     async def run() -> None:
         slow = Reader(slow=True)
         app = Backpressure(answers(bytes(100 * KIB)), 1 << 20, seconds=0.01)
@@ -116,7 +116,7 @@ def test_an_answer_that_is_not_read_in_its_time_is_cut_off() -> None:
     asyncio.run(run())
 
 
-def test_an_answer_larger_than_all_may_hold_is_refused_or_once_begun_cut_off() -> None:
+def test_response_above_the_limit_is_503_or_cut_off() -> None:
     async def run() -> None:
         whole, begun = Reader(), Reader()
         await whole.read(Backpressure(answers(bytes(100 * KIB)), 64 * KIB, 60))
@@ -127,7 +127,7 @@ def test_an_answer_larger_than_all_may_hold_is_refused_or_once_begun_cut_off() -
     asyncio.run(run())
 
 
-def test_a_refusal_in_the_place_of_an_answer_also_closes_where_a_body_is_unread(
+def test_replacing_error_closes_connection_with_unread_body(
     start_in_process: StartInProcess,
 ) -> None:
     app, reader = start_in_process(answer_bytes=1024 * KIB), Reader()

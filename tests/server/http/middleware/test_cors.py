@@ -34,7 +34,7 @@ def allowed(response: httpx.Response) -> bool:
     return response.headers.get("access-control-allow-origin") in (PAGE, "*")
 
 
-def test_a_browser_that_asks_may_send_what_a_page_needs(app: InProcess) -> None:
+def test_preflight_allows_methods_and_headers(app: InProcess) -> None:
     for path in ("/reports", "/rounds/R1/reports", "/rounds", "/rounds/R1/recover", "/nowhere"):
         response = preflight(app, path)
         assert response.status_code == 200
@@ -49,9 +49,7 @@ def test_a_browser_that_asks_may_send_what_a_page_needs(app: InProcess) -> None:
         assert len(response.headers["x-request-id"]) == 16
 
 
-def test_every_answer_lets_the_page_see_it_the_refusals_too(
-    app: InProcess, problem_of: ProblemOf
-) -> None:
+def test_every_response_allows_the_origin(app: InProcess, problem_of: ProblemOf) -> None:
     id = app.open_round()
     page = {"Origin": PAGE}
     opened = app.post(
@@ -109,7 +107,7 @@ def test_other_pages_see_nothing_and_are_told_so(
 
 
 @pytest.mark.parametrize(("method", "headers"), [("PUT", SENT), ("POST", "X-Other")])
-def test_a_method_or_a_header_that_nothing_takes_is_refused(
+def test_rejects_unused_method_and_header(
     start_in_process: StartInProcess, problem_of: ProblemOf, method: str, headers: str
 ) -> None:
     app = start_in_process(cors_origins=PAGE)
@@ -119,7 +117,7 @@ def test_a_method_or_a_header_that_nothing_takes_is_refused(
     )
 
 
-def test_an_answer_that_caches_keep_is_kept_for_each_origin(
+def test_cacheable_response_varies_by_origin(
     start_in_process: StartInProcess,
 ) -> None:
     """Else what was answered to one page, or to none, would be shown to another, and its browser
@@ -140,7 +138,7 @@ def test_by_default_no_page_may_call(in_process: InProcess, problem_of: ProblemO
     assert not {name for name in answer.headers if name.startswith("access-control")}
 
 
-def test_the_origins_come_from_the_environment_of_a_server(start_server: StartServer) -> None:
+def test_origins_come_from_the_environment(start_server: StartServer) -> None:
     server = start_server(cors_origins=f"https://other.example.org,{PAGE}")
     answer = server.http.get("/version", headers={"Origin": PAGE})
     assert answer.headers["access-control-allow-origin"] == PAGE
@@ -159,9 +157,7 @@ def test_the_origins_come_from_the_environment_of_a_server(start_server: StartSe
         (["https://a.example"], ("https://a.example",)),
     ],
 )
-def test_origins_are_a_list_in_either_form_and_come_back_from_the_environment(
-    given: Any, origins: Any
-) -> None:
+def test_origins_parse_from_both_list_forms(given: Any, origins: Any) -> None:
     settings = Settings(cors_origins=given)
     assert settings.cors_origins == origins
     assert (
@@ -183,6 +179,6 @@ def test_origins_are_a_list_in_either_form_and_come_back_from_the_environment(
         "**",
     ],
 )
-def test_what_no_browser_would_send_as_an_origin_is_refused(wrong: str) -> None:
+def test_rejects_invalid_origin(wrong: str) -> None:
     with pytest.raises(ValueError, match="cors_origins"):
         Settings(cors_origins=wrong)  # type: ignore[arg-type]
