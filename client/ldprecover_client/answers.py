@@ -1,15 +1,17 @@
-"""What a server's answers must look like: read, checked and typed. Knows no HTTP library.
+"""Responses of a server: decoded with the models of the interface, and checked beyond them.
 
-Nothing here trusts the server. An answer with a field missing, of another type, outside its range
-or at odds with the rest is an InvalidAnswerError that names it, whatever the server is or was.
+Nothing here trusts the server, and nothing knows an HTTP library. A response with a missing field,
+a wrong type or contradictory values is an InvalidAnswerError or InconsistentRoundError.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
+
+from pydantic import ValidationError
 
 from ldprecover import FrequencyOracle, ParameterError, RoundExport, RoundParameters
 from ldprecover.evidence.quarantine import Quarantined
@@ -20,24 +22,28 @@ from ldprecover_client.errors import (
     RefusedError,
     UnknownProtocolError,
 )
+from ldprecover_interface import analysis, operation, plans, results, rounds, submissions
+from ldprecover_interface.base import REFERENCE as _REFERENCE
+from ldprecover_interface.base import Message
+from ldprecover_interface.problems import MEDIA_TYPE as _PROBLEM
 
-_PROBLEM = "application/problem+json"
-_TOLERANCE = (
-    1e-9  # of p and q: another language's exp may differ in the last bits, never by this much
-)
-_SHOWN = 300  # characters of a stranger's text that are shown
-_MOST_FIELDS = 20  # of a problem that are kept
+_TOLERANCE = 1e-9
+"""Relative tolerance of p and q: exp of another language may differ in the last bits."""
+_SHOWN = 300  # characters of the server's text that are shown
+_MAX_FIELDS = 20  # of a problem that are kept
 
-REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
+REFERENCE = re.compile(_REFERENCE)
 """What a round may be named by in a path."""
 
 TICKET = re.compile(r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{22}")
 """The form of a ticket."""
 
+M = TypeVar("M", bound=Message)
+
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP answer: status, headers with lower-case names, whole body."""
+    """An HTTP response: status, headers with lower-case names, whole body."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,12 +52,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Round:
-    """A round's immutable part, as a server states it.
+    """The immutable part of a round, as a server states it.
 
-    Raises InconsistentRoundError where p, q or digest are not those of the parameters: the server
-    then counts by other rules than the ones a user would perturb by. `access` says who may submit,
-    `read_access` who may read the results, `retention` how long reports are kept once counted,
-    `series` which rounds it is compared with, None for none.
+    `access` says who may submit, `read_access` who may read results, `retention` how long reports
+    are stored after they are counted, and `series` which rounds it is compared with.
+
+    Raises InconsistentRoundError if p, q or digest do not follow from the parameters: the server
+    would then count by other rules than the ones by which a user perturbs.
     """
 
     id: str
@@ -83,13 +90,10 @@ class Round:
 
 @dataclass(frozen=True)
 class RoundSummary:
-    """A round without its items, as a list of rounds has it; p, q and digest are as stated,
-    unchecked.
+    """A round without its items, as a list of rounds has it; p, q and digest are not checked.
 
-    p and q are None where the server has not loaded the plugin of the round's protocol.
-
-    `own` has every parameter that is some protocols' own by its name, None for one that is not the
-    round's.
+    p and q are None if the server has not loaded the plugin of the round's protocol. `own` has the
+    parameters of all protocols by name, None for those that the round does not have.
     """
 
     id: str
@@ -116,10 +120,9 @@ class RoundSummary:
 
 @dataclass(frozen=True)
 class RoundStatus(Round):
-    """A round with its state ("open" or "closed"), the number n of reports counted, and its times
-    (ISO 8601).
+    """A round with its state ("open" or "closed"), the number n of reports, and its ISO 8601 times.
 
-    `quarantined` are the reports that were set aside; None for a round that sets none aside.
+    `quarantined` counts the quarantined reports; None for a round that quarantines none.
     """
 
     state: str
@@ -131,10 +134,7 @@ class RoundStatus(Round):
     @property
     def summary(self) -> RoundSummary:
         """The same without the items."""
-        parameters, shared = (
-            self.parameters,
-            {field.name for field in fields(RoundSummary)} & vars(self).keys(),
-        )
+        parameters = self.parameters
         return RoundSummary(
             protocol=parameters.protocol,
             epsilon=parameters.epsilon,
@@ -142,30 +142,23 @@ class RoundStatus(Round):
             own={**dict.fromkeys(own_parameters()), **parameters.own},
             canaries=parameters.canaries,
             quarantine=parameters.quarantine,
-            **{name: getattr(self, name) for name in shared},
+            **_common(self, RoundSummary),
         )
 
 
 class Submitted(TypedDict):
-    """The answer to a submission: `duplicate` says that it had been stored before, under the same
-    key.
-    """
+    """The response to a submission; a `duplicate` was already stored under the same key."""
 
     round: str
     accepted: int
     duplicate: bool
 
 
-JOB_STATES = ("queued", "running", "done", "failed", "cancelled")
-"""What a job may be; the last three are for good."""
-
-
 @dataclass(frozen=True)
 class JobStatus:
-    """What a server says of a recovery it works out on its own; `progress` is from 0 to 1.
+    """The state of a recovery that the server works on; `progress` is from 0 to 1.
 
-    `result` is the recovery, of a job that is done; `problem` why there is none, of one that
-    failed.
+    `result` is the recovery of a job that is done, `problem` the error of one that failed.
     """
 
     id: str
@@ -176,14 +169,16 @@ class JobStatus:
 
 
 def problem_in(answer: Answer) -> RefusedError | None:
-    """Return the problem (RFC 9457) an answer holds, None if it holds none."""
+    """Return the problem (RFC 9457) in a response, None if it has none.
+
+    Any server or proxy may have written it, so members of other types are ignored.
+    """
     if answer.headers.get("content-type", "").partition(";")[0].strip().lower() != _PROBLEM:
         return None
     try:
-        body = _object(answer)
+        return _problem(_object(answer), answer.status)
     except InvalidAnswerError:
         return None
-    return _problem(body, answer.status)
 
 
 def _problem(body: dict[str, Any], status: int) -> RefusedError:
@@ -199,68 +194,73 @@ def _problem(body: dict[str, Any], status: int) -> RefusedError:
         text.get("detail"),
         text.get("type", "about:blank"),
         position if type(position) is int else None,
-        _fields(body),
+        _fields(body.get("errors")),
     )
 
 
-def _fields(body: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the fields a problem names, each with its reason; whatever else there is is left
-    out.
-    """
-    found = body.get("errors")
-    pairs = (
-        [(e.get("field"), e.get("reason")) for e in found if isinstance(e, dict)]
-        if isinstance(found, list)
-        else []
-    )
+def _fields(errors: Any) -> tuple[tuple[str, str], ...]:
+    """Return the invalid fields that a problem names, with their reasons."""
+    pairs = [
+        (error.get("field"), error.get("reason"))
+        for error in (errors if isinstance(errors, list) else [])
+        if isinstance(error, dict)
+    ]
     return tuple(
-        (_plain(f), _plain(r))
-        for f, r in pairs[:_MOST_FIELDS]
-        if isinstance(f, str) and isinstance(r, str)
+        (_plain(name), _plain(reason))
+        for name, reason in pairs[:_MAX_FIELDS]
+        if isinstance(name, str) and isinstance(reason, str)
     )
 
 
 def read_nothing(answer: Answer) -> None:
-    """Read an answer whose status says all."""
+    """Read a response of which only the status matters."""
 
 
 def read_version(answer: Answer) -> dict[str, Any]:
-    """Read GET /version: its text `version`, and whatever else it says."""
-    body = _object(answer)
-    _text(body, "version")
-    return body
+    """Read GET /version."""
+    return _read(operation.Version, answer)[1]
 
 
 def read_round(answer: Answer) -> Round:
     """Read GET /rounds/{id}/parameters."""
-    body = _object(answer)
-    round_ = Round(**_immutable(body))
-    _check_thresholds(body, round_.parameters.oracle)
+    message, _ = _read(rounds.Parameters, answer)
+    round_ = Round(**_immutable(message))
+    _check_thresholds(message.thresholds, round_.parameters.oracle)
     return round_
 
 
 def read_status(answer: Answer) -> RoundStatus:
-    """Read a round with its state, as opening, showing and closing it answer."""
-    return _status(_object(answer))
+    """Read a round with its state, the response of opening, showing and closing it."""
+    message, _ = _read(rounds.Round, answer)
+    shared = _common(message, RoundStatus) | _immutable(message)
+    return RoundStatus(**shared | {"quarantined": _quarantined(message.quarantined)})
 
 
 def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
-    """Read GET /rounds: {"rounds": [...]}."""
-    rounds = _list(_object(answer), "rounds")
-    if not all(isinstance(row, dict) for row in rounds):
-        raise InvalidAnswerError("rounds must be an array of objects")
-    return tuple(_summary(row) for row in rounds)
+    """Read GET /rounds."""
+    message, _ = _read(rounds.Rounds, answer)
+    for each in message.rounds:
+        _check_items("canaries", each.canaries, each.domain_size)
+    return tuple(
+        RoundSummary(
+            **_common(each, RoundSummary)
+            | {
+                "own": each.own,
+                "canaries": tuple(each.canaries),
+                "quarantined": _quarantined(each.quarantined),
+            }
+        )
+        for each in message.rounds
+    )
 
 
 def read_submitted(answer: Answer) -> Submitted:
-    """Read the answer to a submission."""
-    body = _object(answer)
-    if type(body.get("duplicate")) is not bool:
-        raise InvalidAnswerError("duplicate must be true or false")
+    """Read the response to a submission."""
+    message, _ = _read(submissions.Accepted, answer)
     return {
-        "round": _text(body, "round"),
-        "accepted": _integer(body, "accepted", 1),
-        "duplicate": body["duplicate"],
+        "round": message.round,
+        "accepted": message.accepted,
+        "duplicate": message.duplicate,
     }
 
 
@@ -274,27 +274,30 @@ def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
         raise InvalidAnswerError("the tickets must have the form of tickets")
     if len(set(tickets)) != count:
         raise InvalidAnswerError(
-            f"{len(set(tickets))} tickets came for the {count} that were asked for"
+            f"the server sent {len(set(tickets))} different tickets instead of {count}"
         )
     return tickets
 
 
 def read_frequencies(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/frequencies; with n = 0 the estimates are None."""
-    body = _object(answer)
-    for name in ("round", "protocol"):
-        _text(body, name)
-    for name in ("epsilon", "p", "q"):
-        _number(body, name)
-    n, d = _integer(body, "n", 0), len(_labels(body))
-    _door(body, d)
-    _quarantined(body)
-    _column(body, "counts", d, lambda value: type(value) is int and 0 <= value <= n)
-    if n:
-        _columns(body, d, "frequencies", "standard_errors")
-        _number(body, "sum")
-    elif any(body.get(name) is not None for name in ("frequencies", "standard_errors", "sum")):
+    message, body = _read(results.Frequencies, answer)
+    d = len(message.items)
+    _check_items("canaries", message.canaries, d)
+    _check_columns(message, d, "counts")
+    for position, count in enumerate(message.counts):
+        if count > message.n:
+            raise InvalidAnswerError(
+                f"counts: the value of item {position} exceeds the {message.n} reports"
+            )
+    estimates = ("frequencies", "standard_errors", "sum")
+    missing = [name for name in estimates if getattr(message, name) is None]
+    if message.n and missing:
+        raise InvalidAnswerError(f"{missing[0]} must not be null in a round with reports")
+    if not message.n and len(missing) < len(estimates):
         raise InvalidAnswerError("without reports, the estimates must be null")
+    if message.n:
+        _check_columns(message, d, "frequencies", "standard_errors")
     return body
 
 
@@ -309,126 +312,86 @@ def read_export(answer: Answer) -> dict[str, Any]:
 
 
 def read_recovery(answer: Answer) -> dict[str, Any]:
-    """Read the answer of POST /rounds/{id}/recover."""
-    return _recovery(_object(answer))
+    """Read POST /rounds/{id}/recover."""
+    message, body = _read(results.Recovered, answer)
+    _check_recovery(message)
+    return body
 
 
 def read_recovery_at_once(answer: Answer) -> JobStatus:
-    """Read the answer of a server that keeps no jobs, or that had no need of one."""
+    """Read the recovery of a server that started no job."""
     return JobStatus("", "done", 1.0, read_recovery(answer))
 
 
 def read_job(answer: Answer) -> JobStatus:
-    """Read a job, as starting it and asking for it answer."""
-    body = _object(answer)
-    id_, state, progress = _reference(body, "job"), body.get("state"), _number(body, "progress")
-    if state not in JOB_STATES:
-        raise InvalidAnswerError(f"state must be one of {', '.join(JOB_STATES)}")
-    if not 0 <= progress <= 1:
-        raise InvalidAnswerError("progress must be a number from 0 to 1")
-    came: Any = body.get({"done": "result", "failed": "problem"}.get(state, ""), {})
-    if not isinstance(came, dict):
-        raise InvalidAnswerError(f"a job that is {state} does not say what came of it")
-    result = _recovery(came) if state == "done" else None
-    problem = _problem(came, _integer(came, "status", 400)) if state == "failed" else None
-    return JobStatus(id_, state, progress, result, problem)
+    """Read a job, the response of starting it and of asking for it."""
+    message, body = _read(analysis.JobStatus, answer)
+    status = JobStatus(message.job, message.state, message.progress)
+    if status.state == "done":
+        if message.result is None:
+            raise InvalidAnswerError("a job that is done must have a result")
+        _check_recovery(message.result)
+        return JobStatus(status.id, status.state, status.progress, result=body["result"])
+    if status.state == "failed":
+        if message.problem is None or message.problem.status < 400:
+            raise InvalidAnswerError("a job that failed must have a problem")
+        problem = _problem(body["problem"], message.problem.status)
+        return JobStatus(status.id, status.state, status.progress, problem=problem)
+    return status
 
 
-def _recovery(body: dict[str, Any]) -> dict[str, Any]:
-    for name in ("round", "method"):
-        _text(body, name)
-    for name in ("eta", "malicious_sum"):
-        _number(body, name)
-    _integer(body, "n", 1)
-    d = len(_labels(body))
-    _columns(body, d, "poisoned", "malicious", "genuine", "recovered")
-    if not all(type(target) is int and 0 <= target < d for target in _list(body, "targets")):
-        raise InvalidAnswerError("targets must be an array of item indices")
-    concluded = body.get("conclusions")  # of some methods
-    if concluded is not None:
-        _check_conclusions(concluded, d)
-    return body
-
-
-def _check_conclusions(concluded: Any, d: int) -> None:
-    if not isinstance(concluded, dict):
-        raise InvalidAnswerError("conclusions must be an object")
-    for name in ("standard_deviations", "lower", "upper"):
-        if concluded.get(name) is not None:
-            _columns(concluded, d, name)
-    for name in ("attack_probability", "beta", "beta_low", "beta_high", "history_weight"):
-        if concluded.get(name) is not None:
-            _number(concluded, name)
-    for row in _objects(concluded, "suspects"):
-        if _integer(row, "item", 0) >= d:
-            raise InvalidAnswerError("the suspects must be items")
-        _text(row, "label")
-        _number(row, "probability")
-    for row in _objects(concluded, "dropped"):
-        _text(row, "screen")
-        _text(row, "what")
-        _integer(row, "reports", 0)
+def _check_recovery(message: results.Recovered) -> None:
+    d = len(message.items)
+    _check_columns(message, d, "poisoned", "malicious", "genuine", "recovered")
+    _check_items("targets", message.targets, d)
+    conclusions = message.conclusions
+    if conclusions is not None:
+        for name in ("standard_deviations", "lower", "upper"):
+            if getattr(conclusions, name) is not None:
+                _check_columns(conclusions, d, name)
+        _check_items("suspects", [suspect.item for suspect in conclusions.suspects], d)
 
 
 def read_methods(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/methods."""
-    return _rows(answer, "methods", texts=("name", "summary"))
+    return _read(analysis.Methods, answer)[1]
 
 
 def read_stats(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/stats."""
-    body = _object(answer)
-    _text(body, "round")
-    for name in ("reports", "duplicates"):
-        _integer(body, name, 0)
-    _quarantined(body)
-    refusals = body.get("refusals")
-    if not isinstance(refusals, dict):
-        raise InvalidAnswerError("refusals must be an object")
-    for name in refusals:
-        _integer(refusals, name, 0)
-    return body
+    return _read(rounds.Stats, answer)[1]
 
 
 def read_alarms(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/alarms."""
-    return _rows(
-        answer, "alarms", texts=("name", "meaning"), numbers=("statistic", "threshold", "rate")
-    )
+    return _read(analysis.Alarms, answer)[1]
 
 
 def read_suspects(answer: Answer) -> dict[str, Any]:
     """Read GET /rounds/{id}/suspects."""
-    return _rows(answer, "suspects", texts=("label",), numbers=("before", "now", "z", "p_value"))
+    return _read(analysis.Suspects, answer)[1]
 
 
 def read_plan(answer: Answer) -> dict[str, Any]:
     """Read GET /plan."""
-    body = _object(answer)
-    solved = _text(body, "solved")
-    name = {"error": "standard_error"}.get(solved, solved)
-    for row in _objects(body, "protocols"):
-        _text(row, "protocol")
-        if row.get("reason") is not None:
-            _text(row, "reason")
-            continue
-        _number(row, name)
-        for each in _objects(row, "gains"):
-            _text(each, "attack")
+    message, body = _read(plans.Plans, answer)
+    solved = "standard_error" if message.solved == "error" else message.solved
+    for protocol in message.protocols:
+        if protocol.reason is None and getattr(protocol, solved) is None:
+            raise InvalidAnswerError(f"{solved} of {protocol.protocol} must be a number")
     return body
 
 
-def _rows(
-    answer: Answer, field: str, *, texts: Sequence[str], numbers: Sequence[str] = ()
-) -> dict[str, Any]:
+def _read(model: type[M], answer: Answer) -> tuple[M, dict[str, Any]]:
+    """Return the body of a response as its model and as it was sent, fields of later versions
+    included.
+    """
     body = _object(answer)
-    _text(body, "round")
-    for row in _objects(body, field):
-        for name in texts:
-            _text(row, name)
-        for name in numbers:
-            _number(row, name)
-    return body
+    try:
+        return model.model_validate(body), body
+    except ValidationError as invalid:
+        error = invalid.errors(include_url=False, include_input=False)[0]
+    raise InvalidAnswerError(_plain(f"{'.'.join(map(str, error['loc']))}: {error['msg']}"))
 
 
 def _object(answer: Answer) -> dict[str, Any]:
@@ -437,209 +400,82 @@ def _object(answer: Answer) -> dict[str, Any]:
 
     try:
         body = json.loads(answer.body, parse_constant=fail)
-    except (ValueError, RecursionError):  # not JSON, not Unicode, or nested to exhaust the parser
+    except (ValueError, RecursionError):  # not JSON, not Unicode, or nested too deeply
         raise InvalidAnswerError("the answer is not JSON") from None
     if not isinstance(body, dict):
         raise InvalidAnswerError("the answer must be a JSON object")
     return body
 
 
-def _reference(body: dict[str, Any], name: str) -> str:
-    """Return an id that can stand in a path: one that cannot must not get into a ledger."""
-    if not REFERENCE.fullmatch(_text(body, name)):
-        raise InvalidAnswerError(f"{name} must be an id of letters, digits and . _ ~ -")
-    return str(body[name])
-
-
-def _immutable(body: dict[str, Any]) -> dict[str, Any]:
-    protocol, epsilon, items = _text(body, "protocol"), _number(body, "epsilon"), _labels(body)
-    own, kind = _own(body), PROTOCOLS.get(protocol)
-    if kind is None:
+def _immutable(message: rounds.Parameters | rounds.Round) -> dict[str, Any]:
+    """Return the fields of a `Round`."""
+    protocol = PROTOCOLS.get(message.protocol)
+    if protocol is None:
         raise UnknownProtocolError(
-            f"protocol {_plain(protocol)!r} is not known here: install and load the plugin that "
-            "has it"
+            f"protocol {_plain(message.protocol)!r} is not known here: install and load the plugin "
+            "that has it"
         )
-    if kind.parameter is not None and own[kind.parameter] is None:
+    if protocol.parameter is not None and message.own[protocol.parameter] is None:
         raise InvalidAnswerError(
-            f"an {protocol} round states its {kind.parameter}; a client never computes it"
+            f"an {message.protocol} round states its {protocol.parameter}; a client never computes "
+            "it"
         )
+    _check_items("canaries", message.canaries, len(message.items))
     try:
-        parameters = RoundParameters.named(protocol, epsilon, items, own, **_door(body, len(items)))
+        parameters = RoundParameters.named(
+            message.protocol,
+            message.epsilon,
+            message.items,
+            message.own,
+            canaries=message.canaries,
+            quarantine=message.quarantine,
+        )
     except ParameterError as error:
         raise InconsistentRoundError(
             f"no round can have these parameters: {_plain(str(error))}"
         ) from None
-    return {
-        "parameters": parameters,
-        "p": _number(body, "p"),
-        "q": _number(body, "q"),
-        **_stated(body),
-    }
+    return _common(message, Round) | {"parameters": parameters}
 
 
-def _check_thresholds(body: dict[str, Any], oracle: FrequencyOracle) -> None:
-    """Raise InconsistentRoundError where a round states other thresholds than its protocol has.
+def _common(source: object, target: type) -> dict[str, Any]:
+    """Return the fields of a dataclass that an object has as well."""
+    names = (each.name for each in fields(target))
+    return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
-    Nobody draws by them here; but clients that do would perturb by other rules. A server that does
-    not know of them states none.
+
+def _check_thresholds(stated: Mapping[str, str], oracle: FrequencyOracle) -> None:
+    """Raise InconsistentRoundError for thresholds other than the protocol's.
+
+    This client does not use them, but clients in other languages would perturb by other rules.
     """
-    stated = body.get("thresholds", {})
-    if not isinstance(stated, dict):
-        raise InvalidAnswerError("thresholds must be an object")
     for name, right in oracle.thresholds.items():
         if stated.get(name, str(right)) != str(right):
             raise InconsistentRoundError(
                 f"the round states another threshold {name} than {right}, which {oracle.protocol} "
-                "has with its "
-                "parameters"
+                "has with its parameters"
             )
 
 
-def _own(body: dict[str, Any]) -> dict[str, int | None]:
-    """Return the parameters that are some protocols' own, by name; None for one that is not the
-    round's.
-    """
-    return {
-        name: None if body.get(name) is None else _integer(body, name, 0)
-        for name in own_parameters()
-    }
+def _quarantined(message: rounds.Quarantined | None) -> Quarantined | None:
+    return None if message is None else Quarantined(message.sizes, message.seeds)
 
 
-def _door(body: dict[str, Any], d: int) -> dict[str, Any]:
-    """Return a round's canaries, as indices of its d items, and whether it sets reports aside.
-
-    A server that does not know of either says nothing of it.
-    """
-    canaries = [] if body.get("canaries") is None else _list(body, "canaries")
-    if not all(type(item) is int and 0 <= item < d for item in canaries):
-        raise InvalidAnswerError("canaries must be an array of item indices")
-    quarantine = body.get("quarantine", False)
-    if type(quarantine) is not bool:
-        raise InvalidAnswerError("quarantine must be true or false")
-    return {"canaries": tuple(canaries), "quarantine": quarantine}
+def _check_items(name: str, items: Iterable[int], d: int) -> None:
+    if not all(0 <= item < d for item in items):
+        raise InvalidAnswerError(f"{name} must be indices of the {d} items")
 
 
-def _quarantined(body: dict[str, Any]) -> Quarantined | None:
-    found = body.get("quarantined")
-    if found is None:
-        return None
-    if not isinstance(found, dict):
-        raise InvalidAnswerError("quarantined must be an object")
-    return Quarantined(
-        _integer(found, "sizes", 0),
-        None if found.get("seeds") is None else _integer(found, "seeds", 0),
-    )
-
-
-def _stated(body: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": _reference(body, "id"),
-        "name": _text(body, "name"),
-        "digest": _text(body, "digest"),
-        "access": _text({"access": "open"} | body, "access"),
-        "read_access": _text({"read_access": "public"} | body, "read_access"),
-        "retention": _text({"retention": "forever"} | body, "retention"),
-        "series": None if body.get("series") is None else _text(body, "series"),
-    }
-
-
-def _mutable(body: dict[str, Any]) -> dict[str, Any]:
-    if body.get("state") not in ("open", "closed"):
-        raise InvalidAnswerError('state must be "open" or "closed"')
-    return {
-        "state": body["state"],
-        "n": _integer(body, "n", 0),
-        "quarantined": _quarantined(body),
-        "opened_at": _text(body, "opened_at"),
-        "closed_at": None if body.get("closed_at") is None else _text(body, "closed_at"),
-    }
-
-
-def _status(body: dict[str, Any]) -> RoundStatus:
-    return RoundStatus(**_immutable(body), **_mutable(body))
-
-
-def _summary(body: dict[str, Any]) -> RoundSummary:
-    d = _integer(body, "domain_size", 2)
-    return RoundSummary(
-        protocol=_text(body, "protocol"),
-        epsilon=_number(body, "epsilon"),
-        domain_size=d,
-        **_door(body, d),
-        own=_own(body),
-        p=None if body.get("p") is None else _number(body, "p"),
-        q=None if body.get("q") is None else _number(body, "q"),
-        **_stated(body),
-        **_mutable(body),
-    )
+def _check_columns(message: Message, d: int, *names: str) -> None:
+    for name in names:
+        if len(getattr(message, name)) != d:
+            raise InvalidAnswerError(
+                f"{name} has {len(getattr(message, name))} values for {d} items"
+            )
 
 
 def _plain(text: str) -> str:
-    """Return a stranger's text fit to be shown: no control characters, not endless."""
+    """Return the server's text for display: without control characters, and shortened."""
     shown = "".join(
         c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: _SHOWN + 1]
     )
     return shown if len(text) <= _SHOWN else shown[:_SHOWN] + "…"
-
-
-def _text(body: dict[str, Any], name: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str) or not value:
-        raise InvalidAnswerError(f"{name} must be text")
-    return value
-
-
-def _integer(body: dict[str, Any], name: str, least: int) -> int:
-    value = body.get(name)
-    if type(value) is not int or not least <= value < 1 << 63:
-        raise InvalidAnswerError(f"{name} must be an integer of at least {least}")
-    return value
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return type(value) in (int, float) and math.isfinite(value)
-    except OverflowError:  # an integer beyond every float
-        return False
-
-
-def _number(body: dict[str, Any], name: str) -> float:
-    value = body.get(name)
-    if not _is_number(value):
-        raise InvalidAnswerError(f"{name} must be a finite number")
-    return float(value)  # type: ignore[arg-type]
-
-
-def _list(body: dict[str, Any], name: str) -> list[Any]:
-    value = body.get(name)
-    if not isinstance(value, list):
-        raise InvalidAnswerError(f"{name} must be an array")
-    return value
-
-
-def _objects(body: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    rows = _list(body, name)
-    if not all(isinstance(row, dict) for row in rows):
-        raise InvalidAnswerError(f"{name} must be an array of objects")
-    return rows
-
-
-def _labels(body: dict[str, Any]) -> list[str]:
-    items = _list(body, "items")
-    if not all(isinstance(label, str) for label in items):
-        raise InvalidAnswerError("items must be an array of strings")
-    return items
-
-
-def _column(body: dict[str, Any], name: str, d: int, fits: Callable[[Any], bool]) -> None:
-    column = _list(body, name)
-    if len(column) != d:
-        raise InvalidAnswerError(f"{name} has {len(column)} values for {d} items")
-    for position, value in enumerate(column):
-        if not fits(value):
-            raise InvalidAnswerError(f"{name}: the value of item {position} is outside its range")
-
-
-def _columns(body: dict[str, Any], d: int, *names: str) -> None:
-    for name in names:
-        _column(body, name, d, _is_number)

@@ -31,8 +31,9 @@ class MethodSummary(Message):
         default=[], description="Inputs that are used if they are available."
     )
     uses: list[str] = Field(default=[], description="Fields of the request that change the result.")
-    gives: Literal["distribution", "sum-one", "frequencies"] | None = Field(
-        default=None,
+    gives: str = Field(
+        default="",
+        json_schema_extra={"enum": ["distribution", "sum-one", "frequencies"]},
         description="Kind of the column `recovered`: a distribution, numbers of sum one, or "
         "frequencies without either property.",
     )

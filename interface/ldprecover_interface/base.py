@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from ldprecover.protocols import own_parameters
 
@@ -25,7 +25,8 @@ MAX_TICKETS = 1_000_000
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 """A number of reports or users: it fits the signed 64-bit integers of the tallies."""
 Text = Annotated[str, Field(min_length=1)]
-Reference = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
+REFERENCE = r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}"
+Reference = Annotated[str, Field(pattern=rf"^{REFERENCE}$")]
 """An id that needs no escaping in a path."""
 
 
@@ -78,7 +79,7 @@ class OwnParametersMixin(Message):
     def _error_of(cls, name: str, value: object) -> dict[str, Any] | None:
         """Return what is wrong with a field that the class does not declare, if anything is."""
         if name not in own_parameters():
-            return {"type": "extra_forbidden"} if issubclass(cls, Request) else None
+            return {"type": _UNKNOWN} if issubclass(cls, Request) else None
         if value is None:
             return None
         if type(value) is not int:
@@ -109,6 +110,9 @@ class OwnParametersMixin(Message):
                 target["required"].append(name)
         target["additionalProperties"] = not is_request
         return schema
+
+
+_UNKNOWN = PydanticCustomError("extra_forbidden", "the field is not known")
 
 
 def _range(name: str) -> tuple[int, int]:

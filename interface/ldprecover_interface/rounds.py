@@ -159,8 +159,9 @@ class _RoundHead(OwnParametersMixin):
     digest: Text = Field(
         description="SHA-256 of protocol, epsilon, hash range, items, canaries and quarantine."
     )
-    access: Access = "open"
-    read_access: ReadAccess = "public"
+    # Texts here, so that a client can name a kind of access that it does not know.
+    access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})] = "open"
+    read_access: Annotated[str, Field(json_schema_extra={"enum": ["public", "key"]})] = "public"
     retention: Retention = "forever"
     series: Series = None
 

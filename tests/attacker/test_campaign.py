@@ -45,6 +45,7 @@ class Round(httpx.BaseTransport):
             "name": "cities",
             "protocol": stated.protocol,
             "epsilon": stated.epsilon,
+            "domain_size": len(ITEMS),
             "items": list(ITEMS),
             **dict.fromkeys(own_parameters()),
             **stated.own,

@@ -90,7 +90,7 @@ def test_what_cannot_be_compared_or_estimated_is_one_line(
     on_server: Any, series: list[str]
 ) -> None:
     assert on_server("suspects", "--round", series[0]).error.startswith(
-        "the series analysis has no round before"
+        "the series analysis has no earlier round"
     )
     assert "eta" in on_server("recover", "--round", series[0], "--eta", "nan").error
     nan = on_server("suspects", "--round", series[1], "--drift", "nan")

@@ -423,6 +423,7 @@ def test_every_call_has_method_and_path() -> None:
         "name": "letters",
         "protocol": "olh",
         "epsilon": 0.5,
+        "domain_size": 3,
         "items": ["a", "b", "c"],
         "hash_range": 3,
         "p": oracle.p,
@@ -451,7 +452,7 @@ def test_every_call_has_method_and_path() -> None:
     recovery |= {name: [1, 0, 0] for name in ("poisoned", "malicious", "genuine", "recovered")}
     answers = {
         ("POST", "/rounds"): httpx.Response(201, json=round_),
-        ("GET", "/rounds"): httpx.Response(200, json={"rounds": [round_ | {"domain_size": 3}]}),
+        ("GET", "/rounds"): httpx.Response(200, json={"rounds": [round_]}),
         ("GET", "/rounds/letters"): httpx.Response(200, json=round_),
         ("GET", "/rounds/r1/parameters"): httpx.Response(200, json=round_),
         ("POST", "/rounds/r1/close"): httpx.Response(200, json=round_ | {"state": "closed"}),
