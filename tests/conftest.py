@@ -82,9 +82,7 @@ class ServerProcess:
         self.http = self._open.enter_context(http)
 
     def _begun(self, environment: dict[str, str]) -> Process:
-        """Return its process: an interpreter of its own where something of it hangs on how it was
-        started.
-        """
+        """Return its process: a separate interpreter if its behaviour depends on the start."""
         starts_workers = (
             "workers" in self._settings
         )  # which know where they come from by their parent's command
@@ -179,7 +177,7 @@ class ServerProcess:
         return response.json()
 
     def submit(self, round_id: str, packed: bytes, key: str | None = None) -> httpx.Response:
-        """Post packed reports, as one who may send many at once."""
+        """Post packed reports with the admin key."""
         headers = PACKED | self.admin | ({} if key is None else {"Idempotency-Key": key})
         return self.http.post(f"/rounds/{round_id}/reports", content=packed, headers=headers)
 

@@ -47,9 +47,7 @@ class DaskCluster:
         self.workers: list[subprocess.Popen[str]] = []
 
     def start_worker(self) -> subprocess.Popen[str]:
-        """Start a worker below a nanny of its own, and return the nanny when the worker has
-        registered.
-        """
+        """Start a worker below a nanny; return the nanny once the worker has registered."""
         options = ["--nworkers", "1", "--nthreads", "1", "--local-directory", str(self.folder)]
         options += ["--memory-limit", "512MiB", *self._options]
         worker = self.start("Registered to:", "worker", self.url, *options)

@@ -75,7 +75,7 @@ class ForkedPython:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once, if it has not ended."""
+        """Kill it, if it has not ended."""
         self._process.kill()
 
     def wait(self, timeout: float | None = None) -> int:
@@ -106,9 +106,7 @@ def start_python(
     stderr: int | None = None,
     start_new_session: bool = False,
 ) -> Process:
-    """Start Python as `ForkedPython` says; as an interpreter of its own where the lines that it
-    runs are measured.
-    """
+    """Start Python as `ForkedPython` does, or a separate interpreter to measure coverage."""
     if "COVERAGE_PROCESS_CONFIG" not in environment:
         return ForkedPython(arguments, folder, environment, stdout, stderr, start_new_session)
     return subprocess.Popen(
@@ -159,19 +157,19 @@ def _run(
     with Path(os.devnull).open() as stdin, stdout, stderr:
         for number, descriptor in enumerate((stdin.fileno(), stdout.fileno(), stderr.fileno())):
             os.dup2(descriptor, number)
-    tempfile.tempdir = None  # found anew
+    tempfile.tempdir = None  # Python looks it up again
     sys.stdout, sys.stderr = _printer(1, by_lines=os.isatty(1)), _printer(2, by_lines=True)
     sys.path[:0] = ["", *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     if environment.get("PYTHONWARNINGS") == "error":
         warnings.simplefilter("error")
-    kind, what, *rest = arguments
+    kind, module, *rest = arguments
     sys.argv = [kind, *rest]
     try:
         if kind == "-m":
-            runpy.run_module(what, run_name="__main__", alter_sys=True)
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
         else:
             sys.modules["__main__"] = ModuleType("__main__")
-            exec(compile(what, "<string>", "exec"), vars(sys.modules["__main__"]))
+            exec(compile(module, "<string>", "exec"), vars(sys.modules["__main__"]))
     except Exception:  # noqa: BLE001  as at the end of an interpreter
         sys.excepthook(*sys.exc_info())
         sys.exit(1)

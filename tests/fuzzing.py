@@ -1,6 +1,4 @@
-"""Properties for as long as one likes: briefly with the tests, for FUZZ_SECONDS in all with `make
-fuzz`.
-"""
+"""Property tests: brief in the test suite, FUZZ_SECONDS in total with `make fuzz`."""
 
 import os
 import time
@@ -10,24 +8,22 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, Phase, settings
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
-"""How long properties are tried; 0 for the few examples of the tests, the same ones every time."""
+"""Seconds of fuzzing; 0 for the few examples of the tests, the same ones each time."""
 
 tried: defaultdict[str, Counter[str]] = defaultdict(Counter)
-"""What the properties of this run were tried on: the number of inputs by kind and outcome."""
+"""Number of inputs of this run, by kind and outcome."""
 
 _each = SECONDS
 
 
 def share(properties: int) -> None:
-    """Divide the time among so many properties."""
+    """Divide the time among the properties."""
     global _each
     _each = SECONDS / properties
 
 
 def property_settings(examples: int, *, shrink: bool = True) -> settings:
-    """Return settings for so many examples at a time; none is too slow, and a failure tells how to
-    come back to it.
-    """
+    """Return settings for `examples` at a time; a failure prints how to reproduce it."""
     phases = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
     return settings(
         max_examples=examples,
@@ -40,7 +36,7 @@ def property_settings(examples: int, *, shrink: bool = True) -> settings:
 
 
 def repeat(check: Callable[[], None]) -> None:
-    """Run a property; again, on new examples, until its time is over."""
+    """Run a property, and repeat it with new examples until its time is over."""
     end = time.monotonic() + _each
     check()
     while time.monotonic() < end:

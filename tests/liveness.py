@@ -48,11 +48,11 @@ def assert_live(cost: Cost, again: Callable[[], Cost]) -> None:
     What else the machine does, and collections of garbage, can make one turn long, but not always
     the same one.
     """
-    found = [cost]
-    while not found[-1].bearable and len(found) < 4:
-        found.append(again())
-    least = Cost(min(each.seconds for each in found), min(each.bytes for each in found))
-    assert found[-1].bearable or least.bearable, (
+    costs = [cost]
+    while not costs[-1].bearable and len(costs) < 4:
+        costs.append(again())
+    least = Cost(min(each.seconds for each in costs), min(each.bytes for each in costs))
+    assert costs[-1].bearable or least.bearable, (
         f"the event loop was stopped for {least.seconds * 1000:.0f} ms, memory rose by "
         f"{least.bytes >> 20} MiB"
     )
@@ -94,7 +94,7 @@ class LoopWatch:
         self._cells[1] = 0.0
 
     def until_next_tick(self) -> None:
-        """Wait, in another process, until a turn that goes on now has ended."""
+        """Wait, in another process, until the current turn has ended."""
         now = time.monotonic()
         while self._cells[0] < now:
             time.sleep(_EVERY / 2)
@@ -125,11 +125,11 @@ class PeakMemory:
         return max(0, self._read("VmHWM") - self._before)
 
     def _read(self, name: str) -> int:
-        found = re.search(
+        match = re.search(
             rf"^{name}:\s+(\d+) kB", (self._process / "status").read_text(), re.MULTILINE
         )
-        assert found is not None
-        return int(found[1]) * 1024
+        assert match is not None
+        return int(match[1]) * 1024
 
 
 class WatchedProcess:

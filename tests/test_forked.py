@@ -1,4 +1,4 @@
-"""The processes that tests fork are as interpreters of their own."""
+"""Forked test processes behave as separate interpreters."""
 
 import os
 import signal

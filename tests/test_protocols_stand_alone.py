@@ -37,8 +37,8 @@ HOME = ROOT / "core" / "ldprecover" / "protocols"
 
 
 def modules() -> list[Path]:
-    found = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
-    return [path for path in found if not path.is_relative_to(HOME)]
+    paths = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
+    return [path for path in paths if not path.is_relative_to(HOME)]
 
 
 def names_a_protocol(node: ast.expr) -> bool:

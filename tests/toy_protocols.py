@@ -20,9 +20,9 @@ class Subsets(OUE):
     fixed_size = 5
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
+        values = self._items(items)
         return padded_rows(
-            held[:, None], np.full(held.size, 5), self.domain_size, np.random.default_rng(rng)
+            values[:, None], np.full(values.size, 5), self.domain_size, np.random.default_rng(rng)
         )
 
 

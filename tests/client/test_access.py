@@ -39,7 +39,7 @@ def ticketed(collector: Collector) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("access", "given", "needs", "words"),
+    ("access", "options", "needs", "words"),
     [
         ("ticket", {}, "ticket", "give one of its tickets"),
         ("ticket", {"key": Collector.KEY}, "ticket", "give one of its tickets"),
@@ -55,12 +55,12 @@ def test_access_error_comes_before_perturbing(
     reporter: MakeReporter,
     monkeypatch: pytest.MonkeyPatch,
     access: Any,
-    given: Any,
+    options: Any,
     needs: Any,
     words: str,
 ) -> None:
     collector.add(access=access)
-    user = reporter(**given)
+    user = reporter(**options)
     monkeypatch.setattr(os, "urandom", None)
     with pytest.raises(AccessError, match=words) as caught:
         user.report(0)
@@ -71,7 +71,7 @@ def test_access_error_comes_before_perturbing(
 
 
 @pytest.mark.parametrize(
-    ("access", "given"),
+    ("access", "options"),
     [
         ("open", {}),
         ("open", {"key": Collector.KEY}),
@@ -81,11 +81,11 @@ def test_access_error_comes_before_perturbing(
     ],
 )
 def test_reports_with_required_key_or_ticket(
-    collector: Collector, reporter: MakeReporter, access: Any, given: Any
+    collector: Collector, reporter: MakeReporter, access: Any, options: Any
 ) -> None:
     collector.add(access=access)
     collector.tickets.add(RIGHT)
-    assert reporter(**given).report(0).state == "accepted"
+    assert reporter(**options).report(0).state == "accepted"
 
 
 @pytest.mark.parametrize(
@@ -365,15 +365,15 @@ def test_try_is_on_disk_before_it_is_sent(
     ticketed: Collector, reporter: MakeReporter, tmp_path: Path
 ) -> None:
     path = tmp_path / "ledger"
-    seen: list[Any] = []
+    states: list[Any] = []
 
     def look(send: Send) -> Any:
         with contextlib.closing(sqlite3.connect(path)) as db:
-            seen.extend(db.execute("SELECT ticket, open_tries FROM reports"))
+            states.extend(db.execute("SELECT ticket, open_tries FROM reports"))
         return send()
 
     ticketed.faults.extend([look, look])
     with pytest.raises(RefusedError):
         reporter(ledger=Ledger(path), ticket=WRONG).report(0)
     reporter(ledger=Ledger(path), ticket=RIGHT).report(0)
-    assert seen == [(WRONG, 1), (RIGHT, 1)]
+    assert states == [(WRONG, 1), (RIGHT, 1)]

@@ -81,14 +81,14 @@ def test_every_report_is_stored_once_despite_losses(
 def test_progress_reaches_end_in_callers_thread(
     collector: Collector, submit: Callable[..., int]
 ) -> None:
-    seen, threads = [], set()
+    updates, threads = [], set()
 
     def progress(done: int, total: int) -> None:
-        seen.append((done, total))
+        updates.append((done, total))
         threads.add(threading.current_thread())
 
     submit(reports_of(collector), batch_size=100, progress=progress)
-    assert seen == [(done, 1000) for done in range(0, 1001, 100)]
+    assert updates == [(done, 1000) for done in range(0, 1001, 100)]
     assert threads == {threading.current_thread()}
 
 

@@ -1,4 +1,4 @@
-"""What is refused before it is sent, and what is said of answers that are none."""
+"""Calls with invalid arguments, and responses of other servers."""
 
 import math
 
@@ -22,14 +22,14 @@ def test_rejects_non_finite_number(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "message"),
     [
         (404, "status 404 without a problem, so this is not an LDP"),
         (301, "give the URL it redirects to"),
     ],
 )
-def test_foreign_server_is_named_in_error(status: int, said: str) -> None:
-    with pytest.raises(InvalidAnswerError, match=f"GET /rounds: .*{said}"):
+def test_foreign_server_is_named_in_error(status: int, message: str) -> None:
+    with pytest.raises(InvalidAnswerError, match=f"GET /rounds: .*{message}"):
         rounds().parse(Answer(status, {"content-type": "text/html"}, b"<h1>"))
 
 
@@ -41,7 +41,7 @@ def test_plan_query_has_given_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"[]", "object"),
         (b'{"solved": "users"}', "protocols"),
@@ -65,8 +65,8 @@ def test_plan_query_has_given_fields() -> None:
         ),
     ],
 )
-def test_invalid_plan_names_field(body: bytes, said: str) -> None:
-    with pytest.raises(InvalidAnswerError, match=said):
+def test_invalid_plan_names_field(body: bytes, message: str) -> None:
+    with pytest.raises(InvalidAnswerError, match=message):
         plan({}).parse(Answer(200, {"content-type": "application/json"}, body))
     refused = b'{"solved": "users", "protocols": [{"protocol": "grr", "reason": "no"}]}'
     assert plan({}).parse(Answer(200, {}, refused))["protocols"][0]["reason"] == "no"

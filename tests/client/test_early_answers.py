@@ -45,9 +45,9 @@ def read_head(connection: socket.socket) -> bytes:
 
 def read_whole(connection: socket.socket) -> bytes:
     head = read_head(connection)
-    left = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
-    while left:
-        left -= len(connection.recv(min(left, 1 << 20)))
+    remaining = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    while remaining:
+        remaining -= len(connection.recv(min(remaining, 1 << 20)))
     return head
 
 

@@ -6,7 +6,7 @@ from ldprecover_client import RefusedError
 
 
 @pytest.mark.parametrize(
-    ("title", "detail", "said"),
+    ("title", "detail", "message"),
     [
         ("No such round", "no round has the name 'x'", "No such round: no round has the name 'x'"),
         ("The round is closed", None, "The round is closed"),
@@ -19,8 +19,8 @@ from ldprecover_client import RefusedError
         ("Not", "nothing", "Not: nothing"),
     ],
 )
-def test_detail_does_not_repeat_title(title: str, detail: str | None, said: str) -> None:
-    assert str(RefusedError(409, title, detail)) == said
+def test_detail_does_not_repeat_title(title: str, detail: str | None, message: str) -> None:
+    assert str(RefusedError(409, title, detail)) == message
 
 
 def test_message_names_position() -> None:

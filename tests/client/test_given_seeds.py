@@ -48,7 +48,7 @@ SEED = ORACLE.seed_of(ticket_draw(RIGHT))
 
 
 @pytest.fixture
-def given(collector: Collector) -> Collector:
+def seeded_round(collector: Collector) -> Collector:
     collector.add(given_seeds=64, access="ticket")
     collector.tickets |= {RIGHT, SAME, OTHER}
     return collector
@@ -58,56 +58,58 @@ def seeds_sent(collector: Collector) -> list[int]:
     return [int(unpack(ORACLE, packed)["seed"][0]) for _, packed in collector.sent]
 
 
-def test_report_has_seed_of_ticket(given: Any, reporter: MakeReporter) -> None:
+def test_report_has_seed_of_ticket(seeded_round: Any, reporter: MakeReporter) -> None:
     user = reporter(ticket=RIGHT)
     assert user.report(0).state == "accepted"
-    assert seeds_sent(given) == [SEED]
+    assert seeds_sent(seeded_round) == [SEED]
     assert user.ledger.seed("r1") == SEED
     assert user.ledger.seed("r2") is None
 
 
 def test_seed_is_on_disk_before_perturbing(
-    given: Any, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    seeded_round: Any, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "ledger"
-    seen = []
+    stored_seeds = []
 
     def perturb(self, items: Any, rng: Any = None) -> None:
         with contextlib.closing(
             sqlite3.connect(path)
         ) as db:  # another process: what is not committed it does not see
-            seen.append(db.execute("SELECT round_id, seed FROM seeds").fetchall())
+            stored_seeds.append(db.execute("SELECT round_id, seed FROM seeds").fetchall())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(GivenSeedsOLH, "perturb", perturb)
     with pytest.raises(KeyboardInterrupt):
         reporter(ticket=RIGHT, ledger=Ledger(path)).report(0)
-    assert seen == [[("r1", SEED)]]
+    assert stored_seeds == [[("r1", SEED)]]
     monkeypatch.undo()
     ledger = Ledger(path)
     assert (ledger.entries(), ledger.spent, ledger.seed("r1")) == ((), 0, SEED)
     with pytest.raises(SecondSeedError, match="another seed than your first one"):
         reporter(ticket=OTHER, ledger=ledger).report(0)
-    assert not given.posts
+    assert not seeded_round.posts
     assert reporter(ticket=RIGHT, ledger=ledger).report(0).state == "accepted"
 
 
 @pytest.mark.parametrize("fault", [Collector.answer_lost, Collector.request_lost, Collector.busy()])
-def test_rejects_second_seed_in_any_state(given: Any, reporter: MakeReporter, fault: Any) -> None:
-    given.faults.extend([fault] * 5)
+def test_rejects_second_seed_in_any_state(
+    seeded_round: Any, reporter: MakeReporter, fault: Any
+) -> None:
+    seeded_round.faults.extend([fault] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
         reporter(ticket=RIGHT, ledger=ledger).report(0)
-    sent = len(given.posts)
+    sent = len(seeded_round.posts)
     with pytest.raises(SecondSeedError):
         reporter(ticket=OTHER, ledger=ledger).report(0)
-    assert len(given.posts) == sent
+    assert len(seeded_round.posts) == sent
     assert reporter(ticket=RIGHT, ledger=ledger).report(0).state == "accepted"
-    assert {*seeds_sent(given)} == {SEED}
+    assert {*seeds_sent(seeded_round)} == {SEED}
 
 
-def test_ticket_with_same_seed_sends_same_bytes(given: Any, reporter: MakeReporter) -> None:
-    given.tickets.remove(RIGHT)
+def test_ticket_with_same_seed_sends_same_bytes(seeded_round: Any, reporter: MakeReporter) -> None:
+    seeded_round.tickets.remove(RIGHT)
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError) as caught:
         reporter(ticket=RIGHT, ledger=ledger).report(0)
@@ -116,35 +118,35 @@ def test_ticket_with_same_seed_sends_same_bytes(given: Any, reporter: MakeReport
         reporter(ticket=OTHER, ledger=ledger).report(0)
     receipt = reporter(ticket=SAME, ledger=ledger).report(1)
     assert (receipt.state, receipt.resent) == ("accepted", True)
-    (first, its_bytes), (second, again) = given.sent
+    (first, its_bytes), (second, again) = seeded_round.sent
     assert (first, second) == (RIGHT, SAME)
     assert its_bytes == again
 
 
-def test_settled_report_is_refused_before_seed(given: Any, reporter: MakeReporter) -> None:
+def test_settled_report_is_refused_before_seed(seeded_round: Any, reporter: MakeReporter) -> None:
     ledger = Ledger.in_memory()
     reporter(ticket=RIGHT, ledger=ledger).report(0)
     with pytest.raises(AlreadyReportedError):
         reporter(ticket=OTHER, ledger=ledger).report(0)
 
 
-def test_pending_report_resumes_under_ticket(given: Any, reporter: MakeReporter) -> None:
-    given.faults.extend([given.request_lost] * 5)
+def test_pending_report_resumes_under_ticket(seeded_round: Any, reporter: MakeReporter) -> None:
+    seeded_round.faults.extend([seeded_round.request_lost] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(UnansweredError):
         reporter(ticket=RIGHT, ledger=ledger).report(0)
     assert [receipt.state for receipt in reporter(ledger=ledger).resume()] == ["accepted"]
-    assert {*seeds_sent(given)} == {SEED}
+    assert {*seeds_sent(seeded_round)} == {SEED}
 
 
-def test_no_seed_without_ticket_or_budget(given: Any, reporter: MakeReporter) -> None:
+def test_no_seed_without_ticket_or_budget(seeded_round: Any, reporter: MakeReporter) -> None:
     with pytest.raises(AccessError, match="give one of its tickets"):
         reporter().report(0)
     ledger = Ledger.in_memory(max_total_epsilon=0.4)
     with pytest.raises(EpsilonSpentError):
         reporter(ticket=RIGHT, ledger=ledger).report(0)
     assert ledger.seed("r1") is None
-    assert not given.posts
+    assert not seeded_round.posts
 
 
 @pytest.mark.parametrize(
@@ -160,12 +162,12 @@ def test_no_seed_without_ticket_or_budget(given: Any, reporter: MakeReporter) ->
     ],
 )
 def test_rejects_inconsistent_seeds(
-    given: Any, reporter: MakeReporter, change: Any, reason: Any
+    seeded_round: Any, reporter: MakeReporter, change: Any, reason: Any
 ) -> None:
-    given.rounds["r1"] |= change
+    seeded_round.rounds["r1"] |= change
     with pytest.raises(InconsistentRoundError, match=reason):
         reporter(ticket=RIGHT).report(0)
-    assert not given.posts
+    assert not seeded_round.posts
 
 
 def test_migrates_version_3(tmp_path: Path) -> None:
@@ -182,9 +184,11 @@ def test_tickets_match_seeds_of_reports() -> None:
     reports = with_tickets(ORACLE, tickets).perturb([0, 1, 2, 3])
     assert reports["seed"].tolist() == [ORACLE.seed_of(ticket_draw(each)) for each in tickets]
     order = [3, 2, 0, 1]
-    found = tickets_of(ORACLE, reports[order], tickets)
-    assert [ORACLE.seed_of(ticket_draw(each)) for each in found] == reports["seed"][order].tolist()
-    assert sorted(found) == sorted(tickets)
+    ordered = tickets_of(ORACLE, reports[order], tickets)
+    assert [ORACLE.seed_of(ticket_draw(each)) for each in ordered] == reports["seed"][
+        order
+    ].tolist()
+    assert sorted(ordered) == sorted(tickets)
     with pytest.raises(ArgumentError, match="do not pick the seeds"):
         tickets_of(ORACLE, reports, [*tickets[:3], OTHER])
     with pytest.raises(ArgumentError, match="a ticket must be"):
@@ -194,31 +198,35 @@ def test_tickets_match_seeds_of_reports() -> None:
 @pytest.mark.parametrize(
     "attack", [MGA([1, 3]), MLA(), Several([MGA([1]), MLA(against="raw")])], ids=lambda a: a.name
 )
-def test_attack_uses_seeds_of_tickets(given: Any, attack: Any) -> None:
+def test_attack_uses_seeds_of_tickets(seeded_round: Any, attack: Any) -> None:
     import httpx
 
     tickets = [ticket(7 * i % 64, i) for i in range(40)]
-    given.tickets |= set(tickets)
-    options = {"retries": given.AT_ONCE, "transport": httpx.MockTransport(given), "connections": 1}
-    campaign = Campaign(given.URL, "r1", attack, 30, 1, tickets=tickets, **options)
+    seeded_round.tickets |= set(tickets)
+    options = {
+        "retries": seeded_round.AT_ONCE,
+        "transport": httpx.MockTransport(seeded_round),
+        "connections": 1,
+    }
+    campaign = Campaign(seeded_round.URL, "r1", attack, 30, 1, tickets=tickets, **options)
     assert campaign.run().accepted == 30
-    for its, packed in given.sent:
-        assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(its))
+    for seeded, packed in seeded_round.sent:
+        assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(seeded))
 
 
-def test_simulated_users_report_with_tickets(given: Any) -> None:
+def test_simulated_users_report_with_tickets(seeded_round: Any) -> None:
     import httpx
 
     tickets = [ticket(7 * i % 64, i) for i in range(20)]
-    given.tickets |= set(tickets)
+    seeded_round.tickets |= set(tickets)
     options = {
-        "retries": given.AT_ONCE,
-        "transport": httpx.MockTransport(given),
+        "retries": seeded_round.AT_ONCE,
+        "transport": httpx.MockTransport(seeded_round),
         "connections": 1,
         "progress": None,
     }
     users = Population(np.arange(1, 5), 20, 1)
-    assert users.report_to(given.URL, "r1", tickets=tickets, **options) == 20
-    assert [its for its, _ in given.sent] == tickets
-    for its, packed in given.sent:
-        assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(its))
+    assert users.report_to(seeded_round.URL, "r1", tickets=tickets, **options) == 20
+    assert [seeded for seeded, _ in seeded_round.sent] == tickets
+    for seeded, packed in seeded_round.sent:
+        assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(seeded))

@@ -403,15 +403,15 @@ def test_error_does_not_repeat_password() -> None:
 
 
 def test_url_may_have_path() -> None:
-    seen = []
+    log = []
 
     def answer(request: httpx.Request) -> Any:
-        seen.append(str(request.url))
+        log.append(str(request.url))
         return httpx.Response(200, json={"version": "1.2.3"})
 
     with Client("https://a.test/ldp/", transport=httpx.MockTransport(answer)) as server:
         assert server.version()["version"] == "1.2.3"
-    assert seen == ["https://a.test/ldp/version"]
+    assert log == ["https://a.test/ldp/version"]
 
 
 def test_every_call_has_method_and_path() -> None:
@@ -493,46 +493,46 @@ def test_every_call_has_method_and_path() -> None:
 
 def server_that(*outcomes: Any) -> Any:
     """A server whose answers are these, in turn, and the requests it saw."""
-    left, seen = list(outcomes), []
+    remaining, log = list(outcomes), []
 
     def answer(request: httpx.Request) -> Any:
-        seen.append(request)
-        outcome = left.pop(0)
+        log.append(request)
+        outcome = remaining.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     return Client(
         "http://a.test", transport=httpx.MockTransport(answer), sleep=lambda seconds: None
-    ), seen
+    ), log
 
 
 def test_rounds_come_in_pages() -> None:
-    server, seen = server_that(
+    server, log = server_that(
         httpx.Response(200, json={"rounds": []}), httpx.Response(200, json={"rounds": []})
     )
     with server:
         assert server.rounds() == server.rounds(before="r1") == ()
         with pytest.raises(ArgumentError):
             server.rounds(before="r1&limit=9")
-    assert [request.url.raw_path for request in seen] == [b"/rounds", b"/rounds?before=r1"]
+    assert [request.url.raw_path for request in log] == [b"/rounds", b"/rounds?before=r1"]
 
 
 @pytest.mark.parametrize(
     "lost", [httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut")]
 )
 def test_open_round_is_not_retried_in_doubt(lost: Any) -> None:
-    server, seen = server_that(lost, httpx.Response(201))
+    server, log = server_that(lost, httpx.Response(201))
     with server, pytest.raises(UnansweredError):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
-    assert len(seen) == 1
+    assert len(log) == 1
 
 
 def test_open_round_is_not_retried_after_500() -> None:
-    server, seen = server_that(httpx.Response(503), httpx.Response(201))
+    server, log = server_that(httpx.Response(503), httpx.Response(201))
     with server, pytest.raises(InvalidAnswerError, match="503"):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
-    assert len(seen) == 1
+    assert len(log) == 1
 
 
 def test_open_round_is_retried_if_unsent() -> None:
@@ -542,29 +542,29 @@ def test_open_round_is_retried_if_unsent() -> None:
         httpx.Response(429),
         httpx.Response(418),
     ]
-    server, seen = server_that(*outcomes)
+    server, log = server_that(*outcomes)
     with server, pytest.raises(InvalidAnswerError, match="418"):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
-    assert len(seen) == 4
+    assert len(log) == 4
 
 
 def test_rejects_fields_that_are_not_json() -> None:
-    server, seen = server_that()
+    server, log = server_that()
     with server, pytest.raises(ArgumentError, match="eta must be a finite number"):
         server.recover("r1", eta=float("nan"))
     with server, pytest.raises(ArgumentError, match="JSON"):
         server.recover("r1", targets={1, 2})
-    assert not seen
+    assert not log
 
 
 @pytest.mark.parametrize(
     "outcome", [httpx.Response(503), httpx.ConnectError("refused"), httpx.ReadTimeout("slow")]
 )
 def test_ready_asks_once(outcome: Any) -> None:
-    server, seen = server_that(outcome)
+    server, log = server_that(outcome)
     with server:
         assert server.ready() is False
-    assert len(seen) == 1
+    assert len(log) == 1
 
 
 def test_real_connection_is_kept_alive(collector: Collector) -> None:

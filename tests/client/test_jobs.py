@@ -83,7 +83,7 @@ STARTED = (
 def test_job_is_started_and_waited_for() -> None:
     done = job("done", 1.0, result=RECOVERY)
     stub = Stub(STARTED, (200, job("running", 0.25)), (200, job("running", 0.5)), (200, done))
-    seen: list[Any] = []
+    updates: list[Any] = []
     with stub.server() as server:
         started = server.start_recovery("r1", method="em", eta=0.1)
         assert (started.id, started.state, started.progress, started.is_over) == (
@@ -94,14 +94,14 @@ def test_job_is_started_and_waited_for() -> None:
         )
         started.refresh()
         assert (started.state, started.progress) == ("running", 0.25)
-        assert started.wait(seen.append) == RECOVERY
+        assert started.wait(updates.append) == RECOVERY
         assert started.wait() == RECOVERY
         started.refresh()
         started.cancel()
     assert stub.calls == ["POST /rounds/r1/recover", *["GET /rounds/r1/jobs/j1"] * 3]
     assert stub.polls[0].headers["Prefer"] == "respond-async"
     assert json.loads(stub.polls[0].content) == {"method": "em", "eta": 0.1}
-    assert seen == [0.5, 1.0]
+    assert updates == [0.5, 1.0]
     assert stub.waits == [0.25, 0.5]
 
 

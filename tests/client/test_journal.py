@@ -85,11 +85,11 @@ def test_progress_resumes(collector: Collector, send: Any) -> None:
     with pytest.raises(UnansweredError) as caught:
         send()
     (note,) = caught.value.__notes__
-    seen = []
-    send(progress=lambda done, total: seen.append(done))
-    assert note == f"{seen[0]} of 950 reports were accepted"
-    assert seen[0] >= 800
-    assert seen[-1] == N
+    updates = []
+    send(progress=lambda done, total: updates.append(done))
+    assert note == f"{updates[0]} of 950 reports were accepted"
+    assert updates[0] >= 800
+    assert updates[-1] == N
 
 
 def test_resumed_run_keeps_size(collector: Collector, send: Any) -> None:

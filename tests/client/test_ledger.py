@@ -254,7 +254,7 @@ def test_claim_is_synced_to_disk(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_racing_threads_perturb_once(ledger: Ledger) -> None:
-    perturbed, found = [], []
+    perturbed, claims = [], []
     barrier = threading.Barrier(8)
 
     def run(i: Any) -> None:
@@ -263,7 +263,7 @@ def test_racing_threads_perturb_once(ledger: Ledger) -> None:
             return bytes([i])
 
         barrier.wait()
-        found.append(
+        claims.append(
             ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=perturb)
         )
 
@@ -273,8 +273,8 @@ def test_racing_threads_perturb_once(ledger: Ledger) -> None:
     for thread in threads:
         thread.join()
     assert len(perturbed) == 1
-    assert {entry.packed for entry, _ in found} == {bytes(perturbed)}
-    assert [new for _, new in found].count(True) == 1
+    assert {entry.packed for entry, _ in claims} == {bytes(perturbed)}
+    assert [new for _, new in claims].count(True) == 1
 
 
 def test_racing_threads_cannot_exceed_total(path: Path) -> None:
@@ -372,7 +372,7 @@ def test_rejects_special_file_unchanged(tmp_path: Path) -> None:
 
 
 def test_interrupted_creation_is_repeated(path: Path) -> None:
-    """A crash in the midst of the first commit: the first page is torn, and the journal knows it
+    """A crash during the first commit: the first page is torn, and the journal knows it
     was empty.
     """
     path.parent.mkdir(parents=True)

@@ -204,13 +204,13 @@ def test_no_bar_without_terminal(
 
 def test_progress_may_be_callback(collector: Collector, capsys: pytest.CaptureFixture[str]) -> None:
     collector.add()
-    seen = []
+    updates = []
     Population(WEIGHTS, 100, 9).report_to(
         collector.URL,
-        progress=lambda *step: seen.append(step),
+        progress=lambda *step: updates.append(step),
         transport=httpx.MockTransport(collector),
     )
-    assert seen == [(0, 100), (100, 100)]
+    assert updates == [(0, 100), (100, 100)]
     assert capsys.readouterr().err == ""
 
 

@@ -1,4 +1,4 @@
-"""Reporters in processes of their own, over a real connection, killed and racing."""
+"""Reporters in separate processes, killed at every step of a report."""
 
 import os
 import queue

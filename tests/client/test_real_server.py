@@ -184,18 +184,18 @@ def test_right_ticket_after_wrong_counts_once(
     (foreign,) = admin.mint_tickets(another.id, 1)
     (own,) = admin.mint_tickets(round_.id, 1)
     ledger = Ledger(tmp_path / "ledger")
-    made = set()
+    created = set()
     for wrong in ("x" * 22 + "." + "x" * 22, foreign):
         with pytest.raises(RefusedError) as caught:
             Reporter(server.url, round_.id, ledger=ledger, ticket=wrong).report("1")
         assert (caught.value.status, caught.value.slug) == (401, "invalid-ticket")
-        made |= {entry.packed for entry in ledger.pending()}
+        created |= {entry.packed for entry in ledger.pending()}
     receipt = asyncio.run(
         AsyncReporter(server.url, round_.id, ledger=ledger, ticket=own).report("1")
     )
     assert (receipt.state, receipt.resent, receipt.duplicate) == ("accepted", True, False)
-    assert {entry.packed for entry in ledger.entries()} == made
-    assert len(made) == 1
+    assert {entry.packed for entry in ledger.entries()} == created
+    assert len(created) == 1
     assert admin.round(round_.id).n == 1
 
 

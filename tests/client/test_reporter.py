@@ -119,11 +119,11 @@ def test_report_is_in_ledger_before_send(
 ) -> None:
     collector.add()
     path = tmp_path / "ledger.sqlite3"
-    seen: list[Any] = []
+    states: list[Any] = []
 
     def look(send: Send) -> Any:
         with sqlite3.connect(path) as db:
-            seen.extend(
+            states.extend(
                 db.execute("SELECT round_id, server_url, key, packed, state, epsilon FROM reports")
             )
         db.close()
@@ -132,7 +132,7 @@ def test_report_is_in_ledger_before_send(
     collector.faults.append(look)
     reporter(ledger=Ledger(path)).report(0)
     ((key, packed),) = collector.sent
-    assert seen == [("r1", collector.URL, key, packed, "pending", 0.5)]
+    assert states == [("r1", collector.URL, key, packed, "pending", 0.5)]
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
@@ -180,8 +180,8 @@ def test_label_is_in_no_request_or_file(
         request.content + str(request.url).encode() + repr(request.headers.raw).encode()
         for request in collector.requests
     )
-    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    for trace in (sent, kept):
+    content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    for trace in (sent, content):
         assert b"chicago" not in trace.lower()
 
 
@@ -202,10 +202,10 @@ def test_rejects_unknown_item_before_perturbing(
 
 
 def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporter) -> None:
-    """Errors end in logs, and logs with strangers."""
+    """Errors are logged, and others read logs."""
     collector.add()
     with pytest.raises(UnknownItemError) as caught:
-        reporter().report("Springfield, and I wish nobody knew")
+        reporter().report("Springfield, and nobody should know")
     assert "Springfield" not in "".join(
         map(str, (caught.value, caught.value.__cause__, caught.value.args))
     )
@@ -218,7 +218,7 @@ def test_str_is_label_and_int_is_index(
     """In a round whose labels are numbers in another order, "2" and 2 are different items."""
     labels = ("3", "2", "1", "0")
     oracle = RoundParameters("grr", 0.5, labels).oracle
-    seen = {}
+    reports = {}
     for name, value in (
         ("label", "2"),
         ("index", 2),
@@ -228,13 +228,13 @@ def test_str_is_label_and_int_is_index(
         collector.add("grr", items=labels, id=name.replace(" ", "-"))
         monkeypatch.setattr(os, "urandom", FixedRandomness())
         reporter(name.replace(" ", "-")).report(value)
-        seen[name] = collector.sent[-1][1]
+        reports[name] = collector.sent[-1][1]
     expected = {}
     for item in (1, 2):
         monkeypatch.setattr(os, "urandom", FixedRandomness())
         expected[item] = pack(oracle.perturb([item]))
     assert expected[1] != expected[2]
-    assert seen == {
+    assert reports == {
         "label": expected[1],
         "index": expected[2],
         "numpy index": expected[2],
@@ -451,9 +451,7 @@ def test_wrong_response_leaves_report_pending(
 
 
 def test_late_refusal_keeps_accepted(collector: Collector, reporter: MakeReporter) -> None:
-    """Two processes resend at once: one is answered, then the round is deleted and the other is
-    refused.
-    """
+    """Two processes resend: one is answered, then the round is deleted and the other refused."""
     collector.add()
     ledger = Ledger.in_memory()
     collector.faults.extend([collector.answer_lost] * 5)
@@ -621,7 +619,7 @@ def test_rejects_invalid_url_before_ledger(
 
 
 def test_async_reporters_run_concurrently(collector: Collector) -> None:
-    """Fifty rounds and users at once, one ledger: each report is stored once."""
+    """Fifty concurrent users of one ledger, each in another round."""
     for i in range(50):
         collector.add(epsilon=0.05, id=f"r{i}")
     ledger = Ledger.in_memory()

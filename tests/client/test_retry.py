@@ -32,13 +32,15 @@ def test_status_is_final(status: int) -> None:
 @given(
     retry=st.integers(0, 10_000),
     draw=st.floats(0, 1, exclude_max=True),
-    asked=st.none() | st.floats(0, allow_nan=False),
+    retry_after=st.none() | st.floats(0, allow_nan=False),
 )
-def test_delay_is_retry_after_plus_jitter(retry: int, draw: float, asked: float | None) -> None:
+def test_delay_is_retry_after_plus_jitter(
+    retry: int, draw: float, retry_after: float | None
+) -> None:
     policy = Retries(base=0.5, longest=30)
-    floor = min(asked or 0, 30)
+    floor = min(retry_after or 0, 30)
     widest = min(30, 0.5 * 2 ** min(retry, 100))
-    assert policy.delay(retry, asked, draw) == pytest.approx(floor + draw * widest)
+    assert policy.delay(retry, retry_after, draw) == pytest.approx(floor + draw * widest)
 
 
 def test_delay_doubles_up_to_longest() -> None:

@@ -27,15 +27,15 @@ USERS = 100
 @pytest.fixture
 def clients(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Every HTTP client that is made, of either kind."""
-    made = []
+    created = []
     for kind in (httpx.Client, httpx.AsyncClient):
 
         def counted(self, *args: Any, _of: Any = kind.__init__, **options: Any) -> None:
-            made.append(self)
+            created.append(self)
             _of(self, *args, **options)
 
         monkeypatch.setattr(kind, "__init__", counted)
-    return made
+    return created
 
 
 def test_hundred_users_share_client(collector: Collector, clients: Any) -> None:
@@ -76,8 +76,8 @@ class _Both:
     def reporter(self, *args: Any, **options: Any) -> Any:
         return (AsyncReporter if self.is_async else Reporter)(*args, **options)
 
-    def call(self, made: Any) -> Any:
-        return asyncio.run(made) if self.is_async else made
+    def call(self, created: Any) -> Any:
+        return asyncio.run(created) if self.is_async else created
 
 
 @pytest.fixture(params=[False, True], ids=["sync", "async"])

@@ -1,4 +1,4 @@
-"""A server that never stops answering, a byte at a time: each byte is in time, the whole is not."""
+"""A server that sends one byte after another for ever: a whole request times out."""
 
 import asyncio
 import contextlib
@@ -15,9 +15,7 @@ HEAD = b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Leng
 
 @contextlib.contextmanager
 def trickling(whole: bytes, trickled: bytes) -> Iterator[str]:
-    """Answer one request with the first bytes at once and others one by one, for ever; yield the
-    URL.
-    """
+    """Answer one request with `whole` and then `trickled` for ever; yield the URL."""
     stop = threading.Event()
 
     def answer(listener: socket.socket) -> None:

@@ -27,8 +27,8 @@ def node() -> str:
     version = subprocess.run(
         [path, "--version"], capture_output=True, text=True, check=True
     ).stdout.strip()
-    found = re.match(r"v(\d+)", version)
-    if found is None or int(found[1]) < _OLDEST:
+    version_match = re.match(r"v(\d+)", version)
+    if version_match is None or int(version_match[1]) < _OLDEST:
         pytest.skip(f"the client for JavaScript needs Node {_OLDEST} or newer, not {version}")
     return path
 
@@ -47,11 +47,11 @@ def classic_script(node: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-Told = Callable[..., list[dict[str, Any]]]
+ReportInNode = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")
-def told(node: str) -> Told:
+def report_in_node(node: str) -> ReportInNode:
     """Have the client in Node report as it is told; return what it says of each value."""
 
     def report(**fields: Any) -> list[dict[str, Any]]:
@@ -63,8 +63,8 @@ def told(node: str) -> Told:
             timeout=120,
         )
         assert ended.returncode == 0, ended.stderr
-        said: list[dict[str, Any]] = json.loads(ended.stdout)
-        return said
+        receipts: list[dict[str, Any]] = json.loads(ended.stdout)
+        return receipts
 
     return report
 

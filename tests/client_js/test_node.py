@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from scipy import stats
-from tests.client_js.conftest import CLIENT, Told
+from tests.client_js.conftest import CLIENT, ReportInNode
 from tests.conftest import ServerProcess
 
 from ldprecover import RoundParameters, frequency_oracle
@@ -47,7 +47,7 @@ def test_all_javascript_tests_are_run() -> None:
 
 @pytest.mark.parametrize("fields", ROUNDS, ids=lambda fields: "-".join(map(str, fields.values())))
 def test_real_server_counts_reports(
-    server: ServerProcess, told: Told, fields: dict[str, Any]
+    server: ServerProcess, report_in_node: ReportInNode, fields: dict[str, Any]
 ) -> None:
     n, d, item = 30, 12, 9
     opened = server.open_round(**{"epsilon": 6.0, "domain_size": d, **fields})
@@ -57,10 +57,10 @@ def test_real_server_counts_reports(
             f"/rounds/{opened['id']}/tickets", json={"count": n}, headers=server.admin
         )
         access = {"tickets": minted.text.split()}
-    said = told(url=server.url, round=opened["name"], values=[item] * n, **access)
-    assert [(receipt.get("state"), receipt.get("duplicate")) for receipt in said] == [
+    receipts = report_in_node(url=server.url, round=opened["name"], values=[item] * n, **access)
+    assert [(receipt.get("state"), receipt.get("duplicate")) for receipt in receipts] == [
         ("accepted", False)
-    ] * n, said
+    ] * n, receipts
     estimated = server.frequencies(opened["id"])
     assert estimated["n"] == n
     oracle = frequency_oracle(
@@ -74,41 +74,47 @@ def test_real_server_counts_reports(
             assert low <= count <= high, v
 
 
-def test_numbers_are_rounded_and_reported(server: ServerProcess, told: Told) -> None:
+def test_numbers_are_rounded_and_reported(
+    server: ServerProcess, report_in_node: ReportInNode
+) -> None:
     opened = server.open_round(epsilon=10.0, items=["-1", "1"])
-    said = told(url=server.url, round=opened["id"], values=[1, 1.0, "1", "+1.0"] * 5)
-    assert {receipt.get("state") for receipt in said} == {"accepted"}, said
+    receipts = report_in_node(url=server.url, round=opened["id"], values=[1, 1.0, "1", "+1.0"] * 5)
+    assert {receipt.get("state") for receipt in receipts} == {"accepted"}, receipts
     assert server.frequencies(opened["id"])["counts"][1] >= 18  # fewer but once in 10^10
 
 
-def test_lost_response_counts_once(server: ServerProcess, told: Told, tmp_path: Path) -> None:
+def test_lost_response_counts_once(
+    server: ServerProcess, report_in_node: ReportInNode, tmp_path: Path
+) -> None:
     opened = server.open_round("olh")
     users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
-    (lost,) = told(values=[1], loses=2, **users)
+    (lost,) = report_in_node(values=[1], loses=2, **users)
     assert lost["error"] == "UnansweredError"
-    (later,) = told(values=[2], **users)  # another process
+    (later,) = report_in_node(values=[2], **users)  # another process
     assert (later["state"], later["duplicate"], later["resent"]) == ("accepted", True, True)
-    assert [again["error"] for again in told(values=[1, 2], **users)] == [
+    assert [again["error"] for again in report_in_node(values=[1, 2], **users)] == [
         "AlreadyReportedError"
     ] * 2
     assert server.frequencies(opened["id"])["n"] == 1
 
 
-def test_closed_round_refuses_for_good(server: ServerProcess, told: Told, tmp_path: Path) -> None:
+def test_closed_round_refuses_for_good(
+    server: ServerProcess, report_in_node: ReportInNode, tmp_path: Path
+) -> None:
     opened = server.open_round()
     server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
     users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
-    first, second = told(values=[1, 1], **users)
+    first, second = report_in_node(values=[1, 1], **users)
     assert (first["error"], first["slug"]) == ("RefusedError", "round-closed")
     assert second["error"] == "AlreadyReportedError"
 
 
-def test_digest_equals_servers(server: ServerProcess, told: Told) -> None:
+def test_digest_equals_servers(server: ServerProcess, report_in_node: ReportInNode) -> None:
     labels = ["Zürich", "東京", "😀", "a\u00adb", "İ", "ǅ", "é", "e\u0301"]
     opened = server.open_round(epsilon=10.0, items=labels)
     assert opened["digest"] == RoundParameters("grr", 10.0, tuple(labels)).digest
-    said = told(url=server.url, round=opened["id"], values=labels)
-    assert {receipt.get("state") for receipt in said} == {"accepted"}, said
+    receipts = report_in_node(url=server.url, round=opened["id"], values=labels)
+    assert {receipt.get("state") for receipt in receipts} == {"accepted"}, receipts
 
 
 def test_package_has_project_version_and_licence() -> None:

@@ -1,6 +1,4 @@
-"""A survey page in a real browser, on another origin than the server, reports once and refuses
-after that.
-"""
+"""The survey page in a real browser, from another origin than the server."""
 
 import contextlib
 import os
@@ -17,7 +15,7 @@ from tests.conftest import ServerProcess, StartServer
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
-# Without a sandbox, which root may not have; only pages of our own are opened.
+# Without a sandbox, which root may not have; only pages of this project are opened.
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 
 THANKS = "Thank you: your report is counted."
@@ -93,8 +91,8 @@ def service(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Ser
 
 
 def survey(site: str, service: ServerProcess, round_: str, **more: str) -> str:
-    asked = "".join(f"&{name}={value}" for name, value in more.items())
-    return f"{site}/example/survey.html?server={service.url}&round={round_}{asked}"
+    query = "".join(f"&{name}={value}" for name, value in more.items())
+    return f"{site}/example/survey.html?server={service.url}&round={round_}{query}"
 
 
 def press(page: Any, answer: str) -> None:
@@ -169,7 +167,7 @@ def test_lost_response_repeats_report(visitor: Visitor, service: ServerProcess, 
 def test_survey_fits_window(
     window: Any, service: ServerProcess, site: str, tmp_path: Path, width: int, scheme: str
 ) -> None:
-    opened = service.open_round(items=["soup", "salad", 30 * "an answer that goes on ", 200 * "x"])
+    opened = service.open_round(items=["soup", "salad", 30 * "a long answer ", 200 * "x"])
     with window.new_context(
         viewport={"width": width, "height": 700}, color_scheme=scheme
     ) as context:
@@ -243,8 +241,8 @@ def test_classic_script_reports_with_local_storage(
         const reporter = new Reporter(url, round, { ledger: new Ledger(localStore()) });
         return reporter.report(0).then((receipt) => receipt.state, (error) => error.name);
     }"""
-    said = [page.evaluate(report, [service.url, opened["id"]]) for _ in range(2)]
-    assert said == ["accepted", "AlreadyReportedError"]
+    results = [page.evaluate(report, [service.url, opened["id"]]) for _ in range(2)]
+    assert results == ["accepted", "AlreadyReportedError"]
     assert "ldprecover-ledger" in page.evaluate("Object.keys(localStorage)")
 
 

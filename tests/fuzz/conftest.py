@@ -1,4 +1,4 @@
-"""Properties of whatever reads what strangers send; each has its share of FUZZ_SECONDS."""
+"""Properties of everything that reads anonymous input; each has its share of FUZZ_SECONDS."""
 
 import pytest
 from tests.fuzzing import SECONDS, share, tried
@@ -13,5 +13,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if SECONDS:
         terminalreporter.section("inputs tried, by kind and outcome")
         for kind, outcomes in tried.items():
-            found = ", ".join(f"{outcome} {n:,}" for outcome, n in sorted(outcomes.items()))
-            terminalreporter.write_line(f"{kind}: {sum(outcomes.values()):,} ({found})")
+            counts = ", ".join(f"{outcome} {n:,}" for outcome, n in sorted(outcomes.items()))
+            terminalreporter.write_line(f"{kind}: {sum(outcomes.values()):,} ({counts})")

@@ -45,7 +45,7 @@ def is_good(oracle: FrequencyOracle, report: bytes) -> bool:
 
 
 def first_bad(oracle: FrequencyOracle, data: bytes) -> int | None:
-    """Return the position of the first report that is bad or not whole; None if there is none."""
+    """Return the position of the first bad or incomplete report, or None."""
     size = oracle.report_size
     whole = len(data) // size
     if len(data) % size:
@@ -91,9 +91,9 @@ def test_any_packed_body_is_decoded_or_rejected(protocol: str) -> None:
     @example(b"\xff" * 12)
     def check(data: bytes) -> None:
         bad = first_bad(oracle, data)
-        kept, refusal = outcome(oracle, data, packed=True)
+        stored, refusal = outcome(oracle, data, packed=True)
         tried[f"packed {protocol}"]["refused" if refusal else "taken"] += 1
-        assert kept == (data if data and bad is None else None)
+        assert stored == (data if data and bad is None else None)
         assert refusal is None or refusal.position == bad
 
     repeat(check)
@@ -191,26 +191,26 @@ def reports_of(oracle: FrequencyOracle, body: bytes) -> bytes | None:
         if len(decoded["seeds"]) != len(decoded["buckets"]):
             return None
         rows = list(zip(decoded["seeds"], decoded["buckets"], strict=True))
-    found = b""
+    packed = b""
     for row in rows:
         if oracle.protocol == "grr" and type(row) is int and 0 <= row < 11:
-            found += row.to_bytes(4, "little")
+            packed += row.to_bytes(4, "little")
         elif (
             oracle.protocol == "oue"
             and type(row) is str
             and re.fullmatch("[01]{11}", row, re.ASCII)
         ):
-            found += int(row[::-1], 2).to_bytes(2, "little")
+            packed += int(row[::-1], 2).to_bytes(2, "little")
         elif (
             oracle.protocol == "olh"
             and list(map(type, row)) == [int, int]
             and 0 <= row[0] < 1 << 32
             and 0 <= row[1] < 4
         ):
-            found += row[0].to_bytes(4, "little") + row[1].to_bytes(2, "little")
+            packed += row[0].to_bytes(4, "little") + row[1].to_bytes(2, "little")
         else:
             return None
-    return found or None
+    return packed or None
 
 
 def is_seed_and_bucket(seed: int, bucket: int) -> bool:
@@ -232,8 +232,8 @@ def test_any_json_body_is_decoded_or_rejected(protocol: str) -> None:
     @example(b'\xef\xbb\xbf{"reports":[3]}')
     def check(body: bytes) -> None:
         expected = reports_of(oracle, body)
-        kept, refusal = outcome(oracle, body, packed=False)
+        stored, refusal = outcome(oracle, body, packed=False)
         tried[f"json {protocol}"]["refused" if refusal else "taken"] += 1
-        assert kept == expected
+        assert stored == expected
 
     repeat(check)

@@ -82,7 +82,7 @@ lengths = st.sampled_from([None, None, b"0", b"1000", b"1001", b"-1", b"9" * 30,
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
 def test_any_body_is_decompressed_or_rejected() -> None:
-    held = BodyMemory(HELD)
+    memory = BodyMemory(HELD)
 
     @property_settings(400)
     @given(st.sampled_from([DECODED, SENT]), pieces(), encodings, types, lengths, st.booleans())
@@ -98,7 +98,7 @@ def test_any_body_is_decompressed_or_rejected() -> None:
         encoding: bytes | None,
         media_type: bytes | None,
         length: bytes | None,
-        gone: bool,
+        disconnects: bool,
     ) -> None:
         named = {
             b"content-encoding": encoding,
@@ -108,7 +108,7 @@ def test_any_body_is_decompressed_or_rejected() -> None:
         headers = [(name, value) for name, value in named.items() if value is not None]
         if length is None:
             headers.append((b"transfer-encoding", b"chunked"))
-        arriving = [*parts[:-1], None] if gone else list(parts)
+        arriving = [*parts[:-1], None] if disconnects else list(parts)
         messages = iter(
             {"type": "http.disconnect"}
             if part is None
@@ -119,20 +119,20 @@ def test_any_body_is_decompressed_or_rejected() -> None:
         async def receive() -> Any:
             return next(messages)
 
-        body = Body(held, {"type": "http", "headers": headers}, receive)
+        body = Body(memory, {"type": "http", "headers": headers}, receive)
         limit = BodyLimit(SENT, decoded, anonymous=False)
         given_on: bytes | None = None
         status = None
         try:
             given_on = bytes(asyncio.run(body.read(limit, (JSON, MEDIA_TYPE))))
-            assert held.budget.reserved <= HELD
+            assert memory.budget.reserved <= HELD
         except ServiceError as refusal:
             status = refusal.status
         body.release()
         tried["bodies"][str(status or "handed on")] += 1
-        assert held.budget.reserved == 0
+        assert memory.budget.reserved == 0
         assert status in (None, 400, 408, 413, 415)
-        assert status != 408 or gone
+        assert status != 408 or disconnects
         if given_on is not None:
             whole = b"".join(parts)
             zipped_body = encoding is not None and encoding.strip().lower() == b"gzip" and whole

@@ -47,8 +47,8 @@ CHANGED = {"POST /rounds/{round}/close", "DELETE /rounds/{round}"}
 
 def operations(server: ServerProcess) -> Iterator[Any]:
     schema: Any = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
-    for found in schema.get_all_operations():
-        yield found.ok()
+    for operation in schema.get_all_operations():
+        yield operation.ok()
 
 
 def is_body_wrong(case: Case[Any]) -> bool:
@@ -69,8 +69,8 @@ def test_every_response_matches_openapi(
     """
     watched = WatchedProcess(tmp_path)
     server = start_server(first=watched.first)
-    known = [server.open_round(**round)["id"] for round in ROUNDS]
-    server.http.post(f"/rounds/{known[-1]}/close", headers=server.admin)
+    round_ids = [server.open_round(**round)["id"] for round in ROUNDS]
+    server.http.post(f"/rounds/{round_ids[-1]}/close", headers=server.admin)
     keys = st.sampled_from(
         [f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}", f"Bearer {ADMIN_KEY}x", "Ticket x.y", None]
     )
@@ -79,7 +79,7 @@ def test_every_response_matches_openapi(
         @property_settings(12)
         @given(
             operation.as_strategy(generation_mode=mode),
-            st.sampled_from([*known, "current", None]),
+            st.sampled_from([*round_ids, "current", None]),
             keys,
         )
         def check(case: Case[Any], round: str | None, key: str | None) -> None:

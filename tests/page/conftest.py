@@ -43,7 +43,7 @@ def browser() -> Iterator["Browser"]:
     if _CHROMIUM is None:
         pytest.skip("Chromium is not installed; tests/tools.sh says how")
     with playwright.sync_playwright() as driver:
-        # Without a sandbox, which root may not have; only pages of our own are opened.
+        # Without a sandbox, which root may not have; only pages of this project are opened.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
         with driver.chromium.launch(executable_path=_CHROMIUM, args=arguments) as browser:
             yield browser
@@ -107,8 +107,8 @@ class Visitor:
             self.wrong.append(f"a request left the host: {request.url}")
 
     def _on_console(self, message: "ConsoleMessage") -> None:
-        found = _STATUS.match(message.text)
-        if found and int(found[1]) in self.expects:
+        status = _STATUS.match(message.text)
+        if status and int(status[1]) in self.expects:
             return
         if 0 in self.expects and "net::ERR_" in message.text:
             return
@@ -160,19 +160,17 @@ def visitor(visit: Visit, server: ServerProcess) -> Visitor:
 
 @pytest.fixture
 def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
-    """Make visitors of any server, with a context of their own and its options: `new_visitor(url,
-    locale="de")`.
-    """
-    made: list[Visitor] = []
+    """Make visitors with separate contexts: `new_visitor(url, locale="de")`."""
+    visitors: list[Visitor] = []
 
     def make(url: str, **options: Any) -> Visitor:
-        made.append(Visitor(_new_context(browser, **options), url))
-        return made[-1]
+        visitors.append(Visitor(_new_context(browser, **options), url))
+        return visitors[-1]
 
     yield make
-    for visitor in made:
+    for visitor in visitors:
         visitor.context.close()
-    assert [wrong for visitor in made for wrong in visitor.wrong] == []
+    assert [wrong for visitor in visitors for wrong in visitor.wrong] == []
 
 
 Picture = Callable[["Page", str], None]
@@ -185,10 +183,10 @@ def picture() -> Picture:
 
     Without it none is taken: each takes a third of a second of a processor.
     """
-    given = os.environ.get("LDPRECOVER_SCREENSHOTS")
-    if not given:
+    name = os.environ.get("LDPRECOVER_SCREENSHOTS")
+    if not name:
         return lambda page, name: None
-    folder = Path(given)
+    folder = Path(name)
     folder.mkdir(parents=True, exist_ok=True)
 
     def take(page: "Page", name: str) -> None:
@@ -207,9 +205,7 @@ def expect(locator: "Locator") -> Any:
 
 
 def overflow(page: "Page") -> int:
-    """Return by how many pixels a page is wider than its window, once charts have drawn themselves
-    anew for it.
-    """
+    """Return the pixels that a page is wider than its window, after its charts are redrawn."""
     wide: int = page.evaluate(
         "async () => { const wide = () => document.documentElement.scrollWidth - innerWidth;"
         " for (let frame = 0; frame < 200 && wide() > 0; frame++) await new "
@@ -230,10 +226,10 @@ def serious(page: "Page", *, scheme: str = "light") -> list[str]:
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if scheme == "dark":
         options["runOnly"] = {"type": "rule", "values": ["color-contrast"]}
-    found: dict[str, Any] = page.evaluate("(options) => axe.run(document, options)", options)
+    result: dict[str, Any] = page.evaluate("(options) => axe.run(document, options)", options)
     return [
         f"{rule['id']}: {node['target']} {node['failureSummary']}"
-        for rule in found["violations"]
+        for rule in result["violations"]
         if rule["impact"] in ("serious", "critical")
         for node in rule["nodes"]
     ]

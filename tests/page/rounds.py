@@ -42,9 +42,9 @@ def report(
     """
     rng = np.random.default_rng(seed)
     oracle = frequency_oracle(opened["protocol"], opened["epsilon"], opened["domain_size"])
-    held = rng.choice(oracle.domain_size, size=n, p=shares(oracle.domain_size))
+    values = rng.choice(oracle.domain_size, size=n, p=shares(oracle.domain_size))
     for reports in (
-        oracle.perturb(held, rng),
+        oracle.perturb(values, rng),
         oracle.encode(rng.choice(targets, size=fakes)) if fakes else None,
     ):
         if reports is not None:
@@ -53,7 +53,7 @@ def report(
 
 def poisoned(server: ServerProcess, protocol: str = "oue", **fields: Any) -> dict[str, Any]:
     """A round of 4,000 users and 400 fakes that raise the items 19, 20 and 21."""
-    given: dict[str, Any] = {"items": CITIES, "epsilon": 3.0} | fields
-    opened = server.open_round(protocol, **given)
+    options: dict[str, Any] = {"items": CITIES, "epsilon": 3.0} | fields
+    opened = server.open_round(protocol, **options)
     report(server, opened, 4000, 400, (19, 20, 21))
     return opened

@@ -162,19 +162,19 @@ def test_documents_empty_round_and_overwrites_nothing(
 ) -> None:
     opened = server.open_round()
     file = tmp_path / "empty.html"
-    asked = ["document", opened["name"], "--output", str(file), "--url", server.url]
-    assert app.run(asked) == 0
+    arguments = ["document", opened["name"], "--output", str(file), "--url", server.url]
+    assert app.run(arguments) == 0
     assert offline(file).get_by_text("There are no estimates").is_visible()
     before = file.read_bytes()
     capsys.readouterr()
-    assert app.run(["document", poisoned, *asked[2:]]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: cannot write {file}"), "it is said before anything is recovered"
+    assert app.run(["document", poisoned, *arguments[2:]]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"error: cannot write {file}"), "the error comes before any recovery"
     assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["ROUND", "--method", "magic"], "--method magic: the server has no such method"),
         (["ROUND", "--target", "pasta"], "no item of the round is called 'pasta'"),
@@ -187,14 +187,14 @@ def test_rejects_unknown_names_and_leaves_no_file(
     monkeypatch: pytest.MonkeyPatch,
     capsys: Any,
     options: list[str],
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = server.open_round()["name"] if "ROUND" in options else ""
     arguments = [name if word == "ROUND" else word for word in options]
     arguments += ["--output", "x.html", "--url", server.url]
     assert app.run(["document", *arguments]) in (1, 2)
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "x.html").exists()
 
 

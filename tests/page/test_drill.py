@@ -48,9 +48,9 @@ def test_drill_runs_from_form_to_score(
     shown.get_by_role("button", name="Run the drill").click()
     shown.get_by_role("heading", name="Score").wait_for(timeout=60_000)
     state = drill.http.get("/drill/run").json()
-    said = shown.get_by_role("region", name="What came of it").inner_text()
+    message = shown.get_by_role("region", name="What came of it").inner_text()
     for row in state["result"]["rows"][1:]:
-        assert f"{row['name']}: {row['says']}" in said
+        assert f"{row['name']}: {row['says']}" in message
     rows = shown.locator("figure").first.locator("tbody tr")
     names = [
         "genuine",
@@ -63,9 +63,9 @@ def test_drill_runs_from_form_to_score(
     assert [
         text for text in rows.locator("td:first-child").all_inner_texts() if text in names
     ] == names
-    with shown.expect_download() as kept:
+    with shown.expect_download() as download:
         shown.get_by_role("button", name="Truth as CSV").click()
-    kept.value.save_as(tmp_path / "truth.csv")
+    download.value.save_as(tmp_path / "truth.csv")
     with (tmp_path / "truth.csv").open(encoding="utf-8", newline="") as file:
         truth = list(csv.DictReader(file))
     assert [row["label"] for row in truth] == state["result"]["items"]
@@ -99,8 +99,8 @@ def test_map_of_attacks_is_drawn(drill: RunningDrill, visit: Visit, picture: Pic
     state = drill.http.get("/drill/run").json()
     assert state["settings"]["users"] == 500
     shown.get_by_text("Times better than the projection alone: the numbers").click()
-    found = shown.locator("figure tbody tr td:first-child").all_inner_texts()
-    assert found == [row["attack"] for row in state["result"]["rows"]]
+    attacks = shown.locator("figure tbody tr td:first-child").all_inner_texts()
+    assert attacks == [row["attack"] for row in state["result"]["rows"]]
     for scheme in ("light", "dark"):
         shown.emulate_media(color_scheme=scheme)
         assert serious(shown, scheme=scheme) == []
@@ -126,9 +126,9 @@ def test_invalid_drill_shows_message(drill: RunningDrill, visit: Visit) -> None:
     shown = visitor.open(ADDRESS)
     shown.get_by_role("combobox", name="Attack", exact=True).select_option("apa2")
     shown.get_by_role("button", name="Run the drill").click()
-    said = shown.locator("main [role=alert]")
-    said.wait_for()
-    assert "apa2" in said.inner_text() or "grr" in said.inner_text()
+    message = shown.locator("main [role=alert]")
+    message.wait_for()
+    assert "apa2" in message.inner_text() or "grr" in message.inner_text()
 
 
 @pytest.mark.parametrize("address", ["#/drill", "#/drill?token=another"])
@@ -136,9 +136,9 @@ def test_missing_token_shows_where_it_is(drill: RunningDrill, visit: Visit, addr
     visitor = visit(drill.url)
     visitor.expects = {403}
     shown = visitor.open(address)
-    said = shown.locator("main [role=alert]")
-    said.wait_for()
-    assert "lacks the drill's token" in said.inner_text()
+    message = shown.locator("main [role=alert]")
+    message.wait_for()
+    assert "lacks the drill's token" in message.inner_text()
     assert shown.get_by_role("button", name="Run the drill").count() == 0
 
 
@@ -166,11 +166,11 @@ def test_drill_scripts_follow_page_rules(server: ServerProcess) -> None:
     taken for HTML.
     """
     for name, text in STATIC.items():
-        for found in re.findall(r"""(?:from|import)\s*\(?\s*"([^"]+)"\)?""", text):
-            if found.startswith("./"):
-                assert found[2:] in STATIC, (name, found)
+        for module in re.findall(r"""(?:from|import)\s*\(?\s*"([^"]+)"\)?""", text):
+            if module.startswith("./"):
+                assert module[2:] in STATIC, (name, module)
             else:
-                assert server.http.get(found).status_code == 200, (name, found)
+                assert server.http.get(module).status_code == 200, (name, module)
         assert not re.search(r"\bfetch\(|XMLHttpRequest|EventSource|WebSocket", text), name
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text

@@ -103,13 +103,13 @@ def test_keyboard_reaches_every_control(
         ".line'))"
         ".map((each, i) => { each.dataset.number = i; return i; })"
     )
-    left = {str(each) for each in controls}
+    remaining = {str(each) for each in controls}
     for _ in range(4 * len(controls) + 60):
         page.keyboard.press("Tab")
-        left.discard(page.evaluate("document.activeElement.dataset.number ?? ''"))
-        if not left:
+        remaining.discard(page.evaluate("document.activeElement.dataset.number ?? ''"))
+        if not remaining:
             break
-    assert left == set()
+    assert remaining == set()
     for key in ("Enter", "Space"):
         page.get_by_role("button", name="theme").focus()
         before = page.evaluate("document.documentElement.dataset.theme")

@@ -1,6 +1,4 @@
-"""The planner in a browser: what is asked for is worked out and drawn, kept in the address, and
-refused in words.
-"""
+"""The planner in a browser: plans, their address, and messages for impossible plans."""
 
 import csv
 from pathlib import Path
@@ -44,11 +42,11 @@ def test_address_has_plan_request(visitor: Visitor) -> None:
 def test_invalid_user_count_is_not_requested(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     shown.locator(".notice.good").wait_for()
-    asked = len([url for url in visitor.requests if "/plan?" in url])
+    requests = len([url for url in visitor.requests if "/plan?" in url])
     shown.locator("[name=users]").fill("0")
     shown.locator("[role=alert]").wait_for()
     assert shown.locator("[role=alert]").inner_text().startswith("Users: ")
-    assert len([url for url in visitor.requests if "/plan?" in url]) == asked
+    assert len([url for url in visitor.requests if "/plan?" in url]) == requests
 
 
 def test_impossible_plan_shows_reason(visitor: Visitor) -> None:
@@ -60,22 +58,22 @@ def test_impossible_plan_shows_reason(visitor: Visitor) -> None:
 
 def test_chart_numbers_can_be_downloaded(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
-    with shown.expect_download() as kept:
+    with shown.expect_download() as download:
         shown.get_by_role("button", name="CSV: What malicious users gain").click()
-    head, *rows = csv.reader(Path(kept.value.path()).read_text().splitlines())
+    head, *rows = csv.reader(Path(download.value.path()).read_text().splitlines())
     assert head[0] == "Protocol"
     assert len(rows) == len(PROTOCOLS)
-    with shown.expect_download() as kept:
+    with shown.expect_download() as download:
         shown.get_by_role("button", name="PNG: Error over epsilon").click()
-    assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")
+    assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
 def test_refused_values_hide_old_plan(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
-    found = shown.get_by_role("heading", name="Protocols, the one to take first")
-    found.wait_for()
+    heading = shown.get_by_role("heading", name="Protocols, the one to take first")
+    heading.wait_for()
     shown.locator("[name=epsilon]").fill("11")
     shown.get_by_text("Epsilon: ").wait_for()
-    expect(found).to_be_hidden()
+    expect(heading).to_be_hidden()
     shown.locator("[name=epsilon]").fill("2")
-    expect(found).to_be_visible()
+    expect(heading).to_be_visible()

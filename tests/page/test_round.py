@@ -16,7 +16,7 @@ from tests.page.conftest import Visitor, expect
 from tests.page.rounds import CITIES, MARKUP, poisoned, report, shares
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 NUMBERS = "Frequencies"
 POLL = 7000
@@ -37,11 +37,11 @@ def table(page: "Page") -> list[list[str]]:
     """The rows that are in view of the table of frequencies."""
     rows = page.get_by_role("table", name=NUMBERS).get_by_role("row")
     rows.nth(1).wait_for()
-    found = page.evaluate(
+    cells = page.evaluate(
         "[...document.querySelectorAll('.rows[role=table] .line')]"
         ".map((row) => [...row.children].map((cell) => cell.textContent))"
     )
-    return [list(map(str, row)) for row in found]
+    return [list(map(str, row)) for row in cells]
 
 
 def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProcess) -> None:
@@ -103,10 +103,8 @@ def test_eta_changes_recovery(
         page.keyboard.press("ArrowLeft")
     page.get_by_text("η = 0.1, 3 targets.").wait_for()
     assert "eta=0.1&" in f"{page.url}&"
-    wanted = {"eta": 0.1, "targets": [19, 20, 21], "malicious_model": "exact"}
-    recovered = server.http.post(f"/rounds/{attacked['id']}/recover", json=wanted).json()[
-        "recovered"
-    ]
+    body = {"eta": 0.1, "targets": [19, 20, 21], "malicious_model": "exact"}
+    recovered = server.http.post(f"/rounds/{attacked['id']}/recover", json=body).json()["recovered"]
     shown = [float(row[4]) for row in table(page)[1:]]
     assert shown == [pytest.approx(value, abs=1e-4) for value in recovered[: len(shown)]]
 
@@ -125,11 +123,11 @@ def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str
 
 
 def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    asked: list[str] = []
+    methods: list[str] = []
 
-    def hold(route) -> None:
-        """A job that goes on for as long as it is asked about."""
-        asked.append(route.request.method)
+    def hold(route: "Route") -> None:
+        """Answer polls of a job that never ends."""
+        methods.append(route.request.method)
         if route.request.method == "DELETE":
             route.fulfill(status=204)
         else:
@@ -154,7 +152,7 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
     with page.expect_request(lambda request: request.method == "DELETE"):
         page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Work it out again").wait_for()
-    assert asked[0] == "POST"
+    assert methods[0] == "POST"
 
 
 def test_useless_method_is_marked(visitor: Visitor, attacked: dict[str, Any]) -> None:
@@ -217,17 +215,17 @@ def test_html_label_is_text_in_page_and_csv(
     page = visitor.open(f"#/rounds/{attacked['name']}?top=all&targets=6,7")
     page.get_by_role("checkbox", name=f"Target: {MARKUP}").wait_for()
     assert page.locator("main b, main img").count() == 0
-    with page.expect_download() as found:
+    with page.expect_download() as download:
         page.get_by_role("button", name="CSV: Frequencies").click()
-    found.value.save_as(tmp_path / "f.csv")
+    download.value.save_as(tmp_path / "f.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "f.csv").read_text(encoding="utf-8"))))
     assert rows[0] == ["Target", "Item", "Reported", "± 95 %", "ldprecover", "Change"]
     assert {row[1] for row in rows[1:]} == (set(CITIES) - {'=HYPERLINK("x")'}) | {
         '\'=HYPERLINK("x")'
     }
-    with page.expect_download() as found:
+    with page.expect_download() as download:
         page.get_by_role("button", name="PNG: Frequencies").click()
-    found.value.save_as(tmp_path / "f.png")
+    download.value.save_as(tmp_path / "f.png")
     picture = (tmp_path / "f.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 10_000
@@ -286,8 +284,8 @@ def test_alarms_are_explained_and_suspects_become_targets(
     suspects = server.http.get(f"/rounds/{attacked['id']}/suspects").json()["suspects"]
     assert suspects, "the fakes raise three items by a tenth of all reports"
     page.get_by_role("button", name="Make them the targets").click()
-    wanted = ",".join(map(str, sorted(each["item"] for each in suspects)))
-    page.wait_for_url(lambda url: parse_qs(url.partition("?")[2]).get("targets") == [wanted])
+    targets = ",".join(map(str, sorted(each["item"] for each in suspects)))
+    page.wait_for_url(lambda url: parse_qs(url.partition("?")[2]).get("targets") == [targets])
     page.get_by_role("table", name=NUMBERS).wait_for()
     page.get_by_label("Sort by").select_option("suspicion")
     first = suspects[0]["label"]

@@ -81,10 +81,10 @@ def test_key_is_forgotten_with_page(visitor: Visitor) -> None:
     page.get_by_role("button", name="Key").click()
     give_key(page)
     page.get_by_role("button", name="Key: in use").wait_for()
-    kept = page.evaluate(
+    storage = page.evaluate(
         "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
     )
-    assert ADMIN_KEY not in kept
+    assert ADMIN_KEY not in storage
     page.reload()
     page.get_by_role("button", name="Key", exact=True).wait_for()
 

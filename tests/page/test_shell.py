@@ -91,10 +91,10 @@ def test_every_imported_module_exists() -> None:
         name: file.body.decode() for name, file in page.files().items() if name.startswith("js/")
     }
     for name, text in scripts.items():
-        for found in re.findall(r"""(?:from|import)\s*\(?\s*"(\.[^"]+)"\)?""", text):
+        for module in re.findall(r"""(?:from|import)\s*\(?\s*"(\.[^"]+)"\)?""", text):
             assert (
-                str(httpx.URL(f"http://h/{name}").join(found)).removeprefix("http://h/") in scripts
-            ), (name, found)
+                str(httpx.URL(f"http://h/{name}").join(module)).removeprefix("http://h/") in scripts
+            ), (name, module)
 
 
 def test_only_api_fetches_and_nothing_writes_html() -> None:

@@ -82,9 +82,7 @@ def sample(oracle: FrequencyOracle, perturb: Perturb, n: int) -> Sample:
 
 @functools.cache
 def sample_of(oracle: FrequencyOracle, seed: int | None) -> Sample:
-    """Draw N reports of each item, once for all checks of them: each has a rate of false alarms of
-    its own.
-    """
+    """Return N reports of each item, cached: each check has its own false-alarm rate."""
     rng = generator(seed)
     return sample(oracle, lambda items: oracle.perturb(items, rng), N)
 
@@ -97,29 +95,29 @@ def bounds(counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def shown_ratio(drawn: Sample) -> float:
+def shown_ratio(samples: Sample) -> float:
     """Return the greatest ratio of one class's probability under two items that the sample
     proves.
     """
-    low, high = bounds(drawn.classes, drawn.n)
+    low, high = bounds(samples.classes, samples.n)
     return float((low.max(axis=0) / high.min(axis=0)).max())
 
 
-def possible_ratio(drawn: Sample) -> float:
+def possible_ratio(samples: Sample) -> float:
     """Return the greatest such ratio that the sample leaves possible, over the classes that ever
     came.
     """
-    low, high = bounds(drawn.classes, drawn.n)
-    seen = drawn.classes.any(axis=0)
-    return float((high.max(axis=0)[seen] / low.min(axis=0)[seen]).max())
+    low, high = bounds(samples.classes, samples.n)
+    classes_seen = samples.classes.any(axis=0)
+    return float((high.max(axis=0)[classes_seen] / low.min(axis=0)[classes_seen]).max())
 
 
-def is_calibrated(oracle: FrequencyOracle, drawn: Sample) -> bool:
+def is_calibrated(oracle: FrequencyOracle, samples: Sample) -> bool:
     """Return whether p, and q for each other item, lie within the Clopper-Pearson bounds of the
     sample.
     """
     d = oracle.domain_size
-    low, high = bounds(drawn.supports, drawn.n)
+    low, high = bounds(samples.supports, samples.n)
     expected = np.full((d, d), oracle.q) + (oracle.p - oracle.q) * np.eye(d)
     return bool(((low <= expected) & (expected <= high)).all())
 
@@ -127,9 +125,9 @@ def is_calibrated(oracle: FrequencyOracle, drawn: Sample) -> bool:
 @each_oracle
 @randomness
 def test_no_report_exceeds_epsilon(oracle: FrequencyOracle, seed: int | None) -> None:
-    drawn = sample_of(oracle, seed)
-    assert shown_ratio(drawn) <= math.exp(oracle.epsilon)
-    assert possible_ratio(drawn) <= math.exp(oracle.epsilon + SLACK)
+    samples = sample_of(oracle, seed)
+    assert shown_ratio(samples) <= math.exp(oracle.epsilon)
+    assert possible_ratio(samples) <= math.exp(oracle.epsilon + SLACK)
 
 
 @each_oracle
@@ -149,9 +147,9 @@ def test_single_reports_are_as_private(protocol: str) -> None:
     def one_by_one(items: np.ndarray) -> Reports:
         return np.concatenate([oracle.perturb([item]) for item in items.tolist()])
 
-    drawn = sample(oracle, one_by_one, 2_000)
-    assert shown_ratio(drawn) <= math.exp(oracle.epsilon)
-    assert is_calibrated(oracle, drawn)
+    samples = sample(oracle, one_by_one, 2_000)
+    assert shown_ratio(samples) <= math.exp(oracle.epsilon)
+    assert is_calibrated(oracle, samples)
 
 
 @each_oracle
@@ -160,9 +158,9 @@ def test_mechanism_with_larger_epsilon_is_caught(oracle: FrequencyOracle) -> Non
     leave 10 sd.
     """
     greedy, rng = replace(oracle, epsilon=1.2 * oracle.epsilon), np.random.default_rng(22)
-    drawn = sample(oracle, lambda items: greedy.perturb(items, rng), N)
-    assert shown_ratio(drawn) > math.exp(oracle.epsilon)
-    assert not is_calibrated(oracle, drawn)
+    samples = sample(oracle, lambda items: greedy.perturb(items, rng), N)
+    assert shown_ratio(samples) > math.exp(oracle.epsilon)
+    assert not is_calibrated(oracle, samples)
 
 
 def keep_with_binary_p(oracle: GRR, rng: np.random.Generator) -> Perturb:
@@ -232,9 +230,9 @@ def test_wrong_keep_probability_is_caught(
     """Each of these mistakes spends more than epsilon, and the same check that passes the real code
     fails it.
     """
-    drawn = sample(oracle, broken(oracle, np.random.default_rng(23)), N)
-    assert shown_ratio(drawn) > math.exp(oracle.epsilon)
-    assert not is_calibrated(oracle, drawn)
+    samples = sample(oracle, broken(oracle, np.random.default_rng(23)), N)
+    assert shown_ratio(samples) > math.exp(oracle.epsilon)
+    assert not is_calibrated(oracle, samples)
 
 
 def test_calibration_catches_value_kept_too_rarely() -> None:
@@ -242,23 +240,23 @@ def test_calibration_catches_value_kept_too_rarely() -> None:
     oracle, rng = GRR(1, 4), np.random.default_rng(24)
 
     def timid(items: np.ndarray) -> Reports:
-        kept = rng.random(items.size) < math.e / (4 + math.e)
-        return np.where(kept, items, (items + rng.integers(1, 4, items.size)) % 4).astype("<u4")
+        is_kept = rng.random(items.size) < math.e / (4 + math.e)
+        return np.where(is_kept, items, (items + rng.integers(1, 4, items.size)) % 4).astype("<u4")
 
-    drawn = sample(oracle, timid, N)
-    assert shown_ratio(drawn) <= math.e
-    assert not is_calibrated(oracle, drawn)
+    samples = sample(oracle, timid, N)
+    assert shown_ratio(samples) <= math.e
+    assert not is_calibrated(oracle, samples)
 
 
 @randomness
 def test_olh_seeds_do_not_depend_on_item(seed: int | None) -> None:
     """The four bytes of the seeds of two items, 2 x 256 tables: chi-squared, 1e-9/4 each."""
     oracle, rng = OLH(1, 2, 4), generator(seed)
-    drawn = [oracle.perturb(np.full(N, v), rng)["seed"] for v in (0, 1)]
+    samples = [oracle.perturb(np.full(N, v), rng)["seed"] for v in (0, 1)]
     for byte in range(4):
         table = [
             np.bincount(seeds >> np.uint32(8 * byte) & np.uint32(0xFF), minlength=256)
-            for seeds in drawn
+            for seeds in samples
         ]
         assert stats.chi2_contingency(table).pvalue > FALSE_ALARM / 4
 

@@ -31,7 +31,7 @@ def exp(epsilon: float) -> Fraction:
 
 
 OWN = {"olh": "hash_range", "ss": "subset_size"}
-"""The names of the parameters that protocols have of their own."""
+"""Names of the parameters of single protocols."""
 
 
 def own(protocol: str, value: int | None) -> dict[str, int]:
@@ -62,14 +62,14 @@ def p_q(protocol: str, epsilon: float, d: int, parameter: int | None) -> tuple[F
 
 def columns() -> dict[str, Any]:
     cases = []
-    for d, given in (
+    for d, reports in (
         (2, range(4)),
         (3, range(4)),
         (4, range(8)),
         (9, (0, 1, 7, 8, 15)),
         (40, (0, 1, 21, 63)),
     ):
-        for y in given:
+        for y in reports:
             supported = [v for v in range(d) if bin(v + 1 & y).count("1") % 2 == 0]
             cases.append({"domain_size": d, "column": y, "supported": supported})
     return {
@@ -325,25 +325,23 @@ def threshold(protocol: str, epsilon: float, d: int, parameter: int | None) -> i
 
 
 def flipped(d: int, below: int, word: Words) -> list[int]:
-    """Return d bits, each one where a 64-bit number is below the threshold; whole lanes of 64 are
-    drawn.
-    """
-    lanes = -(-d // 64)
-    numbers = [[0] * 64 for _ in range(lanes)]
+    """Return d bits, each 1 if its 64-bit number is below the threshold, in blocks of 64."""
+    blocks = -(-d // 64)
+    numbers = [[0] * 64 for _ in range(blocks)]
     for _ in range(8):  # their leading bits, from the highest; a one in the word stands for a zero
-        for lane in numbers:
+        for block in numbers:
             bits = word()
             for i in range(64):
-                lane[i] = lane[i] << 1 | (~bits >> i & 1)
-    left = [
-        [i for i in range(64) if lane[i] == below >> 56] for lane in numbers
+                block[i] = block[i] << 1 | (~bits >> i & 1)
+    remaining = [
+        [i for i in range(64) if block[i] == below >> 56] for block in numbers
     ]  # neither below nor above as yet
-    result = [[int(number < below >> 56) for number in lane] for lane in numbers]
-    while any(left):
-        for bits_of_lane, waiting in zip(result, left, strict=True):
-            if waiting:  # one of each lane in turn; 56 bits more, at the top of a word
-                bits_of_lane[waiting.pop(0)] = int(word() >> 8 < below & (1 << 56) - 1)
-    return [bit for bits_of_lane in result for bit in bits_of_lane][:d]
+    result = [[int(number < below >> 56) for number in block] for block in numbers]
+    while any(remaining):
+        for bits_of_block, waiting in zip(result, remaining, strict=True):
+            if waiting:  # one of each block in turn; 56 bits more, at the top of a word
+                bits_of_block[waiting.pop(0)] = int(word() >> 8 < below & (1 << 56) - 1)
+    return [bit for bits_of_block in result for bit in bits_of_block][:d]
 
 
 def subset(d: int, item: int, count: int, word: Words) -> list[int]:
@@ -430,18 +428,18 @@ def reports() -> dict[str, Any]:
     ]
     for i, (protocol, epsilon, d, parameter, item, seed, first) in enumerate(settings):
         t = threshold(protocol, epsilon, d, parameter)
-        lanes = -(-d // 64)
-        # Words that leave all numbers of a lane equal to the threshold so far.
-        still_open = [0 if t >> 63 - i // lanes & 1 else top for i in range(8 * lanes)]
+        blocks = -(-d // 64)
+        # Words after which all numbers of a block equal the threshold so far.
+        still_open = [0 if t >> 63 - i // blocks & 1 else top for i in range(8 * blocks)]
         rest = t << 8 & top
         named = {"t": t, "t-1": t - 1, "rest": rest, "rest-1": rest - 1}
-        given = [
+        prefix = [
             still_open[j] if w == "open" else named[w] if isinstance(w, str) else w
             for j, w in enumerate(first)
         ]
-        words = Words(f"report {i}", given)
+        words = Words(f"report {i}", prefix)
         packed = drawn(protocol, epsilon, d, parameter, item, seed, words)
-        assert words.taken[: len(given)] == given
+        assert words.taken[: len(prefix)] == prefix
         cases.append(
             {
                 "protocol": protocol,
@@ -583,8 +581,8 @@ def digests() -> dict[str, Any]:
             data += b"".join(struct.pack("<I", canary) for canary in canaries)
         if quarantine:
             data += b"quarantine\0"
-        given = {"given_seeds": 64} if (protocol, epsilon) == ("olh", 2.0) else {}
-        if given:
+        seeds = {"given_seeds": 64} if (protocol, epsilon) == ("olh", 2.0) else {}
+        if seeds:
             data += b"given_seeds\0" + struct.pack("<I", 64)
         p, q = p_q(protocol, epsilon, len(items), parameter)
         cases.append(
@@ -595,7 +593,7 @@ def digests() -> dict[str, Any]:
                 **own(protocol, parameter),
                 **({"canaries": canaries} if canaries else {}),
                 **({"quarantine": True} if quarantine else {}),
-                **given,
+                **seeds,
                 "p": float(p),
                 "q": float(q),
                 "digest": hashlib.sha256(data).hexdigest(),

@@ -119,16 +119,16 @@ def test_thresholds() -> None:
 
 def words_of(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Have the operating system draw a case's words; return what says how many are left."""
-    left = bytearray(b"".join(int(word).to_bytes(8, "little") for word in case["words"]))
+    remaining = bytearray(b"".join(int(word).to_bytes(8, "little") for word in case["words"]))
 
     def urandom(n: int) -> bytes:
-        assert len(left) >= n, case
-        drawn = bytes(left[:n])
-        del left[:n]
-        return drawn
+        assert len(remaining) >= n, case
+        taken = bytes(remaining[:n])
+        del remaining[:n]
+        return taken
 
     monkeypatch.setattr("ldprecover.protocols.sampling.os.urandom", urandom)
-    return lambda: len(left) // 8
+    return lambda: len(remaining) // 8
 
 
 def test_reports(monkeypatch: pytest.MonkeyPatch) -> None:
