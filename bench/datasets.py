@@ -23,7 +23,7 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_cluster import ReportDataset
 from ldprecover_server.ingest.batches import Batch, Submission
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 _COMMIT = 20_000  # reports
 _HOURS = 3
@@ -75,9 +75,9 @@ def _filled(folder: Path, parameters: RoundParameters, n: int) -> tuple[str, Tal
     """Return the URL of a database with a round of n honest reports, and its tally."""
     oracle, rng, hour = parameters.oracle, np.random.default_rng(1), 470_000
     url = f"sqlite:///{folder / 'ldprecover.db'}"
-    with closing(Store(url, clock=lambda: datetime.fromtimestamp(3600 * hour, UTC))) as store:
+    with closing(Storage(url, clock=lambda: datetime.fromtimestamp(3600 * hour, UTC))) as store:
         store.prepare()
-        seq = store.open_round("R1", "r", parameters).seq
+        seq = store.rounds.open("R1", "r", parameters).seq
         for first in range(0, n, _COMMIT):
             hour = 470_000 + first * _HOURS // n
             users = rng.integers(0, oracle.domain_size, min(_COMMIT, n - first))
@@ -85,7 +85,7 @@ def _filled(folder: Path, parameters: RoundParameters, n: int) -> tuple[str, Tal
             batch = Batch(seq, [Submission(seq, oracle, str(first), packed)])
             batch.count()
             store.commit([batch])
-        return url, store.tally(seq, oracle.summary_size)
+        return url, store.rounds.tally(seq, oracle.summary_size)
 
 
 def _peak_of(command: list[str]) -> tuple[float, float]:

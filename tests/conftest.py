@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from tests.forked import Process, start_python
 from tools.postgres import Cluster
 
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 ADMIN_KEY = "an-admin-key-for-tests"
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
@@ -237,7 +237,7 @@ NewDatabase = Callable[[Path], contextlib.AbstractContextManager[str]]
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with the schema and nothing else, to be copied."""
     file = tmp_path_factory.mktemp("migrated") / "ldprecover.db"
-    with contextlib.closing(Store(f"sqlite:///{file}")) as store:
+    with contextlib.closing(Storage(f"sqlite:///{file}")) as store:
         store.prepare()
     return file
 

@@ -18,7 +18,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 _TEMPLATE = "migrated"
 
@@ -151,7 +151,7 @@ class Cluster:
         """Create a migrated database and return its name."""
         if not self._templated:
             self._create("template1", _TEMPLATE)
-            with contextlib.closing(Store(self.url(_TEMPLATE))) as store:
+            with contextlib.closing(Storage(self.url(_TEMPLATE))) as store:
                 store.migrate()
             self._templated = True
         return self._create(_TEMPLATE)

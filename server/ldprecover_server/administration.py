@@ -8,12 +8,12 @@ from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.datasets import export_reports as write_reports
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import Finding, QuarantinedReports, Store
+from ldprecover_server.storage import Finding, QuarantinedReports, Storage
 
 
 def migrate(settings: Settings) -> list[str]:
     """Bring the database's schema to this version's; return the revisions it went through."""
-    with contextlib.closing(Store(settings.database_url)) as store:
+    with contextlib.closing(Storage(settings.database_url)) as store:
         return store.migrate()
 
 
@@ -21,30 +21,30 @@ def create_key(settings: Settings, *, scope: str = "admin", name: str | None = N
     """Make another key on the database and return it, this once. Raises NameTakenError or
     ParameterError.
     """
-    with contextlib.closing(Store(settings.database_url)) as store:
+    with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare()
         return make_key(store, scope, name)
 
 
 def list_keys(settings: Settings) -> list[AccessKey]:
     """Return what is told of the database's keys, by name, the revoked ones too."""
-    with contextlib.closing(Store(settings.database_url)) as store:
+    with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare()
-        return store.access_keys()
+        return store.keys.all()
 
 
 def revoke_key(settings: Settings, name: str) -> None:
     """Revoke a key of the database, for good. Raises KeyNotFoundError."""
-    with contextlib.closing(Store(settings.database_url)) as store:
+    with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare()
-        store.revoke_key(name)
+        store.keys.revoke(name)
 
 
 def check(settings: Settings) -> list[Finding]:
     """Return what in the database does not agree with itself; nothing is written. Raises
     ConfigurationError.
     """
-    with contextlib.closing(Store(settings.database_url)) as store:
+    with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare(migrate=False)
         return store.check()
 
@@ -53,9 +53,9 @@ def quarantined(settings: Settings, round: str) -> Iterator[QuarantinedReports]:
     """Yield what a round has in quarantine; nothing is written. Raises ConfigurationError and
     RoundNotFoundError.
     """
-    with contextlib.closing(Store(settings.database_url)) as store:
+    with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare(migrate=False)
-        yield from store.quarantined(round)
+        yield from store.filters.quarantined(round)
 
 
 def export_reports(
@@ -72,6 +72,6 @@ def export_reports(
     A round that does not keep all its reports is refused unless `partial` is said. The server may
     be running. Raises ConfigurationError, RoundNotFoundError and ReportDatasetError.
     """
-    with contextlib.closing(Store(settings.database_url)) as store:
+    with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare(migrate=False)
         return write_reports(store, round, folder, partial=partial, step=step)

@@ -52,7 +52,7 @@ from ldprecover_server.rejections import Rejections
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import ThreadPool
 
@@ -66,7 +66,7 @@ class Application:
     Its lifespan runs the writer, the workers and housekeeping, and closes the store.
     """
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: Storage) -> None:
         self.store = store
         self.metrics = Metrics()
         store.watch_pool(self.metrics.pool.inc, self.metrics.pool.dec)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ldprecover import RoundExport
 from ldprecover_cluster import DatasetWriter, ReportDataset, ReportDatasetError, purge
 from ldprecover_server.errors import ServiceError
-from ldprecover_server.storage import Snapshot, Store, StoredRound
+from ldprecover_server.storage import Snapshot, Storage, StoredRound
 
 _log = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ _LATE = "its reports are past their retention: the dataset was deleted before it
 
 
 def export_reports(
-    store: Store,
+    store: Storage,
     identifier: str,
     folder: str,
     *,
@@ -31,7 +31,7 @@ def export_reports(
     A round that does not keep all its reports is refused, unless `partial` is said. Raises
     ReportDatasetError and ServiceError.
     """
-    round = store.round(identifier)
+    round = store.rounds.find(identifier)
     with DatasetWriter(folder) as writer:
         begun = writer.unfinished()
         if begun is None:
@@ -61,12 +61,12 @@ def export_reports(
         return writer.finish(watched)
 
 
-def _gather(store: Store, snapshot: Snapshot, writer: DatasetWriter, partial: bool) -> None:
+def _gather(store: Storage, snapshot: Snapshot, writer: DatasetWriter, partial: bool) -> None:
     round, kept = snapshot.round, sum(snapshot.hours.values())
     if missing := snapshot.tally.n - kept:
         _check_partial(round, missing, partial)
     if round.retention is not None and snapshot.hours:
-        store.record_dataset(
+        store.datasets.record(
             round.id,
             writer.url,
             str(writer.work),
@@ -75,17 +75,17 @@ def _gather(store: Store, snapshot: Snapshot, writer: DatasetWriter, partial: bo
             last=max(snapshot.hours),
         )
     export = RoundExport(
-        round.id, round.name, snapshot.parameters, snapshot.tally, snapshot.quarantined
+        round.id, round.name, snapshot.parameters, snapshot.tally, snapshot.round.quarantined
     )
     # They are read from the snapshot's connection, so they end before it does.
     with contextlib.closing(snapshot.pieces()) as pieces:
         writer.gather(export, snapshot.hours, pieces)
 
 
-def _discard(store: Store, writer: DatasetWriter) -> None:
+def _discard(store: Storage, writer: DatasetWriter) -> None:
     """Delete what is there of an export, and then the note of it."""
     writer.discard()
-    store.forget_dataset(writer.url)
+    store.datasets.forget(writer.url)
 
 
 def _check_partial(round: StoredRound, missing: int, partial: bool) -> None:
@@ -98,7 +98,7 @@ def _check_partial(round: StoredRound, missing: int, partial: bool) -> None:
         )
 
 
-def _is_late(store: Store, round: StoredRound, hours: list[int]) -> bool:
+def _is_late(store: Storage, round: StoredRound, hours: list[int]) -> bool:
     return round.retention is not None and any(
         hour < store.hour() - round.retention for hour in hours
     )
@@ -107,7 +107,7 @@ def _is_late(store: Store, round: StoredRound, hours: list[int]) -> bool:
 class DatasetPurge:
     """Deletes from the datasets that were written what is past its retention."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Storage) -> None:
         self._store = store
         self._told: dict[int, int] = {}
         """In which hour it was last logged of a dataset that it cannot be purged."""
@@ -119,9 +119,9 @@ class DatasetPurge:
         ServiceError.
         """
         done, now = True, self._store.hour()
-        for dataset in self._store.expired_datasets():
+        for dataset in self._store.datasets.expired():
             try:
-                left = purge(dataset.url, dataset.work, dataset.round, dataset.before(now))
+                left = purge(dataset.url, dataset.work, dataset.round, dataset.first_kept_hour(now))
                 _log.info("purged the dataset %s of reports past their retention", dataset.url)
             except FileNotFoundError:
                 _log.warning(
@@ -129,12 +129,16 @@ class DatasetPurge:
                     dataset.url,
                 )
                 # To be looked for again as long as some of its reports may be kept.
-                left = dataset.before(now) if dataset.before(now) <= dataset.last else None
+                left = (
+                    dataset.first_kept_hour(now)
+                    if dataset.first_kept_hour(now) <= dataset.last
+                    else None
+                )
             except ReportDatasetError as error:
                 if self._told.get(dataset.id) != now:
                     _log.error("reports past their retention stay in a dataset: %s", error)
                 self._told[dataset.id] = now
                 done = False
                 continue
-            self._store.shorten_dataset(dataset.id, left)
+            self._store.datasets.shorten(dataset.id, left)
         return done

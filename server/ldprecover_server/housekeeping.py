@@ -14,7 +14,7 @@ from ldprecover_server.datasets import DatasetPurge
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.storage import Progress, Store, for_seconds
+from ldprecover_server.storage import Progress, Storage, for_seconds
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Housekeeping:
     """
 
     def __init__(
-        self, store: Store, rejections: Rejections, metrics: Metrics | None = None
+        self, store: Storage, rejections: Rejections, metrics: Metrics | None = None
     ) -> None:
         self._store = store
         self._metrics = metrics or Metrics()
@@ -45,9 +45,9 @@ class Housekeeping:
         self.last_purge: float | None = None
         """When nothing was found any more, or left, that is past its retention."""
         self.rows_to_delete = 0
-        """Keys and segments left of rounds that are deleted; see `Store.rows_to_delete`."""
+        """Keys and segments left of rounds that are deleted; see `Storage.rows_to_delete`."""
         self.rows_to_unlink = 0
-        """Keys and segments of closed rounds that are to unlink; see `Store.rows_to_unlink`."""
+        """Keys and segments of closed rounds that are to unlink; see `Storage.rows_to_unlink`."""
 
     async def run(self) -> None:
         """Do the work at once, and again every few seconds, until cancelled; then the piece under
@@ -97,7 +97,7 @@ class Housekeeping:
         return False
 
     def _keep_claim(self) -> bool:
-        self._store.keep_claim()
+        self._store.database.keep_claim()
         return False
 
     def _flush(self) -> bool:
@@ -108,7 +108,7 @@ class Housekeeping:
         hour = self._store.hour()
         if hour == self._purged_hour:
             return False
-        purged = self._for_a_while(self._store.purge)
+        purged = self._for_a_while(self._store.deletion.purge)
         if purged.rows:
             _log.info("purged %d segments past their retention", purged.rows)
         if purged.done and self._purge_datasets():
@@ -116,24 +116,24 @@ class Housekeeping:
         return not purged.done
 
     def _delete(self) -> bool:
-        deleted = self._for_a_while(self._store.delete_rest)
-        self.rows_to_delete = 0 if deleted.done else self._store.rows_to_delete()
+        deleted = self._for_a_while(self._store.deletion.delete_rest)
+        self.rows_to_delete = 0 if deleted.done else self._store.deletion.rows_left()
         return not deleted.done
 
     def _screen(self) -> bool:
-        screened = self._for_a_while(self._store.screen)
+        screened = self._for_a_while(self._store.filters.run)
         self._metrics.quarantined.labels("seed").inc(screened.rows)
         return not screened.done
 
     def _mix(self) -> bool:
-        mixed = self._for_a_while(self._store.mix)
-        self.rows_to_unlink = 0 if mixed.done else self._store.rows_to_unlink()
+        mixed = self._for_a_while(self._store.unlinking.run)
+        self.rows_to_unlink = 0 if mixed.done else self._store.unlinking.rows_left()
         return not mixed.done
 
     def _forget(self) -> bool:
-        if not self._store.forgotten:
-            self._store.forget()
-        return not self._store.forgotten
+        if not self._store.deletion.is_erased:
+            self._store.deletion.erase()
+        return not self._store.deletion.is_erased
 
     def _expire(self) -> bool:
         self._store.jobs.expire()

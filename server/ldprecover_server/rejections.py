@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 
 from ldprecover_server.errors import ServiceError
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 DUPLICATE = "duplicate"
 
@@ -18,7 +18,7 @@ class Rejections:
     They go to the database in a small transaction of their own, so that they can undo no report.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Storage) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._counts: Counter[tuple[int, str]] = Counter()
@@ -35,7 +35,7 @@ class Rejections:
         if not counts:
             return
         try:
-            self._store.add_rejections(counts)
+            self._store.rounds.add_rejections(counts)
         except BaseException:
             with self._lock:
                 self._counts.update(counts)

@@ -5,46 +5,46 @@ from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.rounds.export import RoundExport
 from ldprecover_server.access.access import Access
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.rounds import KnownRound, Rounds
-from ldprecover_server.storage import Store, StoredRound
+from ldprecover_server.rounds import RoundInfo, Rounds
+from ldprecover_server.storage import Storage, StoredRound
 
 
 class Results:
     """Reads the rounds of a store, for those who may."""
 
     def __init__(
-        self, rounds: Rounds, access: Access, store: Store, rejections: Rejections
+        self, rounds: Rounds, access: Access, store: Storage, rejections: Rejections
     ) -> None:
         self._rounds = rounds
         self._access = access
         self._store = store
         self._rejections = rejections
 
-    def readable(self, identifier: str, key: str | None) -> KnownRound:
+    def readable(self, identifier: str, key: str | None) -> RoundInfo:
         """Return a round that this key, or none, may read.
 
         Raises RoundNotFoundError, UnauthorizedError or ForbiddenError.
         """
         return self.look_up(identifier, key)[1]
 
-    def look_up(self, identifier: str, key: str | None) -> tuple[StoredRound, KnownRound]:
+    def look_up(self, identifier: str, key: str | None) -> tuple[StoredRound, RoundInfo]:
         """Return the same, with its state. Raises as `readable` does."""
         stored, round = self._rounds.get(identifier)
         if round.read_access == "key":
             self._access.require(key, "analyst")
         return stored, round
 
-    def tally(self, identifier: str, key: str | None = None) -> tuple[KnownRound, Tally]:
+    def tally(self, identifier: str, key: str | None = None) -> tuple[RoundInfo, Tally]:
         """Return a round and the tally of every report answered before now.
 
         Raises what `readable` does, RoundNotFoundError also for a round that is deleted meanwhile.
         """
         round = self.readable(identifier, key)
-        return round, self._store.tally(round.seq, round.oracle.summary_size)
+        return round, self._store.rounds.tally(round.seq, round.oracle.summary_size)
 
     def counted(
         self, identifier: str, key: str | None = None
-    ) -> tuple[KnownRound, Tally, Quarantined | None]:
+    ) -> tuple[RoundInfo, Tally, Quarantined | None]:
         """Return the same, and how many reports are set aside, of the same moment; None where none
         are.
 
@@ -53,18 +53,18 @@ class Results:
         round = self.readable(identifier, key)
         size = round.oracle.summary_size
         if not round.parameters.quarantine:
-            return round, self._store.tally(round.seq, size), None
-        return round, *self._store.counted(round.seq, size)
+            return round, self._store.rounds.tally(round.seq, size), None
+        return round, *self._store.rounds.tally_and_quarantined(round.seq, size)
 
     def stats(
         self, identifier: str, key: str | None = None
-    ) -> tuple[KnownRound, Tally, Quarantined | None, dict[str, int]]:
+    ) -> tuple[RoundInfo, Tally, Quarantined | None, dict[str, int]]:
         """Return the same, and the round's submissions refused by reason. Raises as `tally`
         does.
         """
         round, tally, aside = self.counted(identifier, key)
         self._rejections.flush_or_warn()  # what can be read is answered
-        return round, tally, aside, self._store.refused(round.seq)
+        return round, tally, aside, self._store.rounds.rejections(round.seq)
 
     def export(self, identifier: str, key: str | None = None) -> RoundExport:
         """Return a round on its own, to estimate and recover without the server. Raises as `tally`

@@ -1,24 +1,26 @@
-"""Rounds: opened, found, closed and deleted; what of them never changes is kept in memory."""
+"""Rounds: opened, found, closed and deleted. Their immutable metadata is cached in memory."""
 
-import contextlib
 import functools
 import json
 import re
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_server.errors import PluginNotLoadedError, RoundNotFoundError
-from ldprecover_server.storage import CURRENT, Store, StoredRound, Unread
+from ldprecover_server.storage import CURRENT, Storage, StoredRound
 
-_KNOWN = 256  # those used last
+_CACHE_SIZE = 256  # rounds
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class KnownRound:
-    """The part of a round that never changes."""
+class RoundInfo:
+    """The immutable part of a round."""
 
     seq: int
     id: str
@@ -31,19 +33,40 @@ class KnownRound:
 
     @functools.cached_property
     def labels_bytes(self) -> int:
-        """Bytes that all the labels take as a JSON array in ASCII."""
+        """Size of all labels as a JSON array in ASCII."""
         return len(json.dumps(self.parameters.items))
 
 
-class Rounds:
-    """The rounds of a store."""
+class _Cache(OrderedDict[str, T], Generic[T]):
+    """The entries used last, for several threads."""
 
-    def __init__(self, store: Store, max_domain_size: int) -> None:
-        self._store = store
+    def find(self, key: str) -> T | None:
+        """Return an entry and mark it as used."""
+        try:
+            self.move_to_end(key)
+            return self[key]
+        except KeyError:  # also if another thread has evicted it in between
+            return None
+
+    def add(self, key: str, value: T) -> None:
+        """Add an entry; evict the one unused for longest above _CACHE_SIZE."""
+        self[key] = value
+        while len(self) > _CACHE_SIZE:
+            try:
+                self.popitem(last=False)
+            except KeyError:  # another thread has emptied it
+                return
+
+
+class Rounds:
+    """The rounds of a storage."""
+
+    def __init__(self, storage: Storage, max_domain_size: int) -> None:
+        self._storage = storage
         self._max_domain_size = max_domain_size
-        self._known: OrderedDict[str, KnownRound] = OrderedDict()
-        self._ids: OrderedDict[str, str] = OrderedDict()  # of the names that were asked for last
-        self._unread: OrderedDict[str, Unread] = OrderedDict()
+        self._infos: _Cache[RoundInfo] = _Cache()
+        self._ids: _Cache[str] = _Cache()
+        """Ids by name, as last looked up."""
 
     def open(
         self,
@@ -54,21 +77,18 @@ class Rounds:
         read_access: str = "public",
         retention: int | None = None,
         series: str | None = None,
-    ) -> tuple[StoredRound, KnownRound]:
-        """Open a round; without a name it is called after its protocol. `retention` is in hours,
-        None for ever.
+    ) -> tuple[StoredRound, RoundInfo]:
+        """Open a round. `retention` is in hours, None for ever; the default name has the protocol.
 
         Raises NameTakenError, SeriesMismatchError or ParameterError.
         """
-        for what, given in (("name", name), ("series", series)):
-            if given is not None and not re.fullmatch(ROUND_NAME, given):
+        for field, value in (("name", name), ("series", series)):
+            if value is not None and not re.fullmatch(ROUND_NAME, value):
                 raise ParameterError(
-                    f"{what} must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first"
+                    f"{field} must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first"
                 )
         if name == CURRENT:
-            raise ParameterError(
-                f"name: {CURRENT!r} means the round opened last and cannot be a name"
-            )
+            raise ParameterError(f"name: {CURRENT!r} is reserved for the round opened last")
         if parameters.given_seeds is not None and access != "ticket":
             raise ParameterError(
                 f"given_seeds: tickets pick the seeds, so access must be 'ticket', not {access!r}"
@@ -77,10 +97,10 @@ class Rounds:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"
             )
-        # Ids begin with a capital and names cannot, so the two are never taken for each other.
+        # An id starts with a capital and a name cannot, so neither is mistaken for the other.
         id = f"R{secrets.token_hex(12)}"
         name = name or f"{parameters.protocol}-{secrets.token_hex(4)}"
-        stored = self._store.open_round(
+        stored = self._storage.rounds.open(
             id,
             name,
             parameters,
@@ -89,86 +109,73 @@ class Rounds:
             retention=retention,
             series=series,
         )
-        return stored, self.known(stored)
+        return stored, self.info(stored)
 
-    def close(self, identifier: str) -> tuple[StoredRound, KnownRound]:
-        """Close a round: no report enters it any more. Raises RoundNotFoundError and
-        PluginNotLoadedError.
-        """
-        known = self.find(identifier)  # first: what is refused must not have been done
-        return self._store.close_round(known.id), known
+    def close(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
+        """Close a round to reports. Raises RoundNotFoundError and PluginNotLoadedError."""
+        info = self.find(identifier)  # first, so that a call with an error changes nothing
+        return self._storage.rounds.close(info.id), info
 
     def delete(self, identifier: str) -> None:
         """Delete a round and all its reports. Raises RoundNotFoundError."""
-        self._known.pop(self._store.delete_round(identifier).id, None)
+        self._infos.pop(self._storage.deletion.delete(identifier).id, None)
 
-    def get(self, identifier: str) -> tuple[StoredRound, KnownRound]:
-        """Return a round by id, name or `current`, with its state.
+    def get(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
+        """Return the round with an id or name, or the `current` one, with its state.
 
-        Raises RoundNotFoundError, and PluginNotLoadedError for one whose protocol is not loaded.
+        Raises RoundNotFoundError and PluginNotLoadedError.
         """
-        stored = self._store.round(identifier)
-        return stored, self.known(stored)
+        stored = self._storage.rounds.find(identifier)
+        return stored, self.info(stored)
 
-    def find(self, identifier: str) -> KnownRound:
-        """Return what never changes of a round by id, name or `current`. Raises as `get` does."""
+    def find(self, identifier: str) -> RoundInfo:
+        """Return the immutable part of a round. Raises as `get` does."""
         return self.get(identifier)[1]
 
-    def remembered(self, identifier: str) -> KnownRound | None:
-        """Return a round by its id from memory alone; whether it is there still, its next use in
-        the store says.
+    def cached(self, id: str) -> RoundInfo | None:
+        """Return a round by id from the cache alone.
+
+        The entry may be stale; only a successful commit proves that the round still exists.
         """
-        try:
-            self._known.move_to_end(
-                identifier
-            )  # whoever asks for many rounds drops none that is in use
-            return self._known[identifier]
-        except KeyError:  # another thread may also have dropped it in between
-            return None
+        return self._infos.find(id)
 
-    def named(self, name: str) -> KnownRound | None:
-        """Return the round that had this name when it was last looked up, from memory alone.
+    def cached_by_name(self, name: str) -> RoundInfo | None:
+        """Return the round that had this name at the last look-up, from the cache alone.
 
-        It is the name's as long as it is there, which a commit to it says. Whatever else comes of
-        it may be about a round that another process has deleted, and the name may be another's by
-        now.
+        The entry may be stale; only a successful commit proves that it is current. An error may
+        concern a round that was deleted since, and the name may belong to another round.
         """
         id = self._ids.get(name)
-        return None if id is None else self.remembered(id)
+        return None if id is None else self.cached(id)
 
-    def forget(self, round: KnownRound) -> None:
-        """Remember a round no more: it was deleted."""
-        self._known.pop(round.id, None)
+    def evict(self, round: RoundInfo) -> None:
+        """Remove a deleted round from the cache."""
+        self._infos.pop(round.id, None)
 
-    def page(self, limit: int, before: str | None) -> list[tuple[StoredRound, KnownRound | Unread]]:
-        """Return rounds, the one opened last first; one that is deleted meanwhile is left out."""
-        found: list[tuple[StoredRound, KnownRound | Unread]] = []
-        for stored in self._store.rounds(limit, before):
-            with contextlib.suppress(RoundNotFoundError):
-                try:
-                    found.append((stored, self.known(stored)))
-                except PluginNotLoadedError:
-                    found.append((stored, self._unread_round(stored)))
-        return found
+    def page(self, limit: int, before: str | None) -> list[tuple[StoredRound, RoundInfo | None]]:
+        """Return rounds, the latest first; a round that is deleted meanwhile is left out.
 
-    def _unread_round(self, stored: StoredRound) -> Unread:
-        found = self._unread.get(stored.id)
-        if found is None:
-            found = self._unread[stored.id] = self._store.unread(stored.seq)
-            if len(self._unread) > _KNOWN:
-                with contextlib.suppress(KeyError):  # another thread has just done it
-                    self._unread.popitem(last=False)
-        return found
-
-    def known(self, stored: StoredRound) -> KnownRound:
-        """Return what never changes of a stored round.
-
-        Raises PluginNotLoadedError, and RoundNotFoundError where it is deleted meanwhile.
+        The immutable part is None for a protocol that is not loaded.
         """
-        found = self.remembered(stored.id)
-        if found is None:
-            parameters = self._store.parameters(stored.seq)
-            found = KnownRound(
+        page: list[tuple[StoredRound, RoundInfo | None]] = []
+        for stored in self._storage.rounds.page(limit, before):
+            try:
+                page.append((stored, self.info(stored)))
+            except PluginNotLoadedError:
+                page.append((stored, None))
+            except RoundNotFoundError:
+                continue
+        return page
+
+    def info(self, stored: StoredRound) -> RoundInfo:
+        """Return the immutable part of a stored round.
+
+        Raises PluginNotLoadedError, and RoundNotFoundError if it is deleted meanwhile.
+        """
+        info = self.cached(stored.id)
+        if info is None:
+            parameters = self._storage.rounds.parameters(stored.seq)
+            info = RoundInfo(
                 stored.seq,
                 stored.id,
                 stored.name,
@@ -178,13 +185,7 @@ class Rounds:
                 stored.read_access,
                 stored.series,
             )
-            self._known[stored.id] = found
-            if len(self._known) > _KNOWN:
-                with contextlib.suppress(KeyError):  # another thread has just done it
-                    self._known.popitem(last=False)
+            self._infos.add(stored.id, info)
         if self._ids.get(stored.name) != stored.id:
-            self._ids[stored.name] = stored.id
-            if len(self._ids) > _KNOWN:
-                with contextlib.suppress(KeyError):
-                    self._ids.popitem(last=False)
-        return found
+            self._ids.add(stored.name, stored.id)
+        return info

@@ -25,7 +25,7 @@ from ldprecover_server.file_limits import max_connections
 from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 _HEALTHCHECK_SECONDS = 30
 """Seconds without an answer after which uvicorn replaces a server process. One that starts does not
@@ -57,7 +57,7 @@ def serve(settings: Settings) -> None:
         raise ConfigurationError(f"plugins: {error}") from error
     max_connections(settings.connections, settings.analyses)
     with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
-        store = Store(settings.database_url)
+        store = Storage(settings.database_url)
         if settings.workers > 1 and store.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
         is_single = settings.workers == 1
@@ -124,14 +124,14 @@ def create_application() -> ASGIApp:
     return _application(settings, _claim_store(settings))
 
 
-def _claim_store(settings: Settings) -> Store:
+def _claim_store(settings: Settings) -> Storage:
     """Return a store that is registered as a server of its database."""
-    store = Store(settings.database_url, answer_seconds=settings.request_seconds)
+    store = Storage(settings.database_url, statement_seconds=settings.request_seconds)
     store.database.claim()
     return store
 
 
-def _application(settings: Settings, store: Store) -> ASGIApp:
+def _application(settings: Settings, store: Storage) -> ASGIApp:
     """Return the application over a claimed store; its lifespan closes the store."""
     # After plugins are loaded: the routes are made from the registered protocols.
     from ldprecover_server.app import Application

@@ -16,9 +16,9 @@ from ldprecover_server.errors import (
 from ldprecover_server.ingest.batches import Submission
 from ldprecover_server.ingest.writer import Ingest
 from ldprecover_server.rejections import DUPLICATE, Rejections
-from ldprecover_server.rounds import KnownRound, Rounds
+from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 _SLACK = 4096  # bytes beside the reports: names, brackets, white space
 
@@ -32,7 +32,7 @@ class Submissions:
         access: Access,
         ingest: Ingest,
         rejections: Rejections,
-        store: Store,
+        store: Storage,
         settings: Settings,
     ) -> None:
         self._rounds = rounds
@@ -43,7 +43,7 @@ class Submissions:
         self._settings = settings
         self._wrong_tries = WrongTries()
 
-    def largest(self, round: KnownRound, sender: Sender, packed: bool) -> int:
+    def largest(self, round: RoundInfo, sender: Sender, packed: bool) -> int:
         """Return how many bytes the body of a submission may have, decompressed: its reports' most,
         and 4 KiB.
 
@@ -67,7 +67,7 @@ class Submissions:
         return max(1, most)
 
     async def submit(
-        self, round: KnownRound, sender: Sender, submission_key: str, packed: bytes | bytearray
+        self, round: RoundInfo, sender: Sender, submission_key: str, packed: bytes | bytearray
     ) -> tuple[int, bool]:
         """Store checked, packed reports durably; return how many, and whether they had been stored
         before.
@@ -89,7 +89,7 @@ class Submissions:
         try:
             duplicate = await self._ingest.submit(submission)
         except RoundNotFoundError:
-            self._rounds.forget(round)
+            self._rounds.evict(round)
             raise
         except KeyReusedError:
             self._wrong_tries.count(place)
@@ -100,7 +100,7 @@ class Submissions:
             self._rejections.count(round.seq, DUPLICATE)
         return reports, duplicate
 
-    def _admit(self, round: KnownRound, sender: Sender, reports: int) -> None:
+    def _admit(self, round: RoundInfo, sender: Sender, reports: int) -> None:
         most = self.most_reports(round.oracle)
         if reports > most:
             raise TooManyReportsError(
@@ -127,7 +127,7 @@ class Submissions:
         """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could
         be stored now.
         """
-        free, least = self._store.free_bytes(), self._settings.min_free_bytes
+        free, least = self._store.database.free_bytes(), self._settings.min_free_bytes
         if free is not None and free < least:
             raise StorageFullError(f"the disk has {free} bytes free; below {least} is not ready")
         self._ingest.check_ready()

@@ -10,21 +10,21 @@ import pytest
 import sqlalchemy as sa
 
 from ldprecover import RoundParameters
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 from ldprecover_server.storage.schema import rounds
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
-    with closing(Store(url)) as store:
+    with closing(Storage(url)) as store:
         store.prepare()
-        store.open_round("R1", "cities", RoundParameters("grr", 1.0, ("a", "b")), retention=24)
+        store.rounds.open("R1", "cities", RoundParameters("grr", 1.0, ("a", "b")), retention=24)
     return url
 
 
 def damage(url: str) -> None:
-    with closing(Store(url)) as store, store.database.write() as connection:
+    with closing(Storage(url)) as store, store.database.write() as connection:
         connection.execute(sa.update(rounds).values(purged=-3))
 
 
@@ -59,7 +59,7 @@ def test_a_database_that_is_not_there_is_not_made(run: Any, tmp_path: Path) -> N
 
 
 def test_rejects_a_database_of_a_newer_schema(run: Any, url: str) -> None:
-    with closing(Store(url)) as store, store.database.write() as connection:
+    with closing(Storage(url)) as store, store.database.write() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     done = run("check", "--database-url", url)
     assert done.code == 2

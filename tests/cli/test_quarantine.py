@@ -10,7 +10,7 @@ import pytest
 
 from ldprecover import OUE, RoundParameters
 from ldprecover_server.ingest.batches import Batch, Submission
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 D = 102
 
@@ -23,10 +23,10 @@ def url(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     oracle = OUE(0.5, D)
     rows = np.packbits(np.arange(D) < np.array([1, 40, 1])[:, None], axis=1, bitorder="little")
-    with closing(Store(url)) as store:
+    with closing(Storage(url)) as store:
         store.prepare()
         parameters = RoundParameters("oue", 0.5, tuple(map(str, range(D))), quarantine=True)
-        seq = store.open_round("R1", "cities", parameters).seq
+        seq = store.rounds.open("R1", "cities", parameters).seq
         batch = Batch(seq, [Submission(seq, oracle, "a", rows.tobytes(), quarantine=True)])
         batch.count()
         store.commit([batch])

@@ -23,7 +23,7 @@ from uvicorn.server import ServerState
 from ldprecover_server import Application, Settings
 from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.http.edge.limits import HEAD_BYTES
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 STATUSES = {
     100,
@@ -158,7 +158,7 @@ class Front:
 
     def __init__(self, url: str) -> None:
         self.failures: list[str] = []
-        store = Store(url)
+        store = Storage(url)
         store.prepare()
         self._app = Application(Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY)), store)
         config = uvicorn.Config(

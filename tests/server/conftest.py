@@ -15,7 +15,7 @@ from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server import Application, Settings
 from ldprecover_server.ingest.writer import Ingest
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class InProcess:
 
     def __init__(self, url: str, **settings: Any) -> None:
         self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
-        self.store = Store(url)
+        self.store = Storage(url)
         self.store.prepare()
         self.app = Application(
             Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings), self.store

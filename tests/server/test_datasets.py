@@ -27,7 +27,7 @@ from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest.batches import Batch, Submission
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 pytest.importorskip(
     "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
@@ -46,7 +46,7 @@ class Collection:
     stored: list[Reports] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = Store(
+        self.store = Storage(
             self.url, clock=lambda: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=self.hour)
         )
         self.store.prepare()
@@ -60,7 +60,7 @@ class Collection:
         self.number += 1
         self.oracle = parameters.oracle
         id, name = f"R{self.number}", f"r{self.number}"
-        self.seq = self.store.open_round(id, name, parameters, retention=retention).seq
+        self.seq = self.store.rounds.open(id, name, parameters, retention=retention).seq
         return id
 
     def submit(self, n: int, each: int = 400) -> None:
@@ -143,7 +143,7 @@ def test_a_dataset_has_the_rounds_reports_by_hour(
     assert (
         recount(dataset)
         == dataset.export.tally
-        == collection.store.tally(collection.seq, oracle.summary_size)
+        == collection.store.rounds.tally(collection.seq, oracle.summary_size)
     )
     assert rows(dataset) == collection.rows()
     assert (dataset.missing, hours(dataset)) == (0, {0, 2})
@@ -159,11 +159,11 @@ def test_nothing_that_happens_meanwhile_changes_it(
     with collection.store.snapshot(id) as snapshot:
         pieces = snapshot.pieces()
         found = [next(pieces)]
-        with closing(Store(collection.url)) as other:
+        with closing(Storage(collection.url)) as other:
             collection.submit(500)
-            other.close_round(id)
-            assert other.mix().done
-            assert other.purge().rows
+            other.rounds.close(id)
+            assert other.unlinking.run().done
+            assert other.deletion.purge().rows
         found += pieces
         assert {hour for hour, _ in found} == set(snapshot.hours) == {HOUR}
         packed = np.frombuffer(b"".join(piece for _, piece in found), dtype=grr.report_dtype)
@@ -176,8 +176,8 @@ def test_a_round_that_is_mixed_gives_the_same_dataset(
 ) -> None:
     id = collection.open(grr)
     collection.submit(3_000, each=30)
-    collection.store.close_round(id)
-    assert collection.store.mix().done
+    collection.store.rounds.close(id)
+    assert collection.store.unlinking.run().done
     assert rows(export_reports(collection.store, id, str(tmp_path / "round"))) == collection.rows()
 
 
@@ -204,7 +204,7 @@ def test_a_round_that_does_not_keep_all_its_reports_is_refused_unless_that_is_sa
     collection.hour += 3
     collection.submit(1_500)
     collection.hour += 4
-    assert collection.store.purge().rows
+    assert collection.store.deletion.purge().rows
     with pytest.raises(
         ReportDatasetError, match=r"no longer keeps 1,000 of its 2,500 reports: --partial"
     ):
@@ -235,8 +235,8 @@ def test_what_ended_halfway_goes_on_though_the_round_has_moved_on(
     finished = {path: path.stat().st_mtime_ns for path in folder.glob("hour=*/*")}
     assert finished
     collection.submit(100)
-    collection.store.close_round(id)
-    assert collection.store.mix().done
+    collection.store.rounds.close(id)
+    assert collection.store.unlinking.run().done
     with pytest.raises(ReportDatasetError, match="an export of the round r1 that has not ended"):
         export_reports(collection.store, collection.open(grr), str(folder))
     dataset = export_reports(collection.store, id, str(folder))
@@ -287,13 +287,13 @@ def test_hours_past_their_retention_leave_a_dataset(collection: Collection, kept
         }
         assert dataset.export.tally == tally
         assert dataset.missing == tally.n - recount(dataset).n
-    assert collection.store.expired_datasets() == []
+    assert collection.store.datasets.expired() == []
 
 
 def test_a_dataset_of_a_round_that_is_deleted_stays_until_its_retention_ends(
     collection: Collection, kept: Path
 ) -> None:
-    collection.store.delete_round("current")
+    collection.store.deletion.delete("current")
     collection.housekeeping()
     assert hours(ReportDataset.open(kept)) == {0, 3}
     collection.hour = HOUR + 9
@@ -412,7 +412,9 @@ def test_a_disk_that_is_full_while_reports_are_read_leaves_nothing(
     # Each piece is written as it comes, so the reading ends in the middle of a large segment.
     monkeypatch.setattr("ldprecover_cluster.buckets._BUFFER_BYTES", 1)
     monkeypatch.setattr("ldprecover_server.storage.segments.PIECE_BYTES", 64)
-    record, unraisable = Store.record_dataset, list[object]()
+    unraisable: list[object] = []
+    datasets = collection.store.datasets
+    record, forget_dataset = datasets.record, datasets.forget
     monkeypatch.setattr("sys.unraisablehook", unraisable.append)
     id = collection.open(grr, retention=2)
     collection.submit(3_000, each=3_000)
@@ -423,13 +425,12 @@ def test_a_disk_that_is_full_while_reports_are_read_leaves_nothing(
             assert len(collection.noted()) == 1
             disk.enter_context(nearly_full())
 
-        def forget(store: Store, url: str) -> None:
+        def forget(url: str) -> None:
             disk.close()  # the database has a disk of its own
-            forget_dataset(store, url)
+            forget_dataset(url)
 
-        forget_dataset = Store.forget_dataset
-        monkeypatch.setattr(Store, "record_dataset", record_and_fill)
-        monkeypatch.setattr(Store, "forget_dataset", forget)
+        monkeypatch.setattr(datasets, "record", record_and_fill)
+        monkeypatch.setattr(datasets, "forget", forget)
         with pytest.raises(ReportDatasetError, match=r"the disk of .* is full") as raised:
             export_reports(collection.store, id, str(tmp_path / "round"))
     assert list(tmp_path.glob("round*")) == []

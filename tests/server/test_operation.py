@@ -33,7 +33,7 @@ from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http.middleware import instrumentation
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.storage import Sealed, Store
+from ldprecover_server.storage import SealedBatch, Storage
 
 ONE = b"\1\0\0\0"
 
@@ -226,14 +226,14 @@ def test_refusals_that_cannot_be_written_stay_counted_and_those_of_a_deleted_rou
     kept, gone = app.open_round(), app.open_round()
     rejections = Rejections(app.store)
     for round in (kept, gone):
-        rejections.count(app.store.round(round).seq, "round-closed")
-    app.store.delete_round(gone)
+        rejections.count(app.store.rounds.find(round).seq, "round-closed")
+    app.store.deletion.delete(gone)
     for i in range(500):  # more than there is room for on the last page
-        rejections.count(app.store.round(kept).seq, f"reason-{i:030}")
+        rejections.count(app.store.rounds.find(kept).seq, f"reason-{i:030}")
     with Full(app.store), pytest.raises(StorageFullError):
         rejections.flush()
     rejections.flush()
-    refused = app.store.refused(app.store.round(kept).seq)
+    refused = app.store.rounds.rejections(app.store.rounds.find(kept).seq)
     assert len(refused) == 501
     assert set(refused.values()) == {1}
 
@@ -302,7 +302,7 @@ def test_a_round_of_too_many_items_is_refused(
 class Full:
     """A database that takes not one page more, as on a full disk."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Storage) -> None:
         self._engine = store.database.engine
 
     def __enter__(self) -> None:
@@ -376,7 +376,7 @@ def test_what_is_no_retention_is_refused(
     )
 
 
-def on_disk(store: Store) -> bytes:
+def on_disk(store: Storage) -> bytes:
     """Return every byte of the database and its write-ahead log."""
     path = Path(store.database.name)
     return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
@@ -421,8 +421,8 @@ class _Batch:
         self.seq, self.key, self.digest, self.data = seq, key, key, data
         self.submissions = [self]
 
-    def seal(self, fresh: object) -> Sealed:
-        return Sealed(self.data, Tally(np.array([0, 1, 0, 0]), 1))
+    def seal(self, fresh: object) -> SealedBatch:
+        return SealedBatch(self.data, Tally(np.array([0, 1, 0, 0]), 1))
 
 
 def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(
@@ -432,16 +432,16 @@ def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(
     11:00.
     """
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    with closing(Store(f"sqlite:///{tmp_path / 'ldprecover.db'}", clock=lambda: now)) as store:
+    with closing(Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}", clock=lambda: now)) as store:
         store.prepare()
         parameters = RoundParameters("grr", 1.0, ("a", "b", "c", "d"))
         data = {hours: bytes(np.random.default_rng(hours).bytes(64)) for hours in (48, 72)}
         data[0] = np.random.default_rng(9).bytes(64)
         rounds = {
-            hours: store.open_round(f"R{hours}", f"r{hours}", parameters, retention=hours)
+            hours: store.rounds.open(f"R{hours}", f"r{hours}", parameters, retention=hours)
             for hours in (48, 72)
         }
-        rounds[0] = store.open_round("R0", "r0", parameters, retention=None)
+        rounds[0] = store.rounds.open("R0", "r0", parameters, retention=None)
         store.commit([_Batch(rounds[hours].seq, bytes(16), data[hours]) for hours in data])
         keeper = Housekeeping(store, Rejections(store))
         now += timedelta(days=2, minutes=29)
@@ -455,7 +455,7 @@ def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(
         keeper.once()
         assert data[72] not in on_disk(store)
         assert data[0] in on_disk(store)
-        assert [store.tally(round.seq, 4).n for round in rounds.values()] == [1, 1, 1]
+        assert [store.rounds.tally(round.seq, 4).n for round in rounds.values()] == [1, 1, 1]
 
 
 def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: InProcess) -> None:
@@ -488,7 +488,7 @@ def test_an_export_recomputes_to_the_bytes_of_the_servers_answers(
     in_process: InProcess, protocol: str
 ) -> None:
     round = in_process.open_round(protocol, domain_size=37)
-    oracle = in_process.store.parameters(in_process.store.round(round).seq).oracle
+    oracle = in_process.store.rounds.parameters(in_process.store.rounds.find(round).seq).oracle
     rng = np.random.default_rng(1)
     assert (
         submit(
@@ -587,7 +587,7 @@ def test_the_servers_log_is_json_whoever_writes_it_and_tells_no_report_key_or_ad
 
 
 def test_errors_of_the_database_are_logged_without_their_parameters(tmp_path: Path) -> None:
-    with closing(Store(f"sqlite:///{tmp_path / 'x.db'}")) as store:
+    with closing(Storage(f"sqlite:///{tmp_path / 'x.db'}")) as store:
         with (
             pytest.raises(sa.exc.DBAPIError) as caught,
             store.database.engine.connect() as connection,

@@ -104,7 +104,7 @@ def test_seeds_that_come_too_often_are_set_aside_once_the_round_is_closed(app: I
     send(app, id, np.concatenate([honest(oracle)[1:], same]), "a")
     assert app.get(f"/rounds/{id}/frequencies").json()["quarantined"] == {"sizes": 0, "seeds": None}
     app.post(f"/rounds/{id}/close", headers=app.admin)
-    assert app.store.screen().rows == 20
+    assert app.store.filters.run().rows == 20
     found = app.get(f"/rounds/{id}/frequencies").json()
     assert (found["n"], found["quarantined"]) == (HONEST - 1, {"sizes": 0, "seeds": 20})
     assert found["counts"] == Tally.of(oracle, honest(oracle)[1:]).counts(oracle).tolist()

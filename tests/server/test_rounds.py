@@ -17,8 +17,8 @@ from tests.server.conftest import ProblemOf, StartInProcess
 
 from ldprecover import FrequencyOracle, RoundParameters
 from ldprecover_server.rounds import Rounds
-from ldprecover_server.storage import Store, StoredRound
-from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage import Storage, StoredRound
+from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.schema import submission_keys
 
 
@@ -357,15 +357,15 @@ def test_a_round_deleted_while_the_list_is_made_is_left_out(
 ) -> None:
     app = start_in_process()
     first = app.open_round()
-    app.store.open_round("R2", "two", RoundParameters("grr", 1.0, ("a", "b")))
-    rounds = app.store.rounds
+    app.store.rounds.open("R2", "two", RoundParameters("grr", 1.0, ("a", "b")))
+    rounds = app.store.rounds.page
 
     def then_deleted(limit: int, before: str | None) -> list[StoredRound]:
         found = rounds(limit, before)
-        app.store.delete_round("two")
+        app.store.deletion.delete("two")
         return found
 
-    monkeypatch.setattr(app.store, "rounds", then_deleted)
+    monkeypatch.setattr(app.store.rounds, "page", then_deleted)
     assert [r["id"] for r in app.get("/rounds").json()["rounds"]] == [first]
 
 
@@ -374,11 +374,11 @@ def test_a_round_deleted_between_its_finding_and_its_counts_has_no_frequencies_o
 ) -> None:
     app = start_in_process()
     parameters = RoundParameters("grr", 1.0, ("a", "b"))
-    find = app.store.round
+    find = app.store.rounds.find
 
     def then_deleted(identifier: str) -> StoredRound:
         found = find(identifier)
-        app.store.delete_round(identifier)
+        app.store.deletion.delete(identifier)
         return found
 
     for method, path in (
@@ -387,12 +387,12 @@ def test_a_round_deleted_between_its_finding_and_its_counts_has_no_frequencies_o
         ("GET", "stats"),
         ("GET", "export"),
     ):
-        app.store.open_round(f"R{path}", path, parameters)
+        app.store.rounds.open(f"R{path}", path, parameters)
         assert app.get(f"/rounds/R{path}/frequencies").json()["counts"] == [0, 0], (
             "and it is known in memory"
         )
         with monkeypatch.context() as patch:
-            patch.setattr(app.store, "round", then_deleted)
+            patch.setattr(app.store.rounds, "find", then_deleted)
             response = app.request(method, f"/rounds/R{path}/{path}")
         assert (response.status_code, problem_of(response)) == (404, "round-not-found"), path
 
@@ -511,7 +511,7 @@ def test_deleting_removes_the_round_and_all_its_reports(
     assert server.frequencies(kept["id"])["counts"] == [0, 1, 0, 0]
     with server.sql() as database:
         keys = [
-            submission_keys.select().where(of_round(submission_keys.c.key, seq)) for seq in seqs
+            submission_keys.select().where(in_round(submission_keys.c.key, seq)) for seq in seqs
         ]
         assert [len(database.execute(of_one).all()) for of_one in keys] == [1, 0]
         for table in ("segments", "tallies"):
@@ -593,8 +593,8 @@ def test_the_scheme_of_the_key_is_read_in_any_case(server: ServerProcess) -> Non
 def test_a_round_in_use_is_remembered_however_many_others_are_asked_for(
     new_database: NewDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldprecover_server.rounds._KNOWN", 3)
-    with new_database(tmp_path) as url, contextlib.closing(Store(url)) as store:
+    monkeypatch.setattr("ldprecover_server.rounds._CACHE_SIZE", 3)
+    with new_database(tmp_path) as url, contextlib.closing(Storage(url)) as store:
         store.prepare()
         rounds = Rounds(store, 10)
         busy, *others = (
@@ -603,23 +603,23 @@ def test_a_round_in_use_is_remembered_however_many_others_are_asked_for(
         rounds.find(busy)
         for other in others:
             assert rounds.find(other).id == other
-            known = rounds.remembered(busy)
+            known = rounds.cached(busy)
             assert known is not None
             assert known.id == busy
-        assert [other for other in others if rounds.remembered(other) is not None] == others[-2:]
+        assert [other for other in others if rounds.cached(other) is not None] == others[-2:]
 
 
 def test_submissions_by_name_look_the_round_up_once(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = start_in_process()
-    id, find, asked = app.open_round(name="cities"), app.store.round, []
+    id, find, asked = app.open_round(name="cities"), app.store.rounds.find, []
 
     def counted(identifier: str) -> StoredRound:
         asked.append(identifier)
         return find(identifier)
 
-    monkeypatch.setattr(app.store, "round", counted)
+    monkeypatch.setattr(app.store.rounds, "find", counted)
     answers = [
         app.post("/rounds/cities/reports", content=b"\1\0\0\0", headers=PACKED) for _ in range(5)
     ]
@@ -642,12 +642,12 @@ def test_a_report_by_a_name_that_another_process_passed_on_is_asked_for_again(
     path = "/rounds/cities/reports"
     app.open_round(name="cities", access=access)
     app.post(path, content=b"\1\0\0\0", headers=PACKED)
-    app.store.delete_round("cities")  # as another process does, without a word to this one
+    app.store.deletion.delete("cities")  # as another process does, without a word to this one
     assert problem_of(app.post(path, **report)) == "round-not-found"
 
     app.open_round(name="cities", access=access)
-    app.store.delete_round("cities")
-    app.store.open_round("R2", "cities", RoundParameters(protocol, 1.0, items))
+    app.store.deletion.delete("cities")
+    app.store.rounds.open("R2", "cities", RoundParameters(protocol, 1.0, items))
     again = app.post(path, **report)
     assert (again.status_code, problem_of(again), again.headers["retry-after"]) == (
         503,

@@ -17,7 +17,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import Crowd, distinct_submissions
 from tools.postgres import Cluster
 
-from ldprecover_server.storage.key_encoding import stored_key
+from ldprecover_server.storage.key_encoding import encode_key
 
 pytestmark = pytest.mark.postgres
 
@@ -76,7 +76,7 @@ def test_a_commit_that_dies_in_a_deadlock_is_run_again_and_counts_once(
             ((seq,),) = other.execute("SELECT round FROM tallies FOR UPDATE").fetchall()
             answer = pool.submit(server.submit, id, packed(1, 1), "second")
             one_that_waits(watcher)
-            key = uuid.UUID(bytes=stored_key(seq, hashlib.sha256(b"second").digest()))
+            key = uuid.UUID(bytes=encode_key(seq, hashlib.sha256(b"second").digest()))
             other.execute("INSERT INTO keys (key, digest) VALUES (%s, 0)", [key])
         assert answer.result().json() == {"round": id, "accepted": 2, "duplicate": False}
     assert "deadlock detected" in server.log.read_text()

@@ -30,7 +30,7 @@ from ldprecover_server.keys import (
     make_key,
     make_name,
 )
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 CACHE_SECONDS = 1.0
 """How long submissions go by the keys read last: so long may a revoked `report` key live on."""
@@ -65,7 +65,7 @@ class Access:
 
     def __init__(
         self,
-        store: Store,
+        store: Storage,
         settings_key: str | None,
         *,
         rates: ReportRates | None = None,
@@ -118,11 +118,11 @@ class Access:
             raise ParameterError(
                 f"access: the round's is {access!r}, and tickets are for rounds of access 'ticket'"
             )
-        return tickets.mint(tickets.round_key(self._store.ticket_secret(), round_id), count)
+        return tickets.mint(tickets.round_key(self._store.keys.ticket_secret(), round_id), count)
 
     async def _ticket_key(self, round_id: str) -> bytes:
         if self._ticket_secret is None:
-            self._ticket_secret = await to_thread.run_sync(self._store.ticket_secret)
+            self._ticket_secret = await to_thread.run_sync(self._store.keys.ticket_secret)
         return tickets.round_key(self._ticket_secret, round_id)
 
     async def _report_key(self, key: str) -> HashedKey:
@@ -149,7 +149,7 @@ class Access:
 
     def ensure_admin_key(self) -> str | None:
         """Make an admin key when there is none; return it this once, for the operator to see."""
-        if self._settings or any(key.scope == "admin" for key in self._store.live_keys()):
+        if self._settings or any(key.scope == "admin" for key in self._store.keys.active()):
             return None
         return create_key(self._store, "admin")
 
@@ -177,7 +177,7 @@ class Access:
             self._reading = None
 
     def _known(self) -> list[HashedKey]:
-        return self._settings + self._store.live_keys()
+        return self._settings + self._store.keys.active()
 
 
 def _checked(key: str | None, scope: str, known: list[HashedKey]) -> HashedKey:
@@ -193,7 +193,7 @@ def _checked(key: str | None, scope: str, known: list[HashedKey]) -> HashedKey:
     return found
 
 
-def create_key(store: Store, scope: str, name: str | None = None) -> str:
+def create_key(store: Storage, scope: str, name: str | None = None) -> str:
     """Make another key, keep its hash, and return it, this once. Raises NameTakenError or
     ParameterError.
     """
@@ -204,5 +204,5 @@ def create_key(store: Store, scope: str, name: str | None = None) -> str:
             f"name: must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first, not {name[:80]!r}"
         )
     key = make_key()
-    store.add_key(name or make_name(scope), scope, hash_key(key))
+    store.keys.add(name or make_name(scope), scope, hash_key(key))
     return key

@@ -20,7 +20,7 @@ from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import AlarmsResult, RecoverResult
 from ldprecover_server.analysis.worker_pool import OnProgress, WorkerPool
 from ldprecover_server.errors import AnalysisFailedError
-from ldprecover_server.rounds import KnownRound
+from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Analyses:
         self._workers = workers
         self._cache = cache
 
-    async def methods(self, round: KnownRound, caller: Caller) -> list[tuple[Method, str | None]]:
+    async def methods(self, round: RoundInfo, caller: Caller) -> list[tuple[Method, str | None]]:
         """Return all recovery methods, each with the reason if this round does not allow it."""
 
         def check() -> list[tuple[Method, str | None]]:
@@ -72,7 +72,7 @@ class Analyses:
 
     async def recover(
         self,
-        round: KnownRound,
+        round: RoundInfo,
         request: RecoveryRequest,
         targets: Targets,
         history: Sequence[str],
@@ -98,7 +98,7 @@ class Analyses:
 
     async def alarms(
         self,
-        round: KnownRound,
+        round: RoundInfo,
         rate: float,
         caller: Caller,
         on_progress: OnProgress | None = None,
@@ -108,7 +108,7 @@ class Analyses:
 
     async def suspects(
         self,
-        round: KnownRound,
+        round: RoundInfo,
         rate: float,
         drift: float,
         caller: Caller,

@@ -17,7 +17,7 @@ from ldprecover_server.errors import (
     service_errors,
 )
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 from ldprecover_server.storage.jobs import JobState
 from ldprecover_server.thread_pools import ThreadPool
 
@@ -76,7 +76,7 @@ class Jobs:
 
     def __init__(
         self,
-        store: Store,
+        store: Storage,
         *,
         waiting: int,
         beat_seconds: float = _BEAT_SECONDS,
@@ -165,7 +165,7 @@ class Jobs:
             self._metrics.jobs.labels(state).inc()
             encoded = None if failure is None else _encode_error(failure)
             await self._threads.run(
-                lambda: self._store.jobs.end(id, state, result=result, error=encoded)
+                lambda: self._store.jobs.finish(id, state, result=result, error=encoded)
             )
         except ServiceError as error:
             _log.warning("the end of a job could not be written: %s", error)
@@ -183,7 +183,7 @@ class Jobs:
                 if job.task is not None
             }
             try:
-                ended = await self._threads.run(self._store.jobs.beat, progress)
+                ended = await self._threads.run(self._store.jobs.heartbeat, progress)
             except ServiceError:
                 continue
             except Exception:  # noqa: BLE001  without heartbeats every job would read as failed

@@ -26,7 +26,7 @@ from ldprecover_server.analysis.tasks import (
     unpack_suspects,
 )
 from ldprecover_server.errors import NoReportsError, ReportsGoneError
-from ldprecover_server.rounds import KnownRound
+from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
 INFER = "infer"
@@ -56,7 +56,7 @@ class Analysis(ABC, Generic[R]):
     is_quick = False
     """Whether it takes a few milliseconds."""
 
-    def __init__(self, reader: RoundReader, round: KnownRound) -> None:
+    def __init__(self, reader: RoundReader, round: RoundInfo) -> None:
         self.reader = reader
         self.round = round
 
@@ -120,7 +120,7 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
     def __init__(
         self,
         reader: RoundReader,
-        round: KnownRound,
+        round: RoundInfo,
         request: RecoveryRequest,
         targets: Targets,
         history: Sequence[str],
@@ -201,7 +201,7 @@ class AlarmsAnalysis(Analysis[AlarmsResult]):
     kind = "alarms"
     reads = True
 
-    def __init__(self, reader: RoundReader, round: KnownRound, rate: float) -> None:
+    def __init__(self, reader: RoundReader, round: RoundInfo, rate: float) -> None:
         super().__init__(reader, round)
         self._rate = rate
 
@@ -224,7 +224,7 @@ class SuspectsAnalysis(Analysis[Suspects]):
 
     kind = "suspects"
 
-    def __init__(self, reader: RoundReader, round: KnownRound, rate: float, drift: float) -> None:
+    def __init__(self, reader: RoundReader, round: RoundInfo, rate: float, drift: float) -> None:
         super().__init__(reader, round)
         self._rate = rate
         self._drift = drift

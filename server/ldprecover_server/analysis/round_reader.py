@@ -7,8 +7,8 @@ from ldprecover.errors import ParameterError
 from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_server.analysis.tasks import RoundTallies
 from ldprecover_server.results import Results
-from ldprecover_server.rounds import KnownRound, Rounds
-from ldprecover_server.storage import Store, StoredRound
+from ldprecover_server.rounds import RoundInfo, Rounds
+from ldprecover_server.storage import Storage, StoredRound
 
 _MAX_EARLIER = 50
 """Rounds of a series, the latest ones, that a round is compared with."""
@@ -17,29 +17,29 @@ _MAX_EARLIER = 50
 class RoundReader:
     """Reads rounds for analyses; every method blocks on the database."""
 
-    def __init__(self, rounds: Rounds, results: Results, store: Store) -> None:
+    def __init__(self, rounds: Rounds, results: Results, store: Storage) -> None:
         self._rounds = rounds
         self._results = results
         self._store = store
 
-    def evidence(self, round: KnownRound) -> tuple[Tally, bool]:
+    def evidence(self, round: RoundInfo) -> tuple[Tally, bool]:
         """Return a round's tally, and whether all of its reports are stored.
 
         Raises RoundNotFoundError.
         """
-        return self._store.evidence(round.seq, round.oracle.summary_size)
+        return self._store.segments.evidence(round.seq, round.oracle.summary_size)
 
-    def snapshot(self, round: KnownRound) -> tuple[Tally, bool, Iterable[bytes]]:
+    def snapshot(self, round: RoundInfo) -> tuple[Tally, bool, Iterable[bytes]]:
         """Return the same, and the packed reports, all from one moment.
 
         Reading the reports raises ReportsGoneError if they are deleted meanwhile.
         """
-        tally, stored = self._store.tally_and_reports(round.seq, round.oracle.summary_size)
+        tally, stored = self._store.segments.tally_and_reports(round.seq, round.oracle.summary_size)
         return tally, tally.n > 0 and stored.n == tally.n, stored
 
-    def earlier(self, round: KnownRound, key: str | None) -> list[StoredRound]:
+    def earlier(self, round: RoundInfo, key: str | None) -> list[StoredRound]:
         """Return the earlier closed rounds of the series. Raises ParameterError if none exists."""
-        before = self._store.earlier(round.seq)
+        before = self._store.rounds.earlier_in_series(round.seq)
         closed = [stored for stored in before if stored.state == "closed" and stored.n]
         if closed:
             latest = closed[:_MAX_EARLIER]
@@ -53,7 +53,7 @@ class RoundReader:
         raise ParameterError(reason)
 
     def history(
-        self, round: KnownRound, identifiers: Sequence[str], key: str | None
+        self, round: RoundInfo, identifiers: Sequence[str], key: str | None
     ) -> list[StoredRound]:
         """Return the rounds that the caller names as history, without duplicates."""
         if len(identifiers) > MAX_HISTORY:
@@ -74,13 +74,15 @@ class RoundReader:
             rounds[other.seq] = stored
         return list(rounds.values())
 
-    def tallies(self, round: KnownRound, others: Sequence[StoredRound]) -> RoundTallies:
+    def tallies(self, round: RoundInfo, others: Sequence[StoredRound]) -> RoundTallies:
         """Return oracle and tally of other rounds over the same items."""
         tallies = []
         for stored in others:
-            other = self._rounds.known(stored)
+            other = self._rounds.info(stored)
             # Two rounds of a series can be opened concurrently with different items.
             if other.parameters.items != round.parameters.items:
                 raise ParameterError(f"the round {stored.name} of the series has other items")
-            tallies.append((other.oracle, self._store.tally(other.seq, other.oracle.summary_size)))
+            tallies.append(
+                (other.oracle, self._store.rounds.tally(other.seq, other.oracle.summary_size))
+            )
         return tuple(tallies)

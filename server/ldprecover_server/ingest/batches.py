@@ -11,7 +11,7 @@ from ldprecover import FrequencyOracle, Tally
 from ldprecover.evidence.quarantine import split_by_size
 from ldprecover.types import BoolArray, Reports
 from ldprecover_server.shuffle import shuffled
-from ldprecover_server.storage import Sealed
+from ldprecover_server.storage import SealedBatch
 
 _KEY_BYTES = 16
 _LONG = (
@@ -117,7 +117,7 @@ class Batch:
 
     seq: int
     submissions: list[Submission] = field(default_factory=list)
-    whole: Sealed | None = None
+    whole: SealedBatch | None = None
     aside: int = 0
     """Reports that were set aside of what was sealed last."""
 
@@ -127,15 +127,15 @@ class Batch:
             submission.hash()
         self.whole = self._sealed(self.submissions)
 
-    def seal(self, fresh: Sequence[int]) -> Sealed:
+    def seal(self, fresh: Sequence[int]) -> SealedBatch:
         assert self.whole is not None
         all_of_it = len(fresh) == len(self.submissions)
         sealed = self.whole if all_of_it else self._sealed([self.submissions[i] for i in fresh])
-        self.aside = sealed.aside_n
+        self.aside = sealed.n_quarantined
         return sealed
 
     @staticmethod
-    def _sealed(submissions: list[Submission]) -> Sealed:
+    def _sealed(submissions: list[Submission]) -> SealedBatch:
         oracle, quarantine = submissions[0].oracle, submissions[0].quarantine
         ahead = [submission for submission in submissions if submission.counted is not None]
         others = [submission for submission in submissions if submission.counted is None]
@@ -156,8 +156,8 @@ class Batch:
             tally = Tally(summary, sum(part.tally.n for part in counted))
         # Shuffled, so that a stored report's place says nothing of the submission it came in.
         if not quarantine:
-            return Sealed(shuffled(pieces), tally)
+            return SealedBatch(shuffled(pieces), tally)
         bad = [part.bad for part in counted if part.bad is not None]
         kept = [piece[~of] for piece, of in zip(pieces, bad, strict=True)]
         aside = [piece[of] for piece, of in zip(pieces, bad, strict=True)]
-        return Sealed(shuffled(kept), tally, shuffled(aside), sum(map(len, aside)))
+        return SealedBatch(shuffled(kept), tally, shuffled(aside), sum(map(len, aside)))

@@ -20,7 +20,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.ingest.batches import Batch, Submission
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.timeouts import Timeouts
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Ingest:
 
     def __init__(
         self,
-        store: Store,
+        store: Storage,
         *,
         max_waiting: int,
         group_bytes: int,
@@ -110,7 +110,7 @@ class Ingest:
         """
         self._check_queue()
         if self._storage_full:
-            self._store.check_room()
+            self._store.check_space()
             self._storage_full = False
         else:
             self._store.check_writable()

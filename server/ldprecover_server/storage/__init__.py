@@ -1,14 +1,14 @@
-"""What the service keeps, behind one small interface."""
+"""Everything the service stores, in SQLite or Postgres, behind one `Storage`."""
 
-from ldprecover_server.storage.commit.transaction import Batch, Outcome, Sealed
+from ldprecover_server.storage.commit.transaction import Batch, Outcome, SealedBatch
 from ldprecover_server.storage.datasets import StoredDataset
 from ldprecover_server.storage.maintenance.check import Finding
-from ldprecover_server.storage.maintenance.deletion import Progress, for_seconds
+from ldprecover_server.storage.maintenance.chunks import Progress, for_seconds
 from ldprecover_server.storage.maintenance.filters import QuarantinedReports
-from ldprecover_server.storage.rounds import CURRENT, StoredRound, Unread
+from ldprecover_server.storage.rounds import CURRENT, StoredRound
 from ldprecover_server.storage.segments import StoredReports
 from ldprecover_server.storage.snapshots import Snapshot
-from ldprecover_server.storage.storage import Store
+from ldprecover_server.storage.storage import Storage
 
 __all__ = [
     "CURRENT",
@@ -17,12 +17,11 @@ __all__ = [
     "Outcome",
     "Progress",
     "QuarantinedReports",
-    "Sealed",
+    "SealedBatch",
     "Snapshot",
-    "Store",
+    "Storage",
     "StoredDataset",
     "StoredReports",
     "StoredRound",
-    "Unread",
     "for_seconds",
 ]

@@ -1,4 +1,4 @@
-"""What the rooms of the store share: the database, and the time."""
+"""The base class of the storage's parts: the database and the clock."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -8,15 +8,15 @@ from ldprecover_server.storage.database import Database
 Clock = Callable[[], datetime]
 
 
-class Room:
-    """A part of the store over its database. Methods are safe to call from several threads."""
+class Repository:
+    """A part of the storage over one database. Methods are safe to call from several threads."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
         self.clock = clock
 
     def hour(self) -> int:
-        """Return the hour it is, since the epoch."""
+        """Return the current hour since the epoch."""
         return int(self.clock().timestamp()) // 3600
 
     def _now(self) -> str:

@@ -1,4 +1,4 @@
-"""From a URL to a database."""
+"""Connects to the database at a URL."""
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
@@ -8,15 +8,11 @@ from ldprecover_server.storage.backends.sqlite import SQLite
 from ldprecover_server.storage.database import Database
 
 
-def open_database(
-    url: str, *, pool_size: int = 10, answer_seconds: float | None = None
-) -> Database:
-    """Return the database at a URL, sqlite:///FILE or postgresql+psycopg://...; it connects when
-    first used.
+def connect(url: str, *, pool_size: int = 10, statement_seconds: float | None = None) -> Database:
+    """Return the database at sqlite:///FILE or postgresql+psycopg://...; it connects on first use.
 
-    A Postgres that leaves a statement without an answer for `answer_seconds` counts as one that
-    does not answer. Raises ConfigurationError for what is not a URL, and for another kind of
-    database.
+    A Postgres statement without an answer after `statement_seconds` fails. Raises
+    ConfigurationError for an unreadable URL or another kind of database.
     """
     try:
         parsed = sa.make_url(url)
@@ -33,10 +29,10 @@ def open_database(
             raise ConfigurationError(
                 "Postgres needs the extra: pip install 'ldprecover[postgres]'"
             ) from error
-        return Postgres(parsed, pool_size, answer_seconds)
+        return Postgres(parsed, pool_size, statement_seconds)
     form = "the database must be sqlite:///FILE or postgresql+psycopg://..."
     if parsed.drivername.partition("+")[0] in ("postgres", "postgresql"):
         raise ConfigurationError(
-            f"{form}: write postgresql+psycopg:// for {parsed.drivername}://, the rest as it is"
+            f"{form}: write postgresql+psycopg:// for {parsed.drivername}:// and keep the rest"
         )
     raise ConfigurationError(f"{form}, not {parsed.drivername}")

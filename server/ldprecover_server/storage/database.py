@@ -1,4 +1,4 @@
-"""What a database must do to keep the promises, whichever it is."""
+"""The contract of a database: durable writes, consistent reads, and errors of the service."""
 
 import contextlib
 import logging
@@ -7,44 +7,66 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
-from ldprecover_server.storage.commit.one_statement import AtOnce
 
 _log = logging.getLogger(__name__)
 
 _WRITE = "ldprecover_write"
+_REPEAT_SECONDS = 1.0  # the same error is logged at most once in this time
+
+
+@dataclass(frozen=True)
+class CommitValues:
+    """The rows of one batch: new keys, one segment and the new tally of `process`.
+
+    The tally row must hold `n_before` reports under `token`. `generation` is that of the database's
+    connections when the tally was read.
+    """
+
+    round: int
+    process: int
+    token: bytes
+    generation: int
+    keys: Mapping[bytes, bytes]  # encoded keys in ascending order, with their digests
+    hour: int
+    n: int
+    data: bytes
+    n_before: int
+    n_after: int
+    counts: bytes
 
 
 class Database(ABC):
-    """An engine whose `write()` transactions are durable once they return, and `read()`
-    consistent.
-    """
+    """An engine with durable `write()` transactions and consistent `read()` transactions."""
 
     engine: sa.Engine
     _read_options: ClassVar[Mapping[str, Any]] = {}
+    rows_reveal_order: ClassVar[bool] = False
+    """Whether rows reveal, beside their columns, which transaction wrote them and in which order.
+    """
+
     process = 0
-    """Number of this process among those that serve the database: the tally rows that it writes."""
+    """Number of this process among those that serve the database; it selects the tally rows."""
 
     generation = 0
-    """Changes when a connection was made anew: what was read by others may no longer be so, after a
-    failover.
-    """
+    """Incremented per new connection: after a failover, earlier reads may be stale."""
 
     def __init__(self) -> None:
         self.token = secrets.token_bytes(16)
-        """Stands in the tally rows that this process wrote last."""
-        self._told = ("", -math.inf)
-        self._tells = True
+        """Marks the tally rows that this process wrote last."""
+        self._last_cause = ("", -math.inf)
+        self._logs_errors = True
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What to call the database before an operator; without a password."""
+        """The database's name for messages to operators, without a password."""
 
     @property
     def dialect(self) -> str:
@@ -53,106 +75,89 @@ class Database(ABC):
 
     @abstractmethod
     def claim(self) -> None:
-        """Take this process's place among those that serve the database. Raises
-        ConfigurationError.
-        """
+        """Take a process number on the database. Raises ConfigurationError."""
 
-    def keep_claim(self) -> None:  # noqa: B027  most places cannot be lost
-        """Take the place again if it was lost with the connection that held it. Raises
-        StoreUnavailableError.
+    def keep_claim(self) -> None:  # noqa: B027  a SQLite claim cannot be lost
+        """Take a process number again if the connection that held it is lost.
+
+        Raises StoreUnavailableError.
         """
 
     @abstractmethod
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
-        """Tell whether an error says that nothing more fits on the disk."""
+        """Return whether an error says that the disk is full."""
 
     def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
-        """Tell whether an error says that what is on the disk is not a database any more."""
+        """Return whether an error says that the file is damaged."""
         return False
 
     @abstractmethod
-    def known_submission_keys(
-        self, connection: sa.Connection, wanted: Sequence[bytes]
+    def find_submission_keys(
+        self, connection: sa.Connection, keys: Sequence[bytes]
     ) -> dict[bytes, bytes]:
-        """Return those submission keys that are there, with their digests, however many are wanted.
+        """Return those of any number of submission keys that are stored, with their digests.
 
-        Here as below, keys and digests are as `stored_keys` has them.
+        Keys and digests are encoded as in `key_encoding`.
         """
 
     @abstractmethod
     def insert_submission_keys(
-        self, connection: sa.Connection, wanted: Mapping[bytes, bytes]
+        self, connection: sa.Connection, digests: Mapping[bytes, bytes]
     ) -> set[bytes]:
-        """Insert submission keys, with their digests, unless they are there; return those inserted.
+        """Insert new submission keys with their digests, in this order; return the new ones."""
 
-        They are taken in the order given.
-        """
-
-    def store_at_once(self, wish: AtOnce) -> bool:
-        """Store one batch in one statement if nothing stands in its way; otherwise store nothing
-        and return False.
-        """
+    def commit_in_one_statement(self, values: CommitValues) -> bool:
+        """Commit a batch in one statement; return False, with nothing stored, on any conflict."""
         return False
 
     def free_bytes(self) -> int | None:
-        """Return what is free on the database's disk, or None where that cannot be told."""
+        """Return the free bytes on the database's disk, or None if unknown."""
         return None
 
     @abstractmethod
-    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
-        """Yield a segment's bytes, of which there are `size`, `step` at a time, and hold no more of
-        them.
-        """
-
-    rows_tell_order: ClassVar[bool] = False
-    """Whether rows, beside their columns, tell in which transaction they were written, and in which
-    order.
-    """
+    def read_slices(
+        self, connection: sa.Connection, id: int, size: int, step: int
+    ) -> Iterator[bytes]:
+        """Yield the `size` bytes of a segment, `step` bytes at a time."""
 
     @abstractmethod
     def next_segment(self, connection: sa.Connection) -> int:
-        """Return an id for a segment that is later than all there are."""
+        """Return an id above those of all segments."""
 
-    # where all writes take turns anyway
-    def hold_back(self, connection: sa.Connection, round: int) -> None:  # noqa: B027
-        """Wait for usual commits to a round that are under way; until this transaction ends none
-        begins.
+    # SQLite serialises all writes.
+    def block_commits(self, connection: sa.Connection, seq: int) -> None:  # noqa: B027
+        """Wait for one-statement commits to a round, and block new ones in this transaction."""
+
+    # SQLite serialises all writes.
+    def lock_maintenance(self, connection: sa.Connection) -> None:  # noqa: B027
+        """Keep maintenance of other processes out until this transaction ends.
+
+        So maintenance cannot deadlock or repeat work. Commits do not wait for this lock.
         """
 
-    # where all writes take turns anyway
-    def take_turn(self, connection: sa.Connection) -> None:  # noqa: B027
-        """Wait for other processes that delete or mix in this very moment; they wait until this
-        transaction ends.
-
-        So they cannot deadlock, nor do anything twice. Commits do not wait for them.
-        """
-
-    def forget(self) -> bool:
-        """See that what was deleted leaves the disk, as far as that is in our hands; return whether
-        it has.
-        """
+    def erase_deleted(self) -> bool:
+        """Remove deleted data from the write-ahead log; return whether that succeeded."""
         return True
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A read-only view. Raises StoreUnavailableError."""
-        options = self._read_options
-        with (
-            self.translated_errors(),
-            self.engine.connect().execution_options(**options) as connection,
-            connection.begin(),
-        ):
+        """Open a read-only transaction with one consistent view. Raises StoreUnavailableError."""
+        with self._transaction(**self._read_options) as connection:
             yield connection
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """A transaction: on disk when the block ends, undone when it raises.
+        """Open a transaction: durable when the block ends, rolled back when it raises.
 
-        Raises StorageFullError when nothing more fits on the disk, StoreUnavailableError when the
-        database does not answer, or gives the transaction up for another's sake; after the latter,
-        whether the transaction took hold is not known.
+        Raises StorageFullError when the disk is full. Raises StoreUnavailableError when the
+        database does not answer or aborts the transaction in favour of another; the transaction
+        may then be committed or not.
         """
-        options = {_WRITE: True}
+        with self._transaction(**{_WRITE: True}) as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _transaction(self, **options: Any) -> Iterator[sa.Connection]:
         with (
             self.translated_errors(),
             self.engine.connect().execution_options(**options) as connection,
@@ -161,14 +166,14 @@ class Database(ABC):
             yield connection
 
     def close(self) -> None:
-        """Close every connection and give the place up."""
+        """Close every connection and release the process number."""
         self.engine.dispose()
 
     @contextlib.contextmanager
     def translated_errors(self) -> Iterator[None]:
-        """Raise what a database's library raises inside as an error of the service.
+        """Raise errors of the database library as errors of the service.
 
-        A fault of the server's own statements stays as it is.
+        An error in the server's own statements is not translated.
         """
         try:
             yield
@@ -178,49 +183,45 @@ class Database(ABC):
             if self.is_full(error):
                 raise StorageFullError("the disk of the database is full") from error
             if self.is_damaged(error):
-                self._tell(str(error.orig))
+                self._log_cause(str(error.orig))
                 raise StoreUnavailableError(
-                    "the file of the database is damaged; its backup may be whole"
+                    "the file of the database is damaged; restore it from a backup"
                 ) from error
             if (
                 isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
                 or error.connection_invalidated
             ):
-                self._tell(str(error.orig))
+                self._log_cause(str(error.orig))
                 raise StoreUnavailableError("the database does not answer") from error
             raise
 
     @contextlib.contextmanager
-    def untold(self) -> Iterator[None]:
-        """Log nothing of what a library says: whoever opens the database passes it on in the
-        error.
-        """
-        self._tells = False
+    def without_error_log(self) -> Iterator[None]:
+        """Do not log errors of the database library; the caller reports them to the operator."""
+        self._logs_errors = False
         try:
             yield
         finally:
-            self._tells = True
+            self._logs_errors = True
 
-    def _tell(self, cause: str) -> None:
-        """Log what a library says of the database; callers are not told, for it may name hosts,
-        users and paths.
+    def _log_cause(self, cause: str) -> None:
+        """Log an error of the database library, which may name hosts, users and paths.
 
-        The same cause again within a second is left out: strangers must not be able to fill the
-        log.
+        A repeated cause is logged once a second, so that anonymous callers cannot fill the log.
         """
-        if not self._tells:
+        if not self._logs_errors:
             return
-        before, when = self._told
-        if cause != before or time.monotonic() > when + 1:
-            self._told = (cause, time.monotonic())
+        last_cause, logged_at = self._last_cause
+        if cause != last_cause or time.monotonic() > logged_at + _REPEAT_SECONDS:
+            self._last_cause = (cause, time.monotonic())
             _log.warning("the database does not answer: %s", cause)
 
 
 def is_write(connection: sa.Connection) -> bool:
-    """Tell whether this is a connection of `Database.write`."""
+    """Return whether `Database.write` opened this connection."""
     return bool(connection.get_execution_options().get(_WRITE, False))
 
 
 def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:
-    """Return the dialect's INSERT, which knows ON CONFLICT."""
+    """Return the dialect's INSERT, which supports ON CONFLICT."""
     return postgresql.insert if dialect == "postgresql" else sqlite.insert

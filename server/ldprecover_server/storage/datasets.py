@@ -1,22 +1,21 @@
-"""Where the reports of rounds were written as datasets: retention lets those go too.
+"""Where the reports of rounds with a retention were exported, so that retention reaches them too.
 
-A row outlives its round: the copies do.
+A row outlives its round, because the files do.
 """
 
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from ldprecover_server.storage.base import Room
+from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.schema import datasets
 
 
 @dataclass(frozen=True)
 class StoredDataset:
-    """A dataset of a round, by the round's id: where it is, and where it is on its way while it is
-    written.
+    """A dataset of the round with the id `round`: its URL, and its folder while it is written.
 
-    It has reports of the hours from `first` to `last`, which are kept for `retention` hours.
+    It has reports of the hours `first` to `last`, which are kept for `retention` hours.
     """
 
     id: int
@@ -27,48 +26,38 @@ class StoredDataset:
     first: int
     last: int
 
-    def before(self, now: int) -> int:
-        """Return the first hour whose reports are kept in this one."""
+    def first_kept_hour(self, now: int) -> int:
+        """Return the first hour whose reports are kept at the hour `now`."""
         return now - self.retention
 
 
-class Datasets(Room):
-    """The datasets that a database knows of: those of rounds whose retention ends."""
+class Datasets(Repository):
+    """The datasets of rounds with a retention."""
 
-    def record_dataset(
+    def record(
         self, round: str, url: str, work: str, *, retention: int, first: int, last: int
     ) -> None:
-        """Note that a dataset is written, before it is. What was noted of another at its place is
-        forgotten.
-        """
-        row = {
-            "round": round,
-            "url": url,
-            "work": work,
-            "retention": retention,
-            "first": first,
-            "last": last,
-        }
+        """Record a dataset before it is written; an earlier record of the URL is replaced."""
+        row = StoredDataset(0, round, url, work, retention, first, last)
+        values = {name: value for name, value in vars(row).items() if name != "id"}
         with self.database.write() as connection:
             connection.execute(sa.delete(datasets).where(datasets.c.url == url))
-            connection.execute(sa.insert(datasets), row)
+            connection.execute(sa.insert(datasets), values)
 
-    def forget_dataset(self, url: str) -> None:
-        """Forget a dataset that nothing is left of."""
+    def forget(self, url: str) -> None:
+        """Delete the record of a dataset of which nothing is left."""
         with self.database.write() as connection:
             connection.execute(sa.delete(datasets).where(datasets.c.url == url))
 
-    def expired_datasets(self) -> list[StoredDataset]:
+    def expired(self) -> list[StoredDataset]:
         """Return the datasets that have reports past their retention."""
-        over = datasets.c.first < self.hour() - datasets.c.retention
+        has_expired = datasets.c.first < self.hour() - datasets.c.retention
         with self.database.read() as connection:
-            rows = connection.execute(sa.select(datasets).where(over).order_by(datasets.c.id))
+            rows = connection.execute(sa.select(datasets).where(has_expired).order_by("id"))
             return [StoredDataset(**row._mapping) for row in rows]
 
-    def shorten_dataset(self, id: int, first: int | None) -> None:
-        """Note the first hour that a dataset has left; None for one that has nothing left, and is
-        forgotten.
-        """
+    def shorten(self, id: int, first: int | None) -> None:
+        """Record the first hour left in a dataset; None deletes the record."""
         this = datasets.c.id == id
         with self.database.write() as connection:
             if first is None:

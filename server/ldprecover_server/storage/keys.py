@@ -1,4 +1,4 @@
-"""Access keys, and the secret behind tickets."""
+"""Hashes of access keys, and the secret behind tickets."""
 
 from secrets import token_bytes
 
@@ -6,61 +6,59 @@ import sqlalchemy as sa
 
 from ldprecover_server.errors import KeyNotFoundError, NameTakenError
 from ldprecover_server.keys import AccessKey, HashedKey
-from ldprecover_server.storage.base import Room
+from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import upsert
 from ldprecover_server.storage.schema import access_keys, secrets
 
 _TICKETS = "tickets"
 
 
-class Keys(Room):
-    """What the database keeps of keys: their hashes. Submission keys are not among them."""
+class Keys(Repository):
+    """The access keys of a database. Submission keys are elsewhere."""
 
-    def live_keys(self) -> list[HashedKey]:
+    def active(self) -> list[HashedKey]:
         """Return the keys that are not revoked."""
         query = sa.select(access_keys.c.name, access_keys.c.scope, access_keys.c.hash)
         with self.database.read() as connection:
             rows = connection.execute(query.where(access_keys.c.revoked_at.is_(None)))
             return [HashedKey(row.name, row.scope, row.hash) for row in rows]
 
-    def access_keys(self) -> list[AccessKey]:
-        """Return all keys by name, the revoked ones too."""
+    def all(self) -> list[AccessKey]:
+        """Return all keys by name, revoked keys included."""
         with self.database.read() as connection:
             rows = connection.execute(sa.select(access_keys).order_by(access_keys.c.name))
             return [AccessKey(row.name, row.scope, row.created_at, row.revoked_at) for row in rows]
 
-    def revoke_key(self, name: str) -> None:
-        """Revoke a key, for good. Raises KeyNotFoundError when it is unknown or revoked."""
-        live = sa.and_(access_keys.c.name == name, access_keys.c.revoked_at.is_(None))
+    def revoke(self, name: str) -> None:
+        """Revoke a key for good. Raises KeyNotFoundError if it is unknown or revoked."""
+        active = sa.and_(access_keys.c.name == name, access_keys.c.revoked_at.is_(None))
         with self.database.write() as connection:
             if not connection.execute(
-                sa.update(access_keys).where(live).values(revoked_at=self._now())
+                sa.update(access_keys).where(active).values(revoked_at=self._now())
             ).rowcount:
                 raise KeyNotFoundError(f"no key that is not revoked is named {name[:80]!r}")
 
-    def add_key(self, name: str, scope: str, hash: bytes) -> None:
-        """Keep the hash of a key. Raises NameTakenError."""
+    def add(self, name: str, scope: str, hash: bytes) -> None:
+        """Store the hash of a key. Raises NameTakenError."""
         row = {"name": name, "scope": scope, "hash": hash, "created_at": self._now()}
+        insert = upsert(self.database.dialect)(access_keys).on_conflict_do_nothing(
+            index_elements=["name"]
+        )
         with self.database.write() as connection:
-            statement = upsert(self.database.dialect)(access_keys).on_conflict_do_nothing(
-                index_elements=["name"]
-            )
-            if connection.scalar(statement.returning(access_keys.c.name), row) is None:
+            if connection.scalar(insert.returning(access_keys.c.name), row) is None:
                 raise NameTakenError(f"a key named {name!r} exists")
 
     def ticket_secret(self) -> bytes:
-        """Return the secret under which tickets are made; the first call makes it."""
+        """Return the secret that tickets are signed with; the first call creates it."""
         query = sa.select(secrets.c.value).where(secrets.c.name == _TICKETS)
         with self.database.read() as connection:
-            found: bytes | None = connection.scalar(query)
-        if found is None:
+            secret: bytes | None = connection.scalar(query)
+        if secret is None:
             row = {"name": _TICKETS, "value": token_bytes(32)}
+            insert = upsert(self.database.dialect)(secrets).on_conflict_do_nothing(
+                index_elements=["name"]
+            )
             with self.database.write() as connection:
-                connection.execute(
-                    upsert(self.database.dialect)(secrets).on_conflict_do_nothing(
-                        index_elements=["name"]
-                    ),
-                    row,
-                )
-                found = connection.scalars(query).one()
-        return found
+                connection.execute(insert, row)
+                secret = connection.scalars(query).one()
+        return secret

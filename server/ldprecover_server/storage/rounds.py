@@ -1,4 +1,4 @@
-"""Rounds: opened, found, closed, and what was counted of them."""
+"""Rounds: opened, found and closed, with their tallies and rejected submissions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.evidence.quarantine import Quarantined, judges_seeds
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.rounds.parameters import RoundParameters, digest_of
+from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
     NameTakenError,
     NoCurrentRoundError,
@@ -19,27 +19,35 @@ from ldprecover_server.errors import (
     RoundNotFoundError,
     SeriesMismatchError,
 )
-from ldprecover_server.storage.base import Room
+from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import Database, upsert
 from ldprecover_server.storage.schema import rejections, rounds, tallies
-from ldprecover_server.storage.tally_encoding import read_tally
+from ldprecover_server.storage.tally_encoding import decode_tally
 
 CURRENT = "current"
+"""Identifier of the round opened last."""
 
-_LIVE = rounds.c.state != "gone"  # a round that is deleted has rows for a while: see `deletion`
+NOT_GONE = rounds.c.state != "gone"
+"""Condition for rounds that are not deleted; see `maintenance.deletion`."""
 
-_BRIEF = [
-    column for column in rounds.c if column.name not in ("items", "canaries", "recurring_seeds")
-]
+_PARAMETERS = ("protocol", "epsilon", "parameter", "given_seeds", "quarantine")
 
 
 @dataclass(frozen=True)
 class StoredRound:
-    """A round as stored, without its labels; `seq` orders rounds by their opening."""
+    """A round without its labels. `seq` orders rounds by their opening.
+
+    `quarantined` counts quarantined reports; None for a round without a quarantine.
+    """
 
     seq: int
     id: str
     name: str
+    protocol: str
+    epsilon: float
+    domain_size: int
+    canaries: tuple[int, ...]
+    digest: str
     state: str
     opened_at: str
     closed_at: str | None
@@ -49,25 +57,12 @@ class StoredRound:
     series: str | None
     n: int
     quarantined: Quarantined | None
-    """Reports that were set aside; None for a round that sets none aside."""
 
 
-@dataclass(frozen=True)
-class Unread:
-    """What can be said of a round whose protocol is not loaded."""
+class Rounds(Repository):
+    """The rounds of a database, their tallies and their rejected submissions."""
 
-    protocol: str
-    epsilon: float
-    domain_size: int
-    canaries: tuple[int, ...]
-    quarantine: bool
-    digest: str
-
-
-class Rounds(Room):
-    """The rounds of a database, their tallies and their refusals."""
-
-    def open_round(
+    def open(
         self,
         id: str,
         name: str,
@@ -80,19 +75,17 @@ class Rounds(Room):
     ) -> StoredRound:
         """Open a round. `retention` is in hours, None for ever.
 
-        Raises NameTakenError, and SeriesMismatchError for a series whose rounds have other items.
+        Raises NameTakenError, and SeriesMismatchError if the series' rounds have other items.
         """
         items = msgspec.json.encode(parameters.items)
         row: dict[str, Any] = {
             "id": id,
             "name": name,
-            "protocol": parameters.protocol,
-            "epsilon": parameters.epsilon,
-            "parameter": parameters.parameter,
-            "given_seeds": parameters.given_seeds,
+            **{column: getattr(parameters, column) for column in _PARAMETERS},
             "items": items,
-            "canaries": msgspec.json.encode(parameters.canaries) if parameters.canaries else None,
-            "quarantine": parameters.quarantine,
+            "domain_size": len(parameters.items),
+            "canaries": msgspec.json.encode(parameters.canaries),
+            "digest": parameters.digest,
             "filtered": not (parameters.quarantine and judges_seeds(parameters.oracle)),
             "access": access,
             "read_access": read_access,
@@ -101,170 +94,129 @@ class Rounds(Room):
             "state": "open",
             "opened_at": self._now(),
         }
-        others = sa.select(rounds.c["items"]).where(rounds.c.series == series).limit(1)
+        series_items = sa.select(rounds.c["items"]).where(rounds.c.series == series).limit(1)
+        insert = upsert(self.database.dialect)(rounds).on_conflict_do_nothing(
+            index_elements=["name"]
+        )
         with self.database.write() as connection:
-            if series is not None and connection.scalar(others) not in (None, items):
+            if series is not None and connection.scalar(series_items) not in (None, items):
                 raise SeriesMismatchError(f"the rounds of the series {series!r} have other items")
-            statement = upsert(self.database.dialect)(rounds).on_conflict_do_nothing(
-                index_elements=["name"]
-            )
-            if connection.scalar(statement.returning(rounds.c.seq), row) is None:
+            if connection.scalar(insert.returning(rounds.c.seq), row) is None:
                 raise NameTakenError(f"a round named {name!r} exists")
-            return find(connection, id)
+            return find_round(connection, id)
 
-    def round(self, identifier: str) -> StoredRound:
-        """Return the round with this id or name, or the `current` one. Raises
-        RoundNotFoundError.
-        """
+    def find(self, identifier: str) -> StoredRound:
+        """Return the round with an id or name, or the `current` one. Raises RoundNotFoundError."""
         with self.database.read() as connection:
-            return find(connection, identifier)
+            return find_round(connection, identifier)
 
-    def rounds(self, limit: int, before: str | None = None) -> list[StoredRound]:
-        """Return rounds, the one opened last first; `before` is the id after which the page
-        starts.
-        """
+    def page(self, limit: int, before: str | None = None) -> list[StoredRound]:
+        """Return rounds, the latest first; the page starts after the round with the id `before`."""
+        query = _query().order_by(rounds.c.seq.desc()).limit(limit)
         with self.database.read() as connection:
-            query = _query().order_by(rounds.c.seq.desc()).limit(limit)
             if before is not None:
-                query = query.where(rounds.c.seq < find(connection, before).seq)
+                query = query.where(rounds.c.seq < find_round(connection, before).seq)
             return [_stored(row) for row in connection.execute(query)]
 
-    def earlier(self, seq: int) -> list[StoredRound]:
-        """Return the rounds of a round's series that were opened before it, the last one first."""
-        this = sa.select(rounds.c.series).where(rounds.c.seq == seq).scalar_subquery()
-        before = sa.and_(rounds.c.series == this, rounds.c.seq < seq)
+    def earlier_in_series(self, seq: int) -> list[StoredRound]:
+        """Return the earlier rounds of a round's series, the latest first."""
+        series = sa.select(rounds.c.series).where(rounds.c.seq == seq).scalar_subquery()
+        query = _query().where(rounds.c.series == series, rounds.c.seq < seq)
         with self.database.read() as connection:
-            return [
-                _stored(row)
-                for row in connection.execute(_query().where(before).order_by(rounds.c.seq.desc()))
-            ]
+            rows = connection.execute(query.order_by(rounds.c.seq.desc()))
+            return [_stored(row) for row in rows]
 
     def parameters(self, seq: int) -> RoundParameters:
-        """Return the immutable parameters of a round. Raises RoundNotFoundError and
-        PluginNotLoadedError.
-        """
-        return parameters_of(self._row(seq))
-
-    def unread(self, seq: int) -> Unread:
-        """Return what can be said of a round whose protocol is not loaded. Raises
-        RoundNotFoundError.
-        """
-        row = self._row(seq)
-        items, canaries = _labels(row), _canaries(row)
-        digest = digest_of(
-            row.protocol,
-            row.epsilon,
-            items,
-            row.parameter,
-            canaries,
-            row.quarantine,
-            given_seeds=row.given_seeds,
-        )
-        return Unread(row.protocol, row.epsilon, len(items), canaries, row.quarantine, digest)
-
-    def _row(self, seq: int) -> Any:
+        """Return a round's parameters. Raises RoundNotFoundError and PluginNotLoadedError."""
         with self.database.read() as connection:
             row = connection.execute(
-                sa.select(rounds).where(rounds.c.seq == seq, _LIVE)
+                sa.select(rounds).where(rounds.c.seq == seq, NOT_GONE)
             ).one_or_none()
         if row is None:
             raise RoundNotFoundError("the round was deleted")
-        return row
+        return read_parameters(row)
 
-    def close_round(self, identifier: str) -> StoredRound:
-        """Close a round: no commit after this one adds a report to it."""
+    def close(self, identifier: str) -> StoredRound:
+        """Close a round: no later commit adds a report to it."""
         with self.database.write() as connection:
-            found = find(connection, identifier)
-            if found.state == "open":
+            round = find_round(connection, identifier)
+            if round.state == "open":
                 values = {"state": "closed", "closed_at": self._now()}
-                end_round(self.database, connection, found.seq, rounds.c.state == "open", values)
-            return find(connection, found.id)
+                end_round(self.database, connection, round.seq, rounds.c.state == "open", values)
+            return find_round(connection, round.id)
 
     def tally(self, seq: int, size: int) -> Tally:
-        """Return the sum of every process's tally of a round, summaries of this size. Raises
-        RoundNotFoundError.
-        """
-        with self.database.read() as connection:
-            return tally_of(connection, seq, size)
+        """Return a round's tally over all processes; its summary has `size` counts.
 
-    def counted(self, seq: int, size: int) -> tuple[Tally, Quarantined | None]:
-        """Return a round's tally, and how many reports are set aside in the same moment. Raises
-        RoundNotFoundError.
+        Raises RoundNotFoundError.
         """
         with self.database.read() as connection:
-            tally = tally_of(connection, seq, size)
-            return tally, _aside(connection.execute(_query().where(rounds.c.seq == seq)).one())
+            return sum_tallies(connection, seq, size)
+
+    def tally_and_quarantined(self, seq: int, size: int) -> tuple[Tally, Quarantined | None]:
+        """Return a round's tally and quarantine counts at one moment. Raises RoundNotFoundError."""
+        with self.database.read() as connection:
+            tally = sum_tallies(connection, seq, size)
+            row = connection.execute(_query().where(rounds.c.seq == seq)).one()
+            return tally, _quarantined(row)
 
     def add_rejections(self, counts: Mapping[tuple[int, str], int]) -> None:
-        """Add refusals by round (its place in the order of opening) and reason; of rounds that are
-        gone, none.
-        """
-        added = upsert(self.database.dialect)(rejections)
+        """Add numbers of rejected submissions by round and reason; skip deleted rounds."""
+        insert = upsert(self.database.dialect)(rejections)
+        insert = insert.on_conflict_do_update(
+            index_elements=["round", "process", "reason"],
+            set_={"n": rejections.c.n + insert.excluded.n},
+        )
         with self.database.write() as connection:
             for (seq, reason), n in sorted(counts.items()):
-                row = sa.select(
-                    rounds.c.seq,
-                    sa.literal(self.database.process),
-                    sa.literal(reason),
-                    sa.literal(n, sa.BigInteger),
-                )
-                # Held until this has ended, so that the round cannot go between the look and the
-                # row.
-                there = row.where(rounds.c.seq == seq, _LIVE).with_for_update(
-                    read=True, key_share=True
-                )
-                connection.execute(
-                    added.from_select(
-                        ["round", "process", "reason", "n"], there
-                    ).on_conflict_do_update(
-                        index_elements=["round", "process", "reason"],
-                        set_={"n": rejections.c.n + added.excluded.n},
-                    )
-                )
+                row = {"round": seq, "process": self.database.process, "reason": reason, "n": n}
+                try:
+                    lock_round(connection, seq)
+                except RoundNotFoundError:
+                    continue
+                connection.execute(insert, row)
 
-    def refused(self, seq: int) -> dict[str, int]:
-        """Return how many submissions of a round were refused, by reason, as far as that has been
-        written.
-        """
+    def rejections(self, seq: int) -> dict[str, int]:
+        """Return the stored numbers of a round's rejected submissions by reason."""
         total = sa.func.sum(rejections.c.n).label("total")
-        query = (
-            sa.select(rejections.c.reason, total)
-            .where(rejections.c.round == seq)
-            .group_by(rejections.c.reason)
-        )
+        query = sa.select(rejections.c.reason, total).where(rejections.c.round == seq)
+        query = query.group_by(rejections.c.reason).order_by(rejections.c.reason)
         with self.database.read() as connection:
-            return {
-                row.reason: int(row.total)
-                for row in connection.execute(query.order_by(rejections.c.reason))
-            }
+            return {row.reason: int(row.total) for row in connection.execute(query)}
+
+
+def lock_round(connection: sa.Connection, seq: int) -> None:
+    """Keep a round from being deleted until the transaction ends. Raises RoundNotFoundError."""
+    query = sa.select(rounds.c.seq).where(rounds.c.seq == seq, NOT_GONE)
+    if connection.scalar(query.with_for_update(read=True, key_share=True)) is None:
+        raise RoundNotFoundError("the round was deleted")
 
 
 def end_round(
     database: Database,
     connection: sa.Connection,
     seq: int,
-    of: sa.ColumnElement[bool],
+    condition: sa.ColumnElement[bool],
     values: Mapping[str, Any],
 ) -> bool:
-    """Write what ends a round, of those `of` which this may be; return whether it was one of them.
+    """Apply `values` to the round if `condition` holds; return whether it did.
 
-    Once the transaction has committed none adds to the round. The usual commit does not lock it: a
-    lock of several processes on one row is written down for each combination of them. It writes a
-    tally only where its own token stands, and here the tokens go: who comes to its tally later
-    undoes what it did. A tally that is not there yet is written with a lock on the round, for which
-    this waits: so none is missed. Commits under way are waited for, and begin no more meanwhile.
+    Once the transaction commits, no later commit adds to the round, if `values` change its state:
+
+    - A commit in one statement does not lock the round's row, because Postgres writes a MultiXact
+      for every set of lockers. It requires this process's token in the tally row; clearing the
+      tokens here makes it fail. Those under way are waited for, and new ones are blocked.
+    - A commit in several statements locks the round's row, which the update waits for.
     """
-    database.hold_back(connection, seq)
-    written = (
-        connection.execute(sa.update(rounds).where(rounds.c.seq == seq, of).values(values)).rowcount
-        == 1
-    )
+    database.block_commits(connection, seq)
+    update = sa.update(rounds).where(rounds.c.seq == seq, condition).values(values)
+    is_applied = connection.execute(update).rowcount == 1
     connection.execute(sa.update(tallies).where(tallies.c.round == seq).values(token=None))
-    return written
+    return is_applied
 
 
-def parameters_of(row: Any) -> RoundParameters:
-    """Return the parameters in a round's row. Raises PluginNotLoadedError."""
+def read_parameters(row: Any) -> RoundParameters:
+    """Return the parameters in a row of `rounds`. Raises PluginNotLoadedError."""
     if row.protocol not in PROTOCOLS:
         raise PluginNotLoadedError(
             f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round"
@@ -272,7 +224,7 @@ def parameters_of(row: Any) -> RoundParameters:
     return RoundParameters(
         row.protocol,
         row.epsilon,
-        _labels(row),
+        tuple(msgspec.json.decode(row.items, type=list[str])),
         row.parameter,
         given_seeds=row.given_seeds,
         canaries=_canaries(row),
@@ -280,76 +232,69 @@ def parameters_of(row: Any) -> RoundParameters:
     )
 
 
-def _labels(row: Any) -> tuple[str, ...]:
-    return tuple(msgspec.json.decode(row.items, type=list[str]))
+def sum_tallies(connection: sa.Connection, seq: int, size: int) -> Tally:
+    """Return a round's tally over all processes; its summary has `size` counts.
 
-
-def _canaries(row: Any) -> tuple[int, ...]:
-    return () if row.canaries is None else tuple(msgspec.json.decode(row.canaries, type=list[int]))
-
-
-def _aside(row: Any) -> Quarantined | None:
-    if not row.quarantine:
-        return None
-    return Quarantined(int(row.aside), int(row.seeds_quarantined) if row.filtered else None)
-
-
-def tally_of(connection: sa.Connection, seq: int, size: int) -> Tally:
-    """Return the sum of every process's tally of a round, summaries of this size. Raises
-    RoundNotFoundError.
+    Raises RoundNotFoundError.
     """
-    # In the same view as its tallies: a round that was deleted since it was found has none.
-    if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq, _LIVE)) is None:
+    # In the same view as its tallies: a round deleted since it was looked up has none.
+    if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq, NOT_GONE)) is None:
         raise RoundNotFoundError("the round was deleted")
     rows = connection.execute(
         sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)
     ).all()
     try:
-        return sum((read_tally(row.counts, row.n) for row in rows), Tally.empty(size))
-    except (ParameterError, ValueError) as error:  # no fault of the caller's parameters
+        return sum((decode_tally(row.counts, row.n) for row in rows), Tally.empty(size))
+    except (ParameterError, ValueError) as error:  # the caller's parameters are not at fault
         raise RuntimeError(
             "the stored counts do not fit the round: the database is damaged"
         ) from error
 
 
-def _query() -> sa.Select[Any]:
-    mine = tallies.c.round == rounds.c.seq
-    total, aside = (
-        sa.select(sa.func.coalesce(sa.func.sum(column), 0)).where(mine).scalar_subquery()
-        for column in (tallies.c.n, tallies.c.quarantined)
-    )
-    return sa.select(*_BRIEF, total.label("total"), aside.label("aside")).where(_LIVE)
+def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
+    """Return the round with an id or name, or the current one.
 
-
-def find(connection: sa.Connection, identifier: str) -> StoredRound:
-    """Return the round with this id or name, or the current one. Raises RoundNotFoundError,
-    NoCurrentRoundError.
+    Raises RoundNotFoundError and NoCurrentRoundError.
     """
     if identifier == CURRENT:
         row = connection.execute(_query().order_by(rounds.c.seq.desc()).limit(1)).one_or_none()
         if row is None:
             raise NoCurrentRoundError("no round has been opened")
         return _stored(row)
-    match = sa.or_(rounds.c.id == identifier, rounds.c.name == identifier)
-    # Postgres takes no text with a NUL in it, and no round has one.
-    row = None if "\0" in identifier else connection.execute(_query().where(match)).one_or_none()
+    matches = sa.or_(rounds.c.id == identifier, rounds.c.name == identifier)
+    # Postgres accepts no text with a NUL, and no identifier has one.
+    row = None if "\0" in identifier else connection.execute(_query().where(matches)).one_or_none()
     if row is None:
         raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
     return _stored(row)
 
 
-def _stored(row: Any) -> StoredRound:
-    return StoredRound(
-        row.seq,
-        row.id,
-        row.name,
-        row.state,
-        row.opened_at,
-        row.closed_at,
-        row.access,
-        row.read_access,
-        row.retention,
-        row.series,
-        int(row.total),
-        _aside(row),
+def _query() -> sa.Select[Any]:
+    n, quarantined_by_size = (
+        sa.select(sa.func.coalesce(sa.func.sum(column), 0))
+        .where(tallies.c.round == rounds.c.seq)
+        .scalar_subquery()
+        for column in (tallies.c.n, tallies.c.quarantined)
     )
+    brief = [column for column in rounds.c if column.name not in ("items", "recurring_seeds")]
+    return sa.select(*brief, n.label("n"), quarantined_by_size.label("by_size")).where(NOT_GONE)
+
+
+def _stored(row: Any) -> StoredRound:
+    computed: dict[str, Any] = {
+        "canaries": _canaries(row),
+        "n": int(row.n),
+        "quarantined": _quarantined(row),
+    }
+    names = [name for name in StoredRound.__dataclass_fields__ if name not in computed]
+    return StoredRound(**{name: getattr(row, name) for name in names}, **computed)
+
+
+def _canaries(row: Any) -> tuple[int, ...]:
+    return tuple(msgspec.json.decode(row.canaries, type=list[int]))
+
+
+def _quarantined(row: Any) -> Quarantined | None:
+    if not row.quarantine:
+        return None
+    return Quarantined(int(row.by_size), int(row.seeds_quarantined) if row.filtered else None)

@@ -1,10 +1,12 @@
 """The tables, for SQLite and Postgres alike.
 
-No column here links a person to a report: submission keys hold neither time nor position nor
-segment, and a segment holds reports of a whole commit, shuffled, with the hour. What the databases
-keep beside the columns (row versions, places in files) does link the two until the round is closed
-and mixed: see `mixing`.
+No column links a person to a report. Submission keys have no time, position or segment; a segment
+has the shuffled reports of a whole commit, and the hour. What databases store beside the columns
+(row versions, places in files) does link the two until a closed round is unlinked: see
+`maintenance.unlinking`.
 """
+
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -12,101 +14,91 @@ from ldprecover_server.storage.key_encoding import Digest, Key
 
 metadata = sa.MetaData()
 
-# SQLite gives ids by itself only to a column of exactly INTEGER.
+# SQLite assigns ids only to a column of exactly INTEGER.
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
-def _round_column(**options: object) -> sa.Column[int]:
-    return sa.Column("round", _Id, sa.ForeignKey("rounds.seq"), nullable=False, **options)  # type: ignore[arg-type]
+def _column(name: str, type_: Any, **options: Any) -> sa.Column[Any]:
+    return sa.Column(name, type_, nullable=False, **options)
+
+
+def _id_column(name: str = "id") -> sa.Column[Any]:
+    return _column(name, _Id, primary_key=True, autoincrement=True)
+
+
+def _round_column(*, primary_key: bool = False, **options: Any) -> sa.Column[Any]:
+    reference = sa.ForeignKey("rounds.seq", **options)
+    return sa.Column("round", _Id, reference, nullable=False, primary_key=primary_key)
 
 
 rounds = sa.Table(
     "rounds",
     metadata,
-    sa.Column("seq", _Id, primary_key=True, autoincrement=True),
-    sa.Column("id", sa.String(32), nullable=False, unique=True),
-    sa.Column("name", sa.String(64), nullable=False, unique=True),
-    sa.Column("protocol", sa.String(16), nullable=False),
-    sa.Column("epsilon", sa.Double, nullable=False),
-    sa.Column(
-        "parameter", sa.Integer
-    ),  # the protocol's own, such as a hash range; null where it has none
-    sa.Column(
-        "given_seeds", sa.Integer
-    ),  # of how many public seeds each ticket picks one; null for none
-    sa.Column("items", sa.LargeBinary, nullable=False),  # JSON array of the labels, in UTF-8
-    sa.Column(
-        "canaries", sa.LargeBinary
-    ),  # JSON array of the indices of items that nobody holds; null for none
-    sa.Column("quarantine", sa.Boolean, nullable=False),  # whether reports are set aside
-    sa.Column("access", sa.String(8), nullable=False),  # who may submit: open, key, ticket
-    sa.Column("read_access", sa.String(8), nullable=False),  # who may read: public, key
-    sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 not at all
-    sa.Column(
-        "series", sa.String(64), index=True
-    ),  # rounds over the same items, for comparison; or none
-    sa.Column("state", sa.String(8), nullable=False),  # open, closed; gone: deleted, rows are left
-    sa.Column("opened_at", sa.String(32), nullable=False),
+    _id_column("seq"),
+    _column("id", sa.String(32), unique=True),
+    _column("name", sa.String(64), unique=True),
+    _column("protocol", sa.String(16)),
+    _column("epsilon", sa.Double),
+    sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null for none
+    sa.Column("given_seeds", sa.Integer),  # public seeds that tickets pick from; null for none
+    _column("items", sa.LargeBinary),  # JSON array of the labels in UTF-8
+    _column("domain_size", sa.Integer),  # number of items
+    _column("canaries", sa.LargeBinary),  # JSON array of the indices of items that nobody holds
+    _column("digest", sa.String(64)),  # of the parameters above, in hex
+    _column("quarantine", sa.Boolean),  # whether reports no honest user sends are quarantined
+    _column("access", sa.String(8)),  # who may submit: open, key, ticket
+    _column("read_access", sa.String(8)),  # who may read: public, key
+    sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 for none
+    sa.Column("series", sa.String(64), index=True),  # rounds with the same items; null for none
+    _column("state", sa.String(8)),  # open, closed, or gone: deleted, with rows left to delete
+    _column("opened_at", sa.String(32)),
     sa.Column("closed_at", sa.String(32)),
-    sa.Column(
-        "purged", sa.BigInteger, nullable=False, server_default="0"
-    ),  # reports that retention has let go
-    # How often its segments were deleted or rewrites: who reads them finds out that they changed.
-    sa.Column("rewrites", sa.Integer, nullable=False, server_default="0"),
-    sa.Column(
-        "unlinked", sa.Boolean, nullable=False, server_default=sa.false()
-    ),  # once closed: see `mixing`
-    sa.Column("unlinked_key", sa.LargeBinary(16)),  # keys up to this one are mixed
-    sa.Column(
-        "unlinked_segment", sa.BigInteger
-    ),  # segments up to this one are not mixed, later ones are
-    # False while reports may have to be set aside by their seeds, which is known once it is closed:
-    # see `screening`.
-    sa.Column("filtered", sa.Boolean, nullable=False),
-    sa.Column(
-        "recurring_seeds", sa.LargeBinary
-    ),  # <u4, the seeds that come too often, once they are known until all is done
-    sa.Column(
-        "filtered_segment", sa.BigInteger
-    ),  # segments up to this one have no report left under such a seed
-    sa.Column(
-        "seeds_quarantined", sa.BigInteger, nullable=False, server_default="0"
-    ),  # reports set aside by their seed
-    sqlite_autoincrement=True,  # the current round is the one opened last: seq is never given twice
+    _column("purged", sa.BigInteger, server_default="0"),  # reports deleted by retention
+    # How often segments were deleted or rewritten, so that readers notice a change.
+    _column("rewrites", sa.Integer, server_default="0"),
+    _column("unlinked", sa.Boolean, server_default=sa.false()),  # see `maintenance.unlinking`
+    sa.Column("unlinked_key", sa.LargeBinary(16)),  # keys up to this one are unlinked
+    sa.Column("unlinked_segment", sa.BigInteger),  # segments above this one are unlinked
+    # False until the seeds of the closed round have been checked: see `maintenance.filters`.
+    _column("filtered", sa.Boolean),
+    sa.Column("recurring_seeds", sa.LargeBinary),  # <u4, while reports with them are moved
+    sa.Column("filtered_segment", sa.BigInteger),  # segments up to this one have no such report
+    _column("seeds_quarantined", sa.BigInteger, server_default="0"),  # reports moved for their seed
+    sqlite_autoincrement=True,  # `seq` orders rounds by opening, so SQLite must never reuse one
 )
 
-# Begins with its round, which has no column: see `stored_keys`.
+# A key starts with its round: see `key_encoding`.
 submission_keys = sa.Table(
     "keys",
     metadata,
-    sa.Column("key", Key, primary_key=True),
-    sa.Column("digest", Digest, nullable=False),
-    sqlite_with_rowid=False,  # no hidden row number that tells the order of arrival
+    _column("key", Key, primary_key=True),
+    _column("digest", Digest),
+    sqlite_with_rowid=False,  # a hidden row number would reveal the order of arrival
 )
 
 segments = sa.Table(
     "segments",
     metadata,
-    sa.Column("id", _Id, primary_key=True, autoincrement=True),
-    # No foreign key, which would lock the round: a round goes after its segments.
-    sa.Column("round", _Id, nullable=False),
-    sa.Column("hour", sa.Integer, nullable=False),  # hours since the epoch
-    sa.Column("n", sa.Integer, nullable=False),
-    sa.Column("data", sa.LargeBinary, nullable=False),  # packed reports
+    _id_column(),
+    # No foreign key: it would lock the round in every commit. Segments are deleted before rounds.
+    _column("round", _Id),
+    _column("hour", sa.Integer),  # since the epoch
+    _column("n", sa.Integer),
+    _column("data", sa.LargeBinary),  # packed reports
     sa.Index("ix_segments_round_id", "round", "id"),
 )
 
-# Reports that are set aside: accepted, and counted nowhere else. They are not mixed: honest ones
-# are hardly ever among them.
+# Quarantined reports: accepted and counted nowhere else. They are not unlinked, because few honest
+# reports are among them.
 quarantine = sa.Table(
     "quarantine",
     metadata,
-    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    _id_column(),
     _round_column(),
-    sa.Column("reason", sa.String(4), nullable=False),  # size, seed
-    sa.Column("hour", sa.Integer, nullable=False),  # as their segment had it, or would have
-    sa.Column("n", sa.Integer, nullable=False),
-    sa.Column("data", sa.LargeBinary, nullable=False),  # packed reports
+    _column("reason", sa.String(4)),  # size, seed
+    _column("hour", sa.Integer),  # of their segment
+    _column("n", sa.Integer),
+    _column("data", sa.LargeBinary),  # packed reports
     sa.Index("ix_quarantine_round_id", "round", "id"),
 )
 
@@ -114,75 +106,64 @@ tallies = sa.Table(
     "tallies",
     metadata,
     _round_column(primary_key=True),
-    sa.Column("process", sa.Integer, primary_key=True),
-    sa.Column("n", sa.BigInteger, nullable=False),
-    sa.Column(
-        "counts", sa.LargeBinary, nullable=False
-    ),  # the tally's summary: see `stored_tallies`
-    sa.Column(
-        "token", sa.LargeBinary(16)
-    ),  # of the process that wrote it last; processes draw theirs at random
-    sa.Column(
-        "quarantined", sa.BigInteger, nullable=False, server_default="0"
-    ),  # reports set aside by their size
+    _column("process", sa.Integer, primary_key=True),
+    _column("n", sa.BigInteger),
+    _column("counts", sa.LargeBinary),  # the tally's summary: see `tally_encoding`
+    sa.Column("token", sa.LargeBinary(16)),  # random, of the process that wrote the row last
+    _column("quarantined", sa.BigInteger, server_default="0"),  # reports of impossible sizes
 )
 
 rejections = sa.Table(
     "rejections",
     metadata,
     _round_column(primary_key=True),
-    sa.Column("process", sa.Integer, primary_key=True),
-    sa.Column("reason", sa.String(40), primary_key=True),  # a problem's slug, or `duplicate`
-    sa.Column("n", sa.BigInteger, nullable=False),
+    _column("process", sa.Integer, primary_key=True),
+    _column("reason", sa.String(40), primary_key=True),  # a problem's slug, or `duplicate`
+    _column("n", sa.BigInteger),
 )
 
 access_keys = sa.Table(
     "access_keys",
     metadata,
-    sa.Column("name", sa.String(64), primary_key=True),
-    sa.Column("scope", sa.String(8), nullable=False),  # admin, analyst, report
-    sa.Column("hash", sa.LargeBinary(32), nullable=False, unique=True),  # SHA-256 of the key
-    sa.Column("created_at", sa.String(32), nullable=False),
+    _column("name", sa.String(64), primary_key=True),
+    _column("scope", sa.String(8)),  # admin, analyst, report
+    _column("hash", sa.LargeBinary(32), unique=True),  # SHA-256 of the key
+    _column("created_at", sa.String(32)),
     sa.Column("revoked_at", sa.String(32)),
 )
 
-# The one secret that is not hashed: tickets are signed with keys derived from it.
+# The one secret that is stored unhashed: tickets are signed with keys derived from it.
 secrets = sa.Table(
     "secrets",
     metadata,
-    sa.Column("name", sa.String(16), primary_key=True),
-    sa.Column("value", sa.LargeBinary(32), nullable=False),
+    _column("name", sa.String(16), primary_key=True),
+    _column("value", sa.LargeBinary(32)),
 )
 
-# Analyses that a caller reads later. They go with their round.
+# Analyses that a caller reads later; deleted with their round.
 jobs = sa.Table(
     "jobs",
     metadata,
-    sa.Column("id", sa.String(32), primary_key=True),  # random: who knows it was told
-    sa.Column("round", _Id, sa.ForeignKey("rounds.seq", ondelete="CASCADE"), nullable=False),
-    sa.Column("keyed", sa.Boolean, nullable=False),  # asked for with a key
-    sa.Column("state", sa.String(9), nullable=False),  # queued, running, done, failed, cancelled
-    sa.Column("progress", sa.Double, nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),  # seconds since the epoch
-    sa.Column(
-        "heartbeat", sa.BigInteger, nullable=False
-    ),  # when its process last said that it works on it
+    _column("id", sa.String(32), primary_key=True),  # random: only its creator is told
+    _round_column(ondelete="CASCADE"),
+    _column("keyed", sa.Boolean),  # created with an access key
+    _column("state", sa.String(9)),  # queued, running, done, failed, cancelled
+    _column("progress", sa.Double),
+    _column("created", sa.BigInteger),  # seconds since the epoch
+    _column("heartbeat", sa.BigInteger),  # last sign of life of the process that runs it
     sa.Column("result", sa.LargeBinary),
-    sa.Column("error", sa.Text),  # JSON: the refusal's class and its text
+    sa.Column("error", sa.Text),  # JSON: the error's class and text
 )
 
-# Reports that were written as files, of rounds whose retention ends. The files outlive their round,
-# and so does the row.
+# Exports of rounds with a retention. The files outlive their round, and so does the row.
 datasets = sa.Table(
     "datasets",
     metadata,
-    sa.Column("id", _Id, primary_key=True, autoincrement=True),
-    sa.Column("round", sa.String(32), nullable=False),  # its id
-    sa.Column("url", sa.Text, nullable=False),  # of the folder
-    sa.Column("work", sa.Text, nullable=False),  # the folder of what is on its way
-    sa.Column("retention", sa.Integer, nullable=False),  # hours that reports are kept
-    sa.Column(
-        "first", sa.Integer, nullable=False
-    ),  # the earliest hour that is left, since the epoch
-    sa.Column("last", sa.Integer, nullable=False),  # the latest hour
+    _id_column(),
+    _column("round", sa.String(32)),  # the round's id
+    _column("url", sa.Text),  # of the folder
+    _column("work", sa.Text),  # the folder of unfinished parts
+    _column("retention", sa.Integer),  # hours that reports are kept
+    _column("first", sa.Integer),  # the earliest hour left, since the epoch
+    _column("last", sa.Integer),  # the latest hour
 )

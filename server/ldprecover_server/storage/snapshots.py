@@ -1,4 +1,4 @@
-"""A round as one transaction sees it, with its reports by hour: for a dataset of them."""
+"""A consistent view of a round and its reports by hour, for export as a dataset."""
 
 import contextlib
 from collections.abc import Generator, Iterator, Mapping
@@ -9,22 +9,20 @@ import sqlalchemy as sa
 
 from ldprecover import RoundParameters
 from ldprecover.counting.tally import Tally
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.rounds import Rounds, StoredRound, find, parameters_of, tally_of
+from ldprecover_server.storage.rounds import StoredRound, find_round, read_parameters, sum_tallies
 from ldprecover_server.storage.schema import rounds, segments
-from ldprecover_server.storage.segments import leading, list_segments, read_segments
+from ldprecover_server.storage.segments import first_bytes, list_segments, read_segments
 
-_COUNTED = 100_000  # segments in one statement
+_COUNT_LIMIT = 100_000  # segments counted by one statement
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A round, its tally and the reports that are kept, all of one moment; `hours` is how many came
-    in each hour.
+    """A round, its tally and its stored reports, all at one moment.
 
-    Neither what is mixed, screened or purged meanwhile nor what arrives changes it. It lasts as
-    long as its transaction.
+    `hours` maps each hour to its number of reports. Later commits, unlinking, filters and purges do
+    not change a snapshot. It lasts as long as its transaction.
     """
 
     round: StoredRound
@@ -34,63 +32,52 @@ class Snapshot:
     _database: Database
     _connection: sa.Connection
 
-    @property
-    def quarantined(self) -> Quarantined | None:
-        """Reports that were set aside, and are in no tally; None for a round that sets none
-        aside.
-        """
-        return self.round.quarantined
-
     def pieces(self) -> Generator[tuple[int, bytes], None, None]:
-        """Yield the reports, packed, each piece with its hour; a piece at a time is held.
+        """Yield hour and packed reports, one piece in memory at a time.
 
-        Whoever does not read them to the end closes the generator before the snapshot ends.
+        A caller that stops early closes the generator before the snapshot ends.
         """
         seq, after = self.round.seq, 0
         while listed := list_segments(self._connection, seq, after):
             after = listed[-1].id
-            for hour, rows in groupby(listed, key=lambda row: row.hour):
-                left = list(rows)
-                while batch := leading(left):
+            for hour, group in groupby(listed, key=lambda row: row.hour):
+                remaining = list(group)
+                while batch := first_bytes(remaining):
                     with contextlib.closing(
                         read_segments(self._database, self._connection, seq, batch)
-                    ) as read:
-                        for piece in read:
+                    ) as pieces:
+                        for piece in pieces:
                             yield hour, piece
-                    left = left[len(batch) :]
+                    remaining = remaining[len(batch) :]
 
 
-class Snapshots(Rounds):
-    """The moments of a database."""
-
-    @contextlib.contextmanager
-    def snapshot(self, identifier: str) -> Iterator[Snapshot]:
-        """Yield a round as it is now. Raises RoundNotFoundError and PluginNotLoadedError."""
-        with self.database.read() as connection:
-            round = find(connection, identifier)
-            parameters = parameters_of(
-                connection.execute(sa.select(rounds).where(rounds.c.seq == round.seq)).one()
-            )
-            tally = tally_of(connection, round.seq, parameters.oracle.summary_size)
-            yield Snapshot(
-                round, parameters, tally, _hours(connection, round.seq), self.database, connection
-            )
+@contextlib.contextmanager
+def open_snapshot(database: Database, identifier: str) -> Iterator[Snapshot]:
+    """Yield a round as it is now. Raises RoundNotFoundError and PluginNotLoadedError."""
+    with database.read() as connection:
+        round = find_round(connection, identifier)
+        parameters = read_parameters(
+            connection.execute(sa.select(rounds).where(rounds.c.seq == round.seq)).one()
+        )
+        tally = sum_tallies(connection, round.seq, parameters.oracle.summary_size)
+        hours = _count_hours(connection, round.seq)
+        yield Snapshot(round, parameters, tally, hours, database, connection)
 
 
-def _hours(connection: sa.Connection, seq: int) -> dict[int, int]:
-    """Return the number of reports that came in each hour."""
+def _count_hours(connection: sa.Connection, seq: int) -> dict[int, int]:
+    """Return the number of reports by hour."""
     hours: dict[int, int] = {}
     after = 0
     while True:
-        some = sa.select(segments.c.id, segments.c.hour, segments.c.n)
-        some = some.where(segments.c.round == seq, segments.c.id > after, segments.c.n > 0)
-        these = some.order_by(segments.c.id).limit(_COUNTED).subquery()
-        total = sa.select(
-            these.c.hour, sa.func.sum(these.c.n).label("n"), sa.func.max(these.c.id).label("last")
+        query = sa.select(segments.c.id, segments.c.hour, segments.c.n)
+        query = query.where(segments.c.round == seq, segments.c.id > after, segments.c.n > 0)
+        page = query.order_by(segments.c.id).limit(_COUNT_LIMIT).subquery()
+        by_hour = sa.select(
+            page.c.hour, sa.func.sum(page.c.n).label("n"), sa.func.max(page.c.id).label("last")
         )
-        found = connection.execute(total.group_by(these.c.hour)).all()
-        if not found:
+        rows = connection.execute(by_hour.group_by(page.c.hour)).all()
+        if not rows:
             return hours
-        for row in found:
+        for row in rows:
             hours[row.hour] = hours.get(row.hour, 0) + int(row.n)
-        after = max(row.last for row in found)
+        after = max(row.last for row in rows)

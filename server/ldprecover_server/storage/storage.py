@@ -1,116 +1,120 @@
-"""The one face of the database: what the rooms do, and the commit."""
+"""The public interface of the database: its parts, the commit, and the schema."""
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
 from ldprecover_server.errors import ConfigurationError, ServiceError
 from ldprecover_server.storage import migrations
-from ldprecover_server.storage.base import Clock
+from ldprecover_server.storage.base import Clock, Repository
 from ldprecover_server.storage.commit.transaction import Batch, Commit, Outcome
-from ldprecover_server.storage.connect import open_database
+from ldprecover_server.storage.connect import connect
 from ldprecover_server.storage.datasets import Datasets
-from ldprecover_server.storage.jobs import StoredJobs
+from ldprecover_server.storage.jobs import Jobs
 from ldprecover_server.storage.keys import Keys
-from ldprecover_server.storage.maintenance.check import Checking
-from ldprecover_server.storage.maintenance.filters import Screening
-from ldprecover_server.storage.maintenance.unlinking import Mixing
+from ldprecover_server.storage.maintenance.check import Finding, check
+from ldprecover_server.storage.maintenance.deletion import Deletion
+from ldprecover_server.storage.maintenance.filters import Filters
+from ldprecover_server.storage.maintenance.unlinking import Unlinking
+from ldprecover_server.storage.rounds import Rounds
 from ldprecover_server.storage.schema import rounds, secrets
 from ldprecover_server.storage.segments import Segments
-from ldprecover_server.storage.snapshots import Snapshots
+from ldprecover_server.storage.snapshots import Snapshot, open_snapshot
 
 _PROBE_BYTES = 1 << 18
 
 
-class Store(Screening, Mixing, Checking, Segments, Snapshots, Datasets, Keys):
-    """Everything the service keeps. Methods are safe to call from several threads."""
+class Storage(Repository):
+    """Everything the service stores. Methods are safe to call from several threads."""
 
     def __init__(
         self,
         url: str,
         *,
         pool_size: int = 10,
-        answer_seconds: float | None = None,
+        statement_seconds: float | None = None,
         clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
-        super().__init__(
-            open_database(url, pool_size=pool_size, answer_seconds=answer_seconds), clock
-        )
-        self._commit = Commit(self.database)
-        self.jobs = StoredJobs(self.database, clock)
+        database = connect(url, pool_size=pool_size, statement_seconds=statement_seconds)
+        super().__init__(database, clock)
+        self._commit = Commit(database)
+        self.rounds = Rounds(database, clock)
+        self.segments = Segments(database, clock)
+        self.keys = Keys(database, clock)
+        self.jobs = Jobs(database, clock)
+        self.datasets = Datasets(database, clock)
+        self.deletion = Deletion(database, clock)
+        self.filters = Filters(database, clock, self.rounds)
+        self.unlinking = Unlinking(database, clock, self.rounds, self.deletion)
 
     def prepare(self, *, migrate: bool = True) -> None:
-        """See that the schema is this version's; a SQLite file is migrated on the way, unless told
-        otherwise.
+        """Ensure that the database has this version's schema; `migrate` upgrades a SQLite file.
 
-        Raises ConfigurationError for a database that cannot serve, or that `migrate` has to move on
-        first.
+        Raises ConfigurationError.
         """
-        try:
-            with self.database.untold():
-                if migrate and self.database.dialect == "sqlite":
-                    migrations.migrate(self.database)
-                else:
-                    migrations.check(self.database)
-        except (ServiceError, sa.exc.DatabaseError) as error:
-            raise ConfigurationError(
-                f"{self.database.name} cannot serve as database: {_reason(error)}"
-            ) from error
+        with self._configuration_errors("serve as database"):
+            if migrate and self.database.dialect == "sqlite":
+                migrations.migrate(self.database)
+            else:
+                migrations.check(self.database)
 
     def migrate(self) -> list[str]:
-        """Bring the schema to this version's; return the revisions it went through. Raises
-        ConfigurationError.
+        """Upgrade the schema to this version's; return the revisions that ran.
+
+        Raises ConfigurationError.
         """
+        with self._configuration_errors("be migrated"):
+            return migrations.migrate(self.database)
+
+    @contextlib.contextmanager
+    def _configuration_errors(self, purpose: str) -> Iterator[None]:
+        """Raise errors of the database as ConfigurationError, with the database's own message."""
         try:
-            with self.database.untold():
-                return migrations.migrate(self.database)
+            with self.database.without_error_log():
+                yield
         except (ServiceError, sa.exc.DatabaseError) as error:
-            raise ConfigurationError(
-                f"{self.database.name} cannot be migrated: {_reason(error)}"
-            ) from error
+            message = f"{self.database.name} cannot {purpose}: {_reason(error)}"
+            raise ConfigurationError(message) from error
 
     def close(self) -> None:
         """Close the database."""
         self.database.close()
-
-    def keep_claim(self) -> None:
-        """Take this process's place again if it was lost. Raises StoreUnavailableError."""
-        self.database.keep_claim()
-
-    def free_bytes(self) -> int | None:
-        """Return what is free on the database's disk, or None where that cannot be told."""
-        return self.database.free_bytes()
 
     def check_writable(self) -> None:
         """Raise StoreUnavailableError or StorageFullError unless a transaction can write."""
         with self.database.write() as connection:
             connection.execute(sa.update(rounds).where(rounds.c.seq == 0).values(seq=0))
 
-    def check_room(self) -> None:
-        """Raise StorageFullError unless the database takes more bytes: it is given some, and they
-        are deleted.
-        """
+    def check_space(self) -> None:
+        """Raise StorageFullError unless 256 KiB can be written; they are deleted again."""
         probe = {"name": f"probe-{self.database.process}", "value": os.urandom(_PROBE_BYTES)}
         with self.database.write() as connection:
             connection.execute(sa.insert(secrets), probe)
             connection.execute(sa.delete(secrets).where(secrets.c.name == probe["name"]))
 
-    def watch_pool(self, taken: Callable[[], None], given_back: Callable[[], None]) -> None:
-        """Call `taken` for each connection to the database that is taken from the pool,
-        `given_back` at its return.
-        """
-        sa.event.listen(self.database.engine, "checkout", lambda *connection: taken())
-        sa.event.listen(self.database.engine, "checkin", lambda *connection: given_back())
+    def watch_pool(self, on_checkout: Callable[[], None], on_checkin: Callable[[], None]) -> None:
+        """Call a function for each connection taken from the pool or returned to it."""
+        sa.event.listen(self.database.engine, "checkout", lambda *connection: on_checkout())
+        sa.event.listen(self.database.engine, "checkin", lambda *connection: on_checkin())
 
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
-        """Store submissions, durably, each exactly once; return the outcomes in the order given."""
+        """Store submissions durably, each exactly once; return the outcomes in the given order."""
         return self._commit(batches, self.hour())
+
+    def snapshot(self, identifier: str) -> contextlib.AbstractContextManager[Snapshot]:
+        """Open a consistent view of a round. Raises RoundNotFoundError, PluginNotLoadedError."""
+        return open_snapshot(self.database, identifier)
+
+    def check(self) -> list[Finding]:
+        """Return what in the database does not agree. Raises StoreUnavailableError."""
+        return check(self.database)
 
 
 def _reason(error: Exception) -> str:
-    """Return what the operator is told: also the database's own words, which no caller hears."""
+    """Return a message for the operator, with the database's own message."""
     if isinstance(error, sa.exc.DBAPIError):
         return str(error.orig)
     cause = error.__cause__

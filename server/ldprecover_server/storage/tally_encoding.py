@@ -1,8 +1,7 @@
-"""Tallies as they are stored: four bytes a count, as long as so many reports can be counted in
-four.
+"""How tallies are stored: 4 bytes a count below 2³² reports, 8 bytes from there on.
 
-No count is above n, the number of reports, which stands beside them and so tells the width. A
-commit writes the row of its round anew: what is half as wide is written in half the time.
+No count exceeds n, the number of reports in the same row, so n determines the width. Every commit
+rewrites the row; half the width takes half the time.
 """
 
 import numpy as np
@@ -12,13 +11,13 @@ from ldprecover.counting.tally import Tally
 _NARROW, _WIDE = np.dtype("<u4"), np.dtype("<i8")
 
 
-def stored_counts(tally: Tally) -> bytes:
-    """Return what is stored of a tally beside its n."""
+def encode_counts(tally: Tally) -> bytes:
+    """Return the bytes of a tally's summary; n is stored beside them."""
     return tally.summary.astype(_width(tally.n), copy=False).tobytes()
 
 
-def read_tally(counts: bytes, n: int) -> Tally:
-    """Read a tally that was stored. Raises ParameterError or ValueError where it cannot be one."""
+def decode_tally(counts: bytes, n: int) -> Tally:
+    """Return a stored tally. Raises ParameterError or ValueError if the bytes do not fit n."""
     return Tally(np.frombuffer(counts, dtype=_width(n)), n)
 
 

@@ -20,7 +20,7 @@ from ldprecover_server.errors import (
     UnauthorizedError,
 )
 from ldprecover_server.keys import SCOPES, AccessKey, hash_key, make_key
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 from ldprecover_server.storage.schema import access_keys
 
 SCOPED = ["admin", "analyst", "report"]
@@ -31,7 +31,7 @@ def add_key(app: InProcess, scope: str, name: str | None = None) -> dict[str, st
     header.
     """
     key = make_key()
-    app.store.add_key(name or scope, scope, hash_key(key))
+    app.store.keys.add(name or scope, scope, hash_key(key))
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -165,14 +165,14 @@ def test_several_keys_are_valid_until_each_is_revoked(
     first, second = add_key(app, "analyst", "first"), add_key(app, "analyst", "second")
     path = f"/rounds/{id}/frequencies"
     assert [app.get(path, headers=h).status_code for h in (first, second)] == [200, 200]
-    app.store.revoke_key("first")
+    app.store.keys.revoke("first")
     refused = app.get(path, headers=first)
     assert (refused.status_code, problem_of(refused)) == (401, "unauthorized")
     assert app.get(path, headers=second).status_code == 200
     with pytest.raises(KeyNotFoundError):
-        app.store.revoke_key("first")
+        app.store.keys.revoke("first")
     with pytest.raises(KeyNotFoundError):
-        app.store.revoke_key("third")
+        app.store.keys.revoke("third")
 
 
 class Clock:
@@ -199,7 +199,7 @@ def test_submissions_take_a_new_key_at_once_and_a_revoked_one_for_a_second_at_mo
     assert send(first) == "first"
     second = add_key(app, "report", "second")
     assert send(second) == "second"
-    app.store.revoke_key("first")
+    app.store.keys.revoke("first")
     clock.now += CACHE_SECONDS
     with pytest.raises(UnauthorizedError):
         send(first)
@@ -213,13 +213,13 @@ def test_the_keys_are_read_once_for_all_submissions_of_a_second(
     header = add_key(app, "report")["Authorization"]
     access = Access(app.store, None, clock=clock)
     reads: list[float] = []
-    live_keys = app.store.live_keys
+    active_keys = app.store.keys.active
 
     def counted() -> Any:
         reads.append(clock.now)
-        return live_keys()
+        return active_keys()
 
-    monkeypatch.setattr(app.store, "live_keys", counted)
+    monkeypatch.setattr(app.store.keys, "active", counted)
 
     async def crowd() -> None:
         await asyncio.gather(*(access.require_sender("R1", "open", header) for _ in range(50)))
@@ -239,7 +239,7 @@ def test_while_the_database_hangs_all_who_wait_for_the_keys_are_refused_after_on
     app = start_in_process()
     access = Access(app.store, ADMIN_KEY)
     header, all_wait = f"Bearer {ADMIN_KEY}", threading.Event()
-    live_keys, tries = app.store.live_keys, 0
+    active_keys, tries = app.store.keys.active, 0
 
     def hung() -> Any:
         nonlocal tries
@@ -254,20 +254,20 @@ def test_while_the_database_hangs_all_who_wait_for_the_keys_are_refused_after_on
         asyncio.get_running_loop().call_soon(all_wait.set)
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    monkeypatch.setattr(app.store, "live_keys", hung)
+    monkeypatch.setattr(app.store.keys, "active", hung)
     refused = app.run(crowd())
     assert {type(each) for each in refused} == {StoreUnavailableError}
     assert tries == 1
-    monkeypatch.setattr(app.store, "live_keys", live_keys)
+    monkeypatch.setattr(app.store.keys, "active", active_keys)
     assert [sender.key.scope for sender in app.run(crowd())] == 50 * ["admin"]
 
 
 def test_keys_are_kept_as_hashes_and_listed_without_them(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     key = add_key(app, "report", "crowd")["Authorization"].removeprefix("Bearer ")
-    app.store.revoke_key("crowd")
+    app.store.keys.revoke("crowd")
     add_key(app, "admin", "boss")
-    boss, crowd = app.store.access_keys()
+    boss, crowd = app.store.keys.all()
     assert (boss.name, boss.scope, boss.revoked_at) == ("boss", "admin", None)
     assert isinstance(crowd, AccessKey)
     assert crowd.created_at <= (crowd.revoked_at or "")
@@ -300,8 +300,8 @@ def test_a_revoked_key_answers_neither_for_a_duplicate(start_in_process: StartIn
         add_key(app, "report", "crowd") | {"Idempotency-Key": "k"},
     )
     assert submit(app, id, 1, headers).status_code == 202
-    app.store.revoke_key("crowd")
-    other = Store(app.store.database.engine.url.render_as_string(hide_password=False))
+    app.store.keys.revoke("crowd")
+    other = Storage(app.store.database.engine.url.render_as_string(hide_password=False))
     with closing(other):
         fresh = Access(other, None)
         with pytest.raises(UnauthorizedError):

@@ -111,7 +111,7 @@ def test_no_key_brings_more_than_burst_and_rate_allow_and_who_waits_as_told_is_t
 
 def report_key(app: InProcess, name: str = "crowd") -> dict[str, str]:
     key = make_key()
-    app.store.add_key(name, "report", hash_key(key))
+    app.store.keys.add(name, "report", hash_key(key))
     return {"Authorization": f"Bearer {key}"}
 
 

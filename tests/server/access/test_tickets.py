@@ -11,7 +11,7 @@ from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover_server.access import tickets
 from ldprecover_server.errors import InvalidTicketError
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 from ldprecover_server.storage.schema import metadata
 
 # RFC 5869, appendix A: the test cases with SHA-256. Secret, salt, info, derived.
@@ -225,10 +225,10 @@ def test_minting_stores_nothing_of_the_tickets_and_they_outlive_the_server(
     id = app.open_round(access="ticket")
     (ticket,) = mint(app, id, 1)
     with closing(
-        Store(app.store.database.engine.url.render_as_string(hide_password=False))
+        Storage(app.store.database.engine.url.render_as_string(hide_password=False))
     ) as other:
-        secret = other.ticket_secret()
-        assert secret == app.store.ticket_secret()
+        secret = other.keys.ticket_secret()
+        assert secret == app.store.keys.ticket_secret()
         assert len(secret) == 32
     assert tickets.submission_key(tickets.round_key(secret, id), ticket)
     with app.store.database.read() as database:

@@ -21,8 +21,8 @@ from ldprecover_server.errors import (
     JobNotFoundError,
     RoundNotFoundError,
 )
-from ldprecover_server.storage import Store
-from ldprecover_server.storage.jobs import DEAD_SECONDS, KEPT, KEPT_BYTES, KEPT_SECONDS
+from ldprecover_server.storage import Storage
+from ldprecover_server.storage.jobs import DEAD_SECONDS, MAX_AGE_SECONDS, MAX_JOBS, MAX_RESULT_BYTES
 
 PARAMETERS = RoundParameters("grr", 1.0, ("a", "b"))
 BEAT = 0.01
@@ -49,12 +49,12 @@ def clock() -> Clock:
 @pytest.fixture
 def stores(
     new_database: NewDatabase, tmp_path: Path, clock: Clock
-) -> Iterator[tuple[Store, Store]]:
+) -> Iterator[tuple[Storage, Storage]]:
     """Two stores over one database with a round of seq 1, as two processes have them."""
     with new_database(tmp_path) as url, ExitStack() as stack:
-        one, other = (stack.enter_context(closing(Store(url, clock=clock))) for _ in range(2))
+        one, other = (stack.enter_context(closing(Storage(url, clock=clock))) for _ in range(2))
         one.prepare()
-        assert one.open_round("R1", "first", PARAMETERS).seq == 1
+        assert one.rounds.open("R1", "first", PARAMETERS).seq == 1
         yield one, other
 
 
@@ -92,7 +92,7 @@ async def state(jobs: Jobs, id: str, wanted: str) -> None:
 
 
 def in_two_processes(
-    stores: tuple[Store, Store], test: Callable[[Jobs, Jobs], Awaitable[None]], waiting: int = 8
+    stores: tuple[Storage, Storage], test: Callable[[Jobs, Jobs], Awaitable[None]], waiting: int = 8
 ) -> None:
     """Run a test with the jobs of two processes, and stop them."""
 
@@ -107,7 +107,7 @@ def in_two_processes(
     asyncio.run(run())
 
 
-def test_each_process_sees_all_jobs(stores: tuple[Store, Store]) -> None:
+def test_each_process_sees_all_jobs(stores: tuple[Storage, Storage]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work(b'{"recovered": []}')
         job = await here.start(1, work, keyed=False)
@@ -126,7 +126,7 @@ def test_each_process_sees_all_jobs(stores: tuple[Store, Store]) -> None:
 
 
 @pytest.mark.parametrize("by", [0, 1], ids=["its own process", "another process"])
-def test_a_job_is_cancelled_from_any_process(stores: tuple[Store, Store], by: int) -> None:
+def test_a_job_is_cancelled_from_any_process(stores: tuple[Storage, Storage], by: int) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         both = [here, there]
         work = Work()
@@ -154,7 +154,7 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Store, Store], by: in
     ids=lambda error: type(error).__name__,
 )
 def test_failed_job_has_the_error_of_its_work(
-    stores: tuple[Store, Store], error: Exception, told: Exception
+    stores: tuple[Storage, Storage], error: Exception, told: Exception
 ) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         job = await here.start(1, failing(error), keyed=False)
@@ -165,7 +165,7 @@ def test_failed_job_has_the_error_of_its_work(
     in_two_processes(stores, test)
 
 
-def test_a_job_whose_process_died_has_failed(stores: tuple[Store, Store], clock: Clock) -> None:
+def test_a_job_whose_process_died_has_failed(stores: tuple[Storage, Storage], clock: Clock) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         stores[0].jobs.add("a" * 32, 1, keyed=False)
         clock.pass_by(DEAD_SECONDS)
@@ -179,14 +179,14 @@ def test_a_job_whose_process_died_has_failed(stores: tuple[Store, Store], clock:
 
 
 def test_heartbeat_continues_after_unexpected_error(
-    stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
+    stores: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
 ) -> None:
     """As long as no two jobs may be as far, a beat is an IntegrityError, which no refusal stands
     for.
     """
     there_alone = "a" * 32
     stores[1].jobs.add(there_alone, 1, keyed=False)
-    assert not stores[1].jobs.beat({there_alone: ("running", 0.5)})
+    assert not stores[1].jobs.heartbeat({there_alone: ("running", 0.5)})
 
     def change(schema: str) -> None:
         with stores[1].database.write() as connection:
@@ -207,11 +207,11 @@ def test_heartbeat_continues_after_unexpected_error(
 
 
 def test_a_fault_at_the_end_of_a_job_is_logged(
-    stores: tuple[Store, Store], caplog: pytest.LogCaptureFixture
+    stores: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It reads as failed ten seconds later, as if its process had died."""
     stores[1].jobs.add("a" * 32, 1, keyed=False)
-    stores[1].jobs.end("a" * 32, "done", result=b"")
+    stores[1].jobs.finish("a" * 32, "done", result=b"")
 
     async def test(here: Jobs, there: Jobs) -> None:
         with stores[1].database.write() as connection:
@@ -227,7 +227,7 @@ def test_a_fault_at_the_end_of_a_job_is_logged(
     in_two_processes(stores, test)
 
 
-def test_stopping_server_fails_its_jobs(stores: tuple[Store, Store]) -> None:
+def test_stopping_server_fails_its_jobs(stores: tuple[Storage, Storage]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         job = await here.start(1, work, keyed=False)
@@ -242,12 +242,12 @@ def test_stopping_server_fails_its_jobs(stores: tuple[Store, Store]) -> None:
     in_two_processes(stores, test)
 
 
-def test_deleting_a_round_cancels_its_jobs(stores: tuple[Store, Store]) -> None:
+def test_deleting_a_round_cancels_its_jobs(stores: tuple[Storage, Storage]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         job = await here.start(1, work, keyed=False)
         await work.begun.wait()
-        stores[1].delete_round("first")
+        stores[1].deletion.delete("first")
         await work.cancelled.wait()
         with pytest.raises(JobNotFoundError):
             await here.status(1, job.id)
@@ -258,16 +258,16 @@ def test_deleting_a_round_cancels_its_jobs(stores: tuple[Store, Store]) -> None:
 
 
 def test_rejects_job_for_round_being_deleted(
-    stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+    stores: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are still there: a round of many submissions goes in pieces."""
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._SECONDS", -1.0)
-    stores[0].delete_round("first")
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._CALL_SECONDS", -1.0)
+    stores[0].deletion.delete("first")
     with pytest.raises(RoundNotFoundError):
         stores[1].jobs.add("a" * 32, 1, keyed=True)
 
 
-def test_anonymous_callers_have_half_of_the_jobs(stores: tuple[Store, Store]) -> None:
+def test_anonymous_callers_have_half_of_the_jobs(stores: tuple[Storage, Storage]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         work = Work()
         for keyed in (False, False, True, True):
@@ -282,7 +282,7 @@ def test_anonymous_callers_have_half_of_the_jobs(stores: tuple[Store, Store]) ->
     in_two_processes(stores, test, waiting=4)
 
 
-def test_rejects_status_calls_beyond_the_limit(stores: tuple[Store, Store]) -> None:
+def test_rejects_status_calls_beyond_the_limit(stores: tuple[Storage, Storage]) -> None:
     async def test(here: Jobs, there: Jobs) -> None:
         job = await here.start(1, Work(), keyed=False)
         asked = await asyncio.gather(
@@ -302,23 +302,23 @@ UNKNOWN: dict[str, Callable[[str], tuple[int, str]]] = {
 
 @pytest.mark.parametrize("unknown", UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_job_of_another_round_is_not_found(
-    stores: tuple[Store, Store], unknown: Callable[[str], tuple[int, str]]
+    stores: tuple[Storage, Storage], unknown: Callable[[str], tuple[int, str]]
 ) -> None:
     store = stores[0]
-    store.open_round("R2", "second", PARAMETERS)
+    store.rounds.open("R2", "second", PARAMETERS)
     store.jobs.add("a" * 32, 1, keyed=False)
     for ask in (store.jobs.find, store.jobs.cancel):
         with pytest.raises(JobNotFoundError):
             ask(*unknown("a" * 32))
 
 
-def test_ended_jobs_expire_after_an_hour(stores: tuple[Store, Store], clock: Clock) -> None:
+def test_ended_jobs_expire_after_an_hour(stores: tuple[Storage, Storage], clock: Clock) -> None:
     rows = stores[0].jobs
     for name in ("done", "alive", "dead"):
         rows.add(name, 1, keyed=False)
-    rows.end("done", "done", result=b"")
-    clock.pass_by(KEPT_SECONDS)
-    assert rows.beat({"alive": ("running", 0.5)}) == set()
+    rows.finish("done", "done", result=b"")
+    clock.pass_by(MAX_AGE_SECONDS)
+    assert rows.heartbeat({"alive": ("running", 0.5)}) == set()
     assert rows.expire() == 0
     clock.pass_by(1)
     assert rows.expire() == 2
@@ -326,21 +326,21 @@ def test_ended_jobs_expire_after_an_hour(stores: tuple[Store, Store], clock: Clo
     for name in ("done", "dead"):
         with pytest.raises(JobNotFoundError):
             rows.find(1, name)
-    assert rows.beat({"dead": ("running", 0.5), "alive": ("running", 0.6)}) == {"dead"}
+    assert rows.heartbeat({"dead": ("running", 0.5), "alive": ("running", 0.6)}) == {"dead"}
 
 
 def test_new_job_replaces_oldest_ended_anonymous_job_first(
-    stores: tuple[Store, Store], clock: Clock
+    stores: tuple[Storage, Storage], clock: Clock
 ) -> None:
     rows = stores[0].jobs
-    for i in range(KEPT):
-        rows.add(f"job {i}", 1, keyed=i < KEPT - 2)
+    for i in range(MAX_JOBS):
+        rows.add(f"job {i}", 1, keyed=i < MAX_JOBS - 2)
         if i % 2:
-            rows.end(f"job {i}", "done", result=b"")
+            rows.finish(f"job {i}", "done", result=b"")
         clock.pass_by(0.05)
     rows.add("anonymous", 1, keyed=False)  # of those without a key, 98 is under way and 99 done
     with pytest.raises(JobNotFoundError):
-        rows.find(1, f"job {KEPT - 1}")
+        rows.find(1, f"job {MAX_JOBS - 1}")
     with pytest.raises(AnalysesBusyError):
         rows.add("another", 1, keyed=False)
     rows.add("keyed", 1, keyed=True)
@@ -349,20 +349,22 @@ def test_new_job_replaces_oldest_ended_anonymous_job_first(
     assert rows.find(1, "job 3").state == "done"
 
 
-def test_oldest_results_beyond_the_limit_expire(stores: tuple[Store, Store], clock: Clock) -> None:
+def test_oldest_results_beyond_the_limit_expire(
+    stores: tuple[Storage, Storage], clock: Clock
+) -> None:
     rows = stores[0].jobs
     for name in ("a", "b", "c"):
         rows.add(name, 1, keyed=False)
-        rows.end(name, "done", result=bytes(KEPT_BYTES // 2))
+        rows.finish(name, "done", result=bytes(MAX_RESULT_BYTES // 2))
         clock.pass_by(1)
     with pytest.raises(JobNotFoundError):
         rows.find(1, "a")
-    assert rows.find(1, "b").result == rows.find(1, "c").result == bytes(KEPT_BYTES // 2)
+    assert rows.find(1, "b").result == rows.find(1, "c").result == bytes(MAX_RESULT_BYTES // 2)
 
 
-def test_second_end_of_a_job_changes_nothing(stores: tuple[Store, Store]) -> None:
+def test_second_end_of_a_job_changes_nothing(stores: tuple[Storage, Storage]) -> None:
     rows = stores[0].jobs
     rows.add("a", 1, keyed=False)
     rows.cancel(1, "a")
-    rows.end("a", "done", result=b"late")
+    rows.finish("a", "done", result=b"late")
     assert (rows.find(1, "a").state, rows.find(1, "a").result) == ("cancelled", None)

@@ -19,7 +19,7 @@ from ldprecover import frequency_oracle
 from ldprecover.protocols import wire
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 from ldprecover_server.ingest.batches import Submission
-from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.schema import submission_keys
 
 Post = tuple[str, str, dict[str, Any]]
@@ -216,7 +216,7 @@ def test_a_round_that_is_closed_or_gone_does_not_touch_the_rest_of_its_group(
     """
     closed, gone = (app.open_round("grr", domain_size=50) for _ in range(2))
     app.gather(post(closed, [1]), post(gone, [1]))
-    seqs = {name: app.store.round(name).seq for name in (closed, gone)}
+    seqs = {name: app.store.rounds.find(name).seq for name in (closed, gone)}
 
     def end() -> None:
         with app.store.database.write() as connection:
@@ -225,7 +225,7 @@ def test_a_round_that_is_closed_or_gone_does_not_touch_the_rest_of_its_group(
                 {"seq": seqs[closed]},
             )
             connection.execute(
-                sa.delete(submission_keys).where(of_round(submission_keys.c.key, seqs[gone]))
+                sa.delete(submission_keys).where(in_round(submission_keys.c.key, seqs[gone]))
             )
             for table, column in (("segments", "round"), ("tallies", "round"), ("rounds", "seq")):
                 connection.execute(
@@ -321,7 +321,7 @@ def test_submissions_counted_ahead_and_in_their_group_add_up_to_all_reports(app:
     assert [answer.status_code for answer in answers] == 5 * [202]
     everything = np.concatenate([reports for _, reports in sent])
     assert counts(app, id) == LONG.support_counts(everything).tolist()
-    stored = b"".join(app.store.tally_and_reports(app.store.round(id).seq, 100)[1])
+    stored = b"".join(app.store.segments.tally_and_reports(app.store.rounds.find(id).seq, 100)[1])
     assert sorted(np.frombuffer(stored, LONG.report_dtype).tolist()) == sorted(everything.tolist())
 
 

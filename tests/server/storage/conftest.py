@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from tests.conftest import NewDatabase
 
 from ldprecover import RoundParameters, Tally
-from ldprecover_server.storage import Sealed, Store
-from ldprecover_server.storage.key_encoding import stored_digest, stored_key
+from ldprecover_server.storage import SealedBatch, Storage
+from ldprecover_server.storage.key_encoding import encode_digest, encode_key
 
 PARAMETERS = RoundParameters("grr", 1.0, tuple(map(str, range(6))))
 
-OpenStore = Callable[..., Store]
+OpenStorage = Callable[..., Storage]
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +36,12 @@ def fresh(new_database: NewDatabase, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def open_store() -> Iterator[OpenStore]:
+def open_store() -> Iterator[OpenStorage]:
     """Open stores at URLs; all are closed at the end."""
     with ExitStack() as stack:
 
-        def open_at(url: str, **options: Any) -> Store:
-            store = stack.enter_context(closing(Store(url, **options)))
+        def open_at(url: str, **options: Any) -> Storage:
+            store = stack.enter_context(closing(Storage(url, **options)))
             store.prepare()
             return store
 
@@ -49,7 +49,7 @@ def open_store() -> Iterator[OpenStore]:
 
 
 @pytest.fixture(scope="module")
-def store(open_store: OpenStore, url: str) -> Store:
+def store(open_store: OpenStorage, url: str) -> Storage:
     return open_store(url)
 
 
@@ -66,7 +66,7 @@ class Submitted:
 
     def row(self, seq: int) -> dict[str, bytes]:
         """Return what is stored of it in a round."""
-        return {"key": stored_key(seq, self.key), "digest": stored_digest(self.digest)}
+        return {"key": encode_key(seq, self.key), "digest": encode_digest(self.digest)}
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,18 @@ class Group:
     seq: int
     submissions: Sequence[Submitted]
 
-    def seal(self, fresh: Sequence[int]) -> Sealed:
+    def seal(self, fresh: Sequence[int]) -> SealedBatch:
         items = [item for i in fresh for item in self.submissions[i].items]
         reports = np.array(items, dtype="<u4")
-        return Sealed(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
+        return SealedBatch(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
 
 
-def open_round(store: Store, parameters: RoundParameters = PARAMETERS) -> int:
+def open_round(store: Storage, parameters: RoundParameters = PARAMETERS) -> int:
     name = f"r{np.random.default_rng().integers(1 << 62)}"
-    return store.open_round(f"R{name}", name, parameters).seq
+    return store.rounds.open(f"R{name}", name, parameters).seq
 
 
-def stored(store: Store, seq: int) -> list[int]:
+def stored(store: Storage, seq: int) -> list[int]:
     """Return the items of all reports in a round's segments, sorted."""
     with store.database.read() as connection:
         rows = connection.execute(

@@ -6,25 +6,25 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import PARAMETERS, Group, OpenStore, Submitted
+from tests.server.storage.conftest import PARAMETERS, Group, OpenStorage, Submitted
 
 from ldprecover import RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_server.storage import Finding, Sealed, Store
-from ldprecover_server.storage.key_encoding import of_round, stored_key
+from ldprecover_server.storage import Finding, SealedBatch, Storage
+from ldprecover_server.storage.key_encoding import encode_key, in_round
 from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
 
 Damage = Callable[[sa.Connection], object]
 
 
-def fill(store: Store, name: str, **options: int) -> None:
-    seq = store.open_round(f"R{name}", name, PARAMETERS, **options).seq  # type: ignore[arg-type]
+def fill(store: Storage, name: str, **options: int) -> None:
+    seq = store.rounds.open(f"R{name}", name, PARAMETERS, **options).seq  # type: ignore[arg-type]
     for i in range(12):
         store.commit([Group(seq, [Submitted(b"%d" % i, (i % 6, 5))])])
 
 
 @pytest.fixture
-def whole(open_store: OpenStore, fresh: str) -> Store:
+def whole(open_store: OpenStorage, fresh: str) -> Storage:
     """Rounds of every kind: open, closed and mixed, purged, without reports, without a segment, and
     of OLH.
     """
@@ -33,32 +33,33 @@ def whole(open_store: OpenStore, fresh: str) -> Store:
     fill(store, "closed")
     fill(store, "none", retention=0)
     fill(store, "purged", retention=1)
-    store.open_round("Rempty", "empty", PARAMETERS)
-    now, store.clock = store.clock, lambda: now().replace(year=2100)
-    store.purge()
-    store.clock = now
-    store.close_round("closed")
-    store.mix()
+    store.rounds.open("Rempty", "empty", PARAMETERS)
+    deletion = store.deletion
+    now, deletion.clock = deletion.clock, lambda: now().replace(year=2100)
+    store.deletion.purge()
+    deletion.clock = now
+    store.rounds.close("closed")
+    store.unlinking.run()
 
     class OlhGroup(Group):
-        def seal(self, fresh: object) -> Sealed:
-            return Sealed(reports.tobytes(), Tally.of(parameters.oracle, reports))
+        def seal(self, fresh: object) -> SealedBatch:
+            return SealedBatch(reports.tobytes(), Tally.of(parameters.oracle, reports))
 
     parameters = RoundParameters("olh", 1.0, ("a", "b", "c"), 4)
     reports = parameters.oracle.perturb(np.arange(3).repeat(50), np.random.default_rng(1))
-    olh = store.open_round("Rolh", "olh", parameters).seq
+    olh = store.rounds.open("Rolh", "olh", parameters).seq
     store.commit([OlhGroup(olh, [Submitted(b"a", ())])])
     return store
 
 
-def test_a_database_that_is_whole_has_no_finding(whole: Store) -> None:
+def test_a_database_that_is_whole_has_no_finding(whole: Storage) -> None:
     assert whole.check() == []
 
 
 def test_a_round_whose_protocol_is_not_loaded_is_told(
-    whole: Store, monkeypatch: pytest.MonkeyPatch
+    whole: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    protocol = whole.parameters(whole.round("open").seq).protocol
+    protocol = whole.rounds.parameters(whole.rounds.find("open").seq).protocol
     # The table itself would get it back in another place, and others choose by the order.
     others = {name: kind for name, kind in PROTOCOLS.items() if name != protocol}
     monkeypatch.setattr("ldprecover_server.storage.maintenance.check.PROTOCOLS", others)
@@ -170,7 +171,7 @@ DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
     "keys are lost": (
         lambda c: c.execute(
             sa.delete(submission_keys).where(
-                of_round(submission_keys.c.key, c.scalars(sa.select(of("olh"))).one())
+                in_round(submission_keys.c.key, c.scalars(sa.select(of("olh"))).one())
             )
         ),
         [Finding("olh", "submission keys, at least one for any reports", 1, 0)],
@@ -179,7 +180,7 @@ DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
         lambda c: c.execute(
             sa.insert(submission_keys),
             [
-                {"key": stored_key(5, hashlib.sha256(b"%d" % i).digest()), "digest": bytes(8)}
+                {"key": encode_key(5, hashlib.sha256(b"%d" % i).digest()), "digest": bytes(8)}
                 for i in range(3)
             ],
         ),
@@ -195,7 +196,7 @@ DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_found_where_it_is_and_as_large_as_it_is(whole: Store, damage: str) -> None:
+def test_damage_is_found_where_it_is_and_as_large_as_it_is(whole: Storage, damage: str) -> None:
     do, expected = DAMAGES[damage]
     with whole.database.write() as connection:
         do(connection)
@@ -203,19 +204,19 @@ def test_damage_is_found_where_it_is_and_as_large_as_it_is(whole: Store, damage:
 
 
 def test_rows_of_a_deleted_round_are_told_and_no_fault(
-    whole: Store, monkeypatch: pytest.MonkeyPatch
+    whole: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._SECONDS", -1.0)
-    seq = whole.round("open").seq
-    whole.delete_round("open")
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._CALL_SECONDS", -1.0)
+    seq = whole.rounds.find("open").seq
+    whole.deletion.delete("open")
     assert whole.check() == [
-        Finding(f"!{seq}", "rows of a deleted round, yet to go", 0, 24, fault=False)
+        Finding(f"!{seq}", "rows of a deleted round, not deleted yet", 0, 24, fault=False)
     ]
 
 
-def test_a_check_beside_a_server_sees_each_round_in_one_moment(whole: Store) -> None:
+def test_a_check_beside_a_server_sees_each_round_in_one_moment(whole: Storage) -> None:
     """Commits go on between its statements."""
-    seq, number = whole.round("open").seq, iter(range(1000, 2000))
+    seq, number = whole.rounds.find("open").seq, iter(range(1000, 2000))
 
     def commit(connection: sa.Connection, cursor: object, statement: str, *more: object) -> None:
         if "sum(segments.n)" in statement:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import Group, OpenStore, Submitted, open_round
+from tests.server.storage.conftest import Group, OpenStorage, Submitted, open_round
 
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 from ldprecover_server.storage.backends import sqlite_checkpoints
 from ldprecover_server.storage.backends.sqlite_checkpoints import Checkpoints
 
@@ -18,24 +18,24 @@ pytestmark = pytest.mark.sqlite
 
 
 @pytest.fixture
-def claimed(open_store: OpenStore, fresh: str) -> Store:
+def claimed(open_store: OpenStorage, fresh: str) -> Storage:
     store = open_store(fresh)
     store.database.claim()
     store.database.engine.dispose()  # connections made from now on are a server's
     return store
 
 
-def thread_of(store: Store) -> Checkpoints:
+def thread_of(store: Storage) -> Checkpoints:
     found = store.database._checkpoints  # type: ignore[attr-defined]
     assert isinstance(found, Checkpoints)
     return found
 
 
-def log_of(store: Store) -> Path:
+def log_of(store: Storage) -> Path:
     return Path(f"{store.database.name}-wal")
 
 
-def commit(store: Store, seq: int, *numbers: int) -> None:
+def commit(store: Storage, seq: int, *numbers: int) -> None:
     store.commit([Group(seq, [Submitted(b"%d" % i, (i % 6,)) for i in numbers])])
 
 
@@ -44,7 +44,7 @@ def threads() -> int:
 
 
 def test_the_log_is_written_back_beside_the_commits(
-    claimed: Store, monkeypatch: pytest.MonkeyPatch
+    claimed: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file has their pages while every connection of the store is still open."""
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 200)
@@ -56,15 +56,15 @@ def test_the_log_is_written_back_beside_the_commits(
     while thread_of(claimed).done == done:
         assert threads()
     assert Path(claimed.database.name).stat().st_size > before
-    assert claimed.tally(seq, 6).n == 200
+    assert claimed.rounds.tally(seq, 6).n == 200
 
 
 def test_the_log_stays_bounded_however_long_the_writer_goes_on(
-    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 50)
-    monkeypatch.setattr("ldprecover_server.storage.backends.sqlite.MOST_PAGES", 400)
-    store = Store(fresh)
+    monkeypatch.setattr("ldprecover_server.storage.backends.sqlite.MAX_PAGES", 400)
+    store = Storage(fresh)
     store.database.claim()
     store.prepare()
     try:
@@ -82,17 +82,17 @@ def test_a_store_that_serves_nobody_has_no_thread_and_one_that_is_closed_leaves_
     tmp_path: Path,
 ) -> None:
     before = threads()
-    store = Store(f"sqlite:///{tmp_path / 'ldprecover.db'}")
+    store = Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}")
     store.prepare()
     with store.database.read() as connection:
         assert (
             connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one()
-            == sqlite_checkpoints.ALONE_PAGES
+            == sqlite_checkpoints.DEFAULT_MAX_PAGES
         )
     assert threads() == before
     for _ in range(2):
         store.database.claim()
-        thread_of(store).grown(sqlite_checkpoints.PAGES)
+        thread_of(store).add_pages(sqlite_checkpoints.PAGES)
         assert threads() == before + 1
     store.close()
     assert threads() == before
@@ -100,7 +100,7 @@ def test_a_store_that_serves_nobody_has_no_thread_and_one_that_is_closed_leaves_
 
 
 def test_a_log_that_cannot_be_written_back_is_tried_again(
-    claimed: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    claimed: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is not there for a while; none is made in its place."""
     path = Path(claimed.database.name)
@@ -109,8 +109,8 @@ def test_a_log_that_cannot_be_written_back_is_tried_again(
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 1)
     kept = path.rename(path.with_name("kept.db"))
     with caplog.at_level(logging.WARNING):
-        thread_of(claimed).grown(1)
-        while "not written back" not in caplog.text:
+        thread_of(claimed).add_pages(1)
+        while "checkpoint of the write-ahead log failed" not in caplog.text:
             assert threads()
     assert not path.exists()
     kept.rename(path)
@@ -118,11 +118,11 @@ def test_a_log_that_cannot_be_written_back_is_tried_again(
     commit(claimed, seq, 2)
     while thread_of(claimed).done == done:
         assert threads()
-    assert claimed.tally(seq, 6).n == 2
+    assert claimed.rounds.tally(seq, 6).n == 2
 
 
 def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(
-    claimed: Store, monkeypatch: pytest.MonkeyPatch
+    claimed: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 20)
     seq = open_round(claimed)
@@ -136,11 +136,11 @@ def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(
         while thread_of(claimed).done == done:
             assert threads()
         assert connection.scalar(count) == 1
-    assert claimed.tally(seq, 6).n == 30
+    assert claimed.rounds.tally(seq, 6).n == 30
 
 
 def test_a_fault_that_nobody_expected_is_logged_and_the_next_time_tried_again(
-    claimed: Store, caplog: pytest.LogCaptureFixture
+    claimed: Storage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The file system fails once as the file is looked at."""
     faults = [OSError("input/output error")]
@@ -151,11 +151,11 @@ def test_a_fault_that_nobody_expected_is_logged_and_the_next_time_tried_again(
 
     thread = Checkpoints(Path(claimed.database.name), check)
     try:
-        thread.grown(sqlite_checkpoints.PAGES)
+        thread.add_pages(sqlite_checkpoints.PAGES)
         while "input/output error" not in caplog.text:
             assert threads()
         assert "Traceback" in caplog.text
-        thread.grown(sqlite_checkpoints.PAGES)
+        thread.add_pages(sqlite_checkpoints.PAGES)
         while not thread.done:
             assert threads()
     finally:
@@ -163,21 +163,24 @@ def test_a_fault_that_nobody_expected_is_logged_and_the_next_time_tried_again(
 
 
 def test_another_file_in_the_place_of_the_servers_is_left_alone(
-    claimed: Store, caplog: pytest.LogCaptureFixture
+    claimed: Storage, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = Path(claimed.database.name)
     kept = path.rename(path.with_name("kept.db"))
     with contextlib.closing(sqlite3.connect(path)) as another:
         another.execute("CREATE TABLE theirs (a)")
     done = thread_of(claimed).done
-    thread_of(claimed).grown(sqlite_checkpoints.PAGES)
-    while "not written back" not in caplog.text and thread_of(claimed).done == done:
+    thread_of(claimed).add_pages(sqlite_checkpoints.PAGES)
+    while (
+        "checkpoint of the write-ahead log failed" not in caplog.text
+        and thread_of(claimed).done == done
+    ):
         assert threads()
     assert thread_of(claimed).done == done
     kept.rename(path)
 
 
-def test_closing_waits_for_what_was_begun(claimed: Store) -> None:
+def test_closing_waits_for_what_was_begun(claimed: Storage) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def check() -> None:
@@ -185,7 +188,7 @@ def test_closing_waits_for_what_was_begun(claimed: Store) -> None:
         go_on.wait(60)
 
     thread = Checkpoints(Path(claimed.database.name), check)
-    thread.grown(sqlite_checkpoints.PAGES)
+    thread.add_pages(sqlite_checkpoints.PAGES)
     assert begun.wait(60)
     closing = threading.Thread(target=thread.close)
     closing.start()

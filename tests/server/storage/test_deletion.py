@@ -1,8 +1,7 @@
 """Rounds and segments go in pieces: out of every answer at once, and in the end from the disk."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +9,7 @@ import sqlalchemy as sa
 from tests.server.storage.conftest import (
     PARAMETERS,
     Group,
-    OpenStore,
+    OpenStorage,
     Submitted,
     open_round,
     stored,
@@ -24,29 +23,31 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.backends.sqlite import SQLite
-from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage.key_encoding import in_round
+from ldprecover_server.storage.maintenance.chunks import HasTime, Progress
+from ldprecover_server.storage.maintenance.deletion import Deletion
 from ldprecover_server.storage.schema import rejections, rounds, segments, submission_keys, tallies
 
 TABLES = (submission_keys, segments, tallies, rejections, rounds)
 
 
-def name_of(store: Store, seq: int) -> str:
+def name_of(store: Storage, seq: int) -> str:
     with store.database.read() as connection:
         return connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
 
 
-def fill(store: Store, seq: int, commits: int, each: int = 1) -> None:
+def fill(store: Storage, seq: int, commits: int, each: int = 1) -> None:
     for i in range(commits):
         names = [b"%d-%d" % (i, j) for j in range(each)]
         store.commit([Group(seq, [Submitted(name, (i % 6,)) for name in names])])
 
 
-def rows_of(store: Store, seq: int) -> list[int]:
+def rows_of(store: Storage, seq: int) -> list[int]:
     with store.database.read() as connection:
         mine = {table: table.c.round == seq for table in TABLES[1:-1]}
-        mine |= {submission_keys: of_round(submission_keys.c.key, seq), rounds: rounds.c.seq == seq}
+        mine |= {submission_keys: in_round(submission_keys.c.key, seq), rounds: rounds.c.seq == seq}
         return [
             connection.scalars(
                 sa.select(sa.func.count()).select_from(table).where(mine[table])
@@ -69,146 +70,146 @@ def pieces(most: int) -> Callable[[], bool]:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ten rows each, however long they take."""
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._LONG", 60.0)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._FIRST", 10)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._MOST", 10)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._LONG_SECONDS", 60.0)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._FIRST_ROWS", 10)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._MAX_ROWS", 10)
 
 
-def mark_gone(monkeypatch: pytest.MonkeyPatch, store: Store, seq: int) -> None:
+def mark_gone(monkeypatch: pytest.MonkeyPatch, store: Storage, seq: int) -> None:
     """Delete a round without waiting for its rows to go."""
     with monkeypatch.context() as patched:
-        patched.setattr("ldprecover_server.storage.maintenance.deletion._SECONDS", -1.0)
-        store.delete_round(name_of(store, seq))
+        patched.setattr("ldprecover_server.storage.maintenance.deletion._CALL_SECONDS", -1.0)
+        store.deletion.delete(name_of(store, seq))
 
 
 def test_a_round_is_gone_from_every_answer_before_its_rows_are(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seq = open_round(store)
     fill(store, seq, 3)
-    found, name = store.round(name_of(store, seq)), name_of(store, seq)
-    reports = store.reports(seq)
+    found, name = store.rounds.find(name_of(store, seq)), name_of(store, seq)
+    reports = store.segments.reports(seq)
     mark_gone(monkeypatch, store, seq)
     assert rows_of(store, seq) == [3, 3, 1, 0, 1]
     for gone in (
-        lambda: store.round(name),
-        lambda: store.round(found.id),
-        lambda: store.round(f"!{seq}"),
-        lambda: store.parameters(seq),
-        lambda: store.tally(seq, 6),
-        lambda: store.evidence(seq, 6),
-        lambda: store.tally_and_reports(seq, 6),
-        lambda: store.reports(seq),
-        lambda: store.close_round(name),
-        lambda: store.delete_round(name),
+        lambda: store.rounds.find(name),
+        lambda: store.rounds.find(found.id),
+        lambda: store.rounds.find(f"!{seq}"),
+        lambda: store.rounds.parameters(seq),
+        lambda: store.rounds.tally(seq, 6),
+        lambda: store.segments.evidence(seq, 6),
+        lambda: store.segments.tally_and_reports(seq, 6),
+        lambda: store.segments.reports(seq),
+        lambda: store.rounds.close(name),
+        lambda: store.deletion.delete(name),
     ):
         with pytest.raises(RoundNotFoundError):
             gone()
     with pytest.raises(ReportsGoneError):
         list(reports)
-    assert seq not in [each.seq for each in store.rounds(1000)]
+    assert seq not in [each.seq for each in store.rounds.page(1000)]
     for submitted in (
         Submitted(b"0-0", (0,)),
         Submitted(b"new", (1,)),
     ):  # sent again, and for the first time
         assert store.commit([Group(seq, [submitted])]) == [[Outcome.GONE]]
-    store.add_rejections({(seq, "round-closed"): 1})
-    again = store.open_round(found.id, name, PARAMETERS)
+    store.rounds.add_rejections({(seq, "round-closed"): 1})
+    again = store.rounds.open(found.id, name, PARAMETERS)
     assert again.seq > seq
     assert store.commit([Group(again.seq, [Submitted(b"0-0", (0,))])]) == [[Outcome.STORED]]
     assert rows_of(store, seq) == [3, 3, 1, 0, 1]
-    assert store.delete_rest().done
+    assert store.deletion.delete_rest().done
     assert rows_of(store, seq) == [0, 0, 0, 0, 0]
-    assert store.tally(again.seq, 6).n == 1
+    assert store.rounds.tally(again.seq, 6).n == 1
 
 
 def test_the_jobs_of_a_round_are_gone_at_once_for_those_who_work_on_them_too(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seq = open_round(store)
     fill(store, seq, commits=1)
     store.jobs.add("a" * 32, seq, keyed=False)
     mark_gone(monkeypatch, store, seq)
-    assert store.rows_to_delete()
-    assert store.jobs.beat({"a" * 32: ("running", 0.5)}) == {"a" * 32}
+    assert store.deletion.rows_left()
+    assert store.jobs.heartbeat({"a" * 32: ("running", 0.5)}) == {"a" * 32}
 
 
 def test_the_current_round_is_never_one_that_is_gone(
-    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(fresh)
     first, second = open_round(store), open_round(store)
     mark_gone(monkeypatch, store, second)
-    assert store.round("current").seq == first
+    assert store.rounds.find("current").seq == first
     mark_gone(monkeypatch, store, first)
     with pytest.raises(NoCurrentRoundError):
-        store.round("current")
+        store.rounds.find("current")
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_the_rows_of_a_round_go_in_pieces_and_whoever_comes_next_takes_over(
-    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece is a transaction; another round beside it loses nothing."""
     here, there = open_store(fresh), open_store(fresh)
     seq, other = open_round(here), open_round(here)
     fill(here, other, 5)
     fill(here, seq, 25, each=3)
-    here.add_rejections({(seq, "round-closed"): 4})
+    here.rounds.add_rejections({(seq, "round-closed"): 4})
     mark_gone(monkeypatch, here, seq)
-    assert here.rows_to_delete() == 75 + 25
-    progress = here.delete_rest(pieces(2))
+    assert here.deletion.rows_left() == 75 + 25
+    progress = here.deletion.delete_rest(pieces(2))
     assert (progress.rows, progress.done) == (20, False)
-    assert there.rows_to_delete() == 80
-    progress = there.delete_rest(
+    assert there.deletion.rows_left() == 80
+    progress = there.deletion.delete_rest(
         pieces(4)
     )  # ten segments at the most, five left; then one that finds none; then keys
     assert (progress.rows, progress.done) == (25, False)
     assert rows_of(here, seq) == [55, 0, 1, 1, 1]
-    assert here.delete_rest().done
+    assert here.deletion.delete_rest().done
     assert rows_of(here, seq) == [0, 0, 0, 0, 0]
-    assert here.rows_to_delete() == 0
+    assert here.deletion.rows_left() == 0
     assert rows_of(here, other) == [5, 5, 1, 0, 1]
 
 
 def test_a_purge_in_pieces_lets_go_of_what_is_over_and_counts_it(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
-    seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
+    seq = store.rounds.open("R1", "one", PARAMETERS, retention=1).seq
     for_ever = open_round(store)
     fill(store, seq, 30)
     fill(store, for_ever, 2)
     now += timedelta(hours=1)
     fill(store, for_ever, 2)  # duplicates
     store.commit([Group(seq, [Submitted(b"later", (5, 5))])])
-    reports = store.reports(seq)
-    assert (store.purge().rows, store.evidence(seq, 6)[1]) == (0, True)
+    reports = store.segments.reports(seq)
+    assert (store.deletion.purge().rows, store.segments.evidence(seq, 6)[1]) == (0, True)
     assert sum(map(len, reports)) == 4 * 32
     now += timedelta(hours=1)
-    progress = store.purge(pieces(1))
+    progress = store.deletion.purge(pieces(1))
     assert (progress.rows, progress.done) == (30, False)
-    assert store.purge().done
+    assert store.deletion.purge().done
     assert stored(store, seq) == [5, 5]
-    assert store.tally(seq, 6).n == 32
-    assert store.evidence(seq, 6) == (store.tally(seq, 6), False)
-    assert store.evidence(for_ever, 6) == (store.tally(for_ever, 6), True)
-    assert store.reports(seq).n == 2
-    assert b"".join(store.reports(seq)) == 2 * b"\5\0\0\0"
+    assert store.rounds.tally(seq, 6).n == 32
+    assert store.segments.evidence(seq, 6) == (store.rounds.tally(seq, 6), False)
+    assert store.segments.evidence(for_ever, 6) == (store.rounds.tally(for_ever, 6), True)
+    assert store.segments.reports(seq).n == 2
+    assert b"".join(store.segments.reports(seq)) == 2 * b"\5\0\0\0"
     with pytest.raises(ReportsGoneError):
         list(reports)
 
 
-def test_a_round_that_keeps_no_report_is_never_complete(store: Store) -> None:
-    seq = store.open_round("Rnone", "none", PARAMETERS, retention=0).seq
+def test_a_round_that_keeps_no_report_is_never_complete(store: Storage) -> None:
+    seq = store.rounds.open("Rnone", "none", PARAMETERS, retention=0).seq
     fill(store, seq, 2)
-    assert store.evidence(seq, 6)[1] is False
-    assert (store.reports(seq).n, list(store.reports(seq))) == (0, [])
+    assert store.segments.evidence(seq, 6)[1] is False
+    assert (store.segments.reports(seq).n, list(store.segments.reports(seq))) == (0, [])
 
 
 def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """They wait for the deletion, which they could not see when they began."""
     store = open_store(fresh)
@@ -221,24 +222,26 @@ def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(
             try:
                 begin.wait(30)
                 for _ in range(20):
-                    store.add_rejections({(seq, "round-closed"): 1, (other, "round-closed"): 1})
+                    store.rounds.add_rejections(
+                        {(seq, "round-closed"): 1, (other, "round-closed"): 1}
+                    )
             except BaseException as error:  # noqa: BLE001
                 faults.append(error)  # noqa: B023
 
         thread = threading.Thread(target=refuse)
         thread.start()
         begin.wait(30)
-        store.delete_round(name_of(store, seq))
+        store.deletion.delete(name_of(store, seq))
         thread.join(60)
         assert faults == []
-        assert store.refused(other) == {"round-closed": 20}
-        assert store.delete_rest().done
+        assert store.rounds.rejections(other) == {"round-closed": 20}
+        assert store.deletion.delete_rest().done
         assert rows_of(store, seq) == [0, 0, 0, 0, 0]
 
 
 @pytest.mark.postgres
 def test_a_refusal_waits_for_a_round_that_is_being_deleted(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
@@ -246,7 +249,9 @@ def test_a_refusal_waits_for_a_round_that_is_being_deleted(
         connection.execute(
             sa.update(rounds).where(rounds.c.seq == seq).values(state="gone", name="!")
         )
-        thread = threading.Thread(target=store.add_rejections, args=[{(seq, "round-closed"): 1}])
+        thread = threading.Thread(
+            target=store.rounds.add_rejections, args=[{(seq, "round-closed"): 1}]
+        )
         thread.start()
         with store.database.read() as watching:
             waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
@@ -259,7 +264,7 @@ def test_a_refusal_waits_for_a_round_that_is_being_deleted(
 
 @pytest.mark.sqlite
 def test_the_log_of_what_was_deleted_is_emptied_as_soon_as_nobody_reads_it(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     keeper = Housekeeping(store, Rejections(store))
@@ -269,31 +274,31 @@ def test_the_log_of_what_was_deleted_is_emptied_as_soon_as_nobody_reads_it(
     log = store.database.path.with_name(store.database.path.name + "-wal")
     with store.database.read() as connection:
         connection.execute(sa.select(rounds)).all()
-        store.delete_round(name_of(store, seq))
-        assert not store.forgotten
+        store.deletion.delete(name_of(store, seq))
+        assert not store.deletion.is_erased
         assert keeper.once() is True
         assert log.stat().st_size > 0
     assert keeper.once() is False
-    assert store.forgotten
+    assert store.deletion.is_erased
     assert log.stat().st_size == 0
 
 
-class Failing(Store):
-    """A store whose purge fails as told."""
+class FailingDeletion(Deletion):
+    """A deletion whose purge raises `fault`."""
 
     fault: Exception | None = None
 
-    def purge(self, *go_on: object) -> object:  # type: ignore[override]
+    def purge(self, has_time: HasTime = lambda: True) -> Progress:
         if self.fault is not None:
             raise self.fault
-        return super().purge()
+        return super().purge(has_time)
 
 
 @pytest.fixture
-def failing(fresh: str) -> Iterator[Failing]:
-    with closing(Failing(fresh)) as store:
-        store.prepare()
-        yield store
+def failing(open_store: OpenStorage, fresh: str) -> Storage:
+    storage = open_store(fresh)
+    storage.deletion = FailingDeletion(storage.database, storage.clock)
+    return storage
 
 
 @pytest.mark.parametrize(
@@ -305,16 +310,18 @@ def failing(fresh: str) -> Iterator[Failing]:
     ],
 )
 def test_a_fault_of_one_kind_of_work_keeps_no_other_from_its_turn(
-    failing: Failing, fault: Exception, monkeypatch: pytest.MonkeyPatch
+    failing: Storage, fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeper = Housekeeping(failing, Rejections(failing))
     seq = open_round(failing)
     mark_gone(monkeypatch, failing, seq)
-    failing.fault = fault
+    deletion = failing.deletion
+    assert isinstance(deletion, FailingDeletion)
+    deletion.fault = fault
     keeper.once()
     assert rows_of(failing, seq) == [0, 0, 0, 0, 0]
     assert keeper.last_run is not None
     assert keeper.last_purge is None
-    failing.fault = None
+    deletion.fault = None
     keeper.once()
     assert keeper.last_purge is not None

@@ -2,33 +2,39 @@
 written there.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import Group, OpenStore, Submitted, open_round
+from tests.server.storage.conftest import Group, OpenStorage, Submitted, open_round
 
 from ldprecover import Tally
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.storage import Outcome, Store
-from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage import Outcome, Storage, StoredRound
+from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.schema import segments, submission_keys, tallies
-from ldprecover_server.storage.tally_encoding import stored_counts
+from ldprecover_server.storage.tally_encoding import encode_counts
 
 HOLDERS = """
 SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database
 WHERE datname = current_database() AND locktype = 'advisory' AND objid = {} AND granted
 """
 
+END: dict[str, Callable[[Storage, str], StoredRound]] = {
+    "close": lambda storage, name: storage.rounds.close(name),
+    "delete": lambda storage, name: storage.deletion.delete(name),
+}
 
-def commit(store: Store, seq: int, name: str, *items: int) -> list[Outcome]:
+
+def commit(store: Storage, seq: int, name: str, *items: int) -> list[Outcome]:
     return store.commit([Group(seq, [Submitted(name.encode(), items)])])[0]
 
 
-def rewind(store: Store, seq: int, lost: list[str], left: Tally) -> None:
+def rewind(store: Storage, seq: int, lost: list[str], left: Tally) -> None:
     """Leave the rows as a standby has them that did not receive the last commits."""
     with store.database.write() as connection:
         these = submission_keys.c.key.in_([Submitted(n.encode(), ()).row(seq)["key"] for n in lost])
@@ -37,11 +43,11 @@ def rewind(store: Store, seq: int, lost: list[str], left: Tally) -> None:
             sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
         )
         connection.execute(sa.delete(segments).where(segments.c.id.in_(newest.limit(len(lost)))))
-        connection.execute(sa.update(tallies).values(n=left.n, counts=stored_counts(left)))
+        connection.execute(sa.update(tallies).values(n=left.n, counts=encode_counts(left)))
 
 
 def test_a_newcomer_that_stores_as_many_reports_as_a_failover_lost_is_not_written_over(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """It has the number of a process that still runs, and remembers more than was kept."""
     survivor, newcomer = open_store(fresh), open_store(fresh)
@@ -53,12 +59,12 @@ def test_a_newcomer_that_stores_as_many_reports_as_a_failover_lost_is_not_writte
         assert commit(newcomer, seq, name, 3) == [Outcome.STORED]
     assert commit(survivor, seq, "f", 4) == [Outcome.STORED]
     assert commit(newcomer, seq, "g", 5) == [Outcome.STORED]
-    assert survivor.tally(seq, 6).summary.tolist() == [1, 0, 0, 2, 1, 1]
+    assert survivor.rounds.tally(seq, 6).summary.tolist() == [1, 0, 0, 2, 1, 1]
 
 
 @pytest.mark.postgres
 def test_what_was_remembered_is_read_anew_on_a_new_connection(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """Counts stand there that no process could have left, with the number and token of this
     one's.
@@ -69,16 +75,16 @@ def test_what_was_remembered_is_read_anew_on_a_new_connection(
         commit(store, seq, name, 0)
     other = Tally(np.array([0, 2, 0, 0, 0, 0]), 2)
     with store.database.write() as connection:
-        connection.execute(sa.update(tallies).values(counts=stored_counts(other)))
+        connection.execute(sa.update(tallies).values(counts=encode_counts(other)))
     store.database.engine.dispose()
     commit(store, seq, "c", 2)
-    assert store.tally(seq, 6).summary.tolist() == [0, 2, 1, 0, 0, 0]
+    assert store.rounds.tally(seq, 6).summary.tolist() == [0, 2, 1, 0, 0, 0]
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("taken", [False, True], ids=["free", "taken meanwhile"])
 def test_a_number_lost_with_its_connection_is_taken_again_or_another(
-    open_store: OpenStore, fresh: str, taken: bool
+    open_store: OpenStorage, fresh: str, taken: bool
 ) -> None:
     one, two, three = (open_store(fresh) for _ in range(3))
     one.database.claim()
@@ -106,7 +112,7 @@ def test_a_number_lost_with_its_connection_is_taken_again_or_another(
 
 
 @pytest.mark.postgres
-def test_housekeeping_takes_a_lost_number_again(open_store: OpenStore, fresh: str) -> None:
+def test_housekeeping_takes_a_lost_number_again(open_store: OpenStorage, fresh: str) -> None:
     one, two = open_store(fresh), open_store(fresh)
     one.database.claim()
     keeper = Housekeeping(one, Rejections(one))
@@ -132,7 +138,7 @@ def hold_segment(connection: sa.Connection, seq: int, name: str) -> None:
     connection.execute(sa.insert(segments).values(id=last + 1, round=seq, hour=0, n=0, data=b""))
 
 
-def wait_for_locks(store: Store, *waiting: "Future[Any]") -> None:
+def wait_for_locks(store: Storage, *waiting: "Future[Any]") -> None:
     """Wait until so many wait for a lock, and none of them has ended instead."""
     waits = sa.text(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
@@ -145,11 +151,9 @@ def wait_for_locks(store: Store, *waiting: "Future[Any]") -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize(
-    ("end", "late"), [("close_round", Outcome.CLOSED), ("delete_round", Outcome.GONE)]
-)
+@pytest.mark.parametrize(("end", "late"), [("close", Outcome.CLOSED), ("delete", Outcome.GONE)])
 def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_stores_nothing(
-    open_store: OpenStore, fresh: str, end: str, late: Outcome
+    open_store: OpenStorage, fresh: str, end: str, late: Outcome
 ) -> None:
     there = open_store(fresh)
     with there.database.write() as connection:
@@ -160,25 +164,25 @@ def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_
         )
     here = open_store(fresh)
     seq = open_round(here)
-    name = here.rounds(1)[0].name
+    name = here.rounds.page(1)[0].name
     commit(here, seq, "a", 0)
     with ThreadPoolExecutor(1) as pool:
         with there.database.write() as held:
             held.exec_driver_sql("SELECT pg_advisory_xact_lock(7)")
             ours = pool.submit(commit, here, seq, "b", 1)
             wait_for_locks(there, ours)
-            getattr(there, end)(name)  # is answered before the commit goes on
-            if end == "close_round":
-                assert there.round(name).n == 1
+            END[end](there, name)  # is answered before the commit goes on
+            if end == "close":
+                assert there.rounds.find(name).n == 1
         assert ours.result(30) == [late]
-    assert here.delete_rest().done
-    if end == "close_round":
-        assert here.tally(seq, 6).n == 1
+    assert here.deletion.delete_rest().done
+    if end == "close":
+        assert here.rounds.tally(seq, 6).n == 1
     with here.database.read() as connection:
-        left = 0 if end == "delete_round" else 1
+        left = 0 if end == "delete" else 1
         for table, mine in (
             (segments, segments.c.round == seq),
-            (submission_keys, of_round(submission_keys.c.key, seq)),
+            (submission_keys, in_round(submission_keys.c.key, seq)),
         ):
             assert (
                 connection.scalars(sa.select(sa.func.count()).select_from(table).where(mine)).one()
@@ -187,29 +191,29 @@ def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("end", ["close_round", "delete_round"])
+@pytest.mark.parametrize("end", ["close", "delete"])
 def test_who_closes_a_round_waits_for_a_commit_that_has_written_its_tally(
-    open_store: OpenStore, fresh: str, end: str
+    open_store: OpenStorage, fresh: str, end: str
 ) -> None:
     here, there = open_store(fresh), open_store(fresh)
     seq = open_round(here)
-    name = here.rounds(1)[0].name
+    name = here.rounds.page(1)[0].name
     commit(here, seq, "a", 0)
     with ThreadPoolExecutor(2) as pool:
         with there.database.write() as held:
             hold_segment(held, seq, "b")
             ours = pool.submit(commit, here, seq, "b", 1)
             wait_for_locks(there, ours)
-            ended = pool.submit(getattr(there, end), name)
+            ended = pool.submit(END[end], there, name)
             wait_for_locks(there, ours, ended)
             held.rollback()
         assert ours.result(30) == [Outcome.STORED]
-        assert ended.result(30).n == {"close_round": 2, "delete_round": 1}[end]
+        assert ended.result(30).n == {"close": 2, "delete": 1}[end]
 
 
 @pytest.mark.postgres
 def test_usual_commits_of_several_processes_leave_no_lock_on_their_round(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """Where they lock it together, each combination of them is written down, for as long as any row
     may name it.

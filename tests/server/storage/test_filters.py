@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import OpenStore
+from tests.server.storage.conftest import OpenStorage
 
 from ldprecover import OLH, RoundParameters, Tally
 from ldprecover.evidence.quarantine import Quarantined, split_by_size
@@ -17,7 +17,7 @@ from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest.batches import Batch, Submission
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
 
 PARAMETERS = RoundParameters("olh", 0.5, tuple(map(str, range(60))), quarantine=True)
@@ -51,30 +51,30 @@ def submission(seq: int, i: int) -> Submission:
 
 
 def open_round(
-    store: Store, parameters: RoundParameters = PARAMETERS, retention: int | None = None
+    store: Storage, parameters: RoundParameters = PARAMETERS, retention: int | None = None
 ) -> int:
     name = f"r{np.random.default_rng().integers(1 << 62)}"
-    return store.open_round(f"R{name}", name, parameters, retention=retention).seq
+    return store.rounds.open(f"R{name}", name, parameters, retention=retention).seq
 
 
-def commit(store: Store, seq: int, numbers: list[int]) -> list[Outcome]:
+def commit(store: Storage, seq: int, numbers: list[int]) -> list[Outcome]:
     batch = Batch(seq, [submission(seq, i) for i in numbers])
     batch.count()
     return store.commit([batch])[0]
 
 
-def fill(store: Store, seq: int) -> None:
+def fill(store: Storage, seq: int) -> None:
     for i in range(len(REPORTS)):
         assert commit(store, seq, [i]) == [Outcome.STORED]
 
 
-def close(store: Store, seq: int) -> None:
+def close(store: Storage, seq: int) -> None:
     with store.database.read() as connection:
         name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    store.close_round(name)
+    store.rounds.close(name)
 
 
-def of(store: Store, seq: int, table: sa.Table) -> list[bytes]:
+def of(store: Storage, seq: int, table: sa.Table) -> list[bytes]:
     """Return the packed reports of a round in a table, sorted."""
     with store.database.read() as connection:
         rows = connection.execute(
@@ -89,18 +89,21 @@ def each(chosen: np.ndarray) -> list[bytes]:
     return sorted(report.tobytes() for report in chosen)
 
 
-def check_apart(store: Store, seq: int) -> None:
+def check_apart(store: Storage, seq: int) -> None:
     """The honest reports are counted and stored, the others are in quarantine, and every key
     answers as before.
     """
     honest = Tally.of(ORACLE, REPORTS[~IS_FAKE])
-    assert store.counted(seq, ORACLE.summary_size) == (honest, Quarantined(0, FAKE))
+    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+        honest,
+        Quarantined(0, FAKE),
+    )
     assert (of(store, seq, segments), of(store, seq, quarantine)) == (
         each(REPORTS[~IS_FAKE]),
         each(REPORTS[IS_FAKE]),
     )
-    assert store.evidence(seq, ORACLE.summary_size) == (honest, True)
-    assert sorted(b"".join(store.reports(seq))) == sorted(REPORTS[~IS_FAKE].tobytes())
+    assert store.segments.evidence(seq, ORACLE.summary_size) == (honest, True)
+    assert sorted(b"".join(store.segments.reports(seq))) == sorted(REPORTS[~IS_FAKE].tobytes())
     assert Counter(commit(store, seq, list(range(len(REPORTS))))) == {
         Outcome.DUPLICATE: len(REPORTS)
     }
@@ -120,13 +123,13 @@ def pieces(most: int) -> Callable[[], bool]:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of eight rows each, however long they take."""
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._LONG", 60.0)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._FIRST", 8)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._MOST", 8)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._LONG_SECONDS", 60.0)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._FIRST_ROWS", 8)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._MAX_ROWS", 8)
 
 
 def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     keeper = Housekeeping(store, Rejections(store))
@@ -134,22 +137,28 @@ def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(
     fill(store, seq)
     keeper.once()
     everything = Tally.of(ORACLE, REPORTS)
-    assert store.counted(seq, ORACLE.summary_size) == (everything, Quarantined(0, None))
+    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+        everything,
+        Quarantined(0, None),
+    )
     close(store, seq)
-    assert store.counted(seq, ORACLE.summary_size) == (everything, Quarantined(0, None))
-    assert store.mix().rows == 0  # it waits for the screening
+    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+        everything,
+        Quarantined(0, None),
+    )
+    assert store.unlinking.run().rows == 0  # it waits for the screening
     keeper.once()
     check_apart(store, seq)
     with store.database.read() as connection:
         row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one()
     assert (row.unlinked, row.filtered, row.recurring_seeds) == (True, True, None)
-    assert store.screen().rows == 0
+    assert store.filters.run().rows == 0
     check_apart(store, seq)
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_screening_goes_on_where_it_was_left_and_numbers_are_right_after_each_piece(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
@@ -157,9 +166,9 @@ def test_screening_goes_on_where_it_was_left_and_numbers_are_right_after_each_pi
     close(store, seq)
     steps, moved = 0, 0
     while True:
-        progress = store.screen(pieces(1))
+        progress = store.filters.run(pieces(1))
         steps, moved = steps + 1, moved + progress.rows
-        tally, aside = store.counted(seq, ORACLE.summary_size)
+        tally, aside = store.rounds.tally_and_quarantined(seq, ORACLE.summary_size)
         kept, apart = of(store, seq, segments), of(store, seq, quarantine)
         assert sorted(kept + apart) == each(REPORTS)
         assert tally == Tally.of(ORACLE, np.frombuffer(b"".join(kept), ORACLE.report_dtype))
@@ -174,7 +183,7 @@ def test_screening_goes_on_where_it_was_left_and_numbers_are_right_after_each_pi
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("where", ["searching", "moving"])
 def test_another_process_goes_on_with_the_seeds_that_were_written_down(
-    open_store: OpenStore, fresh: str, where: str
+    open_store: OpenStorage, fresh: str, where: str
 ) -> None:
     """What a process has searched is lost with it, what it has written down is not: the same seeds
     go on.
@@ -184,11 +193,11 @@ def test_another_process_goes_on_with_the_seeds_that_were_written_down(
     fill(first, seq)
     close(first, seq)
     # Two passes of seven pieces and their ends, then the pieces that move.
-    first.screen(pieces(5 if where == "searching" else 19))
+    first.filters.run(pieces(5 if where == "searching" else 19))
     assert bool(of(first, seq, quarantine)) == (where == "moving")
     first.close()
     second = open_store(fresh)
-    assert second.screen().done
+    assert second.filters.run().done
     check_apart(second, seq)
 
 
@@ -197,7 +206,7 @@ def test_another_process_goes_on_with_the_seeds_that_were_written_down(
     "statement", ["INSERT INTO quarantine", "UPDATE segments", "DELETE FROM segments", "UPDATE t"]
 )
 def test_screening_that_breaks_off_loses_and_doubles_nothing(
-    open_store: OpenStore, fresh: str, statement: str
+    open_store: OpenStorage, fresh: str, statement: str
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
@@ -214,15 +223,15 @@ def test_screening_that_breaks_off_loses_and_doubles_nothing(
 
     sa.event.listen(store.database.engine, "after_cursor_execute", fail)
     with pytest.raises(RuntimeError, match="dies"):
-        store.screen()
+        store.filters.run()
     sa.event.remove(store.database.engine, "after_cursor_execute", fail)
-    assert store.screen().done
+    assert store.filters.run().done
     check_apart(store, seq)
 
 
 @pytest.mark.postgres
 def test_rows_of_several_processes_become_one_that_has_all_but_what_was_set_aside(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """No row by itself need have the support of the reports that go."""
     one, two = open_store(fresh), open_store(fresh)
@@ -234,39 +243,42 @@ def test_rows_of_several_processes_become_one_that_has_all_but_what_was_set_asid
     commit(one, seq, honest)
     commit(two, seq, fake)
     close(one, seq)
-    one.screen()
+    one.filters.run()
     with one.database.read() as connection:
         assert len(connection.execute(sa.select(tallies).where(tallies.c.round == seq)).all()) == 1
     check_apart(two, seq)
-    assert two.screen().rows == 0
+    assert two.filters.run().rows == 0
 
 
 def test_a_round_in_which_no_seed_comes_too_often_keeps_all_its_reports(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     honest = np.flatnonzero(~IS_FAKE).tolist()
     commit(store, seq, [*honest, int(np.flatnonzero(IS_FAKE)[0])])
     close(store, seq)
-    assert store.screen().done
-    assert store.counted(seq, ORACLE.summary_size)[1] == Quarantined(0, 0)
+    assert store.filters.run().done
+    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size)[1] == Quarantined(0, 0)
     assert len(of(store, seq, segments)) == HONEST + 1
     assert of(store, seq, quarantine) == []
 
 
-def test_rounds_that_keep_no_reports_judge_no_seeds(open_store: OpenStore, fresh: str) -> None:
+def test_rounds_that_keep_no_reports_judge_no_seeds(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     seq = open_round(store, retention=0)
     fill(store, seq)
     close(store, seq)
-    assert store.screen().done
-    assert store.counted(seq, ORACLE.summary_size) == (Tally.of(ORACLE, REPORTS), Quarantined(0, 0))
+    assert store.filters.run().done
+    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+        Tally.of(ORACLE, REPORTS),
+        Quarantined(0, 0),
+    )
     assert store.check() == []
 
 
 def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_being_screened(
-    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(fresh)
     monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (OLH,), {"protocol": "theirs"}))
@@ -277,52 +289,53 @@ def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_bein
         close(store, seq)
     with monkeypatch.context() as unloaded:
         unloaded.delitem(PROTOCOLS, "theirs")
-        assert store.screen().done
-        assert store.counted(ours, ORACLE.summary_size)[1] == Quarantined(0, FAKE)
-        assert store.unread(theirs).quarantine
-    assert store.screen().rows == FAKE
+        assert store.filters.run().done
+        assert store.rounds.tally_and_quarantined(ours, ORACLE.summary_size)[1] == Quarantined(
+            0, FAKE
+        )
+    assert store.filters.run().rows == FAKE
 
 
 def test_reports_that_were_asked_for_before_the_screening_are_gone_for_their_reader(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     fill(store, seq)
-    asked = store.reports(seq)
+    asked = store.segments.reports(seq)
     close(store, seq)
-    store.screen()
-    with pytest.raises(ReportsGoneError, match="set aside"):
+    store.filters.run()
+    with pytest.raises(ReportsGoneError, match="quarantined"):
         list(asked)
 
 
-def test_a_deleted_round_takes_its_quarantine_with_it(open_store: OpenStore, fresh: str) -> None:
+def test_a_deleted_round_takes_its_quarantine_with_it(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     fill(store, seq)
     close(store, seq)
-    store.screen()
+    store.filters.run()
     with store.database.read() as connection:
         name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    store.delete_round(name)
-    assert store.delete_rest().done  # what a second did not suffice for
+    store.deletion.delete(name)
+    assert store.deletion.delete_rest().done  # what a second did not suffice for
     with store.database.read() as connection:
         for table in (rounds, segments, quarantine, tallies):
             assert connection.execute(sa.select(table)).all() == []
 
 
-def test_what_is_set_aside_is_purged_with_what_is_kept(open_store: OpenStore, fresh: str) -> None:
+def test_what_is_set_aside_is_purged_with_what_is_kept(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     seq = open_round(store, retention=1)
     fill(store, seq)
     close(store, seq)
-    store.screen()
+    store.filters.run()
     with store.database.write() as connection:
         for table in (segments, quarantine):
             connection.execute(sa.update(table).values(hour=table.c.hour - 5))
-    store.purge()
+    store.deletion.purge()
     assert of(store, seq, quarantine) == of(store, seq, segments) == []
-    assert store.counted(seq, ORACLE.summary_size) == (
+    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
         Tally.of(ORACLE, REPORTS[~IS_FAKE]),
         Quarantined(0, FAKE),
     )
@@ -330,18 +343,18 @@ def test_what_is_set_aside_is_purged_with_what_is_kept(open_store: OpenStore, fr
 
 
 def test_a_check_finds_what_is_missing_from_the_quarantine(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     fill(store, seq)
     close(store, seq)
-    store.screen()
+    store.filters.run()
     with store.database.write() as connection:
         connection.execute(sa.delete(quarantine))
     (finding,) = store.check()
     assert (finding.what, finding.expected, finding.found) == (
-        "reports set aside by their seed",
+        "reports quarantined by their seed",
         FAKE,
         0,
     )

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tests.server.storage.conftest import open_round
 
 from ldprecover_server.errors import RoundNotFoundError
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 from ldprecover_server.storage import jobs as stored_jobs
 from ldprecover_server.storage.schema import jobs
 
@@ -25,10 +25,10 @@ TIMES = 100
 
 
 @pytest.fixture
-def both(fresh: str) -> Iterator[tuple[Store, Store]]:
+def both(fresh: str) -> Iterator[tuple[Storage, Storage]]:
     """Two stores over one database, as two processes have them."""
     with ExitStack() as stack:
-        one, other = (stack.enter_context(closing(Store(fresh))) for _ in range(2))
+        one, other = (stack.enter_context(closing(Storage(fresh))) for _ in range(2))
         one.prepare()
         yield one, other
 
@@ -57,41 +57,41 @@ def beside_one_another(prepare: Callable[[int], None], *acts: Callable[[int], ob
 
 
 def test_a_job_may_begin_as_its_round_is_deleted(
-    both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+    both: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes the place of a job of the round, and so the locks of both; the deletion takes both
     as well.
     """
-    monkeypatch.setattr(stored_jobs, "KEPT", KEPT)
+    monkeypatch.setattr(stored_jobs, "MAX_JOBS", KEPT)
     here, there = both
     seqs = [open_round(here) for _ in range(TIMES)]
-    ids = [round.id for round in reversed(here.rounds(TIMES, None))]
+    ids = [round.id for round in reversed(here.rounds.page(TIMES))]
 
     def fill(i: int) -> None:
         for k in range(KEPT):
             here.jobs.add(f"{i} {k}", seqs[i], keyed=True)
-            here.jobs.end(f"{i} {k}", "done", result=b"")
+            here.jobs.finish(f"{i} {k}", "done", result=b"")
 
     def begin(i: int) -> None:
         with suppress(RoundNotFoundError):
             here.jobs.add(f"{i} last", seqs[i], keyed=True)
 
-    beside_one_another(fill, begin, lambda i: there.delete_round(ids[i]))
+    beside_one_another(fill, begin, lambda i: there.deletion.delete(ids[i]))
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("beat", "expire"), ("beat", "add"), ("end", "expire"), ("end", "add")]
 )
 def test_whoever_takes_several_jobs_takes_them_in_one_order(
-    both: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, one: str, other: str
+    both: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch, one: str, other: str
 ) -> None:
     """The jobs lie in the table in the order opposite to that of their ids, and every one counts as
     old and dead.
     """
     for name, value in {
-        "KEPT": KEPT,
-        "KEPT_BYTES": 1,
-        "KEPT_SECONDS": -1,
+        "MAX_JOBS": KEPT,
+        "MAX_RESULT_BYTES": 1,
+        "MAX_AGE_SECONDS": -1,
         "DEAD_SECONDS": -1,
     }.items():
         monkeypatch.setattr(stored_jobs, name, value)
@@ -104,9 +104,9 @@ def test_whoever_takes_several_jobs_takes_them_in_one_order(
         {"id": name, **blank, **(going if one == "beat" or name == names[0] else done)}
         for name in names
     ]
-    acts: dict[str, Callable[[Store], object]] = {
-        "beat": lambda store: store.jobs.beat(dict.fromkeys(names, ("running", 0.5))),
-        "end": lambda store: store.jobs.end(names[0], "done", result=b"12"),
+    acts: dict[str, Callable[[Storage], object]] = {
+        "beat": lambda store: store.jobs.heartbeat(dict.fromkeys(names, ("running", 0.5))),
+        "end": lambda store: store.jobs.finish(names[0], "done", result=b"12"),
         "expire": lambda store: store.jobs.expire(),
         "add": lambda store: store.jobs.add("new", seq, keyed=True),
     }

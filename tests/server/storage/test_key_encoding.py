@@ -6,20 +6,20 @@ import pytest
 import sqlalchemy as sa
 from tests.server.storage.conftest import Group, Submitted, open_round
 
-from ldprecover_server.storage import Outcome, Store
-from ldprecover_server.storage.key_encoding import of_round, stored_digest, stored_key
+from ldprecover_server.storage import Outcome, Storage
+from ldprecover_server.storage.key_encoding import encode_digest, encode_key, in_round
 from ldprecover_server.storage.schema import submission_keys
 
 EDGES = [bytes(16), bytes(11) + b"\1", b"\x7f" + 15 * b"\xff", b"\x80" + bytes(15), 16 * b"\xff"]
 
 
-def test_any_bytes_come_back_in_their_order_and_under_their_round(store: Store) -> None:
+def test_any_bytes_come_back_in_their_order_and_under_their_round(store: Storage) -> None:
     """The first and the last hash there can be, in rounds beside each other, with digests of either
     sign.
     """
     before, seq, after = 2**24 - 1, 2**24, 2**24 + 1
     rows = [
-        (stored_key(round, key), stored_digest(key))
+        (encode_key(round, key), encode_digest(key))
         for round in (before, seq, after)
         for key in EDGES
     ]
@@ -29,19 +29,19 @@ def test_any_bytes_come_back_in_their_order_and_under_their_round(store: Store) 
         }
     query = sa.select(submission_keys).order_by(submission_keys.c.key)
     with store.database.read() as connection:
-        assert store.database.known_submission_keys(connection, [key for key, _ in rows]) == dict(
+        assert store.database.find_submission_keys(connection, [key for key, _ in rows]) == dict(
             rows
         )
-        assert store.database.known_submission_keys(connection, []) == {}
+        assert store.database.find_submission_keys(connection, []) == {}
         for round in (before, seq, after):
-            found = connection.execute(query.where(of_round(submission_keys.c.key, round))).all()
+            found = connection.execute(query.where(in_round(submission_keys.c.key, round))).all()
             assert [tuple(row) for row in found] == [
                 row for row in rows if row[0][:4] == round.to_bytes(4, "big")
             ]
             assert [row.digest for row in found] == [key[:8] for key in EDGES]
 
 
-def test_one_key_in_two_rounds_is_two_submissions(store: Store) -> None:
+def test_one_key_in_two_rounds_is_two_submissions(store: Storage) -> None:
     one, other = open_round(store), open_round(store)
     for seq in (one, other):
         assert store.commit([Group(seq, [Submitted(b"key", (seq % 6,))])]) == [[Outcome.STORED]]
@@ -49,11 +49,11 @@ def test_one_key_in_two_rounds_is_two_submissions(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_a_row_and_its_entry_in_the_index_have_no_byte_to_spare(store: Store) -> None:
+def test_a_row_and_its_entry_in_the_index_have_no_byte_to_spare(store: Storage) -> None:
     """24 bytes of header and 24 of content in the table; 8 and 16 in the index."""
     seq = open_round(store)
     with store.database.write() as connection:
-        keys = {stored_key(seq, i.to_bytes(12, "big")): bytes(8) for i in range(4000)}
+        keys = {encode_key(seq, i.to_bytes(12, "big")): bytes(8) for i in range(4000)}
         store.database.insert_submission_keys(connection, keys)
         connection.exec_driver_sql("CREATE TEMP TABLE packed ON COMMIT DROP AS SELECT * FROM keys")
         connection.exec_driver_sql(

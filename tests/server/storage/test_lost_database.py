@@ -7,11 +7,11 @@ import logging
 import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
-from tests.server.storage.conftest import Group, OpenStore, Submitted, open_round
+from tests.server.storage.conftest import Group, OpenStorage, Submitted, open_round
 from tools.postgres import Cluster
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
-from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.backends.postgres import Postgres
 from ldprecover_server.storage.backends.postgres_timeouts import Session
 
@@ -21,9 +21,9 @@ NOWHERE = "postgresql+psycopg://someone@/reports?host=/no/such/folder"
 def test_callers_are_not_told_where_the_database_is_and_the_operator_is(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    store = Store(NOWHERE)
+    store = Storage(NOWHERE)
     with caplog.at_level(logging.WARNING), pytest.raises(StoreUnavailableError) as refused:
-        store.round("current")
+        store.rounds.find("current")
     assert str(refused.value) == "the database does not answer"
     assert "/no/such/folder" in caplog.text
     caplog.clear()
@@ -31,23 +31,23 @@ def test_callers_are_not_told_where_the_database_is_and_the_operator_is(
         store.prepare()
     assert caplog.text == ""  # the error has said it
     with pytest.raises(StoreUnavailableError):
-        store.round("current")
+        store.rounds.find("current")
     store.close()
 
 
 def test_the_same_trouble_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    store = Store(NOWHERE)
+    store = Storage(NOWHERE)
     with caplog.at_level(logging.WARNING):
         for _ in range(50):
             with pytest.raises(StoreUnavailableError):
-                store.round("current")
+                store.rounds.find("current")
     assert len(caplog.records) < 50
     store.close()
 
 
 @pytest.mark.postgres
 def test_a_server_that_no_longer_takes_writes_counts_as_gone_and_is_looked_for_anew(
-    open_store: OpenStore, fresh: str, cluster: Cluster
+    open_store: OpenStorage, fresh: str, cluster: Cluster
 ) -> None:
     """As after a switchover: the session lives and refuses, and only a new one comes to the server
     that writes.
@@ -70,7 +70,7 @@ def test_a_server_that_no_longer_takes_writes_counts_as_gone_and_is_looked_for_a
 
 @pytest.mark.postgres
 def test_the_usual_commit_on_a_server_that_no_longer_takes_writes_is_answered_the_same_way(
-    open_store: OpenStore, fresh: str, cluster: Cluster
+    open_store: OpenStorage, fresh: str, cluster: Cluster
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
@@ -84,12 +84,12 @@ def test_the_usual_commit_on_a_server_that_no_longer_takes_writes_is_answered_th
         store.commit([group])
     assert kept.closed
     assert store.commit([group]) == [[Outcome.STORED]]
-    assert store.tally(seq, 6).n == 3
+    assert store.rounds.tally(seq, 6).n == 3
 
 
 @pytest.mark.postgres
 def test_notices_an_ended_session_before_a_commit_if_idle_and_else_by_the_commit(
-    open_store: OpenStore, fresh: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStorage, fresh: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
@@ -114,21 +114,21 @@ def test_notices_an_ended_session_before_a_commit_if_idle_and_else_by_the_commit
     commit(b"c"), commit(b"d")
     end_kept()
     assert isinstance(store.database, Postgres)
-    monkeypatch.setattr(store.database.usual, "_idle_seconds", -1.0)
+    monkeypatch.setattr(store.database.one_statement, "_idle_seconds", -1.0)
     assert commit(b"e") == [[Outcome.STORED]]
-    store.database.usual.close()
+    store.database.one_statement.close()
     store.database.engine.pool.dispose()
     let_in(False)
     with pytest.raises(OperationalError):
-        store.database.usual.begin()
+        store.database.one_statement.begin()
     let_in(True)
     assert commit(b"f") == [[Outcome.STORED]]
-    assert store.tally(seq, 6).n == 6
+    assert store.rounds.tally(seq, 6).n == 6
 
 
 @pytest.mark.postgres
 def test_a_kept_session_whose_statements_were_forgotten_prepares_them_anew(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """psycopg has the server forget them after a rollback, on a session that the pool had lent out
     before.
@@ -143,9 +143,9 @@ def test_a_kept_session_whose_statements_were_forgotten_prepares_them_anew(
     session.autocommit = False
     assert store.commit([Group(seq, [Submitted(b"c", (1,))])]) == [[Outcome.STORED]]
     assert kept_session(store) is session
-    assert store.tally(seq, 6).n == 3
+    assert store.rounds.tally(seq, 6).n == 3
 
 
-def kept_session(store: Store) -> Session:
+def kept_session(store: Storage) -> Session:
     assert isinstance(store.database, Postgres)
-    return store.database.usual.session
+    return store.database.one_statement.session

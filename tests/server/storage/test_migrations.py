@@ -15,7 +15,7 @@ from tests.server.storage.conftest import Group, Submitted, open_round
 from tools.postgres import Cluster
 
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.storage import Outcome, Store, migrations
+from ldprecover_server.storage import Outcome, Storage, migrations
 from ldprecover_server.storage.schema import metadata
 
 VERSIONS = migrations.FOLDER / "versions"
@@ -48,7 +48,7 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 
 def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
-    with closing(Store(empty)) as store:
+    with closing(Storage(empty)) as store:
         assert store.migrate() == ["0001"]
         with store.database.read() as connection:
             assert compare_metadata(MigrationContext.configure(connection), metadata) == []
@@ -69,7 +69,7 @@ def later_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def test_later_revision_keeps_rounds_and_reports(
     empty: str, request: pytest.FixtureRequest
 ) -> None:
-    with closing(Store(empty)) as store:
+    with closing(Storage(empty)) as store:
         store.migrate()
         seq = open_round(store)
         assert store.commit([Group(seq, [SUBMITTED])]) == [[Outcome.STORED]]
@@ -80,19 +80,19 @@ def test_later_revision_keeps_rounds_and_reports(
         with store.database.read() as connection:
             notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
         assert notes == ["none"]
-        assert store.tally(seq, 6).n == 1
+        assert store.rounds.tally(seq, 6).n == 1
         assert store.commit([Group(seq, [SUBMITTED])]) == [[Outcome.DUPLICATE]]
 
 
 def test_migrating_again_does_nothing(empty: str) -> None:
-    with closing(Store(empty)) as store:
+    with closing(Storage(empty)) as store:
         assert store.migrate() != []
         assert store.migrate() == []
 
 
 def test_of_two_who_migrate_at_once_one_does_it(empty: str) -> None:
     def migrate(_: int) -> list[str]:
-        with closing(Store(empty)) as store:
+        with closing(Storage(empty)) as store:
             return store.migrate()
 
     with ThreadPoolExecutor(2) as pool:
@@ -110,7 +110,7 @@ def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
         if "CREATE TABLE rounds" in statement:
             bounds.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
 
-    with closing(Store(empty)) as store:
+    with closing(Storage(empty)) as store:
         sa.event.listen(store.database.engine, "before_cursor_execute", look)
         store.migrate()
         with store.database.read() as connection:
@@ -121,7 +121,7 @@ def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
 @pytest.mark.postgres
 def test_a_postgres_that_is_not_migrated_is_refused_with_the_command_to_run(empty: str) -> None:
     with (
-        closing(Store(empty)) as store,
+        closing(Storage(empty)) as store,
         pytest.raises(
             ConfigurationError, match=r"run: ldprecover migrate --database-url '?postgresql"
         ),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.conftest import NewDatabase
 from tests.server.storage.conftest import PARAMETERS, Group, Submitted
 
-from ldprecover_server.storage import Store
-from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage import Storage
+from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
 
 RETENTIONS = (None, 0, 24)
@@ -45,18 +45,18 @@ class Pair:
     """Two processes on a database, of which at times one has the other's number."""
 
     def __init__(self, url: str, *, at_once: bool) -> None:
-        self.stores = [Store(url), Store(url)]
+        self.stores = [Storage(url), Storage(url)]
         self.stores[0].prepare()
         self.taken = 0
         for store in self.stores:
-            usual = store.database.store_at_once
+            commit = store.database.commit_in_one_statement
 
-            def store_at_once(wish: Any, usual: Any = usual) -> bool:
-                took = at_once and usual(wish)
+            def count(values: Any, commit: Any = commit) -> bool:
+                took = at_once and commit(values)
                 self.taken += took
                 return took
 
-            store.database.store_at_once = store_at_once  # type: ignore[method-assign]
+            store.database.commit_in_one_statement = count  # type: ignore[method-assign]
 
     def close(self) -> None:
         for store in self.stores:
@@ -65,7 +65,7 @@ class Pair:
     def open_rounds(self, number: int) -> list[int]:
         return [
             self.stores[0]
-            .open_round(f"R{number}{r}", f"r{number}-{r}", PARAMETERS, retention=r)
+            .rounds.open(f"R{number}{r}", f"r{number}-{r}", PARAMETERS, retention=r)
             .seq
             for r in RETENTIONS
         ]
@@ -77,7 +77,7 @@ class Pair:
         outcomes: list[Any] = []
         for who, what in history:
             if who == "close":
-                self.stores[0].close_round(f"r{number}-{RETENTIONS[what]}")
+                self.stores[0].rounds.close(f"r{number}-{RETENTIONS[what]}")
             else:
                 outcomes.append(
                     self.stores[who].commit([Group(seqs[r], each) for r, each in what.items()])
@@ -102,7 +102,7 @@ class Pair:
             for seq in seqs:
                 for table, columns in told:
                     order = segments.c.id if table is segments else columns[0]
-                    of = of_round(order, seq) if table is submission_keys else table.c.round == seq
+                    of = in_round(order, seq) if table is submission_keys else table.c.round == seq
                     found.append(
                         connection.execute(sa.select(*columns).where(of).order_by(order)).all()
                     )
@@ -130,7 +130,8 @@ def pairs(
 def test_any_history_ends_the_same_either_way(
     pairs: tuple[Pair, Pair], history: list[Any], same_number: bool
 ) -> None:
-    number = pairs[0].stores[0].rounds(1)[0].seq if pairs[0].stores[0].rounds(1) else 0
+    latest = pairs[0].stores[0].rounds.page(1)
+    number = latest[0].seq if latest else 0
     ended = []
     for pair in pairs:
         seqs = pair.open_rounds(number)

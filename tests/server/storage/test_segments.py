@@ -7,17 +7,17 @@ import tracemalloc
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import PARAMETERS, Group, OpenStore, Submitted, open_round
+from tests.server.storage.conftest import PARAMETERS, Group, OpenStorage, Submitted, open_round
 
 from ldprecover import Tally
 from ldprecover_server.errors import ReportsGoneError
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 from ldprecover_server.storage.schema import rounds, segments
 from ldprecover_server.storage.segments import PIECE_BYTES
-from ldprecover_server.storage.tally_encoding import stored_counts
+from ldprecover_server.storage.tally_encoding import encode_counts
 
 
-def commit(store: Store, seq: int, name: int, items: tuple[int, ...]) -> None:
+def commit(store: Storage, seq: int, name: int, items: tuple[int, ...]) -> None:
     store.commit([Group(seq, [Submitted(b"%d" % name, items)])])
 
 
@@ -27,20 +27,20 @@ def insert_segment(connection: sa.Connection, seq: int, reports: np.ndarray) -> 
     connection.execute(sa.insert(segments), row)
 
 
-def test_the_reports_of_a_round_come_back_in_one_order_with_their_tally(store: Store) -> None:
+def test_the_reports_of_a_round_come_back_in_one_order_with_their_tally(store: Storage) -> None:
     seq = open_round(store)
     for i in range(150):
         commit(store, seq, i, (i % 6, 5))
-    tally, reports = store.tally_and_reports(seq, 6)
+    tally, reports = store.segments.tally_and_reports(seq, 6)
     commit(store, seq, 999, (0,))
     first = b"".join(reports)
     assert first == b"".join(reports)
     assert reports.n == tally.n == 300
     assert Tally.of(PARAMETERS.oracle, np.frombuffer(first, dtype="<u4")) == tally
-    assert store.reports(seq).n == 301
+    assert store.segments.reports(seq).n == 301
 
 
-def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Store) -> None:
+def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Storage) -> None:
     """A large segment comes in slices, small ones together; other rounds' lie between them."""
     seq, other = open_round(store), open_round(store)
     rng = np.random.default_rng(1)
@@ -52,7 +52,7 @@ def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Store) -> No
             insert_segment(connection, other, np.array([0]))
     with store.database.write() as connection:
         counted = Tally.of(PARAMETERS.oracle, np.concatenate(expected).astype("<u4"))
-        row = {"seq": seq, "n": counted.n, "counts": stored_counts(counted)}
+        row = {"seq": seq, "n": counted.n, "counts": encode_counts(counted)}
         connection.execute(
             sa.text(
                 "INSERT INTO tallies (round, process, n, counts) VALUES (:seq, 0, :n, :counts)"
@@ -60,7 +60,7 @@ def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Store) -> No
             row,
         )
     lengths, found = [], []
-    for piece in store.reports(seq):
+    for piece in store.segments.reports(seq):
         assert len(piece) % 4 == 0
         assert 0 < len(piece) <= PIECE_BYTES
         lengths.append(len(piece))
@@ -70,7 +70,7 @@ def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Store) -> No
 
 
 @pytest.mark.sqlite
-def test_a_segment_of_many_megabytes_is_never_held_whole(store: Store) -> None:
+def test_a_segment_of_many_megabytes_is_never_held_whole(store: Storage) -> None:
     """Postgres slices it on its side; here the file is read by pieces."""
     seq = open_round(store)
     many = 12 << 20
@@ -82,7 +82,7 @@ def test_a_segment_of_many_megabytes_is_never_held_whole(store: Store) -> None:
         connection.execute(
             sa.text("UPDATE tallies SET n = :n WHERE round = :seq"), {"n": many, "seq": seq}
         )
-    reports = store.reports(seq)
+    reports = store.segments.reports(seq)
     tracemalloc.start()
     try:
         assert sum(map(len, reports)) == 4 * many
@@ -93,7 +93,7 @@ def test_a_segment_of_many_megabytes_is_never_held_whole(store: Store) -> None:
 
 @pytest.mark.postgres
 def test_a_commit_that_ends_after_a_later_one_is_not_among_the_reports_of_before(
-    store: Store,
+    store: Storage,
 ) -> None:
     """Its segment has an earlier id than one that was there already."""
     seq = open_round(store)
@@ -101,31 +101,31 @@ def test_a_commit_that_ends_after_a_later_one_is_not_among_the_reports_of_before
     with store.database.write() as slow:
         insert_segment(slow, seq, np.array([5, 5]))
         commit(store, seq, 2, (2,))
-        reports = store.reports(seq)
+        reports = store.segments.reports(seq)
         assert reports.n == 2
     assert b"".join(reports) == b"\1\0\0\0\2\0\0\0"
 
 
 def test_reports_that_are_deleted_are_missed_before_any_is_read(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has begun sees all as they were."""
-    monkeypatch.setattr("ldprecover_server.storage.segments._LISTED", 10)
+    monkeypatch.setattr("ldprecover_server.storage.segments._LIST_LIMIT", 10)
     seq = open_round(store)
     for i in range(25):
         commit(store, seq, i, (1,))
     with store.database.read() as connection:
         name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    reports = store.tally_and_reports(seq, 6)[1]
+    reports = store.segments.tally_and_reports(seq, 6)[1]
     pieces = iter(reports)
     assert len(next(pieces)) == 40
-    store.delete_round(name)
+    store.deletion.delete(name)
     assert sum(map(len, pieces)) == 60
     with pytest.raises(ReportsGoneError):
         next(iter(reports))
 
 
-def test_reports_that_are_not_there_though_they_were_counted_are_missed(store: Store) -> None:
+def test_reports_that_are_not_there_though_they_were_counted_are_missed(store: Storage) -> None:
     seq = open_round(store)
     for i in range(3):
         commit(store, seq, i, (1,))
@@ -134,12 +134,12 @@ def test_reports_that_are_not_there_though_they_were_counted_are_missed(store: S
             sa.select(sa.func.max(segments.c.id)).where(segments.c.round == seq).scalar_subquery()
         )
         connection.execute(sa.delete(segments).where(segments.c.id == newest))
-    with pytest.raises(ReportsGoneError, match=r"3 reports .* 2 were found"):
-        list(store.reports(seq))
+    with pytest.raises(ReportsGoneError, match=r"3 reports, and 2 were found"):
+        list(store.segments.reports(seq))
 
 
 def test_how_much_there_is_to_know_of_a_round_does_not_grow_with_its_segments(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """The plans say so: what looks at segments goes by their index, and stops."""
     store = open_store(fresh)
@@ -150,11 +150,11 @@ def test_how_much_there_is_to_know_of_a_round_does_not_grow_with_its_segments(
         statements.append(statement)
 
     sa.event.listen(store.database.engine, "before_cursor_execute", look)
-    store.evidence(seq, 6)
+    store.segments.evidence(seq, 6)
     assert statements
     assert not any("segments" in statement for statement in statements)
     statements.clear()
-    store.tally_and_reports(seq, 6)
+    store.segments.tally_and_reports(seq, 6)
     asked = [statement for statement in statements if "segments" in statement]
     assert len(asked) == 2
     assert "LIMIT" in asked[0]

@@ -12,7 +12,7 @@ from tests.server.conftest import InProcess, ProblemOf, StartInProcess
 
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
 from ldprecover_server.errors import DatabaseGoneError
-from ldprecover_server.storage import Store
+from ldprecover_server.storage import Storage
 
 pytestmark = pytest.mark.sqlite
 
@@ -36,7 +36,7 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
     path.touch(mode=0o640)
     path.chmod(0o640)
-    with closing(Store(f"sqlite:///{path}")) as store:
+    with closing(Storage(f"sqlite:///{path}")) as store:
         store.prepare()
         store.check_writable()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -52,7 +52,7 @@ def test_a_file_that_goes_under_the_server_is_noticed_and_none_is_made_in_its_pl
     assert app.post(f"/rounds/{id}/reports", json={"reports": [2]}).status_code == 202
     kept = path.rename(path.with_name("kept.db"))
     if replaced:
-        with closing(Store(f"sqlite:///{path.with_name('other.db')}")) as other:
+        with closing(Storage(f"sqlite:///{path.with_name('other.db')}")) as other:
             other.prepare()
         path.with_name("other.db").rename(path)
     answers = [
@@ -76,7 +76,7 @@ def test_a_file_that_goes_under_the_server_is_noticed_and_none_is_made_in_its_pl
 
 def test_a_commit_into_a_file_that_went_during_it_is_not_answered_as_stored(tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
-    with closing(Store(f"sqlite:///{path}")) as store:
+    with closing(Storage(f"sqlite:///{path}")) as store:
         store.prepare()
         with pytest.raises(DatabaseGoneError), store.database.write():
             path.unlink()
@@ -119,7 +119,7 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
     """As `mktemp` makes one."""
     path = tmp_path / "ldprecover.db"
     path.touch()
-    with closing(Store(f"sqlite:///{path}")) as store:
+    with closing(Storage(f"sqlite:///{path}")) as store:
         store.database.claim()
         store.prepare()
         store.check_writable()
@@ -136,7 +136,7 @@ def test_the_lock_goes_with_the_server_and_is_held_by_one_of_many(tmp_path: Path
     def take_turns() -> None:
         nonlocal inside, most, turns
         while turns < 100:
-            with closing(Store(url)) as store:
+            with closing(Storage(url)) as store:
                 try:
                     store.database.claim()
                 except ConfigurationError:

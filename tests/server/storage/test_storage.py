@@ -18,7 +18,7 @@ from sqlalchemy import event
 from tests.server.storage.conftest import (
     PARAMETERS,
     Group,
-    OpenStore,
+    OpenStorage,
     Submitted,
     open_round,
     stored,
@@ -32,18 +32,18 @@ from ldprecover_server.errors import (
     RoundNotFoundError,
     StoreUnavailableError,
 )
-from ldprecover_server.storage import Outcome, Sealed, Store
+from ldprecover_server.storage import Outcome, SealedBatch, Storage
 from ldprecover_server.storage.backends.sqlite import SQLite
-from ldprecover_server.storage.key_encoding import of_round
+from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.schema import submission_keys, tallies
-from ldprecover_server.storage.tally_encoding import stored_counts
+from ldprecover_server.storage.tally_encoding import encode_counts
 
 IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDATE"}
 
 
 @pytest.mark.sqlite
-def test_every_connection_is_durable_and_waits_for_its_turn(store: Store) -> None:
+def test_every_connection_is_durable_and_waits_for_its_turn(store: Storage) -> None:
     """PRAGMAs belong to connections, so they are read back from several at once, and from other
     threads.
     """
@@ -71,7 +71,7 @@ def test_every_connection_is_durable_and_waits_for_its_turn(store: Store) -> Non
 
 
 @pytest.mark.sqlite
-def test_a_write_holds_the_lock_from_its_beginning(store: Store) -> None:
+def test_a_write_holds_the_lock_from_its_beginning(store: Storage) -> None:
     """Or the state it reads could change before it writes."""
     assert isinstance(store.database, SQLite)
     with closing(sqlite3.connect(store.database.path, timeout=0, isolation_level=None)) as other:
@@ -85,9 +85,9 @@ def test_a_write_holds_the_lock_from_its_beginning(store: Store) -> None:
         other.execute("ROLLBACK")
 
 
-def test_a_read_sees_one_moment(store: Store) -> None:
+def test_a_read_sees_one_moment(store: Storage) -> None:
     seq = open_round(store)
-    mine = of_round(submission_keys.c.key, seq)
+    mine = in_round(submission_keys.c.key, seq)
     count = sa.select(sa.func.count()).select_from(submission_keys).where(mine)
     with store.database.read() as connection:
         assert connection.scalar(count) == 0
@@ -97,11 +97,11 @@ def test_a_read_sees_one_moment(store: Store) -> None:
         assert connection.scalar(count) == 1
 
 
-def test_a_write_that_fails_leaves_nothing(store: Store) -> None:
+def test_a_write_that_fails_leaves_nothing(store: Storage) -> None:
     seq = open_round(store)
 
     class Torn(Group):
-        def seal(self, fresh: Sequence[int]) -> Sealed:
+        def seal(self, fresh: Sequence[int]) -> SealedBatch:
             raise ZeroDivisionError
 
     whole = Group(open_round(store), [Submitted(b"a", (1,))])
@@ -112,17 +112,19 @@ def test_a_write_that_fails_leaves_nothing(store: Store) -> None:
         assert store.commit([group]) == [[Outcome.STORED]]
 
 
-def test_the_same_commit_again_finds_everything_stored(store: Store) -> None:
+def test_the_same_commit_again_finds_everything_stored(store: Storage) -> None:
     seq = open_round(store)
     group = Group(seq, [Submitted(b"a", (1, 2)), Submitted(b"b", (3,)), Submitted(b"a", (1, 2))])
     assert store.commit([group]) == [[Outcome.STORED, Outcome.STORED, Outcome.DUPLICATE]]
     for _ in range(3):
         assert store.commit([group]) == [3 * [Outcome.DUPLICATE]]
-    assert store.tally(seq, 6) == Tally.of(PARAMETERS.oracle, np.array([1, 2, 3], dtype="<u4"))
+    assert store.rounds.tally(seq, 6) == Tally.of(
+        PARAMETERS.oracle, np.array([1, 2, 3], dtype="<u4")
+    )
     assert stored(store, seq) == [1, 2, 3]
 
 
-def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Store) -> None:
+def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Storage) -> None:
     first, second, closed, gone = (open_round(store) for _ in range(4))
     with store.database.write() as connection:
         connection.execute(
@@ -145,7 +147,7 @@ def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Store) 
 
 
 def test_a_group_of_all_that_may_wait_is_stored_and_found_again(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """66,000 submissions: Postgres takes 65,535 parameters in a statement, SQLite 32,766 unless
     told otherwise.
@@ -163,7 +165,7 @@ def test_a_group_of_all_that_may_wait_is_stored_and_found_again(
     group = Group(seq, [Submitted(i.to_bytes(16, "little"), (i % 6,)) for i in range(66_000)])
     assert set(store.commit([group])[0]) == {Outcome.STORED}
     assert set(store.commit([group])[0]) == {Outcome.DUPLICATE}
-    assert store.tally(seq, 6).n == 66_000
+    assert store.rounds.tally(seq, 6).n == 66_000
 
 
 groups_of_submissions = st.lists(
@@ -184,7 +186,7 @@ groups_of_submissions = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(steps=groups_of_submissions)
 def test_any_history_of_a_round_is_that_of_a_dictionary(
-    store: Store, steps: list[list[Submitted] | str]
+    store: Storage, steps: list[list[Submitted] | str]
 ) -> None:
     """Whatever is sent under whatever key in whatever groups: the first bytes under a key count,
     once.
@@ -198,7 +200,7 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(
                 name = connection.scalar(
                     sa.text("SELECT name FROM rounds WHERE seq = :seq"), {"seq": seq}
                 )
-            assert store.close_round(str(name)).state == "closed"
+            assert store.rounds.close(str(name)).state == "closed"
             state = "closed"
             continue
         expected = []
@@ -214,10 +216,12 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(
         assert store.commit([Group(seq, step)]) == [expected]
         reports = sorted(item for items in model.values() for item in items)
         assert stored(store, seq) == reports
-        assert store.tally(seq, 6) == Tally.of(PARAMETERS.oracle, np.array(reports, dtype="<u4"))
+        assert store.rounds.tally(seq, 6) == Tally.of(
+            PARAMETERS.oracle, np.array(reports, dtype="<u4")
+        )
 
 
-def test_tallies_of_several_processes_add(open_store: OpenStore, fresh: str) -> None:
+def test_tallies_of_several_processes_add(open_store: OpenStorage, fresh: str) -> None:
     one, two = (open_store(fresh) for _ in range(2))
     two.database.process = 1
     seq = open_round(one)
@@ -225,8 +229,8 @@ def test_tallies_of_several_processes_add(open_store: OpenStore, fresh: str) -> 
     again = Group(seq, [Submitted(b"a", (1,)), Submitted(b"b", (2, 2))])
     assert two.commit([again]) == [[Outcome.DUPLICATE, Outcome.STORED]]
     assert (
-        one.tally(seq, 6).summary.tolist()
-        == two.tally(seq, 6).summary.tolist()
+        one.rounds.tally(seq, 6).summary.tolist()
+        == two.rounds.tally(seq, 6).summary.tolist()
         == [0, 1, 2, 0, 0, 0]
     )
     with one.database.read() as connection:
@@ -235,7 +239,7 @@ def test_tallies_of_several_processes_add(open_store: OpenStore, fresh: str) -> 
 
 
 def test_processes_that_have_one_number_by_mistake_still_count_everything(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """What a process remembers of the row that it wrote is no longer so."""
     stores = [open_store(fresh) for _ in range(2)]
@@ -243,14 +247,14 @@ def test_processes_that_have_one_number_by_mistake_still_count_everything(
     for i in range(12):
         submitted = Submitted(b"%d" % i, (i % 6,))
         assert stores[i % 5 % 2].commit([Group(seq, [submitted])]) == [[Outcome.STORED]]
-    assert stores[0].tally(seq, 6).summary.tolist() == 6 * [2]
+    assert stores[0].rounds.tally(seq, 6).summary.tolist() == 6 * [2]
     with stores[0].database.read() as connection:
         assert connection.exec_driver_sql("SELECT process, n FROM tallies").all() == [(0, 12)]
 
 
-def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Store) -> None:
+def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Storage) -> None:
     class Torn(Group):
-        def seal(self, fresh: Sequence[int]) -> Sealed:
+        def seal(self, fresh: Sequence[int]) -> SealedBatch:
             raise ZeroDivisionError
 
     first, second = open_round(store), open_round(store)
@@ -260,11 +264,11 @@ def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Store)
     # As many reports as the torn commit would have written, but others.
     store.commit([Group(first, [Submitted(b"c", (3,))])])
     store.commit([Group(first, [Submitted(b"d", (4,))])])
-    assert store.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
+    assert store.rounds.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
 
 
 def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """Keys that are taken, a closed round and another's tally stop it; what stands then is the
     longer way's alone.
@@ -298,22 +302,22 @@ def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it
     ]  # under this process's number
     assert commit(Submitted(b"g", (4,))) == [Outcome.STORED]
     assert stored(here, seq) == [0, 0, 1, 1, 2, 3, 3, 4, 4]
-    assert here.tally(seq, 6).summary.tolist() == [2, 2, 1, 2, 2, 0]
+    assert here.rounds.tally(seq, 6).summary.tolist() == [2, 2, 1, 2, 2, 0]
 
     with here.database.read() as connection:
         name = connection.scalar(sa.text("SELECT name FROM rounds"))
-    there.close_round(str(name))
+    there.rounds.close(str(name))
     assert commit(Submitted(b"h", (5,)), Submitted(b"a", (0,))) == [
         Outcome.CLOSED,
         Outcome.DUPLICATE,
     ]
-    assert here.tally(seq, 6).n == 9
+    assert here.rounds.tally(seq, 6).n == 9
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("taken", ["key", "tally"])
 def test_what_another_process_takes_while_a_commit_runs_undoes_it(
-    open_store: OpenStore, fresh: str, taken: str
+    open_store: OpenStorage, fresh: str, taken: str
 ) -> None:
     """The commit waits for the other's, which it could not see when it began; then it is done
     again.
@@ -325,7 +329,7 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     steps = {
         "key": sa.insert(submission_keys).values(theirs.row(seq)),
         "tally": sa.update(tallies).values(
-            n=2, counts=stored_counts(Tally(np.array([2, 0, 0, 0, 0, 0]), 2))
+            n=2, counts=encode_counts(Tally(np.array([2, 0, 0, 0, 0, 0]), 2))
         ),
     }
     with ThreadPoolExecutor(1) as pool:
@@ -345,13 +349,13 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
         assert ours.result(30) == [[outcome, Outcome.STORED]]
     assert stored(here, seq) == {"key": [0, 2], "tally": [0, 1, 2]}[taken]
     assert (
-        here.tally(seq, 6).summary.tolist()
+        here.rounds.tally(seq, 6).summary.tolist()
         == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
     )
 
 
 def test_counts_are_stored_in_four_bytes_each_and_in_eight_once_four_may_not_hold_them(
-    store: Store,
+    store: Storage,
 ) -> None:
     """The row is written first, then added to in the longer way and at once, on either side of 2³²
     reports.
@@ -361,10 +365,10 @@ def test_counts_are_stored_in_four_bytes_each_and_in_eight_once_four_may_not_hol
     class Counted(Group):
         tally: Tally
 
-        def seal(self, fresh: Sequence[int]) -> Sealed:
-            return Sealed(b"", self.tally)
+        def seal(self, fresh: Sequence[int]) -> SealedBatch:
+            return SealedBatch(b"", self.tally)
 
-    seq = store.open_round("R4", "four", PARAMETERS, retention=0).seq
+    seq = store.rounds.open("R4", "four", PARAMETERS, retention=0).seq
     query = sa.select(tallies.c.counts).where(tallies.c.round == seq)
     other = Group(open_round(store), [Submitted(b"other", (0,))])
     found = []
@@ -377,10 +381,12 @@ def test_counts_are_stored_in_four_bytes_each_and_in_eight_once_four_may_not_hol
     assert found[0] == bytes(16) + bytes([150, 0, 0, 0, 44, 1, 0, 0])
     assert [len(counts) for counts in found] == [24, 24, 24, 48]
     assert found[3][-8:] == (2**32).to_bytes(8, "little")
-    assert store.tally(seq, 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
+    assert store.rounds.tally(seq, 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
 
 
-def test_nothing_stored_tells_who_reported_what_or_when(open_store: OpenStore, fresh: str) -> None:
+def test_nothing_stored_tells_who_reported_what_or_when(
+    open_store: OpenStorage, fresh: str
+) -> None:
     """Key rows hold neither time nor place; a segment's time is its hour."""
     moment = datetime(2024, 5, 13, 10, 59, 59, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: moment)
@@ -402,48 +408,53 @@ def test_nothing_stored_tells_who_reported_what_or_when(open_store: OpenStore, f
 
 
 @pytest.mark.sqlite
-def test_key_rows_have_no_hidden_number_that_tells_their_order(store: Store) -> None:
+def test_key_rows_have_no_hidden_number_that_tells_their_order(store: Storage) -> None:
     with store.database.read() as connection, pytest.raises(sa.exc.OperationalError, match="rowid"):
         connection.exec_driver_sql("SELECT rowid FROM keys")
 
 
 def test_rounds_are_found_as_opened_after_the_database_is_opened_again(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a  b"), 7)
     before = open_store(fresh)
-    opened = before.open_round("R1", "one", parameters)
+    opened = before.rounds.open("R1", "one", parameters)
     before.close()
     store = open_store(fresh)
-    assert store.round("one") == store.round("R1") == store.round("current") == opened
-    assert store.parameters(opened.seq) == parameters
+    assert (
+        store.rounds.find("one")
+        == store.rounds.find("R1")
+        == store.rounds.find("current")
+        == opened
+    )
+    assert store.rounds.parameters(opened.seq) == parameters
     with pytest.raises(NameTakenError):
-        store.open_round("R2", "one", parameters)
-    store.delete_round("R1")
+        store.rounds.open("R2", "one", parameters)
+    store.deletion.delete("R1")
     with pytest.raises(RoundNotFoundError):
-        store.round("one")
+        store.rounds.find("one")
     with pytest.raises(RoundNotFoundError):
-        store.parameters(opened.seq)
+        store.rounds.parameters(opened.seq)
     with pytest.raises(NoCurrentRoundError):
-        store.round("current")
+        store.rounds.find("current")
 
 
 def test_the_place_of_a_deleted_round_is_never_given_again(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """Or a submission on its way to the one that is gone would land in the next."""
     store = open_store(fresh)
     for _ in range(3):
-        opened = store.open_round("R1", "one", PARAMETERS)
-        store.delete_round("R1")
-        again = store.open_round("R1", "one", PARAMETERS)
+        opened = store.rounds.open("R1", "one", PARAMETERS)
+        store.deletion.delete("R1")
+        again = store.rounds.open("R1", "one", PARAMETERS)
         assert again.seq > opened.seq
         assert store.commit([Group(opened.seq, [Submitted(b"k", (1,))])]) == [[Outcome.GONE]]
-        store.delete_round("R1")
+        store.deletion.delete("R1")
 
 
 def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     store.prepare()
@@ -459,7 +470,7 @@ def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(
 
 @pytest.mark.sqlite
 def test_a_file_that_is_no_database_is_refused_in_words(
-    open_store: OpenStore, tmp_path: Path
+    open_store: OpenStorage, tmp_path: Path
 ) -> None:
     path = tmp_path / "ldprecover.db"
     path.write_bytes(b"item,count\n" * 1000)
@@ -482,10 +493,10 @@ def test_a_database_that_could_not_keep_the_promises_is_refused_in_words(
     url: str, words: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=words):
-        Store(url)
+        Storage(url)
 
 
-def test_a_database_that_stays_locked_is_unavailable(open_store: OpenStore, fresh: str) -> None:
+def test_a_database_that_stays_locked_is_unavailable(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     event.listen(

@@ -3,26 +3,26 @@
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import PARAMETERS, Group, OpenStore, Submitted
+from tests.server.storage.conftest import PARAMETERS, Group, OpenStorage, Submitted
 
 from ldprecover import Tally
-from ldprecover_server.storage import Outcome, Sealed
+from ldprecover_server.storage import Outcome, SealedBatch
 from ldprecover_server.storage.schema import tallies
 
 
 class Wide(Group):
     """One report of 400 items: its tally nearly fills what a row may take."""
 
-    def seal(self, fresh: object) -> Sealed:
-        return Sealed(b"", Tally(np.ones(400, dtype="<i8"), 1))
+    def seal(self, fresh: object) -> SealedBatch:
+        return SealedBatch(b"", Tally(np.ones(400, dtype="<i8"), 1))
 
 
 @pytest.mark.postgres
 def test_a_tally_stays_on_its_page_however_often_it_is_written_and_the_index_is_not(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
-    seqs = [store.open_round(f"R{i}", f"r{i}", PARAMETERS, retention=0).seq for i in range(6)]
+    seqs = [store.rounds.open(f"R{i}", f"r{i}", PARAMETERS, retention=0).seq for i in range(6)]
     pages = sa.select(sa.text("ctid::text::point")).select_from(tallies).order_by(tallies.c.round)
 
     def commit(seq: int, i: int) -> None:
@@ -40,4 +40,4 @@ def test_a_tally_stays_on_its_page_however_often_it_is_written_and_the_index_is_
             commit(seq, i)
     assert look() == first
     assert len(set(first)) == 3
-    assert store.tally(seqs[0], 400).n == 21
+    assert store.rounds.tally(seqs[0], 400).n == 21

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tests.server.storage.conftest import (
     PARAMETERS,
     Group,
-    OpenStore,
+    OpenStorage,
     Submitted,
     open_round,
     stored,
@@ -21,7 +21,7 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.storage import Outcome, Store
+from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.schema import rounds, segments, submission_keys
 
 NAMES = [b"%d" % i for i in range(60)]
@@ -32,44 +32,44 @@ def submitted(i: int) -> Submitted:
     return Submitted(NAMES[i], (int(i >= len(NAMES) // 2),))
 
 
-def fill(store: Store, seq: int, numbers: range = range(len(NAMES))) -> None:
+def fill(store: Storage, seq: int, numbers: range = range(len(NAMES))) -> None:
     for i in numbers:
         assert store.commit([Group(seq, [submitted(i)])]) == [[Outcome.STORED]]
 
 
-def close(store: Store, seq: int) -> None:
+def close(store: Storage, seq: int) -> None:
     with store.database.read() as connection:
         name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    store.close_round(name)
+    store.rounds.close(name)
 
 
-def order_of_reports(store: Store, seq: int) -> list[int]:
-    return np.frombuffer(b"".join(store.reports(seq)), dtype="<u4").tolist()
+def order_of_reports(store: Storage, seq: int) -> list[int]:
+    return np.frombuffer(b"".join(store.segments.reports(seq)), dtype="<u4").tolist()
 
 
-def is_mixed(store: Store, seq: int) -> bool:
+def is_mixed(store: Storage, seq: int) -> bool:
     with store.database.read() as connection:
         return connection.scalars(sa.select(rounds.c.unlinked).where(rounds.c.seq == seq)).one()
 
 
-def check_whole(store: Store, seq: int) -> None:
+def check_whole(store: Storage, seq: int) -> None:
     """Every report is there once, every key answers as before."""
     assert stored(store, seq) == 30 * [0] + 30 * [1]
     assert sorted(order_of_reports(store, seq)) == stored(store, seq)
-    assert store.evidence(seq, 6) == (store.tally(seq, 6), True)
+    assert store.segments.evidence(seq, 6) == (store.rounds.tally(seq, 6), True)
     again = [submitted(i) for i in range(len(NAMES))]
     others = [Submitted(NAMES[0], (5,)), Submitted(b"new", (5,))]
     outcomes = store.commit([Group(seq, [*again, *others])])[0]
     assert Counter(outcomes) == {Outcome.DUPLICATE: 60, Outcome.KEY_REUSED: 1, Outcome.CLOSED: 1}
-    assert store.tally(seq, 6).summary.tolist() == [30, 30, 0, 0, 0, 0]
+    assert store.rounds.tally(seq, 6).summary.tolist() == [30, 30, 0, 0, 0, 0]
 
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of eight rows each, however long they take."""
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._LONG", 60.0)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._FIRST", 8)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._MOST", 8)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._LONG_SECONDS", 60.0)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._FIRST_ROWS", 8)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._MAX_ROWS", 8)
 
 
 def pieces(most: int) -> Callable[[], bool]:
@@ -83,7 +83,7 @@ def pieces(most: int) -> Callable[[], bool]:
 
 
 def test_a_round_is_mixed_once_it_is_closed_and_only_once(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     keeper = Housekeeping(store, Rejections(store))
@@ -93,12 +93,12 @@ def test_a_round_is_mixed_once_it_is_closed_and_only_once(
     keeper.once()
     assert order_of_reports(store, seq) == 30 * [0] + 30 * [1]
     close(store, seq)
-    assert store.rows_to_unlink() == 60 + (60 if store.database.dialect == "postgresql" else 0)
+    assert store.unlinking.rows_left() == 60 + (60 if store.database.dialect == "postgresql" else 0)
     keeper.once()
     assert (
         is_mixed(store, seq),
         is_mixed(store, other),
-        store.rows_to_unlink(),
+        store.unlinking.rows_left(),
         keeper.rows_to_unlink,
     ) == (
         True,
@@ -109,13 +109,13 @@ def test_a_round_is_mixed_once_it_is_closed_and_only_once(
     mixed = order_of_reports(store, seq)
     assert mixed != sorted(mixed)  # by chance once in 60! / 30!² = 10^17
     check_whole(store, seq)
-    assert store.mix().rows == 0
+    assert store.unlinking.run().rows == 0
     assert order_of_reports(store, seq) == mixed
     assert order_of_reports(store, other) == 30 * [0] + 30 * [1]
 
 
 def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_being_mixed(
-    open_store: OpenStore, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(fresh)
     monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (GRR,), {"protocol": "theirs"}))
@@ -126,15 +126,15 @@ def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_bein
         close(store, seq)
     with monkeypatch.context() as unloaded:
         unloaded.delitem(PROTOCOLS, "theirs")
-        assert store.mix().done
+        assert store.unlinking.run().done
         assert (is_mixed(store, theirs), is_mixed(store, ours)) == (False, True)
-    assert store.mix().done
+    assert store.unlinking.run().done
     assert is_mixed(store, theirs)
 
 
 @pytest.mark.postgres
 def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
     seq = open_round(store)
@@ -145,7 +145,7 @@ def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
         assert connection.scalar(linked) == 60
         assert connection.scalars(placed).all() == [submitted(i).row(seq)["key"] for i in range(60)]
     close(store, seq)
-    store.mix()
+    store.unlinking.run()
     with store.database.read() as connection:
         assert connection.scalar(linked) == 0
         assert connection.scalars(placed).all() == sorted(
@@ -155,16 +155,16 @@ def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
 
 @pytest.mark.usefixtures("small_pieces")
 def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     stores = [open_store(fresh) for _ in range(2)]
     seq = open_round(stores[0])
     fill(stores[0], seq)
     close(stores[0], seq)
-    left = [stores[0].rows_to_unlink()]
-    while not stores[len(left) % 2].mix(pieces(3)).done:
+    left = [stores[0].unlinking.rows_left()]
+    while not stores[len(left) % 2].unlinking.run(pieces(3)).done:
         check_whole(stores[0], seq)
-        left.append(stores[0].rows_to_unlink())
+        left.append(stores[0].unlinking.rows_left())
         assert len(left) < 40
     assert left == sorted(left, reverse=True)
     assert len(left) >= 4
@@ -177,7 +177,7 @@ def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(
     "where", ["INSERT INTO segments", "INSERT INTO keys", "UPDATE rounds SET", "COMMIT"]
 )
 def test_mixing_that_breaks_off_loses_and_doubles_nothing(
-    open_store: OpenStore, fresh: str, where: str
+    open_store: OpenStorage, fresh: str, where: str
 ) -> None:
     """Wherever it does, in whichever piece."""
     store = open_store(fresh)
@@ -205,7 +205,7 @@ def test_mixing_that_breaks_off_loses_and_doubles_nothing(
     for attempt in range(100):
         countdown = attempt % 4 + 1
         try:
-            if store.mix(pieces(4)).done:
+            if store.unlinking.run(pieces(4)).done:
                 break
         except InterruptedError:
             broken += 1
@@ -213,23 +213,23 @@ def test_mixing_that_breaks_off_loses_and_doubles_nothing(
         check_whole(store, seq)
     assert broken >= 3
     countdown = 0
-    assert store.mix().done
+    assert store.unlinking.run().done
     check_whole(store, seq)
 
 
 def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during_it(
-    store: Store,
+    store: Storage,
 ) -> None:
     """Once begun, they come in one order; whoever began before and reads again is told."""
     seq = open_round(store)
     fill(store, seq)
-    early = store.reports(seq)
+    early = store.segments.reports(seq)
     close(store, seq)
-    before, during, begun = (store.reports(seq) for _ in range(3))
+    before, during, begun = (store.segments.reports(seq) for _ in range(3))
     assert len(b"".join(begun)) == 240
     pieces = iter(during)
     first = next(pieces)
-    store.mix()
+    store.unlinking.run()
     assert sorted(np.frombuffer(first + b"".join(pieces), dtype="<u4").tolist()) == stored(
         store, seq
     )
@@ -242,27 +242,29 @@ def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during
 
 
 def test_reports_of_a_round_that_went_on_before_it_was_mixed_are_not_those_that_were_asked_for(
-    store: Store,
+    store: Storage,
 ) -> None:
     seq = open_round(store)
     fill(store, seq, range(30))
-    reports = store.reports(seq)
+    reports = store.segments.reports(seq)
     fill(store, seq, range(30, 60))
     close(store, seq)
-    store.mix()
+    store.unlinking.run()
     with pytest.raises(ReportsGoneError):
         list(reports)
 
 
-def test_hours_are_not_joined_so_that_retention_holds_on(open_store: OpenStore, fresh: str) -> None:
+def test_hours_are_not_joined_so_that_retention_holds_on(
+    open_store: OpenStorage, fresh: str
+) -> None:
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
-    seq = store.open_round("R1", "one", PARAMETERS, retention=2).seq
+    seq = store.rounds.open("R1", "one", PARAMETERS, retention=2).seq
     fill(store, seq, range(30))
     now += timedelta(hours=1)
     fill(store, seq, range(30, 60))
     close(store, seq)
-    assert store.mix().done
+    assert store.unlinking.run().done
     with store.database.read() as connection:
         found = connection.execute(
             sa.select(segments.c.hour, segments.c.n).order_by(segments.c.hour)
@@ -270,41 +272,41 @@ def test_hours_are_not_joined_so_that_retention_holds_on(open_store: OpenStore, 
     hour = store.hour()
     assert [tuple(row) for row in found] == [(hour - 1, 30), (hour, 30)]
     now += timedelta(hours=2)
-    assert store.purge().rows == 1
+    assert store.deletion.purge().rows == 1
     assert stored(store, seq) == 30 * [1]
-    assert store.evidence(seq, 6)[1] is False
+    assert store.segments.evidence(seq, 6)[1] is False
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_mixing_ends_although_the_last_segment_was_purged_on_the_way(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """SQLite gives the id of the last one again: it is not taken for one that is yet to be
     mixed.
     """
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
-    seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
+    seq = store.rounds.open("R1", "one", PARAMETERS, retention=1).seq
     now += timedelta(hours=1)
     fill(store, seq, range(30))
     now -= timedelta(hours=1)  # a clock that was set back
     fill(store, seq, range(30, 60))
     close(store, seq)
-    assert not store.mix(pieces(1)).done
+    assert not store.unlinking.run(pieces(1)).done
     now += timedelta(hours=2)
-    store.purge()
-    assert store.mix(pieces(100)).done
+    store.deletion.purge()
+    assert store.unlinking.run(pieces(100)).done
     assert set(stored(store, seq)) == {0}
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_segments_that_go_between_two_pieces_are_passed_over(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     """They were drawn for mixing, and past their retention before their turn came."""
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
-    seq = store.open_round("R1", "one", PARAMETERS, retention=1).seq
+    seq = store.rounds.open("R1", "one", PARAMETERS, retention=1).seq
     fill(store, seq)
     close(store, seq)
     asked = 0
@@ -314,24 +316,24 @@ def test_segments_that_go_between_two_pieces_are_passed_over(
         asked += 1
         if asked == 3:  # two pieces are done
             now += timedelta(hours=3)
-            assert store.purge().done
+            assert store.deletion.purge().done
         return True
 
-    assert store.mix(go_on).done
+    assert store.unlinking.run(go_on).done
     assert asked > 3
     assert stored(store, seq) == []
 
 
 def test_a_round_that_keeps_no_report_and_one_without_any_are_mixed_too(
-    open_store: OpenStore, fresh: str
+    open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
-    none = store.open_round("R1", "one", PARAMETERS, retention=0).seq
+    none = store.rounds.open("R1", "one", PARAMETERS, retention=0).seq
     fill(store, none)
     empty = open_round(store)
     for seq in (none, empty):
         close(store, seq)
-    assert store.mix().done
+    assert store.unlinking.run().done
     assert is_mixed(store, none)
     assert is_mixed(store, empty)
     assert store.commit([Group(none, [submitted(3)])]) == [[Outcome.DUPLICATE]]

@@ -47,7 +47,7 @@ from ldprecover_server.http.disconnects import PREFER, cancel_on_disconnect, wan
 from ldprecover_server.http.problems import problems
 from ldprecover_server.http.responses import json_response, quarantined
 from ldprecover_server.http.routes.rounds import BODY
-from ldprecover_server.rounds import KnownRound
+from ldprecover_server.rounds import RoundInfo
 
 router = APIRouter(tags=["results"], route_class=BodyRoute)
 
@@ -88,7 +88,7 @@ async def get_frequencies(
     return await caller.run(lambda: write(*services.results.counted(round, caller.key)))
 
 
-def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> Response:
+def _frequencies(round: RoundInfo, tally: Tally, aside: Quarantined | None) -> Response:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     mean: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def _frequencies(round: KnownRound, tally: Tally, aside: Quarantined | None) -> 
     return json_response(message)
 
 
-def _frequencies_as_csv(round: KnownRound, tally: Tally, aside: Quarantined | None) -> Response:
+def _frequencies_as_csv(round: RoundInfo, tally: Tally, aside: Quarantined | None) -> Response:
     oracle, d = round.oracle, round.oracle.domain_size
     estimates = Estimates.of(oracle, tally) if tally.n else None
     frequencies, errors = (
@@ -137,7 +137,7 @@ def _frequencies_as_csv(round: KnownRound, tally: Tally, aside: Quarantined | No
     return csv(f"frequencies-{round.id}", columns, rows)
 
 
-def _mean(round: KnownRound, tally: Tally) -> results.Mean | None:
+def _mean(round: RoundInfo, tally: Tally) -> results.Mean | None:
     if not tally.n:
         return None
     mean = Mean.of(round.oracle, tally)
@@ -151,7 +151,7 @@ async def _recovery_max_bytes(request: Request) -> int:
     It has every label, an index and a number for each item, the names of other rounds, and 4 KiB.
     """
     caller = await get_caller(request)
-    round: KnownRound = await caller.run(
+    round: RoundInfo = await caller.run(
         get_services(request).results.readable, round_or_current(request), caller.key
     )
     request.state.round = round
@@ -159,8 +159,8 @@ async def _recovery_max_bytes(request: Request) -> int:
     return min(columns + _OTHER_BYTES, caller.max_bytes)
 
 
-def _readable_round(request: Request) -> KnownRound:
-    round: KnownRound = request.state.round
+def _readable_round(request: Request) -> RoundInfo:
+    round: RoundInfo = request.state.round
     return round
 
 
@@ -179,7 +179,7 @@ def _readable_round(request: Request) -> KnownRound:
 @body_limit(_recovery_max_bytes)
 async def recover_frequencies(
     request: Request,
-    round: Annotated[KnownRound, Depends(_readable_round)],
+    round: Annotated[RoundInfo, Depends(_readable_round)],
     caller: Reader,
     body: RecoveryRequest | None = None,
     prefer: Annotated[str | None, PREFER] = None,
@@ -224,11 +224,11 @@ async def recover_frequencies(
 
 async def _recovered(
     services: Services,
-    round: KnownRound,
+    round: RoundInfo,
     wanted: RecoveryRequest,
     caller: Asker,
     on_progress: OnProgress | None,
-    write: Callable[[KnownRound, RecoveryRequest, RecoverResult], T],
+    write: Callable[[RoundInfo, RecoveryRequest, RecoverResult], T],
 ) -> T:
     """Return a recovery, written in a thread."""
     result = await services.analyses.recover(
@@ -237,7 +237,7 @@ async def _recovered(
     return await caller.run(write, round, wanted, result)
 
 
-def _written(round: KnownRound, wanted: RecoveryRequest, result: RecoverResult) -> Response:
+def _written(round: RoundInfo, wanted: RecoveryRequest, result: RecoverResult) -> Response:
     recovery, items = result.recovery, round.parameters.items
     conclusions = recovery.conclusions
     message = Recovered.model_construct(
@@ -261,7 +261,7 @@ def _written(round: KnownRound, wanted: RecoveryRequest, result: RecoverResult) 
     return json_response(message)
 
 
-def _written_as_csv(round: KnownRound, wanted: RecoveryRequest, answer: RecoverResult) -> Response:
+def _written_as_csv(round: RoundInfo, wanted: RecoveryRequest, answer: RecoverResult) -> Response:
     recovery, items = answer.recovery, round.parameters.items
     drawn, targets = recovery.conclusions, set(recovery.targets)
     columns: dict[str, Iterable[object]] = {

@@ -54,8 +54,8 @@ from ldprecover_server.http.problems import problems
 from ldprecover_server.http.responses import json_response, quarantined
 from ldprecover_server.rejections import DUPLICATE
 from ldprecover_server.retention import hours, words
-from ldprecover_server.rounds import KnownRound
-from ldprecover_server.storage import StoredRound, Unread
+from ldprecover_server.rounds import RoundInfo
+from ldprecover_server.storage import StoredRound
 
 router = APIRouter(tags=["rounds"], route_class=BodyRoute)
 
@@ -102,7 +102,7 @@ async def open_round(request: Request, caller: Admin, new: NewRound) -> Response
     return json_response(_round(stored, known), 201, {"Location": paths.round_path(stored.id)})
 
 
-def _open(services: Services, new: NewRound) -> tuple[StoredRound, KnownRound]:
+def _open(services: Services, new: NewRound) -> tuple[StoredRound, RoundInfo]:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = tuple(map(str, range(new.domain_size or 0)) if new.items is None else new.items)
@@ -256,27 +256,22 @@ async def export_round(request: Request, round: RoundReference, caller: Reader) 
     return Response(await caller.run(export), media_type="application/json")
 
 
-def _head(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
-    if isinstance(known, Unread):
-        of_protocol = {**vars(known), "p": None, "q": None}
-    else:
-        parameters, oracle = known.parameters, known.oracle
-        of_protocol = {
-            "protocol": parameters.protocol,
-            "epsilon": parameters.epsilon,
-            "domain_size": oracle.domain_size,
-            **parameters.own,
-            "p": oracle.p,
-            "q": oracle.q,
-            "canaries": parameters.canaries,
-            "quarantine": parameters.quarantine,
-            "digest": parameters.digest,
-        }
+def _head(stored: StoredRound, info: RoundInfo | None) -> dict[str, Any]:
+    """Return a round's parameters; those of the protocol are null without `info`."""
+    own = {} if info is None else info.parameters.own
     return {
         "id": stored.id,
         "name": stored.name,
+        "protocol": stored.protocol,
+        "epsilon": stored.epsilon,
+        "domain_size": stored.domain_size,
         **dict.fromkeys(own_parameters()),
-        **of_protocol,
+        **own,
+        "p": None if info is None else info.oracle.p,
+        "q": None if info is None else info.oracle.q,
+        "canaries": stored.canaries,
+        "quarantine": stored.quarantined is not None,
+        "digest": stored.digest,
         "access": stored.access,
         "read_access": stored.read_access,
         "retention": words(stored.retention),
@@ -284,8 +279,8 @@ def _head(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
     }
 
 
-def _state(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
-    return _head(stored, known) | {
+def _state(stored: StoredRound, info: RoundInfo | None) -> dict[str, Any]:
+    return _head(stored, info) | {
         "state": stored.state,
         "n": stored.n,
         "quarantined": quarantined(stored.quarantined),
@@ -294,5 +289,5 @@ def _state(stored: StoredRound, known: KnownRound | Unread) -> dict[str, Any]:
     }
 
 
-def _round(stored: StoredRound, known: KnownRound) -> Round:
+def _round(stored: StoredRound, known: RoundInfo) -> Round:
     return Round.model_construct(**_state(stored, known), items=known.parameters.items)

@@ -30,7 +30,7 @@ from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.problems import ProblemResponse, problem_response
-from ldprecover_server.rounds import KnownRound
+from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import CURRENT
 
 _log = logging.getLogger(__name__)
@@ -74,10 +74,10 @@ class SubmissionRoute:
             raise MethodNotAllowedError(f"{scope['method']} {scope['path'][:200]}", "POST")
         rounds = self._services.rounds
         identifier = paths.submission_round(scope["path"]) or CURRENT
-        round = rounds.remembered(identifier)
+        round = rounds.cached(identifier)
         if round is not None:
             return await self._submit_to(round, scope, body)
-        round = rounds.named(identifier)
+        round = rounds.cached_by_name(identifier)
         if round is None:
             round = await self._services.submitting.run(rounds.find, identifier)
             return await self._submit_to(round, scope, body)
@@ -93,7 +93,7 @@ class SubmissionRoute:
                 raise RoundReplacedError("another round has the name since a moment ago") from None
             raise
 
-    async def _submit_to(self, round: KnownRound, scope: Scope, body: Body) -> bytes:
+    async def _submit_to(self, round: RoundInfo, scope: Scope, body: Body) -> bytes:
         services = self._services
         # Who and what first.
         scope["round_seq"] = round.seq
@@ -122,7 +122,7 @@ class SubmissionRoute:
         message = Accepted.model_construct(round=round.id, accepted=accepted, duplicate=duplicate)
         return message.to_json()
 
-    def _limit(self, round: KnownRound, sender: Sender, packed: bool) -> BodyLimit:
+    def _limit(self, round: RoundInfo, sender: Sender, packed: bool) -> BodyLimit:
         is_anyone = sender is ANYONE
         place = (round.seq, is_anyone, sender.key is None, packed)
         found = self._limits.get(place)

@@ -1,5 +1,6 @@
-"""Arrays as Postgres reads them, made at once of values that are bytes already: a commit writes two
-of them.
+"""Postgres arrays in binary form, joined from values that are bytes already.
+
+Every commit sends two of them.
 """
 
 import struct
@@ -12,9 +13,7 @@ from psycopg.pq import Format
 
 
 class _Array:
-    """Values of one length, in Postgres' binary form of an array: its shape, then each with its
-    length before it.
-    """
+    """An array of values of one length: its shape, then each value after its length."""
 
     element: ClassVar[int]
 
@@ -23,20 +22,19 @@ class _Array:
             self.binary = struct.pack("!iii", 0, 0, self.element)
             return
         length = struct.pack("!i", len(next(iter(values))))
-        # One dimension, no nulls, numbered from 1.
-        self.binary = (
-            struct.pack("!iiiii", 1, 0, self.element, len(values), 1) + length + length.join(values)
-        )
+        # One dimension, no nulls, indexed from 1.
+        header = struct.pack("!iiiii", 1, 0, self.element, len(values), 1)
+        self.binary = header + length + length.join(values)
 
 
 class Uuids(_Array):
-    """An array of uuid, of 16 bytes each."""
+    """An array of uuid, 16 bytes each."""
 
     element = psycopg.postgres.types["uuid"].oid
 
 
 class Bigints(_Array):
-    """An array of bigint, of 8 bytes each, the most significant one first."""
+    """An array of bigint, 8 bytes each, most significant byte first."""
 
     element = psycopg.postgres.types["int8"].oid
 
@@ -57,6 +55,6 @@ class _Bigints(_Dumper):
 
 
 def register(connection: psycopg.Connection[Any]) -> None:
-    """Let statements on this connection take such arrays."""
+    """Register the arrays as parameters of statements on a connection."""
     connection.adapters.register_dumper(Uuids, _Uuids)
     connection.adapters.register_dumper(Bigints, _Bigints)

@@ -1,6 +1,4 @@
-"""The usual commit on Postgres: one statement, prepared in a session that is kept for it, with its
-values in binary.
-"""
+"""The one-statement commit on Postgres: prepared in a pinned session, with binary values."""
 
 import re
 import struct
@@ -13,27 +11,28 @@ import sqlalchemy as sa
 
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_timeouts import Prepared, Session
-from ldprecover_server.storage.commit.one_statement import DIVISION_BY_ZERO, POSTGRES, AtOnce
-from ldprecover_server.storage.commit.pinned_connection import Kept
+from ldprecover_server.storage.commit.one_statement import ABORTED, POSTGRES
+from ldprecover_server.storage.commit.pinned_connection import PinnedConnection
+from ldprecover_server.storage.database import CommitValues
 
 _BYTEA, _INT8 = (psycopg.postgres.types[name].oid for name in ("bytea", "int8"))
-_AS_CAST = 0  # the type that the statement casts to
+_AS_CAST = 0  # the server takes the type of the cast in the statement
 _TYPES = {"keys": _AS_CAST, "digests": _AS_CAST, "token": _BYTEA, "data": _BYTEA, "counts": _BYTEA}
-_PLACE = re.compile(r"%\((\w+)\)[sb]")
-_NAMES = list(dict.fromkeys(_PLACE.findall(POSTGRES)))
+_PLACEHOLDER = re.compile(r"%\((\w+)\)[sb]")
+_NAMES = list(dict.fromkeys(_PLACEHOLDER.findall(POSTGRES)))
 _STATEMENT = Prepared(
-    name=b"ldprecover_at_once",
-    text=_PLACE.sub(lambda place: f"${_NAMES.index(place[1]) + 1}", POSTGRES).encode(),
+    name=b"ldprecover_one_statement",
+    text=_PLACEHOLDER.sub(lambda match: f"${_NAMES.index(match[1]) + 1}", POSTGRES).encode(),
     types=[_TYPES.get(name, _INT8) for name in _NAMES],
 )
 _STORED = struct.pack("!i", 1)
 _int8 = struct.Struct("!q").pack
 
 
-class UsualCommit:
-    """Commits by a session that is kept, of the pool as it is since its present `generation`.
+class PostgresCommit:
+    """Commits in a pinned session of the pool's current `generation`.
 
-    An error of one of the states `lost` says that the session is of no more use.
+    SQLSTATEs in `lost` mean that the session is unusable.
     """
 
     def __init__(
@@ -43,57 +42,54 @@ class UsualCommit:
         idle_seconds: float,
         lost: Collection[str],
     ) -> None:
-        self._kept = Kept(engine)
-        self._present = generation
+        self._pinned = PinnedConnection(engine)
+        self._current_generation = generation
         self._idle_seconds = idle_seconds
         self._lost = lost
         self._generation = -1
-        self._used = 0.0
+        self._used_at = 0.0
 
     def begin(self) -> int:
-        """See that there is a session, and after an idle time that it lives; return the generation
-        that it is of.
-
-        Raises DBAPIError.
-        """
-        if self._present() != self._generation:
-            self._kept.give_back()
-        elif self._kept.is_there and time.monotonic() - self._used > self._idle_seconds:
+        """Ensure a session, checked after idle time; return its generation. Raises DBAPIError."""
+        if self._current_generation() != self._generation:
+            self._pinned.release()
+        elif self._pinned.is_open and time.monotonic() - self._used_at > self._idle_seconds:
             try:
                 self.session.ping()
             except psycopg.Error:
-                self._kept.drop()
+                self._pinned.drop()
         _ = self.session
-        self._generation = self._present()
+        self._generation = self._current_generation()
         return self._generation
 
-    def store(self, wish: AtOnce) -> bool:
-        """Store a batch if nothing stands in its way; otherwise store nothing and return False.
-        Raises DBAPIError.
-        """
+    def commit(self, values: CommitValues) -> bool:
+        """Commit a batch; return False, with nothing stored, on any conflict. Raises DBAPIError."""
         session = self.session
         try:
-            return session.run(_STATEMENT, _values(wish)) == _STORED
+            return session.run(_STATEMENT, _binary(values)) == _STORED
         except psycopg.Error as error:
-            if error.sqlstate == DIVISION_BY_ZERO:
+            if error.sqlstate == ABORTED:
                 return False
-            raise self._kept.raised(
-                error, is_lost=session.closed or error.sqlstate in self._lost
-            ) from error
+            is_lost = session.closed or error.sqlstate in self._lost
+            raise self._pinned.translate(error, is_lost=is_lost) from error
         finally:
-            self._used = time.monotonic()
+            self._used_at = time.monotonic()
 
     def close(self) -> None:
-        """Close the session, if there is one."""
-        self._kept.drop()
+        """Close the session."""
+        self._pinned.drop()
 
     @property
     def session(self) -> Session:
-        """The session that is kept."""
-        return cast(Session, self._kept.connection())
+        """The pinned session."""
+        return cast(Session, self._pinned.get())
 
 
-def _values(wish: AtOnce) -> list[bytes]:
-    arrays = {"keys": Uuids(wish.keys).binary, "digests": Bigints(wish.keys.values()).binary}
-    values: dict[str, Any] = {**vars(wish), **arrays, "submissions": len(wish.keys)}
-    return [value if isinstance(value := values[name], bytes) else _int8(value) for name in _NAMES]
+def _binary(values: CommitValues) -> list[bytes]:
+    by_name: dict[str, Any] = {
+        **vars(values),
+        "keys": Uuids(values.keys).binary,
+        "digests": Bigints(values.keys.values()).binary,
+        "submissions": len(values.keys),
+    }
+    return [value if isinstance(value := by_name[name], bytes) else _int8(value) for name in _NAMES]

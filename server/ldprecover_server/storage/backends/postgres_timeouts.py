@@ -1,6 +1,4 @@
-"""Postgres sessions that do not wait for ever: a server that hangs answers nothing, not even a
-timeout of its own.
-"""
+"""Postgres connections with client-side timeouts, because a hung server answers nothing."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -16,14 +14,12 @@ from psycopg.pq.abc import PGresult
 from ldprecover_server.storage.backends.postgres_arrays import register
 
 PING_SECONDS = 5.0
-"""How long the pool waits to see whether a connection is alive, and for a new one."""
+"""Timeout for a new connection, and for the check of an idle one."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A statement that gives one value, under the name that sessions prepare it by; values are $1,
-    $2, ... of types.
-    """
+    """A statement with one result value, its name in sessions, and the types of $1, $2, ..."""
 
     name: bytes
     text: bytes
@@ -31,51 +27,44 @@ class Prepared:
 
 
 class Session(psycopg.Connection[Any]):
-    """A connection that is closed when a statement has not been answered in `seconds`. Raises
-    OperationalError then.
-    """
+    """A connection that is closed if a statement has no answer in `seconds` (OperationalError)."""
 
     seconds: float | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._known: set[bytes] = set()
+        self._prepared_names: set[bytes] = set()
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
         try:
             return super().wait(gen, *args, **{"timeout": self.seconds, **options})
         except psycopg.OperationalError as error:
-            if (
-                self.pgconn.transaction_status == TransactionStatus.ACTIVE
-            ):  # the statement goes on without us
+            # The statement still runs on the server, so the connection is unusable.
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 self.close()
                 raise psycopg.OperationalError(f"no answer for {self.seconds:g} seconds") from error
             raise
 
     def run(self, statement: Prepared, values: Sequence[bytes]) -> bytes | None:
-        """Run a statement as a transaction of its own; values and what it gives are in binary.
-        Raises psycopg.Error.
+        """Run a statement outside a transaction; return its binary result. Raises psycopg.Error.
 
-        For use outside a transaction. psycopg's cursors find out the types of all values anew each
-        time, which takes twice as long as the rest.
+        psycopg's cursors derive the types of all values in every call, which takes twice as long
+        as the rest.
         """
-        if statement.name in self._known:
+        if statement.name in self._prepared_names:
             try:
                 return self._run(statement, values)
             except psycopg.errors.InvalidSqlStatementName:
-                # psycopg's cursors let the server forget all that is prepared, after a rollback
-                # say.
-                self._known.clear()
+                # psycopg's cursors deallocate all prepared statements, after a rollback for example
+                self._prepared_names.clear()
         self.pgconn.send_prepare(statement.name, statement.text, statement.types)
         self._finish(ExecStatus.COMMAND_OK)
-        self._known.add(statement.name)
+        self._prepared_names.add(statement.name)
         return self._run(statement, values)
 
     def _run(self, statement: Prepared, values: Sequence[bytes]) -> bytes | None:
-        pgconn = self.pgconn
-        pgconn.send_query_prepared(
-            statement.name, values, [Format.BINARY] * len(values), Format.BINARY
-        )
+        formats = [Format.BINARY] * len(values)
+        self.pgconn.send_query_prepared(statement.name, values, formats, Format.BINARY)
         return self._finish(ExecStatus.TUPLES_OK).get_value(0, 0)
 
     def _finish(self, expected: ExecStatus) -> PGresult:
@@ -86,23 +75,19 @@ class Session(psycopg.Connection[Any]):
         return result
 
     def ping(self) -> None:
-        """See that the connection lives, whatever is usual for PING_SECONDS at the most. Raises
-        psycopg.Error.
-        """
-        usual = self.seconds
-        self.seconds = PING_SECONDS if usual is None else min(usual, PING_SECONDS)
+        """Check the connection, waiting at most PING_SECONDS. Raises psycopg.Error."""
+        seconds = self.seconds
+        self.seconds = PING_SECONDS if seconds is None else min(seconds, PING_SECONDS)
         try:
             self.autocommit = True
             self.execute("SELECT 1")
             self.autocommit = False
         finally:
-            self.seconds = usual
+            self.seconds = seconds
 
 
-def bound(engine: sa.Engine, seconds: float | None) -> None:
-    """Make an engine's connections sessions, which give up what is not answered within so many
-    seconds.
-    """
+def set_timeout(engine: sa.Engine, seconds: float | None) -> None:
+    """Make an engine's connections sessions that wait at most `seconds` for an answer."""
 
     def connect(
         dialect: Any, record: Any, positional: tuple[Any, ...], named: dict[str, Any]

@@ -1,4 +1,4 @@
-"""A SQLite file: one server process, durable to the last commit."""
+"""A SQLite file: for one server process, durable to the last commit."""
 
 import contextlib
 import fcntl
@@ -14,38 +14,38 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ldprecover_server.errors import ConfigurationError, DatabaseGoneError
 from ldprecover_server.storage.backends.sqlite_checkpoints import (
-    ALONE_PAGES,
-    MOST_PAGES,
+    DEFAULT_MAX_PAGES,
+    MAX_PAGES,
     Checkpoints,
 )
-from ldprecover_server.storage.commit.one_statement import SQLITE, SQLITE_MADE, AtOnce
-from ldprecover_server.storage.commit.pinned_connection import Kept
-from ldprecover_server.storage.database import Database, is_write
+from ldprecover_server.storage.commit.one_statement import SQLITE, SQLITE_SETUP
+from ldprecover_server.storage.commit.pinned_connection import PinnedConnection
+from ldprecover_server.storage.database import CommitValues, Database, is_write
 
 _BUSY_MS = 10_000
-_FORGET_MS = 200
-_PAGE = 4096
-_MORE_PAGES = 6  # of a transaction that writes but one row: inner pages, indexes
+_ERASE_BUSY_MS = 200  # commits wait for it
+_PAGE_BYTES = 4096
+_EXTRA_PAGES = 6  # of a transaction beside those of its rows: inner pages, indexes
 _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",  # a commit is on disk when it returns
     f"busy_timeout={_BUSY_MS}",
     "foreign_keys=ON",
     "cache_size=-65536",  # 64 MiB
-    "temp_store=MEMORY",  # nothing of a report goes to other files
-    "secure_delete=ON",  # what is deleted is overwritten
+    "temp_store=MEMORY",  # no report is written to other files
+    "secure_delete=ON",  # deleted data are overwritten
 )
 
 _MAGIC = b"SQLite format 3\0"
 
-# All keys in one step of a statement whose text never changes. In a step the interpreter's lock is
-# free, and after each the writer has to win it back from the event loop: with a step a key that was
-# most of a commit's time.
-_KNOWN = """
+# All keys in one step of a constant statement. A step releases the interpreter's lock, and after
+# it the writer must win the lock back from the event loop: with one step a key, that took most of a
+# commit's time.
+_FIND_KEYS = """
 WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?1)
 SELECT key, digest FROM each JOIN keys ON key = substr(?2, 16 * i + 1, 16)
 """
-# OR IGNORE: a statement that may fail midway would first copy every page that it changes.
+# OR IGNORE, because a statement that may fail midway first copies every page it changes.
 _INSERT_KEYS = """
 WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?1)
 INSERT OR IGNORE INTO keys (key, digest)
@@ -54,27 +54,25 @@ SELECT substr(?2, 16 * i + 1, 16), substr(?3, 8 * i + 1, 8) FROM each
 
 
 class SQLite(Database):
-    """WAL with synchronous=FULL; writes begin IMMEDIATE, so that what they read still holds when
-    they write.
+    """A file with a write-ahead log and synchronous=FULL.
 
-    A lock file beside the database keeps a second server away. The file is made for its owner
-    alone, once: if it is removed or replaced while it is open, nothing more is read or written, and
-    none is made in its place.
+    Writes begin IMMEDIATE, so that what they read still holds when they write. A lock file beside
+    the database excludes a second server. Only the file's owner can read it. If the file is removed
+    or replaced while it is open, reads and writes fail and no new file is created.
     """
 
     def __init__(self, url: sa.URL) -> None:
         super().__init__()
         if url.database in (None, "", ":memory:"):
             raise ConfigurationError(
-                "the database must be a file, sqlite:///FILE: memory would not survive a crash"
+                "the database must be a file, sqlite:///FILE: memory does not survive a crash"
             )
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
             raise ConfigurationError(
                 f"the folder of the database does not exist: {self.path.parent}"
             )
-        # Nearly every connection is given back with its transaction ended: the pool need not end it
-        # again.
+        # Nearly every connection returns with its transaction ended, so the pool need not reset it.
         self.engine = sa.create_engine(
             url,
             pool_reset_on_return=None,
@@ -85,11 +83,11 @@ class SQLite(Database):
         sa.event.listen(self.engine, "connect", self._on_connect)
         sa.event.listen(self.engine, "begin", _on_begin)
         sa.event.listen(self.engine, "checkin", _on_checkin)
-        self._kept = Kept(self.engine, _prepare)
+        self._pinned = PinnedConnection(self.engine, _prepare)
         self._lock: TextIO | None = None
         self._checkpoints: Checkpoints | None = None
         self._opened: tuple[int, int] | None = None
-        """Which file this is, from the first connection on: its device and its number there."""
+        """Device and inode of the file since the first connection."""
 
     @property
     def name(self) -> str:
@@ -113,7 +111,7 @@ class SQLite(Database):
                     f"another server has {self.path} open; a SQLite file serves one server process "
                     "at a time"
                 ) from error
-            # Whoever held it before may have removed it as we opened it: then it locks nothing.
+            # Another process may have removed the file after we opened it; our lock is then void.
             if _identity(self._lock_path) == _identity(file.fileno()):
                 self._lock = file
             else:
@@ -139,15 +137,13 @@ class SQLite(Database):
             before = raw.total_changes
             yield connection
             changed = raw.total_changes - before
-        self._check_same()  # else the commit went into a file that nobody will ever read
-        self._grown(changed)
+        self._check_same()  # otherwise the commit went into a removed file
+        self._count_pages(changed)
 
-    def _grown(self, rows: int, size: int = 0) -> None:
-        """Say what was written: rows, most of them on pages of their own, and so many bytes
-        besides.
-        """
+    def _count_pages(self, rows: int, size: int = 0) -> None:
+        """Report written rows, most of them on separate pages, and further bytes."""
         if self._checkpoints is not None:
-            self._checkpoints.grown(rows + size // _PAGE + _MORE_PAGES)
+            self._checkpoints.add_pages(rows + size // _PAGE_BYTES + _EXTRA_PAGES)
 
     def _check_same(self) -> None:
         if _identity(self.path) != self._opened:
@@ -158,80 +154,80 @@ class SQLite(Database):
     def _on_do_connect(self, *arguments: Any) -> None:
         if self._opened is None:
             self._open()
-        self._check_same()  # SQLite would make a new file, silently
+        self._check_same()  # SQLite would silently create a new file
 
     def _on_connect(self, connection: DBAPIConnection, record: Any) -> None:
         assert isinstance(connection, sqlite3.Connection)
         connection.isolation_level = None  # the begin event writes BEGIN, not the driver
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
-        pages = ALONE_PAGES if self._checkpoints is None else MOST_PAGES
+        pages = DEFAULT_MAX_PAGES if self._checkpoints is None else MAX_PAGES
         connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
 
     def _open(self) -> None:
-        """Make the file if there is none.
+        """Create the file if it does not exist.
 
-        Raises ConfigurationError for another program's file, before anything is changed in it.
+        Raises ConfigurationError for another program's file, before changing it.
         """
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             _check_ours(self.path)
         except OSError as error:
-            raise ConfigurationError(f"cannot make {self.path}: {error.strerror}") from error
+            raise ConfigurationError(f"cannot create {self.path}: {error.strerror}") from error
         self._opened = _identity(self.path)
 
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
     def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
-        code = (
-            getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-        )  # above are SQLite's finer distinctions
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended code
         return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
-    def known_submission_keys(
-        self, connection: sa.Connection, wanted: Sequence[bytes]
+    def find_submission_keys(
+        self, connection: sa.Connection, keys: Sequence[bytes]
     ) -> dict[bytes, bytes]:
-        rows = connection.exec_driver_sql(_KNOWN, (len(wanted), b"".join(wanted)))
+        rows = connection.exec_driver_sql(_FIND_KEYS, (len(keys), b"".join(keys)))
         return {row.key: row.digest for row in rows}
 
     def insert_submission_keys(
-        self, connection: sa.Connection, wanted: Mapping[bytes, bytes]
+        self, connection: sa.Connection, digests: Mapping[bytes, bytes]
     ) -> set[bytes]:
-        there = self.known_submission_keys(connection, list(wanted))
-        fresh = (
-            {key: digest for key, digest in wanted.items() if key not in there} if there else wanted
-        )
-        if fresh:
+        stored = self.find_submission_keys(connection, list(digests))
+        new = digests
+        if stored:
+            new = {key: digest for key, digest in digests.items() if key not in stored}
+        if new:
             connection.exec_driver_sql(
-                _INSERT_KEYS, (len(fresh), b"".join(fresh), b"".join(fresh.values()))
+                _INSERT_KEYS, (len(new), b"".join(new), b"".join(new.values()))
             )
-        return set(fresh)
+        return set(new)
 
-    def store_at_once(self, wish: AtOnce) -> bool:
-        whose = (wish.round, wish.process, wish.token)
-        keys = (len(wish.keys), b"".join(wish.keys), b"".join(wish.keys.values()))
-        values = (
-            *whose,
-            *keys,
-            wish.n_before,
-            wish.n_after,
-            wish.counts,
-            wish.hour,
-            wish.n,
-            wish.data,
+    def commit_in_one_statement(self, values: CommitValues) -> bool:
+        parameters = (
+            values.round,
+            values.process,
+            values.token,
+            len(values.keys),
+            b"".join(values.keys),
+            b"".join(values.keys.values()),
+            values.n_before,
+            values.n_after,
+            values.counts,
+            values.hour,
+            values.n,
+            values.data,
         )
         with self.translated_errors():
             self._check_same()
             try:
-                self._kept.connection().execute(SQLITE, values)
+                self._pinned.get().execute(SQLITE, parameters)
             except sqlite3.IntegrityError:
                 return False
             except sqlite3.Error as error:
-                raise self._kept.raised(error, is_lost=False) from error
+                raise self._pinned.translate(error, is_lost=False) from error
             self._check_same()
-        self._grown(len(wish.keys), len(wish.data) + len(wish.counts))
+        self._count_pages(len(values.keys), len(values.data) + len(values.counts))
         return True
 
     def free_bytes(self) -> int | None:
@@ -242,18 +238,20 @@ class SQLite(Database):
             connection.exec_driver_sql("SELECT coalesce(max(id), 0) + 1 FROM segments").scalar_one()
         )
 
-    def slices(self, connection: sa.Connection, id: int, size: int, step: int) -> Iterator[bytes]:
+    def read_slices(
+        self, connection: sa.Connection, id: int, size: int, step: int
+    ) -> Iterator[bytes]:
         with _raw(connection).blobopen("segments", "data", id, readonly=True) as blob:
             while piece := blob.read(step):
                 yield piece
 
-    def forget(self) -> bool:
-        # The write-ahead log still has the pages as they were before secure_delete overwrote them.
-        # Whoever reads keeps them there; commits wait meanwhile, so it is left for later soon.
+    def erase_deleted(self) -> bool:
+        # The write-ahead log still has the pages from before secure_delete overwrote them. Readers
+        # keep them there. Commits wait meanwhile, so the attempt ends after _ERASE_BUSY_MS.
         with self.translated_errors(), self.engine.connect() as connection:
             raw = _raw(connection)
             try:
-                raw.execute(f"PRAGMA busy_timeout={_FORGET_MS}")
+                raw.execute(f"PRAGMA busy_timeout={_ERASE_BUSY_MS}")
                 busy, _, _ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 raw.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
@@ -263,27 +261,25 @@ class SQLite(Database):
         if self._checkpoints is not None:
             self._checkpoints.close()
             self._checkpoints = None
-        self._kept.give_back()
+        self._pinned.release()
         super().close()
         if self._lock is not None:
-            self._lock_path.unlink(
-                missing_ok=True
-            )  # while it is ours: who opens it next makes another
+            self._lock_path.unlink(missing_ok=True)  # before the lock is released
             self._lock.close()
             self._lock = None
 
 
 def _identity(file: Path | int) -> tuple[int, int] | None:
     try:
-        found = os.fstat(file) if isinstance(file, int) else file.stat()
+        status = os.fstat(file) if isinstance(file, int) else file.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    for made in SQLITE_MADE:
-        connection.execute(made)
+    for statement in SQLITE_SETUP:
+        connection.execute(statement)
 
 
 def _raw(connection: sa.Connection) -> sqlite3.Connection:
@@ -295,7 +291,7 @@ def _raw(connection: sa.Connection) -> sqlite3.Connection:
 def _check_ours(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(len(_MAGIC))
-    if start not in (b"", _MAGIC):  # SQLite itself would write over a file shorter than a page
+    if start not in (b"", _MAGIC):  # SQLite would overwrite a file shorter than a page
         raise ConfigurationError(f"{path} is not a database of SQLite; nothing in it was changed")
     with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         tables = {
@@ -313,7 +309,6 @@ def _on_begin(connection: sa.Connection) -> None:
 
 
 def _on_checkin(connection: Any, record: Any) -> None:
-    # A COMMIT that fails may leave its transaction open, and whoever gets the connection next could
-    # not begin.
+    # A failed COMMIT may leave its transaction open, and then the next user could not begin.
     if connection is not None and connection.in_transaction:
         connection.rollback()

@@ -1,11 +1,9 @@
-"""A SQLite file's write-ahead log is written back by a thread beside the writer, not inside a
-commit.
+"""Checkpoints a SQLite file's write-ahead log in a thread beside the writer.
 
-A commit is on disk once it is in the log. Pages go from there to the file when the log has grown by
-PAGES, by a connection of the thread's own, while commits go on. It never quite catches up with a
-writer that does not pause; so a log of MOST_PAGES is written back by the writer itself
-(`wal_autocheckpoint`), which finds little left to do, and then begins the log anew. Whoever dies
-anywhere leaves a log that the next connection reads.
+A commit is durable once it is in the log. When the log has grown by PAGES, the thread copies pages
+to the file over its own connection, while commits continue. It never quite catches up with a busy
+writer, so at MAX_PAGES the writer does the little that is left (`wal_autocheckpoint`) and restarts
+the log. After a crash the next connection reads the log.
 """
 
 import logging
@@ -18,15 +16,16 @@ from ldprecover_server.errors import ServiceError
 
 _log = logging.getLogger(__name__)
 
-PAGES = 2000  # of 4 KiB: submission keys are random, so few of their pages come twice in less
-MOST_PAGES = 16_000
-ALONE_PAGES = 8000
-"""Where there is no thread: beside a server, at the command line."""
+PAGES = 2000  # of 4 KiB; submission keys are random, so fewer pages rarely repeat
+MAX_PAGES = 16_000
+DEFAULT_MAX_PAGES = 8000
+"""Limit in processes without the thread: commands that run beside a server."""
 
 
 class Checkpoints:
-    """The thread, once there is something to do. `check` raises a ServiceError unless `path` is the
-    file as opened.
+    """The thread, which starts with the first checkpoint.
+
+    `check` raises a ServiceError unless `path` is still the opened file.
     """
 
     def __init__(self, path: Path, check: Callable[[], None]) -> None:
@@ -36,12 +35,12 @@ class Checkpoints:
         self._wake = threading.Event()
         self._stopping = False
         self.done = 0
-        """How often the log has been written back, as far as readers allowed."""
+        """Number of checkpoints, each as far as readers allowed."""
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
-    def grown(self, pages: int) -> None:
-        """Say that the log has grown by about so many pages."""
+    def add_pages(self, pages: int) -> None:
+        """Report that the log has grown by about this many pages."""
         self._pages += pages
         if self._pages >= PAGES:
             self._pages = 0
@@ -50,7 +49,7 @@ class Checkpoints:
                 self._start()
 
     def close(self) -> None:
-        """End the thread once what it has begun is done."""
+        """Stop the thread after the current checkpoint."""
         with self._starting:
             self._stopping = True
         self._wake.set()
@@ -77,11 +76,11 @@ class Checkpoints:
                     connection = self._connect()
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 self.done += 1
-            except Exception as error:  # noqa: BLE001  it must outlive any fault: the log would grow for ever
-                # Nothing is lost by it. The next time is tried with a new connection.
+            except Exception as error:  # noqa: BLE001  without the thread the log would grow for ever
+                # No data are lost. The next attempt uses a new connection.
                 expected = isinstance(error, sqlite3.Error | ServiceError)
                 _log.warning(
-                    "the write-ahead log was not written back: %s", error, exc_info=not expected
+                    "the checkpoint of the write-ahead log failed: %s", error, exc_info=not expected
                 )
                 if connection is not None:
                     connection.close()
@@ -95,7 +94,7 @@ class Checkpoints:
             f"{self._path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None
         )
         try:
-            self._check()  # it may have been replaced as we opened it
+            self._check()  # the file may have been replaced meanwhile
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA secure_delete=ON")
         except BaseException:

@@ -1,6 +1,6 @@
-"""The one transaction that stores submissions: exactly once, or not at all."""
+"""The transaction that stores a group of submissions: each exactly once, or not at all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -8,195 +8,197 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from ldprecover.counting.tally import Tally
-from ldprecover_server.storage.commit.one_statement import AtOnce
-from ldprecover_server.storage.database import Database, upsert
-from ldprecover_server.storage.key_encoding import stored_digest, stored_key
+from ldprecover_server.storage.database import CommitValues, Database, upsert
+from ldprecover_server.storage.key_encoding import encode_digest, encode_key
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
-from ldprecover_server.storage.tally_encoding import read_tally, stored_counts
+from ldprecover_server.storage.tally_encoding import decode_tally, encode_counts
 
 
 class Outcome(Enum):
-    """What became of a submission."""
+    """The result of committing one submission."""
 
     STORED = auto()
-    DUPLICATE = auto()  # stored before, under this key, with these bytes
-    KEY_REUSED = auto()  # the key belongs to other bytes
+    DUPLICATE = auto()  # stored before under the same key with the same bytes
+    KEY_REUSED = auto()  # stored before under the same key with other bytes
     CLOSED = auto()
     GONE = auto()
 
 
 class Submitted(Protocol):
-    """A submission as the store sees it: hashes of its key and of its reports, of which it keeps
-    the first bytes.
-    """
+    """A submission: hashes of its key and of its reports."""
 
     key: bytes
     digest: bytes
 
 
 @dataclass(frozen=True)
-class Sealed:
-    """What a batch adds to its round: packed reports in no order, and their tally.
+class SealedBatch:
+    """The rows that a batch adds to its round: shuffled packed reports and their tally.
 
-    `aside` are the packed reports that are set aside for their size, `aside_n` of them, in neither
+    `quarantined` holds the `n_quarantined` packed reports of impossible sizes; they are in neither
     of the two.
     """
 
     data: bytes
     tally: Tally
-    aside: bytes = b""
-    aside_n: int = 0
+    quarantined: bytes = b""
+    n_quarantined: int = 0
 
 
 class Batch(Protocol):
-    """The submissions of one group for one round."""
+    """The submissions of one group to one round."""
 
     @property
     def seq(self) -> int:
-        """The round's place in the order of opening."""
+        """The round's sequence number."""
 
     @property
     def submissions(self) -> Sequence[Submitted]:
-        """Submissions in order of arrival."""
+        """The submissions in order of arrival."""
 
-    def seal(self, fresh: Sequence[int]) -> Sealed:
-        """Return segment, tally and what is set aside of the submissions at these positions."""
+    def seal(self, positions: Sequence[int]) -> SealedBatch:
+        """Return the rows for the submissions at these positions."""
 
 
 class Commit:
-    """The transaction's statements, made once for a database: making them costs more than running
-    them.
+    """Commits groups of submissions to one database.
+
+    Its statements are built once, because building them costs more than running them.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         insert = upsert(database.dialect)
-        # FOR SHARE holds a closing server back until this commit, as SQLite's BEGIN IMMEDIATE does.
-        # The usual way is without it: see `end_round`.
+        # FOR SHARE makes a process that closes the round wait for this commit. SQLite does so with
+        # BEGIN IMMEDIATE, and the one statement with an advisory lock: see `end_round`.
         state = sa.select(rounds.c.state, rounds.c.retention)
-        self._state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(read=True)
+        self._select_state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(
+            read=True
+        )
         self._insert_segment = sa.insert(segments)
-        self._insert_aside = sa.insert(quarantine).values(reason="size")
-        mine = sa.and_(
+        self._insert_quarantined = sa.insert(quarantine).values(reason="size")
+        own_row = sa.and_(
             tallies.c.round == sa.bindparam("seq"), tallies.c.process == sa.bindparam("number")
         )
-        # Locked before it is read: should two processes ever have one number, both still count.
-        self._tally = sa.select(tallies.c.n, tallies.c.counts).where(mine).with_for_update()
-        self._first_tally = insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
-        put = sa.update(tallies).where(mine, tallies.c.n == sa.bindparam("old_n"))
-        put = put.values(
-            n=sa.bindparam("new_n"), counts=sa.bindparam("new"), token=sa.bindparam("own")
+        # Locked before it is read: if two processes ever share a number, both still count.
+        self._lock_tally = sa.select(tallies.c.n, tallies.c.counts).where(own_row).with_for_update()
+        self._insert_tally = insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
+        update = sa.update(tallies).where(own_row, tallies.c.n == sa.bindparam("n_before"))
+        self._update_locked_tally = update.values(
+            n=sa.bindparam("n_after"),
+            counts=sa.bindparam("counts_after"),
+            token=sa.bindparam("own_token"),
+            quarantined=tallies.c.quarantined
+            + sa.bindparam("added_quarantined", type_=sa.BigInteger),
         )
-        put = put.values(
-            quarantined=tallies.c.quarantined + sa.bindparam("aside", type_=sa.BigInteger)
+        self._update_own_tally = self._update_locked_tally.where(
+            tallies.c.token == sa.bindparam("own_token")
         )
-        self._put_locked = put
-        self._put_as_left = put.where(tallies.c.token == sa.bindparam("own"))
-        self._written: dict[int, Tally] = {}
-        self._writer = (-1, -1)
+        self._last_tallies: dict[int, Tally] = {}
+        """The tallies that the last commit wrote, by round."""
+        self._last_writer = (-1, -1)
+        """The process number and connection generation that wrote `_last_tallies`."""
 
     def __call__(self, batches: Sequence[Batch], hour: int) -> list[list[Outcome]]:
         """Store the batches in one transaction; return each submission's outcome.
 
-        Run again after an unknown outcome it is harmless: what had been stored is found as
-        duplicates. Rounds and keys are taken in sorted order, so that writers in several
-        processes cannot deadlock.
+        Calling it again after an unknown outcome is safe: submissions that were stored are found
+        as duplicates. Rounds and keys are locked in ascending order, so that several processes
+        cannot deadlock.
         """
-        # What this process wrote last stands in the database unless number or token say otherwise:
-        # only what was certainly committed is remembered, by this process under this number and on
-        # these connections. So the row is mostly added to without being read.
-        written, self._written = self._written, {}
+        # A remembered tally saves reading the row. Only tallies of a finished commit are
+        # remembered, and the update checks that the row still has their count and token.
+        last_tallies, self._last_tallies = self._last_tallies, {}
         process, generation = self._database.process, self._database.generation
-        if len(batches) == 1 and self._writer == (process, generation):
-            total = self._at_once(batches[0], hour, written)
-            if total is not None:
-                self._written = {batches[0].seq: total}
-                return [[Outcome.STORED] * len(batches[0].submissions)]
-        totals: dict[int, Tally] = {}
+        if len(batches) == 1 and self._last_writer == (process, generation):
+            batch = batches[0]
+            tally = self._commit_in_one_statement(batch, hour, last_tallies.get(batch.seq))
+            if tally is not None:
+                self._last_tallies = {batch.seq: tally}
+                return [[Outcome.STORED] * len(batch.submissions)]
+        new_tallies: dict[int, Tally] = {}
         outcomes: dict[int, list[Outcome]] = {}
         with self._database.write() as connection:
             writer = (process, self._database.generation)  # the connection may be a new one
-            known = written if writer == self._writer else {}
+            if writer != self._last_writer:
+                last_tallies = {}
             for batch in sorted(batches, key=lambda batch: batch.seq):
                 outcomes[batch.seq], sealed = self._store(connection, batch, hour)
                 if sealed is not None:
-                    totals[batch.seq] = self._add(
-                        connection, process, batch.seq, sealed, known.get(batch.seq)
+                    new_tallies[batch.seq] = self._add(
+                        connection, process, batch.seq, sealed, last_tallies.get(batch.seq)
                     )
-        self._written, self._writer = totals, writer
+        self._last_tallies, self._last_writer = new_tallies, writer
         return [outcomes[batch.seq] for batch in batches]
 
-    def _at_once(self, batch: Batch, hour: int, written: Mapping[int, Tally]) -> Tally | None:
-        """Store a batch of fresh submissions where this process was the last to write; else return
-        None.
-        """
-        keys = dict(sorted(_stored(batch)))
-        there = written.get(batch.seq)
-        if there is None or len(keys) < len(batch.submissions):
+    def _commit_in_one_statement(
+        self, batch: Batch, hour: int, last_tally: Tally | None
+    ) -> Tally | None:
+        """Store a batch of new submissions; return the new tally, or None if nothing was stored."""
+        digests = dict(sorted(_encoded(batch)))
+        if last_tally is None or len(digests) < len(batch.submissions):
             return None
-        sealed = batch.seal(range(len(keys)))
-        if sealed.aside_n:
+        sealed = batch.seal(range(len(digests)))
+        if sealed.n_quarantined:
             return None
-        total = there + sealed.tally
-        wish = AtOnce(
+        tally = last_tally + sealed.tally
+        values = CommitValues(
             round=batch.seq,
-            process=self._writer[0],
+            process=self._last_writer[0],
             token=self._database.token,
-            generation=self._writer[1],
-            keys=keys,
+            generation=self._last_writer[1],
+            keys=digests,
             hour=hour,
             n=sealed.tally.n,
             data=sealed.data,
-            n_before=there.n,
-            n_after=total.n,
-            counts=stored_counts(total),
+            n_before=last_tally.n,
+            n_after=tally.n,
+            counts=encode_counts(tally),
         )
-        return total if self._database.store_at_once(wish) else None
+        return tally if self._database.commit_in_one_statement(values) else None
 
     def _store(
         self, connection: sa.Connection, batch: Batch, hour: int
-    ) -> tuple[list[Outcome], Sealed | None]:
-        """Store keys and segment; return outcomes, and what is to be added to the tally."""
-        round = connection.execute(self._state, {"seq": batch.seq}).one_or_none()
+    ) -> tuple[list[Outcome], SealedBatch | None]:
+        """Store keys and segment; return outcomes and what to add to the tally."""
+        round = connection.execute(self._select_state, {"seq": batch.seq}).one_or_none()
         if round is None or round.state == "gone":
             return [Outcome.GONE] * len(batch.submissions), None
-        submissions = _stored(batch)
-        # Of several submissions under one key in this group, the first one stands for the key.
-        first: dict[bytes, int] = {}
-        for i, (key, _) in enumerate(submissions):
-            first.setdefault(key, i)
-        new: set[bytes] = set()
+        submissions = _encoded(batch)
+        # If a key comes several times in this group, its first submission decides.
+        first_position: dict[bytes, int] = {}
+        for position, (key, _) in enumerate(submissions):
+            first_position.setdefault(key, position)
+        digests = {key: submissions[first_position[key]][1] for key in sorted(first_position)}
+        inserted: set[bytes] = set()
         if round.state == "open":
-            wanted = {key: submissions[first[key]][1] for key in sorted(first)}
-            new = self._database.insert_submission_keys(connection, wanted)
-        known = {key: submissions[i][1] for key, i in first.items() if key in new}
-        if missing := [key for key in first if key not in new]:
-            known |= self._database.known_submission_keys(connection, missing)
+            inserted = self._database.insert_submission_keys(connection, digests)
+        stored = {key: digest for key, digest in digests.items() if key in inserted}
+        if others := [key for key in first_position if key not in inserted]:
+            stored |= self._database.find_submission_keys(connection, others)
 
         outcomes = []
-        for i, (key, digest) in enumerate(submissions):
-            if key not in known:
+        for position, (key, digest) in enumerate(submissions):
+            if key not in stored:
                 outcomes.append(Outcome.CLOSED)
-            elif known[key] != digest:
+            elif stored[key] != digest:
                 outcomes.append(Outcome.KEY_REUSED)
-            elif key in new and first[key] == i:
+            elif key in inserted and first_position[key] == position:
                 outcomes.append(Outcome.STORED)
             else:
                 outcomes.append(Outcome.DUPLICATE)
-        fresh = [i for i, outcome in enumerate(outcomes) if outcome is Outcome.STORED]
-        if not fresh:
+        new = [i for i, outcome in enumerate(outcomes) if outcome is Outcome.STORED]
+        if not new:
             return outcomes, None
-        sealed = batch.seal(fresh)
-        if round.retention != 0:  # else what is counted is all that ever reaches the disk
-            here = {"round": batch.seq, "hour": hour}
+        sealed = batch.seal(new)
+        if round.retention != 0:  # with retention 0 no report is stored, only counted
+            row = {"round": batch.seq, "hour": hour}
             if sealed.tally.n:
-                connection.execute(
-                    self._insert_segment, {**here, "n": sealed.tally.n, "data": sealed.data}
-                )
-            if sealed.aside_n:
-                connection.execute(
-                    self._insert_aside, {**here, "n": sealed.aside_n, "data": sealed.aside}
-                )
+                row_values = {**row, "n": sealed.tally.n, "data": sealed.data}
+                connection.execute(self._insert_segment, row_values)
+            if sealed.n_quarantined:
+                row_values = {**row, "n": sealed.n_quarantined, "data": sealed.quarantined}
+                connection.execute(self._insert_quarantined, row_values)
         return outcomes, sealed
 
     def _add(
@@ -204,36 +206,49 @@ class Commit:
         connection: sa.Connection,
         process: int,
         seq: int,
-        sealed: Sealed,
-        written: Tally | None,
+        sealed: SealedBatch,
+        last_tally: Tally | None,
     ) -> Tally:
-        """Add to the process's tally of a round, and return it."""
-        added, aside = sealed.tally, sealed.aside_n
+        """Add a batch to the process's tally of a round; return the new tally."""
+        own_row = {"seq": seq, "number": process}
 
-        def put(statement: sa.Update, there: Tally) -> Tally | None:
-            total = there + added
-            values = {**mine, "old_n": there.n, "new_n": total.n, "new": stored_counts(total)}
-            values |= {"own": self._database.token, "aside": aside}
-            return total if connection.execute(statement, values).rowcount == 1 else None
+        def update(statement: sa.Update, tally: Tally) -> Tally | None:
+            new_tally = tally + sealed.tally
+            values = {
+                **own_row,
+                "n_before": tally.n,
+                "n_after": new_tally.n,
+                "counts_after": encode_counts(new_tally),
+                "own_token": self._database.token,
+                "added_quarantined": sealed.n_quarantined,
+            }
+            return new_tally if connection.execute(statement, values).rowcount == 1 else None
 
-        mine = {"seq": seq, "number": process}
-        if written is not None and (total := put(self._put_as_left, written)) is not None:
-            return total
-        row = connection.execute(self._tally, mine).one_or_none()
+        if last_tally is not None:
+            new_tally = update(self._update_own_tally, last_tally)
+            if new_tally is not None:
+                return new_tally
+        row = connection.execute(self._lock_tally, own_row).one_or_none()
         if row is None:
-            first = {"round": seq, "process": process, "n": added.n, "counts": stored_counts(added)}
-            first |= {"token": self._database.token, "quarantined": aside}
-            if connection.scalar(self._first_tally, first) is not None:
-                return added
-            row = connection.execute(self._tally, mine).one()
-        total = put(self._put_locked, read_tally(row.counts, row.n))
-        assert total is not None  # the row is locked
-        return total
+            new_row = {
+                "round": seq,
+                "process": process,
+                "n": sealed.tally.n,
+                "counts": encode_counts(sealed.tally),
+                "token": self._database.token,
+                "quarantined": sealed.n_quarantined,
+            }
+            if connection.scalar(self._insert_tally, new_row) is not None:
+                return sealed.tally
+            row = connection.execute(self._lock_tally, own_row).one()
+        new_tally = update(self._update_locked_tally, decode_tally(row.counts, row.n))
+        assert new_tally is not None  # the row is locked
+        return new_tally
 
 
-def _stored(batch: Batch) -> list[tuple[bytes, bytes]]:
-    """Return what is stored of the key and of the digest of each submission."""
+def _encoded(batch: Batch) -> list[tuple[bytes, bytes]]:
+    """Return the encoded key and digest of each submission."""
     return [
-        (stored_key(batch.seq, submission.key), stored_digest(submission.digest))
+        (encode_key(batch.seq, submission.key), encode_digest(submission.digest))
         for submission in batch.submissions
     ]

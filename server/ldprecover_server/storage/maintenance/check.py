@@ -1,7 +1,6 @@
-"""Whether what is stored agrees with itself: counts with reports, reports with keys, rows with
-rounds.
+"""Checks whether stored data agree: counts with reports, reports with keys, rows with rounds.
 
-Nothing is written, and a server may be running: each round is looked at as it is in one moment.
+The check writes nothing, and a server may be running: each round is read in one transaction.
 """
 
 import contextlib
@@ -12,24 +11,25 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from ldprecover import FrequencyOracle, RoundParameters, Tally
+from ldprecover import FrequencyOracle, Tally
 from ldprecover.errors import LDPRecoverError
 from ldprecover.protocols import PROTOCOLS, wire
-from ldprecover_server.storage.key_encoding import of_round
-from ldprecover_server.storage.maintenance.deletion import rows_left
-from ldprecover_server.storage.rounds import Rounds, parameters_of
+from ldprecover_server.storage.database import Database
+from ldprecover_server.storage.key_encoding import in_round
+from ldprecover_server.storage.maintenance.deletion import rows_of_round
+from ldprecover_server.storage.rounds import read_parameters
 from ldprecover_server.storage.schema import quarantine, rounds, segments, submission_keys, tallies
-from ldprecover_server.storage.segments import leading, list_segments, read_segments
-from ldprecover_server.storage.tally_encoding import read_tally
+from ldprecover_server.storage.segments import first_bytes, list_segments, read_segments
+from ldprecover_server.storage.tally_encoding import decode_tally
 
-_OPEN_NUMBERS = {"sqlite": 1, "postgresql": 1024}
-"""How many numbers processes can have."""
+_MAX_PROCESSES = {"sqlite": 1, "postgresql": 1024}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something of a round that is not as it should be, and by how much: `expected` against
-    `found`.
+    """A disagreement in a round: `expected` against `found`.
+
+    `fault` is False for what a server puts right by itself: rows of a deleted round.
     """
 
     round: str
@@ -37,189 +37,164 @@ class Finding:
     expected: int
     found: int
     fault: bool = True
-    """False for what a server will put right by itself: rows of a deleted round that are yet to go.
+
+
+def check(database: Database) -> list[Finding]:
+    """Return what does not agree, round by round; an empty list for an intact database.
+
+    It recounts every stored report, which takes about as long as counting them did. Raises
+    StoreUnavailableError.
     """
+    with database.read() as connection:
+        seqs = connection.scalars(sa.select(rounds.c.seq).order_by(rounds.c.seq)).all()
+    return [finding for seq in seqs for finding in _check_round(database, seq)]
 
 
-class Checking(Rounds):
-    """The check of a database."""
+def _check_round(database: Database, seq: int) -> Iterator[Finding]:
+    with database.read() as connection:
+        round = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one_or_none()
+        if round is None:  # deleted meanwhile
+            return
+        if round.state == "gone":
+            n = rows_of_round(connection, seq)
+            yield Finding(round.name, "rows of a deleted round, not deleted yet", 0, n, fault=False)
+        elif round.protocol not in PROTOCOLS:
+            what = f"a protocol that is loaded, not the plugin {round.protocol!r}"
+            yield Finding(round.name, what, 1, 0)
+        else:
+            yield from _RoundCheck(database, connection, round).run()
 
-    def check(self) -> list[Finding]:
-        """Return what does not agree, round by round; nothing for a database that is whole.
 
-        Every report that is kept is counted anew, so it takes about as long as counting them took.
-        Raises StoreUnavailableError.
-        """
-        with self.database.read() as connection:
-            seqs = connection.scalars(sa.select(rounds.c.seq).order_by(rounds.c.seq)).all()
-        return [finding for seq in seqs for finding in self._check(seq)]
+class _RoundCheck:
+    """The check of one round in one transaction."""
 
-    def _check(self, seq: int) -> Iterator[Finding]:
-        with self.database.read() as connection:
-            round = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one_or_none()
-            if round is None:  # deleted meanwhile
-                return
-            if round.state == "gone":
-                left = rows_left(connection, seq)
-                yield Finding(
-                    round.name, "rows of a deleted round, yet to go", 0, left, fault=False
-                )
-                return
-            if round.protocol not in PROTOCOLS:
-                yield Finding(
-                    round.name,
-                    f"a protocol that is loaded, not the plugin {round.protocol!r}",
-                    1,
-                    0,
-                )
-                return
-            try:
-                parameters = parameters_of(round)
-                oracle = parameters.oracle
-            except (LDPRecoverError, ValueError):
-                yield Finding(round.name, "parameters that can be read", 1, 0)
-                return
-            tally, damaged = self._tally(connection, seq, oracle.summary_size)
-            if damaged:
-                yield Finding(round.name, "tallies that are damaged, or of no process", 0, damaged)
-                return
-            yield from self._check_keys(connection, round, tally)
-            yield from self._check_reports(connection, round, parameters, oracle, tally)
+    def __init__(self, database: Database, connection: sa.Connection, round: Any) -> None:
+        self._database = database
+        self._connection = connection
+        self._round = round
 
-    def _tally(self, connection: sa.Connection, seq: int, size: int) -> tuple[Tally, int]:
-        """Return the sum of the tallies that are whole, and how many are not."""
+    def run(self) -> Iterator[Finding]:
+        try:
+            parameters = read_parameters(self._round)
+            oracle = parameters.oracle
+        except (LDPRecoverError, ValueError):
+            yield self._finding("parameters that can be read", 1, 0)
+            return
+        tally, damaged = self._tally(oracle.summary_size)
+        if damaged:
+            yield self._finding("tallies that are damaged, or of no process", 0, damaged)
+            return
+        yield from self._check_keys(tally)
+        yield from self._check_segments(oracle, tally)
+        yield from self._check_quarantine(oracle)
+        if self._round.retention != 0 and not self._round.purged:
+            yield from self._check_counts(parameters.items, oracle, tally)
+
+    def _finding(self, what: str, expected: int, found: int) -> Finding:
+        return Finding(self._round.name, what, expected, found)
+
+    def _scalar(self, query: sa.Select[Any]) -> int:
+        return int(self._connection.scalars(query).one())
+
+    def _tally(self, size: int) -> tuple[Tally, int]:
+        """Return the sum of the undamaged tallies, and the number of damaged ones."""
         total, damaged = Tally.empty(size), 0
-        for row in connection.execute(sa.select(tallies).where(tallies.c.round == seq)):
+        query = sa.select(tallies).where(tallies.c.round == self._round.seq)
+        for row in self._connection.execute(query):
             try:
-                if not 0 <= row.process < _OPEN_NUMBERS[self.database.dialect]:
+                if not 0 <= row.process < _MAX_PROCESSES[self._database.dialect]:
                     raise ValueError(row.process)
-                total += read_tally(row.counts, row.n)
+                total += decode_tally(row.counts, row.n)
             except (LDPRecoverError, ValueError):
                 damaged += 1
         return total, damaged
 
-    def _check_keys(self, connection: sa.Connection, round: Any, tally: Tally) -> Iterator[Finding]:
-        """Each submission left a key, and had one report at least."""
-        mine = of_round(submission_keys.c.key, round.seq)
-        count = sa.select(sa.func.count()).select_from(submission_keys).where(mine)
-        found = connection.scalars(count).one()
-        accepted = tally.n + self._aside_by_size(connection, round.seq) + round.seeds_quarantined
-        if found > accepted:
-            yield Finding(
-                round.name, "submission keys, at most one for each report", accepted, found
-            )
-        if accepted and not found:
-            yield Finding(round.name, "submission keys, at least one for any reports", 1, found)
+    def _quarantined_by_size(self) -> int:
+        """Return how many reports the tallies say were quarantined by their size."""
+        total = sa.func.coalesce(sa.func.sum(tallies.c.quarantined), 0)
+        return self._scalar(sa.select(total).where(tallies.c.round == self._round.seq))
 
-    def _check_reports(
-        self,
-        connection: sa.Connection,
-        round: Any,
-        parameters: RoundParameters,
-        oracle: FrequencyOracle,
-        tally: Tally,
+    def _check_keys(self, tally: Tally) -> Iterator[Finding]:
+        """Each submission has one key and at least one report."""
+        condition = in_round(submission_keys.c.key, self._round.seq)
+        keys = self._scalar(
+            sa.select(sa.func.count()).select_from(submission_keys).where(condition)
+        )
+        accepted = tally.n + self._quarantined_by_size() + self._round.seeds_quarantined
+        if keys > accepted:
+            yield self._finding("submission keys, at most one for each report", accepted, keys)
+        if accepted and not keys:
+            yield self._finding("submission keys, at least one for any reports", 1, keys)
+
+    def _check_sizes(
+        self, table: sa.Table, what: str, oracle: FrequencyOracle
     ) -> Iterator[Finding]:
-        mine = segments.c.round == round.seq
-        whole = sa.and_(
-            segments.c.n > 0, sa.func.length(segments.c.data) == segments.c.n * oracle.report_size
+        """Each row has the bytes of its reports."""
+        damaged = sa.select(sa.func.count()).select_from(table)
+        damaged = damaged.where(
+            table.c.round == self._round.seq, sa.not_(_is_undamaged(table, oracle))
         )
-        damaged = sa.select(sa.func.count()).select_from(segments).where(mine, sa.not_(whole))
-        if found := connection.scalars(damaged).one():
-            yield Finding(round.name, "segments whose size is not that of their reports", 0, found)
-        kept = 0 if round.retention == 0 else tally.n - round.purged
-        stored = int(
-            connection.scalars(
-                sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0)).where(mine)
-            ).one()
-        )
+        if n := self._scalar(damaged):
+            yield self._finding(f"{what} whose size is not that of their reports", 0, n)
+
+    def _check_segments(self, oracle: FrequencyOracle, tally: Tally) -> Iterator[Finding]:
+        """The segments have all counted reports that were not purged."""
+        yield from self._check_sizes(segments, "segments", oracle)
+        purged = self._round.purged
+        kept = 0 if self._round.retention == 0 else tally.n - purged
+        total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0))
+        stored = self._scalar(total.where(segments.c.round == self._round.seq))
         if stored != kept:
-            what = (
-                "reports in segments"
-                if not round.purged
-                else f"reports in segments, {round.purged} being purged"
-            )
-            yield Finding(round.name, what, kept, stored)
-        yield from self._check_quarantine(connection, round, oracle)
-        if round.retention == 0 or round.purged:
+            what = "reports in segments" + (f", {purged} being purged" if purged else "")
+            yield self._finding(what, kept, stored)
+
+    def _check_quarantine(self, oracle: FrequencyOracle) -> Iterator[Finding]:
+        """Each quarantined report is stored, unless the round has a retention."""
+        yield from self._check_sizes(quarantine, "rows of the quarantine", oracle)
+        if self._round.retention is not None:
             return
-        again, bad = self._recount(connection, round.seq, oracle, whole)
-        if bad:
-            yield Finding(round.name, "pieces of reports that the protocol does not have", 0, bad)
-        expected, counted = again.counts(oracle), tally.counts(oracle)
-        differs = np.flatnonzero(expected != counted)
-        if differs.size:
-            first = int(differs[0])
-            what = (
-                f"support of {parameters.items[first]!r}, the first of {differs.size} items "
-                "that differ"
-            )
-            yield Finding(round.name, what, int(expected[first]), int(counted[first]))
-        elif (again.summary != tally.summary).any():
-            yield Finding(round.name, "tallies that are not those of the reports", 0, 1)
+        total = sa.select(quarantine.c.reason, sa.func.sum(quarantine.c.n).label("n"))
+        total = total.where(quarantine.c.round == self._round.seq).group_by(quarantine.c.reason)
+        stored = {row.reason: int(row.n) for row in self._connection.execute(total)}
+        counted = {"size": self._quarantined_by_size(), "seed": self._round.seeds_quarantined}
+        for reason, n in counted.items():
+            if stored.get(reason, 0) != n:
+                what = f"reports quarantined by their {reason}"
+                yield self._finding(what, n, stored.get(reason, 0))
 
-    def _aside_by_size(self, connection: sa.Connection, seq: int) -> int:
-        """Return how many reports the tallies say were set aside by their size."""
-        total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.quarantined), 0)).where(
-            tallies.c.round == seq
-        )
-        return int(connection.scalars(total).one())
-
-    def _check_quarantine(
-        self, connection: sa.Connection, round: Any, oracle: FrequencyOracle
+    def _check_counts(
+        self, items: tuple[str, ...], oracle: FrequencyOracle, tally: Tally
     ) -> Iterator[Finding]:
-        """Each report that was set aside is there, unless retention has let it go."""
-        mine = quarantine.c.round == round.seq
-        whole = sa.and_(
-            quarantine.c.n > 0,
-            sa.func.length(quarantine.c.data) == quarantine.c.n * oracle.report_size,
-        )
-        damaged = sa.select(sa.func.count()).select_from(quarantine).where(mine, sa.not_(whole))
-        if found := connection.scalars(damaged).one():
-            yield Finding(
-                round.name,
-                "rows of the quarantine whose size is not that of their reports",
-                0,
-                found,
-            )
-        if round.retention is not None:
-            return
-        total = sa.select(quarantine.c.reason, sa.func.sum(quarantine.c.n).label("total")).where(
-            mine
-        )
-        stored = {
-            row.reason: int(row.total)
-            for row in connection.execute(total.group_by(quarantine.c.reason))
-        }
-        counted = {
-            "size": self._aside_by_size(connection, round.seq),
-            "seed": round.seeds_quarantined,
-        }
-        for reason, number in counted.items():
-            if stored.get(reason, 0) != number:
-                yield Finding(
-                    round.name,
-                    f"reports set aside by their {reason}",
-                    number,
-                    stored.get(reason, 0),
-                )
+        """The tally is that of the stored reports."""
+        recounted, damaged = self._recount(oracle)
+        if damaged:
+            yield self._finding("pieces of reports that the protocol does not have", 0, damaged)
+        expected, counted = recounted.counts(oracle), tally.counts(oracle)
+        differing = np.flatnonzero(expected != counted)
+        if differing.size:
+            i = int(differing[0])
+            what = f"support of {items[i]!r}, the first of {differing.size} items that differ"
+            yield self._finding(what, int(expected[i]), int(counted[i]))
+        elif (recounted.summary != tally.summary).any():
+            yield self._finding("tallies that are not those of the reports", 0, 1)
 
-    def _recount(
-        self,
-        connection: sa.Connection,
-        seq: int,
-        oracle: FrequencyOracle,
-        whole: sa.ColumnElement[bool],
-    ) -> tuple[Tally, int]:
-        """Count the reports of the segments that are whole, a piece at a time; return also how many
-        pieces are bad.
-        """
-        total, bad, after = Tally.empty(oracle.summary_size), 0, 0
-        while batch := leading(list_segments(connection, seq, after, None, whole)):
-            with contextlib.closing(read_segments(self.database, connection, seq, batch)) as pieces:
+    def _recount(self, oracle: FrequencyOracle) -> tuple[Tally, int]:
+        """Return the tally of the undamaged segments, and the number of damaged pieces."""
+        total, damaged, after = Tally.empty(oracle.summary_size), 0, 0
+        connection, seq = self._connection, self._round.seq
+        undamaged = _is_undamaged(segments, oracle)
+        while listed := first_bytes(list_segments(connection, seq, after, None, undamaged)):
+            with contextlib.closing(
+                read_segments(self._database, connection, seq, listed)
+            ) as pieces:
                 for piece in pieces:
                     try:
                         total += Tally.of(oracle, wire.unpack(oracle, piece))
                     except LDPRecoverError:
-                        bad += 1
-            after = batch[-1].id
-        return total, bad
+                        damaged += 1
+            after = listed[-1].id
+        return total, damaged
+
+
+def _is_undamaged(table: sa.Table, oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
+    return sa.and_(table.c.n > 0, sa.func.length(table.c.data) == table.c.n * oracle.report_size)

@@ -1,22 +1,29 @@
-"""What is deleted, in pieces: rounds, and segments past their retention.
+"""Deletes rounds, and segments past their retention, in chunks.
 
-A deleted round is marked gone in one small transaction: it is in no answer any more, its name is
-free, and no commit adds to it. Its rows, which may be millions, then go in pieces of a transaction
-each, now and by housekeeping, until none is left; whoever dies on the way leaves the rest to the
-next. Several processes take turns.
+One small transaction marks a deleted round as gone: it is in no response any more, its name is
+free, and no commit adds to it. Its rows, which may be millions, are deleted in chunks by the
+deleting call and by housekeeping. After a crash the next process continues. Several processes take
+turns.
 """
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
 from ldprecover_server.errors import RoundNotFoundError
-from ldprecover_server.storage.base import Room
+from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.jobs import delete_jobs
-from ldprecover_server.storage.key_encoding import of_round
-from ldprecover_server.storage.rounds import StoredRound, end_round, find
+from ldprecover_server.storage.key_encoding import in_round
+from ldprecover_server.storage.maintenance.chunks import (
+    Chunk,
+    HasTime,
+    Progress,
+    count_up_to_limit,
+    for_seconds,
+    run_chunks,
+)
+from ldprecover_server.storage.rounds import NOT_GONE, StoredRound, end_round, find_round
 from ldprecover_server.storage.schema import (
     jobs,
     metadata,
@@ -25,232 +32,166 @@ from ldprecover_server.storage.schema import (
     segments,
     submission_keys,
 )
-from ldprecover_server.storage.segments import leading, list_segments
+from ldprecover_server.storage.segments import first_bytes, list_segments
 
-COUNTED_AT_MOST = 1_000_000
+_CALL_SECONDS = 1.0  # how long the deleting call works before it leaves the rest to housekeeping
+_CHUNK_BYTES = 8 << 20  # of segments deleted by one transaction
 
-_SECONDS = 1.0  # that whoever deletes a round waits for its rows to go
-_BYTES = 8 << 20  # of segments that one transaction deletes
-_SHORT, _LONG = (
-    0.02,
-    0.05,
-)  # seconds that one transaction should take: a SQLite commit waits as long
-_FIRST, _MOST = 256, 1 << 16  # rows of one transaction
-
-_OTHERS = [
+_SMALL_TABLES = [
     table
     for table in metadata.sorted_tables
     if table not in (segments, quarantine)
     and any(key.column is rounds.c.seq for key in table.foreign_keys)
 ]
-"""Every other table of a round's rows: so few of them that they go in one transaction."""
-
-GoOn = Callable[[], bool]
-"""Tells whether there is time for another piece."""
-
-Piece = Callable[[int], int]
-"""Works on so many rows at the most, in a transaction of its own; returns how many it found."""
+"""Tables with few rows a round, which are deleted in one transaction."""
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How many rows were worked on, and whether all is done."""
+class Deletion(Repository):
+    """Deletion of a database's rounds and segments."""
 
-    rows: int
-    done: bool
+    is_erased = True
+    """Whether everything deleted has also left the write-ahead log."""
 
+    def delete(self, identifier: str) -> StoredRound:
+        """Delete a round with everything it holds; return what it was. Raises RoundNotFoundError.
 
-def for_seconds(seconds: float, unless: GoOn = lambda: False) -> GoOn:
-    """Return what lets work go on for so long from now, unless told otherwise."""
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() < end and not unless()
-
-
-def in_pieces(piece: Piece, go_on: GoOn) -> Progress:
-    """Run `piece` with a number of rows until it finds none, while there is time; return how many
-    it found.
-
-    The number follows the time that a piece takes, and after each the database is left to others
-    for as long.
-    """
-    limit, rows = _FIRST, 0
-    while go_on():
-        begun = time.monotonic()
-        found = piece(limit)
-        if not found:
-            return Progress(rows, True)
-        rows += found
-        spent = time.monotonic() - begun
-        limit = (
-            min(2 * limit, _MOST)
-            if spent < _SHORT
-            else max(limit // 2, 1)
-            if spent > _LONG
-            else limit
-        )
-        time.sleep(min(spent, _LONG))
-    return Progress(rows, False)
-
-
-class Deletion(Room):
-    """The end of rounds and of segments."""
-
-    forgotten = True
-    """Whether all that was deleted has left the disk, as far as that is in our hands."""
-
-    def delete_round(self, identifier: str) -> StoredRound:
-        """Delete a round with everything it holds, and return what it was. Raises
-        RoundNotFoundError.
-
-        It is gone at once; what remains of many rows after a second is left to `delete_rest`.
+        The round is gone at once. After one second remaining rows are left to `delete_rest`.
         """
         with self.database.write() as connection:
-            found = find(connection, identifier)
-            mark = f"!{found.seq}"  # no round can be called so
-            gone = {"state": "gone", "id": mark, "name": mark, "items": b"[]", "series": None}
-            if not end_round(self.database, connection, found.seq, rounds.c.state != "gone", gone):
+            round = find_round(connection, identifier)
+            mark = f"!{round.seq}"  # not a valid name or id
+            values = {"state": "gone", "id": mark, "name": mark, "items": b"[]", "series": None}
+            if not end_round(self.database, connection, round.seq, NOT_GONE, values):
                 raise RoundNotFoundError("the round was deleted")
-            # They would go with the round's own row, and their processes would work on until then.
-            delete_jobs(connection, jobs.c.round == found.seq)
-        self.delete_rest(for_seconds(_SECONDS))
-        return found
+            # Now, not with the round's row, so that the processes that run them stop.
+            delete_jobs(connection, jobs.c.round == round.seq)
+        self.delete_rest(for_seconds(_CALL_SECONDS))
+        return round
 
-    def delete_rest(self, go_on: GoOn = lambda: True) -> Progress:
-        """Delete what is left of rounds that are gone, while there is time. Raises ServiceError."""
-        rows, gone = 0, self._gone()
-        for seq in gone:
-            for piece in (
+    def delete_rest(self, has_time: HasTime = lambda: True) -> Progress:
+        """Delete the remaining rows of deleted rounds while there is time. Raises ServiceError."""
+        rows, seqs = 0, self._gone()
+        for seq in seqs:
+            for chunk in (
                 self._delete_segments(seq, segments),
                 self._delete_keys(seq),
                 self._delete_segments(seq, quarantine),
             ):
-                progress = in_pieces(piece, go_on)
+                progress = run_chunks(chunk, has_time)
                 rows += progress.rows
                 if not progress.done:
                     return Progress(rows, False)
             with self.database.write() as connection:
-                for other in _OTHERS:
-                    connection.execute(sa.delete(other).where(other.c.round == seq))
+                for table in _SMALL_TABLES:
+                    connection.execute(sa.delete(table).where(table.c.round == seq))
                 connection.execute(sa.delete(rounds).where(rounds.c.seq == seq))
-        if gone:
-            self.forget()
+        if seqs:
+            self.erase()
         return Progress(rows, True)
 
-    def rows_to_delete(self) -> int:
-        """Return how many keys and segments are left of rounds that are gone.
-
-        Of either in a round 1,000,000 stands for as many or more: to count all would take long.
-        """
+    def rows_left(self) -> int:
+        """Return the number of keys and segments of deleted rounds, at most 1,000,000 of each."""
         with self.database.read() as connection:
-            return sum(rows_left(connection, seq) for seq in self._gone())
+            return sum(rows_of_round(connection, seq) for seq in self._gone())
 
-    def purge(self, go_on: GoOn = lambda: True) -> Progress:
-        """Delete the segments that their round's retention has let go, while there is time. Raises
-        ServiceError.
-        """
-        now, rows, done = self.hour(), 0, True
+    def purge(self, has_time: HasTime = lambda: True) -> Progress:
+        """Delete segments past their round's retention while there is time. Raises ServiceError."""
+        rows, done = 0, True
+        query = sa.select(rounds.c.seq, rounds.c.retention)
         with self.database.read() as connection:
-            bounded = sa.select(rounds.c.seq, rounds.c.retention)
-            found = connection.execute(
-                bounded.where(rounds.c.retention > 0, rounds.c.state != "gone")
-            ).all()
-        for round in found:
-            # A segment's reports came during its hour: none is deleted before its time, none kept
-            # an hour longer.
+            bounded = connection.execute(query.where(rounds.c.retention > 0, NOT_GONE)).all()
+        for round in bounded:
+            # A segment's reports arrived within its hour, so a report is kept for its retention
+            # and less than an hour longer.
+            first_kept_hour = self.hour() - round.retention
             for table in (segments, quarantine):
-                progress = in_pieces(
-                    self._purge_segments(round.seq, table, now - round.retention), go_on
-                )
+                chunk = self._purge_segments(round.seq, table, first_kept_hour)
+                progress = run_chunks(chunk, has_time)
                 rows, done = rows + progress.rows, done and progress.done
         if rows:
-            self.forget()
+            self.erase()
         return Progress(rows, done)
 
-    def forget(self) -> None:
-        """See that what was deleted leaves the disk, as far as that is in our hands; `forgotten`
-        says whether it has.
+    def erase(self) -> None:
+        """Remove deleted data from the write-ahead log; `is_erased` says whether that succeeded.
 
-        Where others read it may not, and is to be tried again. Raises StoreUnavailableError.
+        It fails while others read the log, and must be tried again. Raises StoreUnavailableError.
         """
-        self.forgotten = False
-        self.forgotten = self.database.forget()
+        self.is_erased = False
+        self.is_erased = self.database.erase_deleted()
 
     def _gone(self) -> Sequence[int]:
         with self.database.read() as connection:
             return connection.scalars(sa.select(rounds.c.seq).where(rounds.c.state == "gone")).all()
 
-    def _delete_segments(self, seq: int, table: sa.Table) -> Piece:
-        def piece(limit: int) -> int:
+    def _delete_segments(self, seq: int, table: sa.Table) -> Chunk:
+        def chunk(limit: int) -> int:
             with self.database.write() as connection:
-                self.database.take_turn(connection)
-                listed = leading(list_segments(connection, seq, 0, table=table)[:limit], _BYTES)
-                if not listed:
-                    return 0
-                first = sa.and_(table.c.round == seq, table.c.id <= listed[-1].id)
-                return connection.execute(sa.delete(table).where(first)).rowcount
+                self.database.lock_maintenance(connection)
+                listed = list_segments(connection, seq, 0, table=table)[:limit]
+                return len(_delete_first(connection, seq, table, listed, sa.true()))
 
-        return piece
+        return chunk
 
-    def _delete_keys(self, seq: int) -> Piece:
-        # In order, and not from the first one each time: what is deleted stays in Postgres' index
-        # for a while.
-        left = of_round(submission_keys.c.key, seq)
+    def _delete_keys(self, seq: int) -> Chunk:
+        # In order and from the last position, because deleted keys stay in Postgres' index for a
+        # while.
+        key = submission_keys.c.key
+        remaining = in_round(key, seq)
 
-        def piece(limit: int) -> int:
-            nonlocal left
+        def chunk(limit: int) -> int:
+            nonlocal remaining
+            query = sa.select(key).where(remaining).order_by(key).limit(limit)
             with self.database.write() as connection:
-                self.database.take_turn(connection)
-                key = submission_keys.c.key
-                found = connection.scalars(
-                    sa.select(key).where(left).order_by(key).limit(limit)
-                ).all()
-                if found:
-                    connection.execute(sa.delete(submission_keys).where(left, key <= found[-1]))
-                    left = sa.and_(of_round(key, seq), key > found[-1])
-                return len(found)
+                self.database.lock_maintenance(connection)
+                keys = connection.scalars(query).all()
+                if keys:
+                    deleted = sa.delete(submission_keys).where(remaining, key <= keys[-1])
+                    connection.execute(deleted)
+                    remaining = sa.and_(in_round(key, seq), key > keys[-1])
+                return len(keys)
 
-        return piece
+        return chunk
 
-    def _purge_segments(self, seq: int, table: sa.Table, hour: int) -> Piece:
-        """Delete segments of hours before this one, or what was set aside in them."""
-        over = table.c.hour < hour
+    def _purge_segments(self, seq: int, table: sa.Table, first_kept_hour: int) -> Chunk:
+        """Return the chunk that deletes segments, or quarantined reports, of earlier hours."""
+        is_over = table.c.hour < first_kept_hour
 
-        def piece(limit: int) -> int:
+        def chunk(limit: int) -> int:
             with self.database.write() as connection:
-                self.database.take_turn(connection)
-                listed = leading(
-                    list_segments(connection, seq, 0, None, over, table=table)[:limit], _BYTES
-                )
-                if not listed:
-                    return 0
-                first = sa.and_(table.c.round == seq, over, table.c.id <= listed[-1].id)
-                purged = connection.scalars(
-                    sa.delete(table).where(first).returning(table.c.n)
-                ).all()
-                if table is segments:
-                    count = {
-                        "purged": rounds.c.purged + sum(purged),
+                self.database.lock_maintenance(connection)
+                listed = list_segments(connection, seq, 0, None, is_over, table=table)[:limit]
+                counts = _delete_first(connection, seq, table, listed, is_over)
+                if counts and table is segments:
+                    values = {
+                        "purged": rounds.c.purged + sum(counts),
                         "rewrites": rounds.c.rewrites + 1,
                     }
-                    connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(count))
-                return len(purged)
+                    connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(values))
+                return len(counts)
 
-        return piece
+        return chunk
 
 
-def rows_left(connection: sa.Connection, seq: int) -> int:
-    """Return how many keys and segments a round has, of either COUNTED_AT_MOST for as many or
-    more.
-    """
-    keys = count_at_most(connection, submission_keys, of_round(submission_keys.c.key, seq))
+def _delete_first(
+    connection: sa.Connection,
+    seq: int,
+    table: sa.Table,
+    listed: list[Any],
+    condition: sa.ColumnElement[bool],
+) -> Sequence[int]:
+    """Delete the first listed segments, _CHUNK_BYTES together; return their numbers of reports."""
+    batch = first_bytes(listed, _CHUNK_BYTES)
+    if not batch:
+        return []
+    query = sa.delete(table).where(table.c.round == seq, condition, table.c.id <= batch[-1].id)
+    return connection.scalars(query.returning(table.c.n)).all()
+
+
+def rows_of_round(connection: sa.Connection, seq: int) -> int:
+    """Return the number of a round's keys and segments, at most COUNT_LIMIT of each."""
+    keys = count_up_to_limit(connection, submission_keys, in_round(submission_keys.c.key, seq))
     return keys + sum(
-        count_at_most(connection, table, table.c.round == seq) for table in (segments, quarantine)
+        count_up_to_limit(connection, table, table.c.round == seq)
+        for table in (segments, quarantine)
     )
-
-
-def count_at_most(connection: sa.Connection, table: sa.Table, which: sa.ColumnElement[bool]) -> int:
-    """Return how many rows there are, COUNTED_AT_MOST for as many or more."""
-    some = (
-        sa.select(sa.literal(1)).select_from(table).where(which).limit(COUNTED_AT_MOST).subquery()
-    )
-    return int(connection.scalars(sa.select(sa.func.count()).select_from(some)).one())

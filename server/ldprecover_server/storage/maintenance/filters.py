@@ -1,11 +1,10 @@
-"""Closed rounds are screened: reports under hash seeds that come too often are set aside.
+"""Filters closed rounds: quarantines reports whose hash seeds recur too often.
 
-How often is too often hangs on the number of reports, which is known once a round is closed;
-nothing is added to it then. Two passes over its segments find the seeds, and one small transaction
-writes them down. Then the segments are gone through in order, in pieces of a transaction each,
-which moves reports with such a seed into the quarantine, takes their support out of the tally and
-notes how far it has come: so each is moved exactly once, whatever breaks off, and whoever comes
-next goes on there. A round is mixed only afterwards.
+The threshold depends on the number of reports, which is final once the round is closed. Two passes
+over the segments find the seeds, and one small transaction records them. Then the segments are
+processed in order, in chunks of one transaction: reports with such a seed move to the quarantine,
+the tally loses their support, and the round records the last segment. So each report moves exactly
+once, and after a crash the next process continues. Unlinking comes afterwards.
 """
 
 from collections.abc import Iterator
@@ -19,21 +18,21 @@ from ldprecover import FrequencyOracle, Tally
 from ldprecover.evidence.quarantine import SeedScreen, of_seeds
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.types import Reports, UInt32Array
-from ldprecover_server.storage.maintenance.deletion import GoOn, Piece, Progress, in_pieces
+from ldprecover_server.storage.base import Clock, Repository
+from ldprecover_server.storage.database import Database
+from ldprecover_server.storage.maintenance.chunks import Chunk, HasTime, Progress, run_chunks
 from ldprecover_server.storage.rounds import Rounds
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
-from ldprecover_server.storage.segments import leading, list_segments
-from ldprecover_server.storage.tally_encoding import read_tally, stored_counts
+from ldprecover_server.storage.segments import first_bytes, list_segments
+from ldprecover_server.storage.tally_encoding import decode_tally, encode_counts
 
-_TO_SCREEN = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.filtered))
+_TO_FILTER = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.filtered))
 _PASSES = 2
 
 
 @dataclass(frozen=True, eq=False)
 class QuarantinedReports:
-    """Reports of a round that are in quarantine together: why, and the hour they came in, since the
-    epoch.
-    """
+    """Reports that were quarantined together, for one reason, in one hour since the epoch."""
 
     reason: str
     hour: int
@@ -43,9 +42,7 @@ class QuarantinedReports:
 
 @dataclass
 class _Search:
-    """How far the search for a round's seeds has come: what this process knows, to be found anew by
-    another.
-    """
+    """This process's progress in the search for a round's recurring seeds."""
 
     seq: int
     oracle: FrequencyOracle
@@ -54,137 +51,123 @@ class _Search:
     after: int = 0
 
 
-class Screening(Rounds):
-    """The screening of a database's closed rounds."""
+class Filters(Repository):
+    """Filtering of a database's closed rounds, and their quarantine."""
 
-    _search: _Search | None = None
+    def __init__(self, database: Database, clock: Clock, stored_rounds: Rounds) -> None:
+        super().__init__(database, clock)
+        self._rounds = stored_rounds
+        self._search: _Search | None = None
 
     def quarantined(self, identifier: str) -> Iterator[QuarantinedReports]:
-        """Yield what a round has in quarantine, in the order in which it was set aside, some at a
-        time.
+        """Yield a round's quarantined reports in the order in which they were quarantined.
 
         Raises RoundNotFoundError, PluginNotLoadedError and StoreUnavailableError.
         """
-        seq, after = self.round(identifier).seq, 0
-        oracle = self.parameters(seq).oracle
+        seq, after = self._rounds.find(identifier).seq, 0
+        oracle = self._rounds.parameters(seq).oracle
         while True:
             with self.database.read() as connection:
-                listed = leading(list_segments(connection, seq, after, table=quarantine))
-                if not listed:
-                    return
-                mine = quarantine.c.id.between(listed[0].id, listed[-1].id)
-                query = (
-                    sa.select(quarantine)
-                    .where(quarantine.c.round == seq, mine)
-                    .order_by(quarantine.c.id)
-                )
-                rows = connection.execute(query).all()
+                listed = first_bytes(list_segments(connection, seq, after, table=quarantine))
+                rows = _read_rows(connection, quarantine, listed)
+            if not rows:
+                return
             for row in rows:
-                yield QuarantinedReports(row.reason, row.hour, _reports(oracle, row.data), oracle)
-            after = listed[-1].id
+                reports = _reports(oracle, row.data)
+                yield QuarantinedReports(row.reason, row.hour, reports, oracle)
+            after = rows[-1].id
 
-    def screen(self, go_on: GoOn = lambda: True) -> Progress:
-        """Screen the rounds that are closed, while there is time; return how many reports were set
-        aside.
+    def run(self, has_time: HasTime = lambda: True) -> Progress:
+        """Filter the closed rounds while there is time; return how many reports were quarantined.
 
-        What a report is its protocol knows: rounds whose protocol is not loaded wait until it is.
-        Raises ServiceError.
+        Rounds of a protocol that is not loaded wait, because it defines what a report is. Raises
+        ServiceError.
         """
+        has_seeds = rounds.c.recurring_seeds.is_not(None).label("has_seeds")
+        query = sa.select(rounds.c.seq, has_seeds).where(
+            _TO_FILTER, rounds.c.protocol.in_(PROTOCOLS)
+        )
         with self.database.read() as connection:
-            mine = sa.and_(_TO_SCREEN, rounds.c.protocol.in_(PROTOCOLS))
-            query = sa.select(rounds.c.seq, rounds.c.recurring_seeds.is_not(None).label("known"))
-            found = connection.execute(query.where(mine).order_by(rounds.c.seq)).all()
-        moved = 0
-        for round in found:
-            oracle = self.parameters(round.seq).oracle
-            if not round.known and not in_pieces(self._find_seeds(round.seq, oracle), go_on).done:
-                return Progress(moved, False)
-            taken: list[int] = []
-            done = in_pieces(self._move_reports(round.seq, oracle, taken), go_on).done
-            moved += sum(taken)
-            if not done:
-                return Progress(moved, False)
-        return Progress(moved, True)
+            to_filter = connection.execute(query.order_by(rounds.c.seq)).all()
+        moved: list[int] = []
+        for round in to_filter:
+            oracle = self._rounds.parameters(round.seq).oracle
+            if not (
+                round.has_seeds or run_chunks(self._find_seeds(round.seq, oracle), has_time).done
+            ):
+                return Progress(sum(moved), False)
+            if not run_chunks(self._move_reports(round.seq, oracle, moved), has_time).done:
+                return Progress(sum(moved), False)
+        return Progress(sum(moved), True)
 
-    def _find_seeds(self, seq: int, oracle: FrequencyOracle) -> Piece:
-        """Read the segments twice, some at a time, and write down the seeds that come too often."""
+    def _find_seeds(self, seq: int, oracle: FrequencyOracle) -> Chunk:
+        """Return the chunk that reads the segments twice and records the recurring seeds."""
         if self._search is None or self._search.seq != seq:
+            total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0))
             with self.database.read() as connection:
-                total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0)).where(
-                    _whole(seq, oracle)
-                )
-                n = int(connection.scalars(total).one())
+                n = int(connection.scalars(total.where(_undamaged(seq, oracle))).one())
             self._search = _Search(seq, oracle, SeedScreen(n))
         search = self._search
 
-        def piece(limit: int) -> int:
+        def chunk(limit: int) -> int:
             with self.database.read() as connection:
-                listed = leading(
-                    list_segments(connection, seq, search.after, None, _whole(seq, oracle))[:limit]
-                )
-                read = [_reports(oracle, row.data) for row in _rows(connection, listed)]
-            for reports in read:
-                seeds = np.ascontiguousarray(oracle.seeds(reports))
+                listed = list_segments(connection, seq, search.after, None, _undamaged(seq, oracle))
+                rows = _read_rows(connection, segments, first_bytes(listed[:limit]))
+            for row in rows:
+                seeds = np.ascontiguousarray(oracle.seeds(_reports(oracle, row.data)))
                 (search.screen.compare if search.passes else search.screen.count)(seeds)
-            if listed:
-                search.after = listed[-1].id
-                return len(listed)
+            if rows:
+                search.after = rows[-1].id
+                return len(rows)
             search.passes, search.after = search.passes + 1, 0
             if search.passes < _PASSES:
                 return 1
-            self._write_down(seq, search.screen.found())
+            self._record_seeds(seq, search.screen.found())
             self._search = None
             return 0
 
-        return piece
+        return chunk
 
-    def _write_down(self, seq: int, seeds: UInt32Array) -> None:
-        """Write the seeds down, unless another process did before: then its list stands."""
-        unknown = sa.and_(rounds.c.seq == seq, _TO_SCREEN, rounds.c.recurring_seeds.is_(None))
+    def _record_seeds(self, seq: int, seeds: UInt32Array) -> None:
+        """Record the seeds, unless another process has: then its list stands."""
+        unset = sa.and_(rounds.c.seq == seq, _TO_FILTER, rounds.c.recurring_seeds.is_(None))
+        values = {"recurring_seeds": seeds.astype("<u4").tobytes()}
         with self.database.write() as connection:
-            connection.execute(
-                sa.update(rounds)
-                .where(unknown)
-                .values(recurring_seeds=seeds.astype("<u4").tobytes())
-            )
+            connection.execute(sa.update(rounds).where(unset).values(values))
 
-    def _move_reports(self, seq: int, oracle: FrequencyOracle, taken: list[int]) -> Piece:
-        """Set reports of the seeds that were written down aside; note in `taken` how many each
-        piece found.
-        """
+    def _move_reports(self, seq: int, oracle: FrequencyOracle, moved: list[int]) -> Chunk:
+        """Return the chunk that quarantines reports with recorded seeds; it appends to `moved`."""
         this = rounds.c.seq == seq
+        state = sa.select(rounds.c.recurring_seeds, rounds.c.filtered_segment).where(
+            this, _TO_FILTER
+        )
 
-        def piece(limit: int) -> int:
+        def chunk(limit: int) -> int:
             with self.database.write() as connection:
-                self.database.take_turn(connection)
-                state = sa.select(rounds.c.recurring_seeds, rounds.c.filtered_segment).where(
-                    this, _TO_SCREEN
-                )
+                self.database.lock_maintenance(connection)
                 if (row := connection.execute(state).one_or_none()) is None:
-                    return 0  # another process has come to the end
+                    return 0  # another process has finished
                 seeds = np.frombuffer(row.recurring_seeds or b"", "<u4")
                 after = row.filtered_segment or 0
-                listed = leading(
-                    list_segments(connection, seq, after, None, _whole(seq, oracle))[:limit]
-                )
+                listed = list_segments(connection, seq, after, None, _undamaged(seq, oracle))
+                listed = first_bytes(listed[:limit])
                 if not listed or not seeds.size:
-                    connection.execute(
-                        sa.update(rounds).where(this).values(filtered=True, recurring_seeds=None)
-                    )
+                    values: dict[str, Any] = {"filtered": True, "recurring_seeds": None}
+                    connection.execute(sa.update(rounds).where(this).values(values))
                     return 0
                 removed = self._move(connection, seq, oracle, listed, seeds)
-                values: dict[str, Any] = {"filtered_segment": listed[-1].id}
+                values = {"filtered_segment": listed[-1].id}
                 if removed.n:
-                    _take_out(connection, seq, removed)
+                    _subtract_from_tallies(connection, seq, removed)
                     values |= {
                         "seeds_quarantined": rounds.c.seeds_quarantined + removed.n,
                         "rewrites": rounds.c.rewrites + 1,
                     }
                 connection.execute(sa.update(rounds).where(this).values(values))
-            taken.append(removed.n)
+            moved.append(removed.n)
             return len(listed)
 
-        return piece
+        return chunk
 
     def _move(
         self,
@@ -194,68 +177,69 @@ class Screening(Rounds):
         listed: list[Any],
         seeds: UInt32Array,
     ) -> Tally:
-        """Move the reports of these segments that have one of the seeds, and return their tally."""
+        """Quarantine these segments' reports that have one of the seeds; return their tally."""
         removed = Tally.empty(oracle.summary_size)
-        for row in _rows(connection, listed):
+        for row in _read_rows(connection, segments, listed):
             reports = _reports(oracle, row.data)
-            bad = of_seeds(oracle, reports, seeds)
-            if not bad.any():
+            recurs = of_seeds(oracle, reports, seeds)
+            if not recurs.any():
                 continue
-            aside, kept = reports[bad], reports[~bad]
-            removed += Tally.of(oracle, aside)
+            quarantined, remaining = reports[recurs], reports[~recurs]
+            removed += Tally.of(oracle, quarantined)
             moved = {
                 "round": seq,
                 "reason": "seed",
                 "hour": row.hour,
-                "n": len(aside),
-                "data": aside.tobytes(),
+                "n": len(quarantined),
+                "data": quarantined.tobytes(),
             }
             connection.execute(sa.insert(quarantine), moved)
             this = segments.c.id == row.id
-            if len(kept):
-                left = sa.update(segments).where(this).values(n=len(kept), data=kept.tobytes())
-                connection.execute(left)
+            if len(remaining):
+                values = {"n": len(remaining), "data": remaining.tobytes()}
+                connection.execute(sa.update(segments).where(this).values(values))
             else:
                 connection.execute(sa.delete(segments).where(this))
         return removed
 
 
-def _whole(seq: int, oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
-    """Return which segments of a round are whole: another is damaged, and left as it is."""
-    size = sa.func.length(segments.c.data) == segments.c.n * oracle.report_size
-    return sa.and_(segments.c.round == seq, segments.c.n > 0, size)
+def _undamaged(seq: int, oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
+    """Return the condition for a round's undamaged segments; others are left as they are."""
+    is_whole = sa.func.length(segments.c.data) == segments.c.n * oracle.report_size
+    return sa.and_(segments.c.round == seq, segments.c.n > 0, is_whole)
 
 
-def _rows(connection: sa.Connection, listed: list[Any]) -> list[Any]:
-    ids = [row.id for row in listed]
-    query = sa.select(segments.c.id, segments.c.hour, segments.c.data).where(segments.c.id.in_(ids))
-    return list(connection.execute(query.order_by(segments.c.id)))
+def _read_rows(connection: sa.Connection, table: sa.Table, listed: list[Any]) -> list[Any]:
+    query = sa.select(table).where(table.c.id.in_([row.id for row in listed]))
+    return list(connection.execute(query.order_by(table.c.id)))
 
 
 def _reports(oracle: FrequencyOracle, data: bytes) -> Reports:
     return np.frombuffer(data, dtype=oracle.report_dtype)
 
 
-def _take_out(connection: sa.Connection, seq: int, removed: Tally) -> None:
-    """Take reports out of a closed round's tally: its rows become one, for no single one need have
-    them all.
+def _subtract_from_tallies(connection: sa.Connection, seq: int, removed: Tally) -> None:
+    """Subtract reports from a closed round's tally, and merge its rows into one.
+
+    No single row need contain all the removed reports.
     """
-    mine = tallies.c.round == seq
+    of_round = tallies.c.round == seq
     rows = connection.execute(
-        sa.select(tallies).where(mine).order_by(tallies.c.process).with_for_update()
+        sa.select(tallies).where(of_round).order_by(tallies.c.process).with_for_update()
     ).all()
-    left = (
-        sum((read_tally(row.counts, row.n) for row in rows), Tally.empty(removed.summary.size))
-        - removed
+    total = sum(
+        (decode_tally(row.counts, row.n) for row in rows), Tally.empty(removed.summary.size)
     )
+    total -= removed
     first, *others = (row.process for row in rows)
     if others:
-        connection.execute(sa.delete(tallies).where(mine, tallies.c.process.in_(others)))
+        connection.execute(sa.delete(tallies).where(of_round, tallies.c.process.in_(others)))
     values = {
-        "n": left.n,
-        "counts": stored_counts(left),
+        "n": total.n,
+        "counts": encode_counts(total),
         "quarantined": sum(row.quarantined for row in rows),
+        "token": None,
     }
     connection.execute(
-        sa.update(tallies).where(mine, tallies.c.process == first).values(token=None, **values)
+        sa.update(tallies).where(of_round, tallies.c.process == first).values(values)
     )

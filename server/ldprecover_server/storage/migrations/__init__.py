@@ -1,4 +1,4 @@
-"""The schema's history, and moving a database along it (Alembic)."""
+"""Upgrades the schema of a database to this version's, with Alembic."""
 
 import functools
 import shlex
@@ -11,28 +11,23 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.storage.advisory_locks import MIGRATION_KEY
 from ldprecover_server.storage.database import Database
-
-__all__ = ["check", "migrate"]
 
 FOLDER = Path(__file__).parent
 
-_LOCK = 0x4C44506  # key of the Postgres advisory lock that serialises migrations
-
 
 def migrate(database: Database) -> list[str]:
-    """Bring a database to this version's schema; return the revisions it went through.
+    """Upgrade a database to this version's schema; return the revisions that ran.
 
-    Raises ConfigurationError for a database that a newer version has moved on,
-    StoreUnavailableError.
+    Raises ConfigurationError for a database of a newer version, and StoreUnavailableError.
     """
     with database.write() as connection:
         if database.dialect == "postgresql":
-            # However long the statements of a migration take; what keeps them waiting is bound as
-            # ever.
+            # Statements of a migration may take long; lock_timeout still limits their waiting.
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            # Two that migrate at once: the second waits, and finds nothing left to do.
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+            # A second process that migrates waits, and then finds nothing to do.
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_KEY)))
         config = _config()
         before = _revision(connection)
         pending = _pending(before)
@@ -64,7 +59,7 @@ def _revision(connection: sa.Connection) -> str | None:
 
 
 def _pending(revision: str | None) -> list[str]:
-    """Return the revisions after this one, the next first."""
+    """Return the revisions after this one, in order."""
     known = revisions()
     if revision is None:
         return [*known]
@@ -78,6 +73,6 @@ def _pending(revision: str | None) -> list[str]:
 
 @functools.cache
 def revisions() -> tuple[str, ...]:
-    """Return all revisions, the first one first; each is a file to run."""
+    """Return all revisions in order; reading them runs a file each."""
     script = ScriptDirectory.from_config(_config())
     return tuple(step.revision for step in script.walk_revisions())[::-1]

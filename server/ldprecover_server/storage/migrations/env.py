@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection and in the transaction of `migrate`."""
+"""Run by Alembic: the migrations, in the transaction of `migrate`."""
 
 from alembic import context
 

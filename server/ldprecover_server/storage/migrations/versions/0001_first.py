@@ -26,6 +26,12 @@ def _round_column(**options: Any) -> sa.Column[Any]:
     return sa.Column("round", _Id, sa.ForeignKey("rounds.seq", **options), nullable=False)
 
 
+_ABORT_COMMIT = """
+CREATE FUNCTION ldprecover_abort_commit() RETURNS integer LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'keys or tally changed during the commit' USING ERRCODE = 'LD001'; END $$
+"""
+
+
 def upgrade() -> None:
     op.create_table(
         "rounds",
@@ -37,7 +43,9 @@ def upgrade() -> None:
         sa.Column("parameter", sa.Integer),
         sa.Column("given_seeds", sa.Integer),
         _column("items", sa.LargeBinary()),
-        sa.Column("canaries", sa.LargeBinary),
+        _column("domain_size", sa.Integer()),
+        _column("canaries", sa.LargeBinary()),
+        _column("digest", sa.String(64)),
         _column("quarantine", sa.Boolean()),
         _column("access", sa.String(8)),
         _column("read_access", sa.String(8)),
@@ -136,6 +144,7 @@ def upgrade() -> None:
         _column("last", sa.Integer()),
     )
     if op.get_bind().dialect.name == "postgresql":
+        op.execute(_ABORT_COMMIT)
         # Uncompressed outside the row, a slice of a segment is read without the rest of it.
         op.execute("ALTER TABLE segments ALTER COLUMN data SET STORAGE EXTERNAL")
         op.execute("ALTER TABLE tallies ALTER COLUMN counts SET STORAGE EXTERNAL")
