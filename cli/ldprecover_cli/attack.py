@@ -24,10 +24,10 @@ from ldprecover_cli.resume import (
     Users,
     Wait,
     drawn_seed,
-    going_on,
     interrupted,
     new_journal,
     persistence,
+    removing_journal,
     run_location,
 )
 from ldprecover_cli.signals import end_on_signals
@@ -178,7 +178,7 @@ def attack(
         end_on_signals(),
         explain_used_tickets(ticket_list),
         connected(url, key, scope="report", round=round, retries=retries) as client,
-        going_on(journal, "attack"),
+        removing_journal(journal, "attack"),
     ):
         status = client.round(round)
         check_access(status, ticket_list)

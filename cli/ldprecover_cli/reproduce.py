@@ -37,7 +37,7 @@ _OF_THE_PAPER = {
     "seed": "--seed",
 }
 _OF_THE_PAPER |= {"over_http": "--over-http"}
-"""Options that a study's own file says, or that it has not."""
+"""Options that do not apply to a study: its file states them, or it has none."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
 
 def reproduce(
     ctx: typer.Context,
-    what: Annotated[
+    names: Annotated[
         list[str] | None,
         typer.Argument(
             help="Tables and figures, all by default; or unmix, or the TOML file of one study.",
@@ -59,9 +59,8 @@ def reproduce(
         list[str] | None,
         typer.Option(
             help="cities, fire, emoji, ipums-like, fire-like, zipf, bump, geometric, or a CSV or "
-            "Parquet file, such as "
-            "your own IPUMS; give it once for each. "
-            "By default cities and fire; of unmix six data sets.",
+            "Parquet file, such as your IPUMS extract; repeat for several. Default: cities and "
+            "fire; for unmix six data sets.",
             metavar="NAME|FILE",
         ),
     ] = None,
@@ -70,17 +69,17 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Genuine users, n. By default the paper's number, for other data as many as they "
-            "have.",
+            help="Genuine users, n. Default: the paper's number; for other data, one for each row.",
         ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, max=10_000, help="Trials of each setting.")] = 10,
     seed: Seed = 0,
     out: Annotated[
-        Path, typer.Option(help="Folder for results; one with results in it is gone on with.")
+        Path, typer.Option(help="Folder for results; existing results in it are continued.")
     ] = Path("reproduction"),
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Processes. By default one a core.")
+        int | None,
+        typer.Option(min=1, max=256, help="Worker processes. Default: one for each core."),
     ] = None,
     scheduler: SchedulerUrl = None,
     tls_ca: TlsCa = None,
@@ -88,31 +87,29 @@ def reproduce(
     tls_key: TlsKey = None,
     over_http: Annotated[
         bool,
-        typer.Option(
-            "--over-http", help="Send every report to a real server of the command's own."
-        ),
+        typer.Option("--over-http", help="Send every report to a server that the command starts."),
     ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of unmix, run this alone: a part, data, protocol, attack, method. "
-            "May be repeated.",
+            help="Only these cells of unmix, by part, data, protocol, attack or method; repeat for "
+            "several.",
             metavar="KEY=NAME[,NAME]",
         ),
     ] = None,
 ) -> None:
-    """Rerun the paper's evaluation, its tables and figures, from the cells up; or run a study of
-    your own.
+    """Rerun the tables and figures of the paper's evaluation, or run your own study.
 
     The paper's are table1, mse, fg, malicious, sweep-beta, sweep-epsilon, sweep-eta,
-    ipa, km, multi, and all of them. The folder gets cells.csv and
-    cells.parquet, a row for each cell and method, summary.csv, the means over
-    the trials, and the figures as PNG and SVG. A study is a TOML file that says
-    attacks, methods, protocols, data and parameters; it gets cells.csv and a
-    JSON file of its name. A cell that is in the folder is not run again: after
-    Ctrl-C the same command goes on. `unmix` is another evaluation, run alone:
-    recoveries that know nothing against those of the paper, on more data and
-    under more attacks; its tables are in unmix.md.
+    ipa, km and multi; all runs every one. The folder gets cells.csv and cells.parquet,
+    with a row for each cell and method; summary.csv, with means over trials; and the
+    figures as PNG and SVG. Finished cells are not run again: after Ctrl-C the same
+    command continues.
+
+    A study is a TOML file with attacks, methods, protocols, data and parameters. It
+    writes cells.csv and a JSON file of its name. `unmix` is another evaluation, run
+    alone: recoveries without knowledge of the attack against those of the paper, on
+    more data and under more attacks. Its tables are in unmix.md.
 
     Example: ldprecover reproduce table1 mse --out results
 
@@ -125,12 +122,12 @@ def reproduce(
     Example: ldprecover reproduce study.toml --scheduler tls://dask.example.org:8786
     """
     started = time.monotonic()
-    what = what or ["all"]
+    names = names or ["all"]
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     jobs = 1 if cluster else jobs or os.cpu_count() or 1
-    if any(name.endswith(".toml") for name in what):
-        if len(what) > 1:
-            raise UsageError("a study is run alone: name one TOML file and nothing else")
+    if any(name.endswith(".toml") for name in names):
+        if len(names) > 1:
+            raise UsageError("name one study and nothing else")
         for option, name in _OF_THE_PAPER.items():
             source = ctx.get_parameter_source(option)
             if source is not None and source.name == "COMMANDLINE":
@@ -139,9 +136,9 @@ def reproduce(
                 )
         if only:
             raise UsageError("--only is for unmix: a study's file says all")
-        _study(Path(what[0]), out, jobs, cluster)
-    elif "unmix" in what:
-        if len(what) > 1 or over_http:
+        _study(Path(names[0]), out, jobs, cluster)
+    elif "unmix" in names:
+        if len(names) > 1 or over_http:
             raise UsageError("unmix is run alone, and not over HTTP")
         evaluate(only or [], data, column, users, trials, seed, out, jobs, cluster)
     elif only:
@@ -151,7 +148,7 @@ def reproduce(
             raise UsageError(
                 "--over-http sends reports to a server of this machine: leave out --scheduler"
             )
-        _paper(what, data, column, users, trials, seed, out, jobs, cluster, over_http=over_http)
+        _paper(names, data, column, users, trials, seed, out, jobs, cluster, over_http=over_http)
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
 
 
@@ -184,7 +181,7 @@ def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> N
 
 
 def _paper(
-    what: list[str],
+    names: list[str],
     data: list[str] | None,
     column: str | None,
     users: int | None,
@@ -203,11 +200,11 @@ def _paper(
     from ldprecover_experiments.run_file import CellContext, CellFile
     from ldprecover_experiments.runs import Work, run_cells
 
-    asked = _asked(what, tuple(EXPERIMENTS))
+    selected = _selected(names, tuple(EXPERIMENTS))
     users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
-    cells = cells_of(asked, users_by_data, trials)
+    cells = cells_of(selected, users_by_data, trials)
     if over_http:
-        cells, asked = _that_travel(cells, asked, tuple(users_by_data))
+        cells, selected = _that_travel(cells, selected, tuple(users_by_data))
     make_folder(out)
     done, run = (
         CellFile(out / "cells.csv"),
@@ -224,20 +221,26 @@ def _paper(
         )
         run_missing(missing, run, done, running)
         _write(
-            cells, asked, tuple(users_by_data), run, done, out, brief=len(asked) == len(EXPERIMENTS)
+            cells,
+            selected,
+            tuple(users_by_data),
+            run,
+            done,
+            out,
+            brief=len(selected) == len(EXPERIMENTS),
         )
 
 
-def _asked(what: list[str], known: tuple[str, ...]) -> tuple[str, ...]:
-    for name in what:
-        if name not in known and name != "all":
-            near = close_to(name, known) or f"there are {', '.join(known)} and all"
+def _selected(names: list[str], available: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in available and name != "all":
+            near = close_to(name, available) or f"there are {', '.join(available)} and all"
             raise UsageError(f"there is no table or figure {name!r}; {near}")
-    return known if "all" in what else tuple(name for name in known if name in what)
+    return available if "all" in names else tuple(name for name in available if name in names)
 
 
 def _that_travel(
-    cells: "list[Cell]", asked: tuple[str, ...], data: tuple[str, ...]
+    cells: "list[Cell]", selected: tuple[str, ...], data: tuple[str, ...]
 ) -> "tuple[list[Cell], tuple[str, ...]]":
     """Return the cells that can go over HTTP, and the experiments that have any; say how many are
     left out.
@@ -252,17 +255,17 @@ def _that_travel(
             "out: OLH reports that "
             "support exactly one item, OLH without its randomised response, and subsets of users."
         )
-    left = tuple(
-        name for name in asked if any(map(can_travel, EXPERIMENTS[name].cells(data[0], 1)))
+    experiments = tuple(
+        name for name in selected if any(map(can_travel, EXPERIMENTS[name].cells(data[0], 1)))
     )
-    if not left:
+    if not experiments:
         raise UsageError("none of these cells can go over HTTP")
-    return travelling, left
+    return travelling, experiments
 
 
 def _write(
     cells: "list[Cell]",
-    asked: tuple[str, ...],
+    selected: tuple[str, ...],
     data: tuple[str, ...],
     run: "CellContext",
     results: "CellFile",
@@ -275,11 +278,11 @@ def _write(
     from ldprecover_experiments.run_file import replaced
     from ldprecover_experiments.tables import summarise, summary_csv, tables
 
-    found = {cell: outcomes for cell in cells if (outcomes := results.of(run, cell)) is not None}
-    summary = summarise(found)
+    outcomes = {cell: results.of(run, cell) for cell in cells}
+    summary = summarise({cell: rows for cell, rows in outcomes.items() if rows is not None})
     replaced(out / "cells.parquet", results.parquet())
     replaced(out / "summary.csv", summary_csv(summary))
-    draw_figures(asked, data, summary, out)
-    for name in asked:
+    draw_figures(selected, data, summary, out)
+    for name in selected:
         if not brief or name in _BRIEF:
             show(tables(EXPERIMENTS[name], data, summary))

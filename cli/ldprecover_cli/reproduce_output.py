@@ -60,9 +60,7 @@ def run_missing(
                 done += len(some)
                 progress(done, len(missing))
     except (KeyboardInterrupt, SystemExit) as stopped:
-        stopped.add_note(
-            f"{done} of {len(missing)} cells were run; the same command goes on from there"
-        )
+        stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
         raise
     finally:
         running.close()

@@ -66,11 +66,11 @@ def evaluate(
     with end_on_signals():
         running = run_cells(missing, work, jobs, finishing, scheduler=scheduler, tell=note)
         run_missing(missing, run, done, running)
-        found = {cell: done.of(run, cell) or [] for cell in places}
+        outcomes_by_cell = {cell: done.of(run, cell) or [] for cell in places}
         replaced(out / "cells.parquet", done.parquet())
-        replaced(out / "summary.csv", summary_csv(summarise(found)))
-        replaced(out / "unmix.json", Results("unmix", found).to_json() + "\n")
-        scores = Scores(found, places)
+        replaced(out / "summary.csv", summary_csv(summarise(outcomes_by_cell)))
+        replaced(out / "unmix.json", Results("unmix", outcomes_by_cell).to_json() + "\n")
+        scores = Scores(outcomes_by_cell, places)
         tables = list(scores.tables())
         replaced(
             out / "unmix.md",
@@ -82,14 +82,14 @@ def evaluate(
 
 def _named(only: Sequence[str], keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return what --only names, by key: protocol=oue,olh. Raises UsageError."""
-    found: dict[str, tuple[str, ...]] = {}
+    selection: dict[str, tuple[str, ...]] = {}
     for one in only:
         key, equals, values = one.partition("=")
         if not equals or key not in keys:
             raise UsageError(
                 f"--only is KEY=NAME[,NAME], not {one!r}; {close_to(key, keys) or ', '.join(keys)}"
             )
-        found[key] = found.get(key, ()) + tuple(
+        selection[key] = selection.get(key, ()) + tuple(
             value.strip() for value in values.split(",") if value.strip()
         )
-    return found
+    return selection

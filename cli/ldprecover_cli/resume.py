@@ -1,6 +1,4 @@
-"""A run of many simulated users: its seed, its journal, and how it goes on after an
-interruption.
-"""
+"""Runs of simulated users: seed, journal, and resuming after an interruption."""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -18,73 +16,67 @@ if TYPE_CHECKING:
 
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Go on with a run that was interrupted. No report counts twice."),
+    typer.Option("--resume", help="Resume an interrupted run. No report counts twice."),
 ]
 RunSeed = Annotated[
     int | None,
     typer.Option(
-        "--seed", min=0, help="Seed of all that is random here, to repeat a run. Drawn when absent."
+        "--seed", min=0, help="Seed of all random numbers, to repeat a run; random when absent."
     ),
 ]
 Users = Annotated[int | None, typer.Option(min=1, help="Number of simulated users.")]
 Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait for a server that does not answer until it is back.")
+    bool, typer.Option("--wait", help="Wait until a server that does not answer is back.")
 ]
 
-_CONSTANTLY = 1 << 62  # attempts, and more seconds than anybody waits
-_FOR_GOOD = (409, 410, 413, 422)
+_UNLIMITED = 1 << 62  # attempts, and seconds
+_PERMANENT = (409, 410, 413, 422)  # status codes of errors that a retry repeats
 
 
 def drawn_seed() -> int:
-    """Return a seed that no other run has: the same reports sent twice would look like more
-    evidence than they are.
-    """
+    """Return a random seed: the same reports sent twice would count as more evidence."""
     return secrets.randbelow(1 << 32)
 
 
 def persistence(wait: bool) -> "Retries":
-    """Return the retries of a run: the quick ones, or those that end when the server answers."""
+    """Return retries for seconds; with `wait`, retries until the server answers."""
     if not wait:
         return quick_retries()
     from ldprecover_client import Retries
 
-    told = False
+    notified = False
 
-    def tell(seconds: float) -> None:
-        nonlocal told
-        if not told:
-            told = True
-            note("The server takes no reports now. Waiting until it does; Ctrl-C ends this.")
+    def on_wait(seconds: float) -> None:
+        nonlocal notified
+        if not notified:
+            notified = True
+            note("The server accepts no reports now. Waiting until it does; Ctrl-C ends this.")
 
     return Retries(
-        attempts=_CONSTANTLY, base=0.2, longest=5.0, total=float(_CONSTANTLY), on_wait=tell
+        attempts=_UNLIMITED, base=0.2, longest=5.0, total=float(_UNLIMITED), on_wait=on_wait
     )
 
 
 def new_journal(command: str, options: Mapping[str, Any]) -> "Journal":
-    """Return the journal of a new run; with its round, `options` must be all that makes the same
-    reports again.
-    """
+    """Return the journal of a new run; `options` and the round must determine its reports."""
     from ldprecover_client.journal import Journal, runs_folder
 
     facts = {"command": command, "options": dict(options)}
     return Journal(runs_folder() / f"{command}-{secrets.token_hex(8)}.jsonl", facts)
 
 
-def interrupted(command: str, round: str, url: str, given: Mapping[str, Any]) -> "Journal":
-    """Return the journal of the run that was interrupted last, of this round unless it is
-    "current".
+def interrupted(command: str, round: str, url: str, options: Mapping[str, Any]) -> "Journal":
+    """Return the journal of the latest interrupted run, of `round` unless it is "current".
 
-    Runs on the server with this URL come before others.
-
-    Raises UsageError where there is none, and where an option would change what is sent.
+    Runs on the server with this URL have precedence. Raises UsageError if there is no such run, or
+    an option would change its reports.
     """
     from ldprecover_client.journal import Journal, runs_folder
 
-    changing = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    changing = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if changing:
         raise UsageError(
-            f"--resume goes on with a run as it was begun: leave out {', '.join(changing)}"
+            f"--resume continues a run with its own options: leave out {', '.join(changing)}"
         )
     files = sorted(
         runs_folder().glob(f"{command}-*.jsonl"),
@@ -96,8 +88,8 @@ def interrupted(command: str, round: str, url: str, given: Mapping[str, Any]) ->
     ):
         if round in ("current", journal.facts["round"], journal.facts["name"]):
             return journal
-    where = "" if round == "current" else f" in round {round}"
-    raise UsageError(f"no interrupted run of `ldprecover {command}`{where} is left to go on with")
+    place = "" if round == "current" else f" in round {round}"
+    raise UsageError(f"there is no interrupted run of `ldprecover {command}`{place}")
 
 
 def run_location(journal: "Journal", url: str) -> tuple[str, str]:
@@ -106,38 +98,35 @@ def run_location(journal: "Journal", url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def going_on(journal: "Journal", command: str) -> Iterator[None]:
-    """Remove the journal once everything is sent, or can never be; else note on the error how to go
-    on.
+def removing_journal(journal: "Journal", command: str) -> Iterator[None]:
+    """Remove the journal when the run is complete, or can never be; otherwise note --resume.
 
-    Raises CommandError where the server has not the round of a run that goes on.
+    The note is on the error that interrupts the run. Raises CommandError if the server lacks the
+    round of a resumed run.
     """
     from ldprecover_client import RefusedError
 
-    goes_on = journal.path.exists()
+    resumed = journal.path.exists()
     try:
         yield
     except BaseException as error:
-        if goes_on and isinstance(error, RefusedError) and error.slug == "round-not-found":
+        if resumed and isinstance(error, RefusedError) and error.slug == "round-not-found":
             raise CommandError(
-                f"the interrupted run reports to the round {journal.facts['name']} of "
-                f"{journal.facts['url']}, and this "
-                f"server has no such round: --url names the one that has; removing {journal.path} "
-                "drops the run"
+                f"this server lacks the round {journal.facts['name']} of the interrupted run, "
+                f"which is on {journal.facts['url']}: name that server with --url, or remove "
+                f"{journal.path} to discard the run"
             ) from error
-        if isinstance(error, RefusedError) and _is_for_good(error, journal):
+        if isinstance(error, RefusedError) and _is_permanent(error, journal):
             journal.remove()
         elif journal.path.exists():
-            drops = f", and removing {journal.path} drops the run" if goes_on else ""
-            error.add_note(f"`ldprecover {command} --resume` sends the rest{drops}")
+            discard = f"; removing {journal.path} discards the run" if resumed else ""
+            error.add_note(f"`ldprecover {command} --resume` sends the rest{discard}")
         raise
     journal.remove()
 
 
-def _is_for_good(error: "RefusedError", journal: "Journal") -> bool:
-    """Return whether nothing is left to go on with: the round takes no more, or it has none of
-    these reports.
-    """
-    if error.status in _FOR_GOOD or error.slug == "round-not-found":
+def _is_permanent(error: "RefusedError", journal: "Journal") -> bool:
+    """Return whether resuming is pointless: the round is closed, or has none of these reports."""
+    if error.status in _PERMANENT or error.slug == "round-not-found":
         return True
     return not error.in_doubt and not journal.has_accepted

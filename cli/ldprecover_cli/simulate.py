@@ -23,10 +23,10 @@ from ldprecover_cli.resume import (
     Users,
     Wait,
     drawn_seed,
-    going_on,
     interrupted,
     new_journal,
     persistence,
+    removing_journal,
     run_location,
 )
 from ldprecover_cli.signals import end_on_signals
@@ -105,7 +105,7 @@ def simulate(
         end_on_signals(),
         explain_used_tickets(ticket_list),
         connected(url, key, scope="report", round=round, retries=retries) as client,
-        going_on(journal, "simulate"),
+        removing_journal(journal, "simulate"),
     ):
         target = client.parameters(round)
         check_access(target, ticket_list)

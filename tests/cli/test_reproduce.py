@@ -149,7 +149,7 @@ def test_ctrl_c_leaves_a_file_to_go_on_from(forking: None, tmp_path: Path, jobs:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert (process.returncode, out) == (130, "")
-    assert "cells were run; the same command goes on from there" in err
+    assert "cells were run; the same command continues" in err
     assert err.startswith("Finishing the cells under way") == (jobs == "2")
     found = Counter(
         tuple(row[column] for column in run_file.COLUMNS[:13]) for row in rows(tmp_path / "out")
@@ -318,7 +318,7 @@ def test_a_study_goes_on_and_other_methods_run_anew(
     [
         (("bad.toml",), "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
         (("nowhere.toml",), "cannot read nowhere.toml: No such file or directory"),
-        (("mine.toml", "mse"), "a study is run alone"),
+        (("mine.toml", "mse"), "name one study"),
         (("mine.toml", "--trials", "3"), "--trials is for the paper's tables and figures"),
         (("mine.toml", "--over-http"), "--over-http is for the paper's tables and figures"),
         (("mine.toml", "--out", "mine.toml"), "cannot make the folder mine.toml"),

@@ -59,7 +59,7 @@ def test_a_run_waits_for_a_server_that_was_killed(
     assert mortal.frequencies(round_["id"])["n"] == N
     assert result.err in (
         "",
-        "The server takes no reports now. Waiting until it does; Ctrl-C ends this.\n",
+        "The server accepts no reports now. Waiting until it does; Ctrl-C ends this.\n",
     )
 
 
@@ -165,7 +165,7 @@ def test_only_runs_of_the_round_that_is_named_go_on(
     run("simulate", "--users", str(N), "--round", round_["name"])
     other = run("simulate", "--resume", "--round", "another")
     assert other.code == 2
-    assert "in round another is left" in other.error
+    assert "in round another" in other.error
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
@@ -184,16 +184,15 @@ def test_a_run_of_another_server_is_kept_and_said_to_be(
     (journal,) = (tmp_path / "state" / "ldprecover" / "runs").iterdir()
     unanswered = run(command[0], "--resume")
     assert unanswered.code == 1
-    assert f"removing {journal} drops the run" in unanswered.error
+    assert f"removing {journal} discards the run" in unanswered.error
     mortal.start()
     other = start_server()
     monkeypatch.setenv("LDPRECOVER_URL", other.url)
     elsewhere = run(command[0], "--resume")
     assert elsewhere.code == 1
     assert elsewhere.error == (
-        f"the interrupted run reports to the round {round_['name']} of {mortal.url}, and this "
-        "server has no such "
-        f"round: --url names the one that has; removing {journal} drops the run"
+        f"this server lacks the round {round_['name']} of the interrupted run, which is on "
+        f"{mortal.url}: name that server with --url, or remove {journal} to discard the run"
     )
     assert run(command[0], "--resume", "--url", mortal.url).code == 0
     assert mortal.frequencies(round_["id"])["n"] == N

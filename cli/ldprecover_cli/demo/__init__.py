@@ -1,1 +1,1 @@
-"""The demo: a poisoned round from end to end, on a server of its own."""
+"""The demo: a poisoned round from end to end, on a separate server."""

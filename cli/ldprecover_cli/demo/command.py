@@ -113,8 +113,8 @@ def demo(
         bool,
         typer.Option(
             "--page",
-            help="Serve the page with a form that runs drills on a server of its own, or on the "
-            "one at --url.",
+            help="Serve the page with a form that runs drills on a separate server, or on the "
+            "server at --url.",
         ),
     ] = False,
     host: Annotated[
@@ -126,7 +126,7 @@ def demo(
     part: Annotated[
         Part | None,
         typer.Option(
-            help="Play one part alone, on the server at --url: open a round, report, or compare "
+            help="Play only one part on the server at --url: open a round, report, or compare "
             "at the end."
         ),
     ] = None,
@@ -137,8 +137,7 @@ def demo(
         typer.Option(help="File to read the key from, instead of --key.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Play a poisoned round from end to end on a server of its own, and show what recovery makes of
-    it.
+    """Play a poisoned round from end to end on a separate server, and show the recoveries.
 
     Genuine users report over HTTP, malicious users attack, and each estimate is compared with the
     truth.
@@ -159,10 +158,12 @@ def demo(
     if page:
         if part is not None or json or keep:
             raise UsageError("--page stands without --part, --json and --keep")
-        _serve_page(settings, url if _given(ctx, "url") else None, _key(key, key_file), host, port)
+        _serve_page(
+            settings, url if _on_command_line(ctx, "url") else None, _key(key, key_file), host, port
+        )
         return
     for option in ("host", "port"):
-        if _given(ctx, option):
+        if _on_command_line(ctx, option):
             raise UsageError(f"--{option} belongs to --page")
     if part is None:
         _check_no_server_is_named(ctx)
@@ -185,17 +186,14 @@ def _chosen(settings: DemoSettings) -> DemoSettings:
 
 def _check_no_server_is_named(ctx: typer.Context) -> None:
     for option, name in (("url", "--url"), ("key", "--key"), ("key_file", "--key-file")):
-        if _given(ctx, option):
+        if _on_command_line(ctx, option):
             raise UsageError(
-                f"{name} belongs to --part or --page: without them the demo plays on a server of "
-                "its own"
+                f"{name} needs --part or --page: otherwise the demo starts a separate server"
             )
 
 
-def _given(ctx: typer.Context, option: str) -> bool:
-    """Return whether an option was given here: from the environment it may be there for the other
-    commands.
-    """
+def _on_command_line(ctx: typer.Context, option: str) -> bool:
+    """Return whether an option is on the command line, not only in the environment."""
     source = ctx.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -210,7 +208,7 @@ def _serve_page(
         if url is None:
             server = open_.enter_context(local_server())
             url, key = server.url, server.key
-            note(f"A server of the drill's own runs at {url}; its admin key is {key}")
+            note(f"A separate server runs at {url}; its admin key is {key}")
         elif key is None:
             raise UsageError(
                 "a drill opens a round at --url: give an admin key of the server with --key or "
@@ -247,11 +245,11 @@ def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
     started = time.monotonic()
     play = Demo(settings)
     with end_on_signals(), local_server() as server:
-        found = play.on(server.url, server.key, no_progress if json else progress_bar)
+        comparison = play.on(server.url, server.key, no_progress if json else progress_bar)
         if json:
-            print_json(found.as_json())
+            print_json(comparison.as_json())
         else:
-            draw(found, console())
+            draw(comparison, console())
             # As this was started, where the shell would not find it: `make demo` needs no
             # environment to be active.
             program = "ldprecover" if which("ldprecover") else sys.argv[0]

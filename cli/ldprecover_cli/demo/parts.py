@@ -1,6 +1,4 @@
-"""A demo's parts, each played by a program of its own on a server that stays: they share only their
-settings.
-"""
+"""Parts of a demo, each played by a separate program on a running server."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +34,7 @@ class Reported:
 
     round: RoundStatus
     accepted: int
-    who: str
+    noun: str
 
     def as_json(self) -> dict[str, Any]:
         """Return the round's id and the number of reports."""
@@ -44,7 +42,7 @@ class Reported:
 
     def draw(self, out: Console) -> None:
         """Say so."""
-        out.print(f"{counted(self.accepted, self.who)} reported to {plain(self.round.name)}.")
+        out.print(f"{counted(self.accepted, self.noun)} reported to {plain(self.round.name)}.")
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ def _headline(figures: Comparison) -> str:
 
 
 def _shares(figures: Comparison, out: Console) -> Table:
-    known = zip(_NAMES, (figures.true, *figures.estimates.values()), strict=True)
-    columns = {name: f for name, f in known if f is not None}
+    pairs = zip(_NAMES, (figures.true, *figures.estimates.values()), strict=True)
+    columns = {name: f for name, f in pairs if f is not None}
     spared = _spare(columns, out.width)
     targets = set(figures.targets or ())
     by_share = np.argsort(-figures.true, kind="stable").tolist()
@@ -105,12 +105,10 @@ def _needed(name: str, bar_width: int) -> int:
 
 
 def _spare(columns: dict[str, Vector], width: int) -> list[str]:
-    """Take columns out until the others fit beside whole labels with a bar each, and return their
-    names.
-    """
+    """Remove columns until the others fit beside labels, with bars; return the removed names."""
     spared = []
     for name in _SPARED if "recovered*" in columns else _SPARED[:-1]:
-        if _LONGEST_LABEL + 3 + sum(_needed(left, _NARROWEST_BAR) for left in columns) <= width:
+        if _LONGEST_LABEL + 3 + sum(_needed(column, _NARROWEST_BAR) for column in columns) <= width:
             break
         del columns[name]
         spared.append(name)
@@ -120,7 +118,9 @@ def _spare(columns: dict[str, Vector], width: int) -> list[str]:
 def _errors(figures: Comparison, out: Console) -> Table:
     mse, fg = figures.mse, figures.fg
     worst = max(error for error in mse.values() if error is not None)
-    most = max((gain for gain in fg.values() if gain is not None), default=0.0) if fg else 0.0
+    largest_gain = (
+        max((gain for gain in fg.values() if gain is not None), default=0.0) if fg else 0.0
+    )
     # Names of 14 characters, MSE of 8, FG of 7, spaces between them, and what is left for two bars.
     width = min(24, (out.width - 37) // 2)
     width = width if width >= _NARROWEST_BAR else 0
@@ -137,7 +137,8 @@ def _errors(figures: Comparison, out: Console) -> Table:
         if gain is not None:
             cells.append(
                 Text.assemble(
-                    f"{round(gain, 3) + 0.0:+7.3f} ", (_bar(gain, most, width, out), _style(name))
+                    f"{round(gain, 3) + 0.0:+7.3f} ",
+                    (_bar(gain, largest_gain, width, out), _style(name)),
                 )
             )
         table.add_row(Text(name), *cells)

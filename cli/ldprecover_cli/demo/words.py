@@ -1,12 +1,10 @@
-"""What one sees in a demo's figures, in sentences made from them."""
+"""Sentences about a demo's results."""
 
 from ldprecover_experiments.comparison import Comparison
 
 
 def sentences(figures: Comparison) -> list[str]:
-    """Return what the attack did, what each recovery made of it, and what knowing the targets is
-    worth.
-    """
+    """Return sentences on the attack, each recovery, and the value of known targets."""
     if not figures.settings.malicious_users:
         return [
             (
@@ -15,25 +13,25 @@ def sentences(figures: Comparison) -> list[str]:
             )
         ]
     error = {name: value for name, value in figures.mse.items() if value is not None}
-    said = [_attack(figures, error), _without_targets(error)]
+    text = [_attack(figures, error), _without_targets(error)]
     if "unmixed" in error:
-        said.append(_unmixed(figures, error))
+        text.append(_unmixed(figures, error))
     if figures.targets is not None:
-        said.append(_with_targets(figures, error))
-    return said
+        text.append(_with_targets(figures, error))
+    return text
 
 
 def _attack(figures: Comparison, error: dict[str, float]) -> str:
-    said = (
+    text = (
         f"The attack took the MSE from {error['genuine']:.2e}, the noise of the protocol, to "
         f"{error['poisoned']:.2e}"
     )
     if figures.targets is None:
-        return f"{said}."
+        return f"{text}."
     targets = list(figures.targets)
     true, poisoned = (float(f[targets].sum()) for f in (figures.true, figures.estimate("poisoned")))
     return (
-        f"{said}, and the share of all targets together from a true {true:.1%} to an estimated "
+        f"{text}, and the share of all targets together from a true {true:.1%} to an estimated "
         f"{poisoned:.1%}."
     )
 
@@ -41,47 +39,48 @@ def _attack(figures: Comparison, error: dict[str, float]) -> str:
 def _without_targets(error: dict[str, float]) -> str:
     before, projected, recovered = (error[name] for name in ("poisoned", "projected", "recovered"))
     if projected < before:
-        said = (
+        text = (
             "Projection on the simplex alone, blind to the attack, leaves "
             f"{_percent(projected / before)} of that MSE"
         )
     else:
-        said = f"Projection on the simplex alone does not lower it ({projected:.2e})"
+        text = f"Projection on the simplex alone does not lower it ({projected:.2e})"
     if recovered >= before:
-        return f"{said}; LDPRecover without the targets makes it worse ({recovered:.2e})."
-    said += f"; LDPRecover without the targets leaves {_percent(recovered / before)}"
+        return f"{text}; LDPRecover without the targets makes it worse ({recovered:.2e})."
+    text += f"; LDPRecover without the targets leaves {_percent(recovered / before)}"
     if projected >= before:
-        return f"{said}."
+        return f"{text}."
     if recovered >= projected:
-        return f"{said}, no gain beyond the projection's."
+        return f"{text}, no gain beyond the projection's."
     share = (before - projected) / (before - recovered)
-    return f"{said}, and {_percent(share)} of that gain is the projection's."
+    return f"{text}, and {_percent(share)} of that gain is the projection's."
 
 
 def _unmixed(figures: Comparison, error: dict[str, float]) -> str:
-    said = (
+    text = (
         "Un-mixing, which knows nothing either, leaves "
         f"{_percent(error['unmixed'] / error['poisoned'])}, "
         f"{_than(error['unmixed'], error['projected'])} projection alone"
     )
     fg = figures.fg
     if fg is None:
-        return f"{said}."
-    return f"{said}: all targets together come out {_over(fg['unmixed'])} their genuine estimate."
+        return f"{text}."
+    return f"{text}: all targets together come out {_over(fg['unmixed'])} their genuine estimate."
 
 
 def _with_targets(figures: Comparison, error: dict[str, float]) -> str:
     fg = figures.fg
     assert fg is not None
-    before, projected, known = (
+    before, projected, error_with_targets = (
         error[name] for name in ("poisoned", "projected", "recovered_targets")
     )
-    told, untold = _over(fg["recovered_targets"]), _over(fg["recovered"])
-    instead = "told or not" if told == untold else f"not {untold}"
+    gain_known, gain_unknown = _over(fg["recovered_targets"]), _over(fg["recovered"])
+    instead = "told or not" if gain_known == gain_unknown else f"not {gain_unknown}"
     return (
-        f"LDPRecover*, which is told the targets, leaves {_percent(known / before)}, "
-        f"{_than(known, projected)} "
-        f"projection alone: all targets together come out {told} their genuine estimate, {instead}."
+        f"LDPRecover*, which is told the targets, leaves {_percent(error_with_targets / before)}, "
+        f"{_than(error_with_targets, projected)} "
+        f"projection alone: all targets together come out {gain_known} their genuine "
+        f"estimate, {instead}."
     )
 
 

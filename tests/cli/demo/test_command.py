@@ -93,9 +93,9 @@ def _check_figures(written: dict[str, Any], protocol: str) -> None:
         (("--beta", "1"), "--beta must be from 0 to 0.9, not 1"),
         (("--targets", "102"), "targets"),
         (("--eta", "-1"), "eta"),
-        (("--url", "http://127.0.0.1:1"), "--url belongs to --part"),
-        (("--key", "key"), "--key belongs to --part"),
-        (("--key-file", "file"), "--key-file belongs to --part"),
+        (("--url", "http://127.0.0.1:1"), "--url needs --part"),
+        (("--key", "key"), "--key needs --part"),
+        (("--key-file", "file"), "--key-file needs --part"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

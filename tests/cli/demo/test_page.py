@@ -37,7 +37,7 @@ def test_a_drill_on_a_server_of_its_own_is_served_until_ctrl_c(
     process = start_demo(
         *PAGE, LDPRECOVER_URL="http://127.0.0.1:1", LDPRECOVER_KEY="of-another-server"
     )
-    key = wait_for_line(process, "A server of the drill's own").split()[-1]
+    key = wait_for_line(process, "A separate server").split()[-1]
     with _drill(process) as http:
         assert "/drill/static/drill.js" in http.get("/").text
         defaults = http.get("/drill/options").json()["defaults"]
