@@ -168,7 +168,9 @@ def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> N
     missing = [cell for cell in study.cells if done.of(run, cell) is None]
     with end_on_signals():
         jobs = max(1, min(jobs, len(missing)))
-        running = run_cells(missing, study.work, jobs, finishing, scheduler=scheduler, tell=note)
+        running = run_cells(
+            missing, study.work, jobs, finishing, scheduler=scheduler, report_wait=note
+        )
         run_missing(missing, run, done, running)
         results = Results(study.name, {cell: done.of(run, cell) or [] for cell in study.cells})
         replaced(out / f"{file.stem}.json", results.to_json() + "\n")
@@ -217,7 +219,7 @@ def _paper(
         running = (
             run_over_http(missing, work)
             if over_http
-            else run_cells(missing, work, jobs, finishing, scheduler=scheduler, tell=note)
+            else run_cells(missing, work, jobs, finishing, scheduler=scheduler, report_wait=note)
         )
         run_missing(missing, run, done, running)
         _write(

@@ -64,7 +64,7 @@ def evaluate(
     jobs = max(1, min(jobs, len(missing)))
     note(cost(missing, users_by_data, specs, jobs))
     with end_on_signals():
-        running = run_cells(missing, work, jobs, finishing, scheduler=scheduler, tell=note)
+        running = run_cells(missing, work, jobs, finishing, scheduler=scheduler, report_wait=note)
         run_missing(missing, run, done, running)
         outcomes_by_cell = {cell: done.of(run, cell) or [] for cell in places}
         replaced(out / "cells.parquet", done.parquet())

@@ -1,6 +1,4 @@
-"""An attack as the text in a cell, which says what was played: mga, aa-peaked-x5, apa {"each": 4},
-a mix of these.
-"""
+"""Attacks as the text in a cell: mga, aa-peaked-x5, apa {"each": 4}, or a mix of these."""
 
 import json
 import re
@@ -13,7 +11,7 @@ from ldprecover_attacker import ATTACKS, Attack, Several, attack_options, make_a
 from ldprecover_experiments.parameters import TARGETS
 
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
-"""How a malicious report can be made: see Cell."""
+"""The ways to make a malicious report: see Cell."""
 
 _OPTIONS = r"(?:-(diffuse|peaked))?(?:-x(\d+))?(?: (\{.*\}))?"
 
@@ -22,8 +20,8 @@ _OPTIONS = r"(?:-(diffuse|peaked))?(?:-x(\d+))?(?: (\{.*\}))?"
 class AttackSpec:
     """An attack by name, with the kind of AA, the number of attackers, and its other options.
 
-    The option `targets` is the number of targets, drawn anew in each trial (10 when absent), or
-    their labels; `sets` deals them in turn to so many attackers, each of whom raises its own alone.
+    The option `targets` is the number of targets, which each trial draws (default 10), or their
+    labels. `sets` is the number of attackers among whom the targets are divided.
     """
 
     name: str
@@ -35,12 +33,12 @@ class AttackSpec:
     def parse(cls, text: str) -> Self:
         """Return the attack of a cell's text. Raises ParameterError."""
         names = "|".join(map(re.escape, sorted(ATTACKS, key=len, reverse=True)))  # mga-a before mga
-        found = re.fullmatch(f"({names}){_OPTIONS}", text)
-        if found is None:
+        match = re.fullmatch(f"({names}){_OPTIONS}", text)
+        if match is None:
             raise ParameterError(
                 f"attack must be one of {', '.join(sorted(ATTACKS))}, not {text!r}"
             )
-        name, kind, attackers, options = found.groups()
+        name, kind, attackers, options = match.groups()
         return cls(name, kind, int(attackers or 1), json.loads(options or "{}"))
 
     def __str__(self) -> str:
@@ -60,7 +58,7 @@ class AttackSpec:
 
     @property
     def targets(self) -> int | tuple[str, ...]:
-        """How many targets it has, or which."""
+        """The number of targets, or their labels."""
         given = self.options.get("targets", TARGETS)
         return given if isinstance(given, int) else tuple(given)
 
@@ -81,9 +79,9 @@ class AttackSpec:
         options = {name: value for name, value in self.options.items() if name != "targets"}
         modelled = "model" in attack_options(self.name)
         if model not in REPORT_MODELS or not (modelled or model in ("crafted", "input")):
-            its = REPORT_MODELS if modelled else ("crafted", "input")
+            models = REPORT_MODELS if modelled else ("crafted", "input")
             raise ParameterError(
-                f"the model of {self.name} must be one of {', '.join(its)}, not {model!r}"
+                f"the model of {self.name} must be one of {', '.join(models)}, not {model!r}"
             )
         if modelled and model != "input":
             options["model"] = "crafted" if model == "crafted" else "sampled"
@@ -99,11 +97,9 @@ class AttackSpec:
 
 @dataclass(frozen=True)
 class Mix:
-    """Attacks among whom the malicious users are shared out: each its share, its text and its
-    report model.
+    """Attacks that share the malicious users; `parts` holds share, attack and model of each.
 
-    All that have targets raise the same ones, those of the first. Its text is JSON after the word
-    mix.
+    All targeted attacks raise the targets of the first. The text is JSON after the word mix.
     """
 
     parts: tuple[tuple[float, AttackSpec, str], ...]
@@ -126,7 +122,7 @@ class Mix:
 
     @property
     def targets(self) -> int | tuple[str, ...]:
-        """How many targets they have, or which."""
+        """The number of targets, or their labels."""
         return next((spec.targets for _, spec, _ in self.parts if spec.targeted), TARGETS)
 
     def make(self, model: str, targets: tuple[int, ...] | None) -> Attack:
@@ -135,8 +131,10 @@ class Mix:
             raise ParameterError(
                 f"the model of a mix must be crafted, not {model!r}: its parts have their own"
             )
-        made = [spec.make(each, targets if spec.targeted else None) for _, spec, each in self.parts]
-        return Several(made, [share for share, _, _ in self.parts])
+        attacks = [
+            spec.make(each, targets if spec.targeted else None) for _, spec, each in self.parts
+        ]
+        return Several(attacks, [share for share, _, _ in self.parts])
 
 
 def parse(text: str) -> AttackSpec | Mix:

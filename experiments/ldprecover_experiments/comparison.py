@@ -1,6 +1,4 @@
-"""The estimates of one round, item by item with their labels, beside the truth: what a demo
-shows.
-"""
+"""The estimates of a demo's round by item, beside the truth."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,17 +13,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recovered_targets")
-"""f~_X~, f~_Z, its projection on the simplex (Norm-Sub), LDPRecover, un-mixing, and LDPRecover*,
-told the targets.
-"""
+"""f~_X~, f~_Z, Norm-Sub, LDPRecover, un-mixing, and LDPRecover* with the targets."""
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The estimates of a demo, each of the d items, beside the truth f_X that the simulator kept.
+    """The estimates of a demo over d items, beside the truth f_X of the simulator.
 
-    `estimates` has each of ESTIMATES; `targets` (indices) and "recovered_targets" are None for an
-    attack without targets, "unmixed" for a protocol that un-mixing is not for.
+    `estimates` has the keys ESTIMATES. `targets` (indices) and "recovered_targets" are None for an
+    attack without targets, "unmixed" for a protocol that un-mixing does not fit.
     """
 
     settings: DemoSettings
@@ -35,10 +31,10 @@ class Comparison:
     estimates: Mapping[str, Vector | None]
 
     def estimate(self, name: str) -> Vector:
-        """Return an estimate that there is."""
-        found = self.estimates[name]
-        assert found is not None, name
-        return found
+        """Return an estimate that is not None."""
+        estimate = self.estimates[name]
+        assert estimate is not None, name
+        return estimate
 
     @property
     def mse(self) -> dict[str, float | None]:
@@ -71,8 +67,7 @@ class Comparison:
         }
 
     def to_frame(self) -> Any:
-        """Return a data frame of pandas: a row for each item by its label, a column for the truth
-        and each estimate.
+        """Return a pandas data frame: a row for each label, a column for the truth and estimates.
 
         Raises ExperimentError without pandas.
         """
@@ -95,8 +90,7 @@ class Comparison:
         )
 
     def plot(self) -> "Figure":
-        """Return a figure of matplotlib: the estimates of the most frequent items and of the
-        targets.
+        """Return a matplotlib figure of the most frequent items and the targets.
 
         Raises ExperimentError without matplotlib.
         """

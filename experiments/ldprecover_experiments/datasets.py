@@ -1,6 +1,4 @@
-"""Anyone's own data as a data set: a file, a column of a data frame, an Arrow array; no library of
-them is needed.
-"""
+"""Data sets from files, data frames and Arrow arrays; none of their libraries is required."""
 
 import os
 from collections import Counter
@@ -15,13 +13,13 @@ from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
 from ldprecover_experiments.synthetic_data import WORLDS, world
 
 NAMES = (*DATASETS, *WORLDS)
-"""The data sets that are known by name: those that are shipped, and those that are formulas."""
+"""The names of the shipped data sets and the synthetic ones."""
 
 _PARQUET = (".parquet", ".pq")
 
 
 def dataset_of(source: Any, column: str | None = None, *, name: str | None = None) -> Dataset:
-    """Return how many users hold each item.
+    """Return a data set: the number of users that hold each item.
 
     `source` is the name of a data set in NAMES, a file, or values in memory, one a user.
 
@@ -69,14 +67,14 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
 
     try:
         present = parquet.read_schema(path).names
-        wanted = [column] if column is not None else ["item", "count"]
-        for each in wanted:
+        columns = [column] if column is not None else ["item", "count"]
+        for each in columns:
             if each not in present:
                 hint = "; name the column to count" if column is None else ""
                 raise DatasetError(
                     f"{path.name} has no column {each!r}; it has {', '.join(present[:20])}{hint}"
                 )
-        table = parquet.read_table(path, columns=wanted)
+        table = parquet.read_table(path, columns=columns)
     except OSError as error:
         raise DatasetError(
             f"{path} cannot be read: {os.strerror(error.errno) if error.errno else error}"
@@ -100,7 +98,7 @@ def _as_they_are(name: str, items: list[Any], counts: list[Any], source: str) ->
 
 
 def _names(source: Any) -> Iterable[str]:
-    """Return the names of a table's columns; nothing for what is no table."""
+    """Return the column names of a table; none for anything else."""
     names: Iterable[str] = getattr(source, "column_names", getattr(source, "columns", ()))
     return names
 
@@ -153,22 +151,20 @@ def _values(name: str, source: Any) -> Iterable[Any]:
 
 
 def _repeated(array: Any) -> Counter[Any]:
-    """Return how often each value is in an Arrow array, counted there: a hundred million rows stay
-    where they are.
-    """
+    """Return the count of each value of an Arrow array, counted by Arrow without a copy."""
     return Counter({each["values"]: each["counts"] for each in array.value_counts().to_pylist()})
 
 
 def _counted(name: str, values: Iterable[Any], source: str) -> Dataset:
-    found: Counter[str] = Counter()
+    counts_by_item: Counter[str] = Counter()
     try:
         times_held = values if isinstance(values, Counter) else Counter(values)
     except TypeError:
         raise DatasetError(f"{name}: every value must be a text or a number") from None
     for value, times in times_held.items():
-        found[_label(value)] += times
-    blank = found.pop("", 0)
-    ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+        counts_by_item[_label(value)] += times
+    blank = counts_by_item.pop("", 0)
+    ordered = sorted(counts_by_item.items(), key=lambda pair: (-pair[1], pair[0]))
     left_out = f"; {blank} blank ones left out" if blank else ""
     counts = np.array([count for _, count in ordered], dtype=np.int64)
     return Dataset(name, tuple(item for item, _ in ordered), counts, source + left_out)

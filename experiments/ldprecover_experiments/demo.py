@@ -1,6 +1,4 @@
-"""Playing a demo: one round on a running server, from opening it to its last recovery. Draws
-nothing.
-"""
+"""A demo: one poisoned round on a running server, from its opening to its recoveries."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,19 +17,18 @@ from ldprecover_experiments.parameters import draw_targets
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
 
 Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
-"""Shows how far a stage of the demo is: its title in, a context manager of "done, of all" out."""
+"""From the title of a stage to a context manager whose value reports progress (done, total)."""
 
 
 def no_progress(title: str) -> AbstractContextManager[Callable[[int, int], None]]:
-    """Show nothing of a stage."""
+    """Report no progress."""
     return nullcontext(lambda done, total: None)
 
 
 class Demo:
-    """A demo that is ready to be played: all of its settings have been checked, and no server was
-    needed.
+    """A demo whose settings have been checked.
 
-    `dataset` is what the settings name, where it has been read already. Raises DatasetError and
+    `dataset` is the data set of the settings, if it has been read. Raises DatasetError and
     ParameterError.
     """
 
@@ -61,8 +58,9 @@ class Demo:
         RecoveryRequest(eta=settings.eta)  # raises for an eta outside its range
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
-        """Play on the server at `url`, whose admin key this is, and return what came out. Raises
-        ClientError.
+        """Play on the server at `url` with its admin key; return the estimates.
+
+        Raises ClientError.
         """
         with Client(url, key=key) as server:
             round_ = self.open_round(server, name)
@@ -76,12 +74,12 @@ class Demo:
         return open_round(server, self.parameters, name)
 
     def report_genuine(self, url: str, key: str | None, round: str, stage: Stage) -> int:
-        """Have the genuine users report; return how many reports were accepted."""
+        """Have the genuine users report; return the number of accepted reports."""
         with stage("genuine users report") as progress:
             return self.population.report_to(url, round, key=key, progress=progress)
 
     def report_malicious(self, url: str, key: str | None, round: str, stage: Stage) -> int:
-        """Have the malicious users report; return how many reports were accepted."""
+        """Have the malicious users report; return the number of accepted reports."""
         m, seed = self.malicious_users, self.settings.seed
         if not m:
             return 0
@@ -89,18 +87,18 @@ class Demo:
             return Campaign(url, round, self.attack, m, seed, key=key).run(progress).accepted
 
     def genuine_estimate(self) -> Vector:
-        """Estimate f~_X~ without a server: the users' seed gives their reports again."""
+        """Return f~_X~ without a server, from the same reports, which the seed determines."""
         return PoisonedRound.clean(self.parameters.oracle, self.population).f_genuine
 
     def compared(self, server: Client, round: str, genuine: Vector) -> Comparison:
-        """Ask for what the poisoned round says and for each recovery of it."""
+        """Return the estimates of the poisoned round and the server's recoveries."""
         poisoned = server.frequencies(round)["frequencies"]
 
         def recovered(method: str, targets: Targets = ()) -> Vector:
             request = RecoveryRequest(method, eta=self.settings.eta, targets=targets)
             return recover_on_server(server, round, request).recovered
 
-        known = recovered("ldprecover", self.targets) if self.targets else None
+        with_targets = recovered("ldprecover", self.targets) if self.targets else None
         unmixed = None if METHODS["unmix"].unfit(self.parameters.oracle) else recovered("unmix")
         columns = (
             genuine,
@@ -108,7 +106,7 @@ class Demo:
             recovered("norm-sub"),
             recovered("ldprecover"),
             unmixed,
-            known,
+            with_targets,
         )
         estimates: dict[str, Vector | None] = {
             name: None if column is None else np.asarray(column, dtype=np.float64)

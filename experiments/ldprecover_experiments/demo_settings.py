@@ -1,4 +1,4 @@
-"""What a demo is played with. It loads nothing: the command shows these defaults in its help."""
+"""The settings of a demo. The module imports no library, because the help shows the defaults."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """The paper's setting by default (VI-A), with cities that may be shipped in place of its own.
+    """The settings of a demo; the defaults are the paper's (VI-A) over the shipped cities.
 
     `users` is n, at least 1; `beta` the malicious share m/(n+m), 0 to 0.9; `targets` the number r
-    of targets of a targeted attack; `eta` what recovery assumes of m/n. Everything is checked when
-    it is played.
+    of targets of a targeted attack; `eta` the m/n that recovery assumes. Demo checks the values.
     """
 
     dataset: str = "cities"
@@ -39,7 +38,7 @@ class DemoSettings:
 
     @property
     def modelled(self) -> bool:
-        """Whether the attack makes its reports in the one or the other model."""
+        """Whether the attack has report models."""
         return self._takes("model")
 
     def _takes(self, option: str) -> bool:
@@ -48,9 +47,7 @@ class DemoSettings:
         return self.attack in ATTACKS and option in attack_options(self.attack)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings; `targets`, the number of them, and `model` are None for an attack
-        without any.
-        """
+        """Return the settings; `targets` and `model` are None for an attack without them."""
         settings = asdict(self) | {"malicious_users": self.malicious_users}
         idle = {"targets": self.targeted, "model": self.modelled}
         return settings | {name: None for name, belongs in idle.items() if not belongs}

@@ -1,6 +1,4 @@
-"""The paper's figures, arranged as it arranges them, as PNG and SVG files: the same means give the
-same bytes.
-"""
+"""The paper's figures as PNG and SVG files; equal means give equal bytes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -56,7 +54,7 @@ _LOOK: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class _Line:
-    """One line of a panel: of which cells, which method's which number, and how it is drawn."""
+    """A line of a panel: its cells, its method and number, and its style."""
 
     cells: tuple[Cell, ...]
     method: str
@@ -81,10 +79,9 @@ def draw_figures(
 
 
 def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
-    """Draw how many times smaller than Norm-Sub's the errors are, by attack and over what is
-    varied; return the files.
+    """Draw the error of Norm-Sub over each method's, and return the files.
 
-    A bar or a point is the geometric mean over the data sets.
+    A bar (attack) or point (varied parameter) is the geometric mean over the data sets.
     """
     import matplotlib as mpl
 
@@ -276,26 +273,26 @@ def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
 
 
 def plain_label(name: str) -> str:
-    """Return a stranger's name without what a figure would read as mathematics or as a line's
-    end.
-    """
+    """Return an untrusted name without mathematics markup, line ends and control characters."""
     return "".join(
         c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name.replace("\n", " ")
     ).replace("$", r"\$")
 
 
 def legend(figure: "Figure") -> None:
-    """Put a legend below, with each labelled line or bar of all panels once, in as many columns as
-    fit.
-    """
-    found = {
+    """Put a legend with every label of the panels below them, in as many columns as fit."""
+    handles = {
         label: handle
         for axes in figure.axes
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     columns = max(
-        1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, found), default=1)))
+        1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, handles), default=1)))
     )  # inches
     figure.legend(
-        list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
     )

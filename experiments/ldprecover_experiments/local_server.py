@@ -1,4 +1,4 @@
-"""A real server for one experiment: a process of its own, a database that goes with it."""
+"""A temporary server for an experiment: a separate process with a temporary database."""
 
 import fcntl
 import os
@@ -28,14 +28,14 @@ _PREFIX = "ldprecover-demo-"
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A server that runs: where it is, the key of its administrator, its process."""
+    """A running server: its URL, its admin key and its process."""
 
     url: str
     key: str
     process: subprocess.Popen[bytes]
 
     def wait(self) -> None:
-        """Wait until the server ends by itself, which it should not. Raises ExperimentError."""
+        """Wait for an unexpected end of the server. Raises ExperimentError then."""
         raise ExperimentError(f"the server ended with exit code {self.process.wait()}")
 
 
@@ -43,25 +43,24 @@ class LocalServer:
 def local_server() -> Iterator[LocalServer]:
     """Run `ldprecover serve` on a free port with a temporary SQLite database and a fresh admin key.
 
-    It loads the protocols and methods that this process has of plugins.
-
-    When the block ends, however it ends, by SIGINT, SIGTERM and SIGHUP too, the process and the
-    folder are gone. Where this process is killed, its server ends by itself, and the next one to
-    start removes its folder. Raises ExperimentError when the server does not start.
+    The server loads the plugins' protocols and methods that this process has loaded. At the end of
+    the block, also by SIGINT, SIGTERM or SIGHUP, process and folder are removed. If this process is
+    killed, its server ends by itself, and the next call removes its folder. Raises ExperimentError
+    if the server does not start.
     """
     key = secrets.token_urlsafe(24)
     folder: Path | None = None
     handle: int | None = None
     process: subprocess.Popen[bytes] | None = None
     try:
-        # Between the making of a process or folder and its being known here nothing may interrupt.
-        with _held_back():
-            _remove_left()
+        # A signal between the creation of a process or folder and its assignment would leak it.
+        with _delayed_signals():
+            _remove_stale_folders()
             folder, handle = _own_folder()
             process = _start(folder, key)
         yield LocalServer(_wait_for_url(process, folder), key, process)
     finally:
-        with _held_back():
+        with _delayed_signals():
             if process is not None:
                 _stop(process)
             if folder is not None:
@@ -70,27 +69,28 @@ def local_server() -> Iterator[LocalServer]:
                 os.close(handle)
 
 
-def _remove_left() -> None:
-    """Remove the folders of those who were killed."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        if (handle := _locked(left)) is not None:
-            shutil.rmtree(left, ignore_errors=True)
+def _remove_stale_folders() -> None:
+    """Remove the folders of killed processes."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if (handle := _locked(folder)) is not None:
+            shutil.rmtree(folder, ignore_errors=True)
             os.close(handle)
 
 
 def _own_folder() -> tuple[Path, int]:
-    """Return a new folder and what holds its lock."""
+    """Return a new folder and the file descriptor that holds its lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         if (handle := _locked(folder)) is not None:
-            if folder.exists():  # else another who starts has taken it for one that was left
+            if folder.exists():  # else another process has removed it before it was locked
                 return folder, handle
             os.close(handle)
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder of this user's that nobody who lives has locked; the lock ends with what is
-    returned.
+    """Lock a folder of this user and return the file descriptor; None if it is locked.
+
+    Closing the descriptor, or the end of the process, releases the lock.
     """
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -108,23 +108,23 @@ def _locked(folder: Path) -> int | None:
 
 def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
     # Settings in the environment are for another server; the choice of kernels is not a setting.
-    kept = (
+    names = (
         name
         for name in os.environ
         if not name.startswith("LDPRECOVER_") or name == "LDPRECOVER_KERNELS"
     )
-    environment = {name: os.environ[name] for name in kept}
+    environment = {name: os.environ[name] for name in names}
     plugins = ",".join(loaded(GROUPS[:2]))
     command = ["serve", "--host", "127.0.0.1", "--port", "0", "--database-url", "sqlite:///demo.db"]
     with (folder / "log").open("wb") as log:
-        return subprocess.Popen(  # noqa: S603  our own command, with nothing of a stranger's in it
+        return subprocess.Popen(  # noqa: S603  our own command without untrusted input
             [sys.executable, "-m", "ldprecover_experiments.parent_death_guard", *command],
             cwd=folder,
             env=environment | {"LDPRECOVER_ADMIN_KEY": key, "LDPRECOVER_PLUGINS": plugins},
-            stdin=subprocess.PIPE,  # which ends with this process
+            stdin=subprocess.PIPE,  # the parent-death guard reads its end
             stdout=subprocess.PIPE,
             stderr=log,
-            start_new_session=True,  # Ctrl-C is for the demo, which then ends its server
+            start_new_session=True,  # Ctrl-C reaches the demo alone, which then stops the server
         )
 
 
@@ -141,7 +141,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for_url(process: subprocess.Popen[bytes], folder: Path) -> str:
-    """Return the URL in the server's first line."""
+    """Return the URL in the first line of the server's output."""
     assert process.stdout is not None
     output, line = process.stdout.fileno(), b""
     deadline = time.monotonic() + _START_SECONDS
@@ -154,27 +154,25 @@ def _wait_for_url(process: subprocess.Popen[bytes], folder: Path) -> str:
                 f"the demo's server did not start: {why[-1] if why else 'it says nothing'}"
             )
         line += piece
-    found = re.search(rb"http://\S+", line)
-    if found is None:
-        raise ExperimentError(f"the demo's server does not say where it is: {line[:200]!r}")
-    return found.group().decode()
+    match = re.search(rb"http://\S+", line)
+    if match is None:
+        raise ExperimentError(f"the demo's server printed no URL: {line[:200]!r}")
+    return match.group().decode()
 
 
 @contextmanager
-def _held_back() -> Iterator[None]:
-    """Hold signals that end a program back until the block is done, then let the first one
-    through.
-    """
-    held: list[int] = []
+def _delayed_signals() -> Iterator[None]:
+    """Delay SIGINT, SIGTERM and SIGHUP until the end of the block, then raise the first one."""
+    received: list[int] = []
 
-    def hold(number: int, frame: FrameType | None) -> None:
-        held.append(number)
+    def delay(number: int, frame: FrameType | None) -> None:
+        received.append(number)
 
-    before = {number: signal.signal(number, hold) for number in _SIGNALS}
+    before = {number: signal.signal(number, delay) for number in _SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if held:
-            signal.raise_signal(held[0])
+        if received:
+            signal.raise_signal(received[0])

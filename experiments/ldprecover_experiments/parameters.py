@@ -1,6 +1,4 @@
-"""What is simulated: the users of a data set, one cell of an experiment, and the seed that follows
-from both.
-"""
+"""Parameters of experiments: genuine users, cells, and the seeds derived from both."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -21,15 +19,12 @@ BETA, EPSILON, ETA, TARGETS = 0.05, 0.5, 0.2, 10
 PAPER_USERS = {"cities": 389_894, "fire": 667_574}
 """Genuine users of the paper's data sets, which the shipped ones stand in for."""
 
-_STREAM = (
-    3  # of the seed; a population and a campaign of the same seed draw from its streams 0 to 2
-)
+_STREAM = 3
+"""Stream of the seed; populations and campaigns of the same seed use the streams 0 to 2."""
 
 
 def draw_targets(d: int, r: int, seed: int) -> tuple[int, ...]:
-    """Return r of d items, drawn uniformly with the seed, in order. Raises ParameterError unless 1
-    <= r < d.
-    """
+    """Return r of d items, drawn uniformly, sorted. Raises ParameterError unless 1 <= r < d."""
     if not 1 <= r < d:
         raise ParameterError(
             f"the number of targets must be from 1 to {d - 1}, as there are {d} items, not {r}"
@@ -39,8 +34,9 @@ def draw_targets(d: int, r: int, seed: int) -> tuple[int, ...]:
 
 
 def malicious_users(n: int, beta: float) -> int:
-    """Return m = n beta/(1 - beta), rounded: beta = m/(n + m). Raises ParameterError unless 0 <=
-    beta <= 0.9.
+    """Return m = n beta/(1 - beta), rounded, so that beta = m/(n + m).
+
+    Raises ParameterError unless 0 <= beta <= 0.9.
     """
     if not 0 <= beta <= 0.9:
         raise ParameterError(f"beta must be from 0 to 0.9, not {beta:g}")
@@ -49,7 +45,7 @@ def malicious_users(n: int, beta: float) -> int:
 
 @dataclass(frozen=True)
 class GenuineUsers:
-    """The genuine users of one data set: how many hold each item, the same in every trial."""
+    """The genuine users of a data set: the number that hold each item, equal in all trials."""
 
     name: str
     items: tuple[str, ...]
@@ -67,19 +63,18 @@ class GenuineUsers:
 
     @cached_property
     def digest(self) -> str:
-        """Eight hex digits of SHA-256 over the counts: tells files of one name apart."""
+        """Eight hex digits of SHA-256 over the counts; distinguishes files of one name."""
         return hashlib.sha256(self.counts.astype("<i8").tobytes()).hexdigest()[:8]
 
 
 def load_genuine_users(
     source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS
 ) -> GenuineUsers:
-    """Return the users of a data set: the paper's number for a stand-in, otherwise as many as the
-    data have.
+    """Return the genuine users of a data set.
 
-    `source` and `column` are what `dataset_of` takes. Another number of users deals them out in the
-    data's proportions. Raises DatasetError, and ParameterError for data with too few items for so
-    many targets.
+    `source` and `column` are those of `dataset_of`. The default number of users is the paper's for
+    a stand-in of its data, and that of the data otherwise. Another number keeps the proportions of
+    the data. Raises DatasetError, and ParameterError for fewer items than targets.
     """
     dataset = dataset_of(source, column)
     n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
@@ -139,20 +134,20 @@ class Cell:
 
     @property
     def group(self) -> tuple[str | float, ...]:
-        """The cell without its trial: what trials are averaged over."""
+        """The cell without its trial; means are over the trials of a group."""
         return astuple(self)[:-1]
 
     @property
     def label(self) -> str:
-        """The name of the attack, with its report model where that is not the paper's."""
+        """The name of the attack, with its report model unless that is the paper's."""
         attack = self.attack.translate(str.maketrans("", "", '{}"'))  # its options: apa each: 4
         plain = self.model in ("one-hot", "none") or self.attack == "honest"
         return attack if plain else f"{attack} ({self.model})"
 
     def seed(self, genuine_users: GenuineUsers, seed: int) -> np.random.SeedSequence:
-        """Return the seed of what is simulated.
+        """Return the seed of the simulated round.
 
-        It leaves eta and xi out: what recovery assumes is compared on the same poisoned counts.
+        It does not depend on eta and xi, so that all recoveries see the same poisoned counts.
         """
         simulated = (
             genuine_users.digest,

@@ -1,8 +1,8 @@
-"""The command `ldprecover` in a process that ends with the one that started it, however that ends.
+"""The command `ldprecover` in a process that ends with its parent process.
 
     python -m ldprecover_experiments.parent_death_guard serve --port 0
 
-Standard input is the tie: it ends when nobody has its other end any more.
+Standard input is a pipe from the parent: it ends when the parent does, by a signal too.
 """
 
 import os
@@ -14,12 +14,12 @@ import threading
 __all__: list[str] = []
 
 
-def _follow() -> None:
+def _end_with_parent() -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":
-    threading.Thread(target=_follow, daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     runpy.run_module("ldprecover_cli", run_name="__main__", alter_sys=True)

@@ -1,4 +1,4 @@
-"""Pictures of one's own results: a study's errors or gains, a demo's estimates."""
+"""Figures of a study's errors or gains, and of a demo's estimates."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -21,10 +21,9 @@ _MOST_FREQUENT = 10
 
 
 def draw_results(results: "Results", number: str = "mse") -> "Figure":
-    """Return the figure of a study: a panel for each data set and protocol, over the parameter that
-    it varies.
+    """Return the figure of a study: a panel for each data set and protocol.
 
-    Where several parameters vary, or none, each setting is a group of bars.
+    One varied parameter gives lines; several, or none, give a group of bars for each setting.
     """
     _check_matplotlib()
     if number not in ("mse", "fg"):
@@ -83,9 +82,7 @@ def _bars(
 
 
 def draw_comparison(comparison: "Comparison") -> "Figure":
-    """Return the figure of a demo: the truth and every estimate of the most frequent items and of
-    the targets.
-    """
+    """Return the figure of a demo: truth and estimates of frequent items and targets."""
     _check_matplotlib()
     by_share = (-comparison.true).argsort(kind="stable").tolist()
     targets = set(comparison.targets or ())

@@ -1,7 +1,7 @@
-"""One poisoned round as its simulator sees it: both tallies apart, and the truth.
+"""A simulated poisoned round: the tallies of genuine and malicious users, and the truth.
 
-Its counts are drawn where their law is known; reports are really made where they are crafted, where
-a method reads them, and where they travel.
+Counts are drawn from their law if it is known. Reports are made one by one if they are crafted, if
+a method reads them, or if they are sent to a server.
 """
 
 from dataclasses import dataclass, replace
@@ -37,16 +37,12 @@ HASH_ONLY = "olh-hash-only"
 
 
 def variants(protocol: str) -> tuple[str, ...]:
-    """Return the names under which cells may have a protocol: its own, and those of what the paper
-    made of it.
-    """
+    """Return the names of a protocol in cells: its own, and that of the paper's variant of it."""
     return tuple(name for name in (protocol, HASH_ONLY) if name.partition("-")[0] == protocol)
 
 
 class _HashOnly(OLH):
-    """OLH whose users skip the randomised response: no privacy, and only hash collisions for
-    noise.
-    """
+    """OLH without its randomised response: no privacy, and no noise but hash collisions."""
 
     @property
     def p(self) -> float:
@@ -57,10 +53,9 @@ class _HashOnly(OLH):
 class PoisonedRound:
     """A round of n genuine and m malicious users.
 
-    `truth` are the frequencies f_X of the genuine users; `targets` the items that the attack
-    raises, None for one without any; `reports` all reports, packed, the genuine ones first, where
-    they were made and kept; `earlier` the tally of a clean round before this one, where one was
-    drawn.
+    `truth` holds the frequencies f_X of the genuine users. `targets` are the items that the attack
+    raises, None for an attack without targets. `reports` holds all packed reports, the genuine ones
+    first; None if only counts were drawn. `earlier` is the tally of an earlier clean round, if any.
     """
 
     oracle: FrequencyOracle
@@ -73,9 +68,7 @@ class PoisonedRound:
 
     @classmethod
     def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:
-        """Return the round in which these users report, and nobody else; none of them holds a
-        canary.
-        """
+        """Return the round of these users alone; nobody holds an item of `canaries`."""
         reports = users.reports(oracle, canaries)
         nobody = Tally.empty(oracle.summary_size)
         truth = np.zeros(oracle.domain_size)
@@ -89,17 +82,18 @@ class PoisonedRound:
         rng: np.random.Generator,
         targets: Targets | None = None,
     ) -> Self:
-        """Return this clean round with m reports of an attack added. Raises ParameterError where it
-        cannot be made.
+        """Return this clean round with m reports of an attack.
+
+        Raises ParameterError for an attack that the protocol has no reports for.
         """
         if attack is None:
             return replace(self, targets=targets)
         assert self.reports is not None
         assert self.malicious.n == 0
-        made = attack.reports(self.oracle, m, rng)
-        everything = np.concatenate([self.reports, made])
+        malicious = attack.reports(self.oracle, m, rng)
+        everything = np.concatenate([self.reports, malicious])
         return replace(
-            self, malicious=Tally.of(self.oracle, made), targets=targets, reports=everything
+            self, malicious=Tally.of(self.oracle, malicious), targets=targets, reports=everything
         )
 
     def recover(self, request: RecoveryRequest, *, with_reports: bool = True) -> Recovery:
@@ -113,7 +107,7 @@ class PoisonedRound:
 
     @cached_property
     def together(self) -> Tally:
-        """The tally of all reports: what the server has."""
+        """The tally of all reports, which the server has."""
         return self.genuine + self.malicious
 
     @cached_property
@@ -128,7 +122,7 @@ class PoisonedRound:
 
     @cached_property
     def f_malicious(self) -> Vector | None:
-        """The estimate f~_Y from the malicious reports alone; None where nobody is malicious."""
+        """The estimate f~_Y from the malicious reports alone; None without malicious users."""
         return (
             self.oracle.estimate(self.malicious.counts(self.oracle), self.malicious.n)
             if self.malicious.n
@@ -144,8 +138,7 @@ class PoisonedRound:
     def support(self) -> Vector:
         """pi, the share of the malicious reports that support each item.
 
-        Where nobody is malicious, that of reports of one item each, or of as many as every report
-        has.
+        Without malicious users it is uniform, with the fixed report size or else one item a report.
         """
         if self.malicious.n:
             return self.malicious.counts(self.oracle) / self.malicious.n
@@ -155,9 +148,9 @@ class PoisonedRound:
 
 
 class RoundSimulation:
-    """What a cell's users are about to do: its secrets are drawn, nobody has reported yet.
+    """The simulation of a cell, with its secrets drawn and no report made.
 
-    Raises ParameterError for an attack, a model or a protocol that do not go together.
+    Raises ParameterError for an attack, a model and a protocol that do not fit together.
     """
 
     def __init__(self, cell: Cell, genuine_users: GenuineUsers, seed: int) -> None:
@@ -175,14 +168,16 @@ class RoundSimulation:
             if spec is None
             else spec.make(cell.model, self.targets).resolve(genuine_users.items)
         )
-        # A report that the attack itself makes draws its secrets again; no law needs them.
-        lawful = None if cell.model == "crafted" else self.attack
+        # Crafted reports draw the attack's secrets again; only laws of counts need the weights.
+        item_attack = None if cell.model == "crafted" else self.attack
         self.weights = (
-            genuine_users.frequencies if lawful is None else lawful.distribution(d, secrets)
+            genuine_users.frequencies
+            if item_attack is None
+            else item_attack.distribution(d, secrets)
         )
 
     def malicious_tally(self) -> Tally:
-        """Return the tally of the malicious users. Only crafted reports are really made."""
+        """Return the tally of the malicious users. Only crafted reports are made one by one."""
         rng, model = self.malicious_rng, self.cell.model
         if not self.m:
             return Tally.empty(self.oracle.summary_size)
@@ -195,11 +190,11 @@ class RoundSimulation:
         return one_hot_tally(self.oracle, self.weights, self.m, rng)
 
     def earlier_tally(self, drift: float) -> Tally:
-        """Return the tally of a clean round before this one, of as many users."""
-        then = self.genuine_users.frequencies * np.exp(
+        """Return the tally of an earlier clean round of the same number of users."""
+        weights = self.genuine_users.frequencies * np.exp(
             drift * self.earlier_rng.standard_normal(self.genuine_users.counts.size)
         )
-        counts = self.earlier_rng.multinomial(self.genuine_users.n, then / then.sum())
+        counts = self.earlier_rng.multinomial(self.genuine_users.n, weights / weights.sum())
         return self.oracle.honest_tally(counts, self.earlier_rng)
 
     def genuine_reports(self) -> NDArray[Any]:
@@ -208,9 +203,7 @@ class RoundSimulation:
         return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
 
     def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
-        """Return the packed reports of the m malicious users. Raises ParameterError where the model
-        has none.
-        """
+        """Return m malicious packed reports. Raises ParameterError for a model without reports."""
         rng, model = self.malicious_rng, self.cell.model
         m = self.m if m is None else m
         if model == "one-hot" and crafter_of(self.oracle).encoded_others:
@@ -234,19 +227,18 @@ def simulate_round(
     reports: bool = False,
     drift: float | None = None,
 ) -> PoisonedRound:
-    """Simulate one cell; with `reports`, and where the cell draws random subsets of them, every
-    report is made.
+    """Return a simulated round of a cell.
 
-    With `drift` there is an earlier round of as many users, none of them malicious, whose
-    frequencies were these times exp(drift normal), item by item, and a factor. What else is drawn
-    does not depend on it.
+    With `reports`, or if the cell draws random subsets of the users, every report is made. With
+    `drift` there is an earlier clean round of the same number of users; its frequencies are these
+    times exp(drift N(0, 1)) for each item, normalised. `drift` changes no other random draw.
     """
     simulation = RoundSimulation(cell, genuine_users, seed)
-    kept = None
+    packed = None
     if reports or cell.xi:
-        made = simulation.genuine_reports(), simulation.malicious_reports()
-        genuine, malicious = (Tally.of(simulation.oracle, each) for each in made)
-        kept = np.concatenate(made)
+        both = simulation.genuine_reports(), simulation.malicious_reports()
+        genuine, malicious = (Tally.of(simulation.oracle, each) for each in both)
+        packed = np.concatenate(both)
     else:
         genuine, malicious = (
             simulation.oracle.honest_tally(genuine_users.counts, simulation.genuine_rng),
@@ -259,7 +251,7 @@ def simulate_round(
         genuine,
         malicious,
         simulation.targets,
-        kept,
+        packed,
         earlier,
     )
 
@@ -271,11 +263,11 @@ def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
 
 
 def _targets(
-    wanted: int | tuple[str, ...], items: tuple[str, ...], rng: np.random.Generator
+    targets: int | tuple[str, ...], items: tuple[str, ...], rng: np.random.Generator
 ) -> Targets:
-    if isinstance(wanted, int):
-        return tuple(sorted(rng.choice(len(items), size=wanted, replace=False).tolist()))
-    unknown = [label for label in wanted if label not in items]
+    if isinstance(targets, int):
+        return tuple(sorted(rng.choice(len(items), size=targets, replace=False).tolist()))
+    unknown = [label for label in targets if label not in items]
     if unknown:
         raise ParameterError(f"targets: no item is labelled {unknown[0]!r}")
-    return tuple(sorted(map(items.index, wanted)))
+    return tuple(sorted(map(items.index, targets)))

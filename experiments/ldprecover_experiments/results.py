@@ -1,6 +1,4 @@
-"""What came out of a study: each cell with what every method made of it; as JSON, data frame, table
-and picture.
-"""
+"""The results of a study, as JSON, data frame, table and picture."""
 
 import json
 from collections import Counter
@@ -23,10 +21,9 @@ _VARIED = ("data", "protocol", "epsilon", "beta", "eta")
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The cells of a study, in its order, and the outcomes of each, one a method in the methods'
-    order.
+    """The cells of a study in order, each with one outcome for each method.
 
-    Raises ParameterError without any cell.
+    Raises ParameterError without cells.
     """
 
     name: str
@@ -43,12 +40,12 @@ class Results:
 
     @cached_property
     def settings(self) -> dict[tuple[str | float, ...], Cell]:
-        """The first cell of each setting, by what its trials share."""
+        """The first cell of each setting, by its group."""
         return {group: Cell(*group) for group in self.means}  # type: ignore[arg-type]
 
     @property
     def varied(self) -> list[str]:
-        """The parameters that are not the same wherever there is an attack."""
+        """The parameters that vary among the cells with an attack."""
         return [key for key in _VARIED if len({getattr(cell, key) for cell in self._attacked}) > 1]
 
     @property
@@ -63,13 +60,13 @@ class Results:
 
     @property
     def refusals(self) -> dict[tuple[str, str], int]:
-        """Why methods refused or failed, and in how many cells, by the method and the reason."""
+        """The number of cells by method and reason of its refusal or failure."""
         return Counter(
             (each.method, each.refused) for each in self.outcomes if each.refused is not None
         )
 
     def to_json(self) -> str:
-        """Return the results as one JSON object; what a method refuses is null."""
+        """Return the results as one JSON object; the error of a method that refuses is null."""
         rows = [
             asdict(cell)
             | {"outcomes": [asdict(o) | {"mse": None if isnan(o.mse) else o.mse} for o in outcomes]}
@@ -81,21 +78,22 @@ class Results:
     def from_json(cls, text: str | bytes) -> Self:
         """Return what `to_json` wrote. Raises ParameterError for anything else."""
         try:
-            given = json.loads(text)
+            document = json.loads(text)
             cells = {
                 Cell(**{each.name: row[each.name] for each in fields(Cell)}): [
                     Outcome(**o | {"mse": nan if o["mse"] is None else o["mse"]})
                     for o in row["outcomes"]
                 ]
-                for row in given["cells"]
+                for row in document["cells"]
             }
-            return cls(given["name"], cells)
+            return cls(document["name"], cells)
         except (ValueError, KeyError, TypeError) as error:
             raise ParameterError(f"these are not the results of a study: {error}") from error
 
     def to_frame(self) -> Any:
-        """Return a data frame of pandas, a row for each cell and method. Raises ExperimentError
-        without pandas.
+        """Return a pandas data frame with a row for each cell and method.
+
+        Raises ExperimentError without pandas.
         """
         rows = [
             asdict(cell) | asdict(outcome)
@@ -107,8 +105,7 @@ class Results:
     def table(self, *, gains: bool = False) -> Table:
         """Return the mean errors, or frequency gains, of every method: a row for each setting.
 
-        A parameter that is the same wherever there is an attack has no column; without targets
-        there are no gains.
+        Only parameters that vary have a column. Settings without targets have no gains.
         """
         varied = self.varied
         rows = []
@@ -122,8 +119,7 @@ class Results:
         return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
 
     def plot(self, number: str = "mse") -> "Figure":
-        """Return a figure of matplotlib: a panel for each data set and protocol, a line or bars for
-        each method.
+        """Return a matplotlib figure: a panel for each data set and protocol.
 
         `number` is "mse" or "fg". Raises ExperimentError without matplotlib.
         """
@@ -138,9 +134,7 @@ class Results:
         return "".join(table._repr_html_() for table in tables)
 
     def number(self, cell: Cell, method: str, name: str) -> float:
-        """Return the mean `mse` or `fg` of a method in a cell's setting, NaN where there is
-        none.
-        """
+        """Return the mean `mse` or `fg` of a method in a cell's setting, NaN if it has none."""
         mean = self.means[cell.group].get(method)
         value = None if mean is None else getattr(mean, name)
         return nan if value is None else float(value)
@@ -153,12 +147,12 @@ class Results:
 
     @property
     def _constant(self) -> str:
-        """What is the same in all cells, in words."""
+        """The parameters that do not vary, and the number of trials, as text."""
         first = self._attacked[0]
-        said = [
+        parts = [
             f"{key} {shown_parameter(getattr(first, key))}"
             for key in _VARIED
             if key not in self.varied
         ]
         trials = max(mean.trials for methods in self.means.values() for mean in methods.values())
-        return ", ".join([*said, f"{trials} trial{'' if trials == 1 else 's'}"])
+        return ", ".join([*parts, f"{trials} trial{'' if trials == 1 else 's'}"])

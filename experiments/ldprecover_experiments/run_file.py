@@ -1,6 +1,4 @@
-"""The file of cells: a row for a cell and a method, appended as cells are done, so that a run can
-be resumed.
-"""
+"""The file cells.csv: a row for each cell and method, appended so that runs can be resumed."""
 
 import csv
 import os
@@ -44,12 +42,10 @@ COLUMNS = (
     ),
     *("refused", "methods"),
 )
-"""Of the file: what was simulated, where, and what came out. `methods` is the number of rows of the
-cell.
-"""
+"""Columns of the file. `door` is the variant of a CellContext; `methods` counts the cell's rows."""
 
 _WITHOUT_REASONS = tuple(name for name in COLUMNS if name != "refused")
-"""Of files that were written before they said why a method refused."""
+"""Columns of files from before the reasons of refusals were stored."""
 
 _KEY = len(COLUMNS) - 10
 _MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
@@ -59,8 +55,9 @@ _WHOLE = ("n", "trial", "seed")
 
 @dataclass(frozen=True)
 class CellContext:
-    """What all cells of a run share: the users, the seed, and the door they used, or the methods
-    they were given.
+    """The context of cells: the users, the seed, and the variant of the measurement.
+
+    The variant is "in-process" or "http" for the paper's methods, else the key of the methods.
     """
 
     users_by_data: Mapping[str, GenuineUsers]
@@ -68,7 +65,7 @@ class CellContext:
     variant: str = "in-process"
 
     def key(self, cell: Cell) -> tuple[str, ...]:
-        """Return what identifies a cell in the file."""
+        """Return the columns that identify a cell in the file."""
         genuine_users = self.users_by_data[cell.data]
         values = (
             cell.data,
@@ -96,10 +93,9 @@ class CellContext:
 
 
 class CellFile:
-    """The file of a folder, read when opened. What a broken-off write left of a cell is dropped.
+    """A file of cells. An incomplete cell, left by an interrupted write, is dropped.
 
-    Cells of other runs stay in the file and are not touched. Raises ParameterError for a file that
-    is no file of cells.
+    Cells of other contexts stay in the file. Raises ParameterError for a file of another format.
     """
 
     def __init__(self, file: Path) -> None:
@@ -111,11 +107,11 @@ class CellFile:
             replaced(file, csv_line(COLUMNS))
 
     def of(self, run: CellContext, cell: Cell) -> list[Outcome] | None:
-        """Return what is known of a cell, None where it has not been run."""
+        """Return the outcomes of a cell, None if it has not been run."""
         return self._found.get(run.key(cell))
 
     def add(self, run: CellContext, cells: Iterable[tuple[Cell, list[Outcome]]]) -> None:
-        """Append cells that are done, in one write that is on the disk when this returns."""
+        """Append finished cells in one write, which is on the disk when this returns."""
         text = StringIO()
         for cell, outcomes in cells:
             key = run.key(cell)
@@ -133,9 +129,7 @@ class CellFile:
             os.fsync(file.fileno())
 
     def parquet(self) -> bytes:
-        """Return every row as Parquet: text, 64-bit integers and doubles, null where a method has
-        no number.
-        """
+        """Return every row as Parquet: text, 64-bit integers and doubles, null for no value."""
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -150,12 +144,12 @@ class CellFile:
                     kind = str if name in _TEXT else int if name in _WHOLE else float
                     columns[name].append(None if value is None else kind(value))
         kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-        of = {
+        types = {
             name: kinds[str if name in _TEXT else int if name in _WHOLE else float]
             for name in names
         }
         sink = pa.BufferOutputStream()
-        parquet.write_table(pa.table(columns, schema=pa.schema(list(of.items()))), sink)
+        parquet.write_table(pa.table(columns, schema=pa.schema(list(types.items()))), sink)
         return bytes(sink.getvalue())
 
     def _read(self) -> None:
@@ -172,32 +166,30 @@ class CellFile:
                 f"{self.file} is not a file of cells of this version: name another folder with "
                 "--out"
             )
-        found: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
+        rows_by_cell: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
         for row in rows[1:]:
-            found[tuple(row[:_KEY])].append(row)
-        for key, of_cell in found.items():
+            rows_by_cell[tuple(row[:_KEY])].append(row)
+        for key, cell_rows in rows_by_cell.items():
             try:
-                outcomes = [_outcome(row) for row in of_cell]
-                whole_cell = len(outcomes) == int(of_cell[0][-1])
+                outcomes = [_outcome(row) for row in cell_rows]
+                whole_cell = len(outcomes) == int(cell_rows[0][-1])
             except ValueError:  # too few columns, or no number where one should be
                 whole_cell = False
             if whole_cell:
                 self._found[key] = outcomes
             broken = broken or not whole_cell
         if broken or len(text.encode()) != len(whole):
-            kept = [
+            lines = [
                 csv_line(row)
-                for key, of_cell in found.items()
+                for key, cell_rows in rows_by_cell.items()
                 if key in self._found
-                for row in of_cell
+                for row in cell_rows
             ]
-            replaced(self.file, "".join([csv_line(COLUMNS), *kept]))
+            replaced(self.file, "".join([csv_line(COLUMNS), *lines]))
 
 
 def replaced(file: Path, content: str | bytes) -> None:
-    """Write a file so that at every moment it is either the old one or the new one. Raises
-    ExperimentError.
-    """
+    """Write a file atomically. Raises ExperimentError."""
     beside = file.with_name(f".{file.name}.new")
     data = content.encode() if isinstance(content, str) else content
     try:

@@ -1,6 +1,4 @@
-"""Running cells: here, in other processes or on a cluster, a few cells as one task, results as they
-come.
-"""
+"""Runs of cells in this process, in other processes or on a Dask cluster."""
 
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -30,16 +28,17 @@ from ldprecover_experiments.poisoned_round import simulate_round
 Done = list[tuple[Cell, list[Outcome]]]
 
 _TASK = 10
-_AHEAD = 2  # tasks handed to each worker before one of them is done
+"""Cells of a task if no method reads reports; else a task is one cell."""
+_AHEAD = 2
+"""Tasks queued for each worker, so that no worker waits for this process."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with a cell: whose users, from which seed, and which methods are measured.
+    """The work on each cell: the users, the seed and the methods to measure.
 
-    Without `methods` they are those of the paper's evaluation. With `floors` what no method can do
-    better than is measured as well. `drift` is that since the earlier round, for methods that are
-    given one.
+    Without `methods` they are those of the paper's evaluation. `floors` adds the oracle bounds.
+    `drift` is the change since the earlier round, for methods with history.
     """
 
     users_by_data: Mapping[str, GenuineUsers]
@@ -50,16 +49,16 @@ class Work:
 
     @property
     def reads_reports(self) -> bool:
-        """Whether some method reads the reports, so that all are really made."""
+        """Whether some method reads the reports, so that all are made."""
         return any(spec.reads_reports for spec in self.methods)
 
     @property
     def variant(self) -> str:
-        """What tells the rows of these methods in a file of cells from those of others."""
-        said = [spec.text for spec in self.methods]
+        """The key of these methods in a file of cells."""
+        lines = [spec.text for spec in self.methods]
         if self.floors:
-            said.append(f"floors, drift {self.drift:g}")
-        return "methods " + hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+            lines.append(f"floors, drift {self.drift:g}")
+        return "methods " + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
     def run(self, cell: Cell) -> list[Outcome]:
         """Simulate one cell and measure every method on it."""
@@ -78,49 +77,46 @@ def run_cells(
     cells: Sequence[Cell],
     work: Work,
     jobs: int,
-    finishing: Callable[[], None] = lambda: None,
+    on_finishing: Callable[[], None] = lambda: None,
     *,
     scheduler: Scheduler | None = None,
-    tell: Callable[[str], None] = lambda said: None,
+    report_wait: Callable[[str], None] = lambda message: None,
 ) -> Generator[Done, None, None]:
-    """Yield the cells with their outcomes, some at a time, in any order; with one job in this
-    process.
+    """Yield the cells with their outcomes, in any order.
 
-    With a `scheduler` the workers of its Dask cluster run them. Ctrl-C is for this process; its own
-    workers, which never see it, end when the iterator is closed. `finishing` is called when that
-    has to wait for cells under way. `tell` is told what keeps them waiting. Raises ExperimentError
-    where those who run cells end or cannot be reached.
+    One job runs them in this process, more in worker processes, and a `scheduler` on its Dask
+    cluster. Workers ignore Ctrl-C and end when the iterator is closed; `on_finishing` is called if
+    that has to wait for running cells. `report_wait` gets the reason for a delay. Raises
+    ExperimentError if workers end or cannot be reached.
     """
     tasks = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
     try:
         with engine(
-            jobs, scheduler, initializer=_plugins(), on_error=finishing, notify=tell
+            jobs, scheduler, initializer=_plugins(), on_error=on_finishing, notify=report_wait
         ) as executor:
             if executor is None:
                 for task in tasks:
                     yield _run(work, task)
                 return
-            waiting: set[Future[Done]] = set()
+            pending: set[Future[Done]] = set()
             while True:
-                # So many that no worker waits for this process: it may be busy with what it is
-                # given.
-                free = _AHEAD * number_of_workers(executor) - len(waiting)
-                waiting |= {
+                free = _AHEAD * number_of_workers(executor) - len(pending)
+                pending |= {
                     executor.submit(_run, work, task) for task in islice(tasks, max(0, free))
                 }
-                if not waiting:
+                if not pending:
                     return
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield future.result()
     except EngineError as error:
         raise ExperimentError(
-            f"{error}. What was done before is kept, and the same command goes on from there"
+            f"{error}. Finished cells are stored, and the same command runs the others"
         ) from error
 
 
 def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
-    """Return the cells in short lists: what is lost at most when a process is interrupted."""
+    """Return the cells in lists of `size`: an interruption loses one list for each process."""
     return [cells[start : start + size] for start in range(0, len(cells), size)]
 
 

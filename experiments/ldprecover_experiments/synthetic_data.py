@@ -1,8 +1,7 @@
-"""Data sets that are formulas: populations of other shapes than the shipped ones, the same on every
-machine.
+"""Synthetic data sets: formulas that give the same counts on every machine.
 
-A conclusion that holds on one city's data may be that city's. These are wide and narrow, steep and
-flat, with many modes and with items that nobody holds.
+A conclusion from one data set may hold for that data set alone. These are wide and narrow, steep
+and flat, with several modes and with items that nobody holds.
 """
 
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from ldprecover_client import Dataset, Population, load_dataset
 
 
 def ipums_like() -> Dataset:
-    """Return the 102 largest US cities raised to the power at which the sum of f squared is 0.064.
+    """Return the 102 largest US cities, to the power with sum of f squared 0.064.
 
     The paper's IPUMS has 102 items and 389,894 users. Its Table I has an error of 5.3e-4 where the
     answer is uniform, whose error is (sum f^2 - 1/d)/d: hence 0.064. The cities as they are have
@@ -28,8 +27,7 @@ def ipums_like() -> Dataset:
 
 
 def fire_like() -> Dataset:
-    """Return 80 busy items and a tail of 410, raised to the power at which the sum of f squared is
-    0.0198.
+    """Return 80 busy items and a tail of 410, to the power with sum of f squared 0.0198.
 
     The paper's Fire has 490 items and 667,574 users; 0.0198 follows from its Table I as for
     `ipums_like`. The busy items are the mid-quantiles exp(-0.45 ln(1/u - 1)/1.702) of a logistic
@@ -44,9 +42,7 @@ def fire_like() -> Dataset:
 
 
 def zipf() -> Dataset:
-    """Return 1,024 items in proportion to rank^-1.5 (Zipf's law): a wide and steep domain of 10^6
-    users.
-    """
+    """Return 1,024 items in proportion to rank^-1.5 (Zipf's law), wide and steep: 10^6 users."""
     return _dealt("zipf", np.arange(1.0, 1025) ** -1.5, 1_000_000, "rank^-1.5")
 
 
@@ -73,7 +69,7 @@ WORLDS: dict[str, Callable[[], Dataset]] = {
     "bump": bump,
     "geometric": geometric,
 }
-"""Name to what makes the data set."""
+"""Name -> function that returns the data set."""
 
 
 def world(name: str) -> Dataset:
@@ -82,9 +78,7 @@ def world(name: str) -> Dataset:
 
 
 def _powered(weights: NDArray[np.float64], squares: float) -> NDArray[np.float64]:
-    """Return the weights to the power s at which their shares f have this sum of squares, s by 60
-    halvings.
-    """
+    """Return the shares f of weights to the power s with this sum of f squared; s by bisection."""
     low, high = 0.0, 8.0
     for _ in range(60):
         power = (low + high) / 2
@@ -101,6 +95,6 @@ def _dealt(
     formula: str,
     items: tuple[str, ...] | None = None,
 ) -> Dataset:
-    """Return a data set of so many users, dealt out in these proportions."""
+    """Return a data set of `users` users, divided in these proportions."""
     labels = items or tuple(f"item {i + 1}" for i in range(weights.size))
     return Dataset(name, labels, Population(weights, users, 0, "apportioned").counts, formula)

@@ -1,6 +1,4 @@
-"""Tables of strings, as Markdown, HTML or a data frame; and the paper's, of the means over the
-trials.
-"""
+"""Tables of strings in Markdown or HTML, and the paper's tables of means over the trials."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +19,7 @@ COLUMNS = (
     *("data", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "method", "trials"),
     *("mse", "mse_sd", "fg", "malicious_mse"),
 )
-"""Of the file of means; `mse_sd` is the standard deviation of a trial, empty for one trial."""
+"""Columns of summary.csv; `mse_sd` is the standard deviation over trials, empty for one."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Table:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _repr_html_(self) -> str:
-        """Return the table for a notebook; titles, labels and names are anyone's, and escaped."""
+        """Return the table for a notebook. Titles, labels and names are escaped: all are input."""
 
         def line(tag: str, cells: Iterable[str]) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
@@ -51,9 +49,7 @@ class Table:
 
 
 def frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any:
-    """Return columns as a data frame of pandas. Raises ExperimentError where it is not
-    installed.
-    """
+    """Return columns as a pandas data frame. Raises ExperimentError without pandas."""
     if find_spec("pandas") is None:
         raise ExperimentError("a data frame needs pandas: pip install pandas")
     import pandas as pd
@@ -127,9 +123,7 @@ def summary_csv(summary: Summary) -> str:
 
 
 def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Iterator[Table]:
-    """Yield the table of an experiment over each data set, as far as it was run: errors, or
-    gains.
-    """
+    """Yield the table of an experiment for each data set, with the cells that were run."""
     gains = experiment.name == "fg"
     for name in data:
         groups = [group for cell in experiment.cells(name, 1) if (group := cell.group) in summary]
@@ -138,7 +132,7 @@ def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Ite
             for method in _methods(experiment)
             if any(method in summary[group] for group in groups)
         ]
-        what = "FG" if gains else "MSE"
+        number = "FG" if gains else "MSE"
         varied = [experiment.varied] if experiment.varied else []
         names = _HEADERS | ({"poisoned": "before"} if experiment.name == "table1" else {})
         rows = []
@@ -150,7 +144,7 @@ def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Ite
         yield Table(
             ("attack", *varied, *(names.get(method, LABELS[method]) for method in present)),
             rows,
-            f"{experiment.name} ({experiment.where}): {experiment.shows}; {name}, {what}",
+            f"{experiment.name} ({experiment.where}): {experiment.shows}; {name}, {number}",
             len(varied) + len(present),
         )
 
@@ -164,24 +158,24 @@ def _methods(experiment: Experiment) -> tuple[str, ...]:
 
 
 def shown(mean: Mean | None, *, gains: bool = False) -> str:
-    """Return the mean error, or gain, as tables have it; nothing where there is none."""
+    """Return the mean error, or gain, as text; empty without a mean."""
     if mean is None:
         return ""
     return shown_gain(mean.fg) if gains else shown_error(mean.mse)
 
 
 def shown_parameter(value: object) -> str:
-    """Return what a setting has of a parameter, a number without zeros behind."""
+    """Return a parameter as text, a number without trailing zeros."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def shown_error(value: float) -> str:
-    """Return an error in two digits, which fit eighty columns."""
+    """Return an error with two digits, so that tables fit 80 columns."""
     return "refused" if np.isnan(value) else re.sub("e-0?", "e-", f"{value:.1e}")
 
 
 def shown_gain(value: float | None) -> str:
-    """Return a frequency gain; nothing where there are no targets."""
+    """Return a frequency gain as text; empty without targets."""
     return "" if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
@@ -200,5 +194,5 @@ def _mean(trials: list[Outcome]) -> Mean:
 
 
 def _average(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    numbers = [value for value in values if value is not None]
+    return float(np.mean(numbers)) if numbers else None

@@ -241,11 +241,11 @@ def test_a_server_that_dies_while_it_is_kept_is_a_failure(temporary: Path) -> No
     assert_nothing_is_left(temporary)
 
 
-def test_a_signal_held_back_comes_when_the_block_is_done() -> None:
+def test_a_signal_delayed_signals_comes_when_the_block_is_done() -> None:
     reached = []
 
     def interrupted() -> None:
-        with local_server._held_back():
+        with local_server._delayed_signals():
             signal.raise_signal(signal.SIGINT)
             reached.append("end of block")
 
