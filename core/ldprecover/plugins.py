@@ -1,11 +1,11 @@
-"""Protocols, recovery methods and attacks of other distributions, found by their entry points.
+"""Plugins: protocols, recovery methods and attacks of other distributions, by entry points.
 
     [project.entry-points."ldprecover.protocols"]
     mine = "my_package:Mine"
 
-An entry of "ldprecover.protocols" names a FrequencyOracle, one of "ldprecover.methods" a Method,
-and one of "ldprecover.attacks" an Attack; the entry is called as the object calls itself. Nothing
-is imported until `load` is called, and `ldprecover_attacker.plugins.load` loads attacks too.
+An entry point of "ldprecover.protocols" is a FrequencyOracle, of "ldprecover.methods" a Method, and
+of "ldprecover.attacks" an Attack, under the object's own name. Nothing is imported before `load` is
+called; `ldprecover_attacker.plugins.load` loads attacks too.
 """
 
 import re
@@ -74,16 +74,15 @@ _NOT_FREE = {
         "state",
     ),
 }
-"""What a round says beside its protocol's own parameter."""
+"""The fields of a round: a protocol's own parameter cannot have these names."""
 
 
 @dataclass(frozen=True)
 class Registry:
-    """A table that plugins of a group are entered in.
+    """A table of built-in objects and plugins of one group.
 
-    `check` returns the name by which a plugin's object calls itself, and raises ParameterError, or
-    what the object raises, where it does not keep its contract. `reserved` are the names that mean
-    something else where a plugin's may stand, and what they mean.
+    `check` returns the object's own name and raises ParameterError, or an error of the object, if
+    it breaks its contract. `reserved` maps names that a plugin cannot have to their meaning.
     """
 
     group: str
@@ -93,7 +92,7 @@ class Registry:
 
 
 def installed() -> dict[str, tuple[str, ...]]:
-    """Return the names of the plugins that are installed, by group; none of them is imported."""
+    """Return the names of the installed plugins by group, without importing any."""
     return {
         group: tuple(sorted({entry.name for entry in entry_points(group=group)}))
         for group in GROUPS
@@ -101,7 +100,7 @@ def installed() -> dict[str, tuple[str, ...]]:
 
 
 def loaded(groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
-    """Return the names of the plugins that this process has loaded, of these groups."""
+    """Return the names of the plugins of these groups that this process has loaded."""
     wanted = set(groups)
     return tuple(sorted({name for group, name in LOADED if group in wanted}))
 
@@ -112,18 +111,20 @@ def load(
     *,
     failed: Callable[[PluginError], None] | None = None,
 ) -> None:
-    """Load the plugins of these names, or all that are installed, and enter them in the tables.
+    """Load the plugins of these names, or all installed ones, and enter them in the tables.
 
-    A name stands for the plugins of every group that are called so: protocols and methods, unless
-    `registries` are given. What is loaded already is left as it is. Raises PluginError, which names
-    the plugin and its distribution, for one that is not installed, cannot be imported, does not
-    keep its contract, or whose name is taken or reserved. Where `failed` is given, it is called
-    with that error instead, and the others are loaded.
+    A name stands for the plugins of this name in every group: protocols and methods, unless
+    `registries` are given. Loaded plugins are skipped. Raises PluginError, with the plugin and its
+    distribution, if a plugin is not installed, cannot be imported or breaks its contract, or if its
+    name is taken or reserved. With `failed`, that function is called with the error instead, and
+    the other plugins are loaded.
+
+        load(["above-median"])
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
     wanted = None if names is None else set(names)
     if wanted is not None and not wanted:
-        return  # without a look at every distribution that is installed
+        return  # do not read the metadata of every installed distribution
     found = [
         (registry, entry) for registry in chosen for entry in entry_points(group=registry.group)
     ]
@@ -171,14 +172,10 @@ def _enter(registry: Registry, entry: EntryPoint) -> None:
 
 
 def _tried(call: Callable[[], Any], what: str) -> Any:
-    """Return what other people's code returns; PluginError for whatever it raises, which may be to
-    exit as well.
-    """
+    """Return the result of a plugin's code. Raises PluginError for any error, also SystemExit."""
     try:
         return call()
-    except (
-        KeyboardInterrupt
-    ) as stopped:  # as a rule a person's Ctrl-C; should it be the plugin's own, this names it
+    except KeyboardInterrupt as stopped:  # Ctrl-C, usually; the note names a plugin that raised it
         stopped.add_note(what)
         raise
     except BaseException as error:
@@ -251,17 +248,13 @@ def _method(method: Any) -> str:
 
 
 def check_name(name: object) -> None:
-    """Raise ParameterError unless it can name a method or an attack: in commands, in files and in
-    addresses.
-    """
+    """Raise ParameterError unless it can name a method or an attack in commands, files and URLs."""
     if not isinstance(name, str) or not re.fullmatch(_NAME, name):
         raise ParameterError(f"name must be {_NAME_WORDS}, not {name!r:.80}")
 
 
 def check_class(kind: Any, base: type, attributes: Iterable[str] = ()) -> None:
-    """Raise ParameterError unless `kind` is a subclass of `base` that can be made and has these
-    attributes.
-    """
+    """Raise ParameterError unless `kind` is a concrete subclass of `base` with these attributes."""
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ParameterError(f"it must be a subclass of {base.__name__}, not {kind!r:.80}")
     missing = [

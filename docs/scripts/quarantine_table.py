@@ -20,11 +20,11 @@ from round_setting import RoundSetting, asked_for, pads_one_item
 from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.evidence.canaries import canary_shift
 from ldprecover.evidence.quarantine import (
-    SeedScreen,
+    SeedFilter,
     impossible_sizes,
-    of_seeds,
     split_by_size,
     unfit,
+    with_seeds,
 )
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import Attack
@@ -63,10 +63,10 @@ def quarantined(
     by_seed = np.zeros_like(bad)
     if oracle.traits.seeded:
         left = np.ascontiguousarray(oracle.seeds(everything[~bad]))
-        screen = SeedScreen(left.size)
+        screen = SeedFilter(left.size)
         screen.count(left)
         screen.compare(left)
-        by_seed[~bad] = of_seeds(oracle, everything[~bad], screen.found())
+        by_seed[~bad] = with_seeds(oracle, everything[~bad], screen.found())
     assert not (bad | by_seed)[
         ~fake
     ].any()  # of honest ones none, but once in 2,000 rounds of this size

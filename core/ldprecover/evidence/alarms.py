@@ -1,9 +1,8 @@
 """Alarms: tests of a round for reports that honest users would not have sent.
 
-Each has a null law that holds whatever the honest users' values are, so its false-alarm rate is
-bounded. An alarm says that something is wrong, not what the frequencies are without it; silence
-proves nothing: malicious users who lie about their value alone and perturb it honestly raise none
-of these.
+Each test has a null law that holds for any values of honest users, so its false-alarm rate is
+bounded. An alarm says that something is wrong, not what the frequencies are without it. Silence
+proves nothing: malicious users who only lie about their value and perturb it honestly raise none.
 """
 
 import math
@@ -27,7 +26,7 @@ from ldprecover.types import FloatArray, Int64Array, Reports
 
 DEFAULT_RATE = 1e-3
 LEAST_RATE = 1e-9
-"""No threshold is known farther out."""
+"""The thresholds are not known for smaller rates."""
 
 _SIMULATED = 200  # honest rounds behind the excess alarm's threshold
 _LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
@@ -35,10 +34,10 @@ _LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
 
 @dataclass(frozen=True)
 class Alarm:
-    """What a test found: it is raised when the statistic exceeds the threshold.
+    """The result of a test; the alarm is raised if the statistic exceeds the threshold.
 
-    `rate` is at least the probability that a round of honest reports raises it: that of `excess` is
-    often far less. `meaning` says what the statistic is.
+    `rate` bounds the probability that a round of honest reports raises it. `meaning` says what the
+    statistic is.
     """
 
     name: str
@@ -49,16 +48,15 @@ class Alarm:
 
     @property
     def raised(self) -> bool:
-        """Whether honest users would hardly have given this."""
+        """Whether the statistic exceeds the threshold."""
         return self.statistic > self.threshold
 
 
 @dataclass(frozen=True)
-class AlarmKind:
-    """A test: its name, one line on it, why a protocol has none of it, whether it reads reports,
-    and itself.
+class AlarmTest:
+    """A test: its name, a summary in one line, whether it reads reports, and its function.
 
-    `unfit` returns the reason, None where the protocol has it.
+    `unfit` returns why a protocol does not have the test, or None.
     """
 
     name: str
@@ -76,35 +74,34 @@ def raise_alarms(
     rate: float = DEFAULT_RATE,
     canaries: Iterable[int] = (),
 ) -> tuple[Alarm, ...]:
-    """Run every test that is for this protocol, those that read reports where `reports` are given.
+    """Run every test that the protocol has; tests that read reports need `reports`.
 
-    `canaries` are indices of items that nobody holds: with some there is a test of them, unless the
-    protocol has no law of their joint support. `rate` bounds the false-alarm rate of each; of k
-    tests together it is at most k times that. Raises ParameterError for a rate outside [1e-9, 1/2)
-    or a tally without a report.
+    `canaries` are the indices of items that nobody holds: they are tested too, if the protocol has
+    a law of their joint support. `rate` bounds the false-alarm rate of each test; that of k tests
+    together is at most k times the rate. Raises ParameterError for a rate outside [1e-9, 1/2) and
+    for a tally without reports.
+
+        [alarm.name for alarm in raise_alarms(oracle, tally) if alarm.raised]
     """
     if not LEAST_RATE <= rate < 0.5:
         raise ParameterError(f"rate must be at least {LEAST_RATE:g} and below 0.5, not {rate}")
     if tally.n < 1:
         raise ParameterError("alarms need at least one report")
-    kinds = [kind for kind in ALARMS.values() if kind.unfit(oracle) is None]
-    known = canary_indices(canaries, oracle.domain_size)
-    found = [
-        kind.run(oracle, tally, reports, rate)
-        for kind in kinds
-        if reports is not None or not kind.needs_reports
+    indices = canary_indices(canaries, oracle.domain_size)
+    alarms = [
+        test.run(oracle, tally, reports, rate)
+        for test in ALARMS.values()
+        if test.unfit(oracle) is None and (reports is not None or not test.needs_reports)
     ]
-    if known and _others_unfit(oracle, known) is None:
-        found.append(_canaries(oracle, tally, known, rate))
-    return tuple(found)
+    if indices and _others_unfit(oracle, indices) is None:
+        alarms.append(_canaries(oracle, tally, indices, rate))
+    return tuple(alarms)
 
 
 def _sum_drift(
     oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
 ) -> Alarm:
-    """|sum of f~ - 1| in standard deviations: a test of the mean support size, from the counts
-    alone.
-    """
+    """Test |sum of f~ - 1|, in standard deviations: the mean support size, from counts alone."""
     variance = oracle.laws.sum_variance(tally.n)
     assert variance is not None  # else `_sum_unfit` has said why
     deviation = math.sqrt(variance)
@@ -122,12 +119,11 @@ def _sum_drift(
 def _excess(
     oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
 ) -> Alarm:
-    """The sum of the estimates that stand out from the noise: frequencies cannot sum to more than
-    one.
+    """Test the sum of the estimates that stand out from the noise: frequencies sum to one.
 
-    After the attack statistic of Li et al. (CCS 2025), who compare it with one. On concentrated
-    data that sum is one, and noise alone takes it above every other time, so the threshold adds
-    what noise does, in rounds simulated from the estimates' projection on the simplex.
+    After the statistic of Li et al. (CCS 2025), who compare it with one. On concentrated data the
+    sum is one, and noise alone raises it above one every other time. So the threshold adds the
+    effect of noise, from rounds simulated from the projection of the estimates on the simplex.
     """
     n, d = tally.n, oracle.domain_size
     noise = math.sqrt(float(oracle.variance(0.0, n)))
@@ -140,17 +136,17 @@ def _excess(
 
     honest = project_simplex(estimates)
     rng = np.random.default_rng(n)  # the same answer to the same round
-    # Reports, not normal noise: counts of few reports are skewed, and would raise the alarm in half
-    # of all rounds.
+    # Reports are simulated, not normal noise: counts of few reports are skewed, and normal noise
+    # would raise the alarm in half of all rounds.
     rounds = (oracle.population_tally(honest / honest.sum(), n, rng) for _ in range(_SIMULATED))
-    simulated = np.array([statistic(oracle.estimate(its.counts(oracle), n)) for its in rounds])
+    simulated = np.array([statistic(oracle.estimate(each.counts(oracle), n)) for each in rounds])
     deviation = float(simulated.std(ddof=1))
     skewness = (
         float(((simulated - simulated.mean()) ** 3).mean() / deviation**3) if deviation > 0 else 0.0
     )
-    # A quantile over the simulated moments, with what so many simulations leave open of them.
+    # The quantile of the simulated moments, plus three standard errors of 200 simulations.
     wide = skewed_quantile(1 - rate, max(0.0, skewness)) + 3 / math.sqrt(_SIMULATED)
-    # Items that stand out may have all the mass, also what the projection has put on noise.
+    # Items that stand out may hold all the mass, including what the projection puts on noise.
     noise_mean = simulated.mean() - honest[honest > least].sum()
     threshold = 1 + noise_mean + wide * deviation * (1 + 3 / math.sqrt(2 * _SIMULATED))
     return Alarm(
@@ -165,7 +161,7 @@ def _excess(
 def _support_sizes(
     oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
 ) -> Alarm:
-    """Pearson's chi-squared of the reports' support sizes against their law."""
+    """Test the reports' support sizes against their law by Pearson's chi-squared."""
     assert reports is not None
     sizes = reports.total(size_counts)
     law = oracle.laws.size_law().probabilities()
@@ -182,29 +178,25 @@ def _support_sizes(
 
 
 def _bins(observed: Int64Array, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Join neighbouring sizes until each bin expects enough; the rarest go to the bins at the
-    ends.
-    """
-    edges, waiting = [0], 0.0
+    """Join neighbouring sizes until each bin expects 10 reports."""
+    edges, expected_in_bin = [0], 0.0
     for k, value in enumerate(expected):
-        waiting += value
-        if waiting >= _LEAST_EXPECTED:
+        expected_in_bin += value
+        if expected_in_bin >= _LEAST_EXPECTED:
             edges.append(k + 1)
-            waiting = 0.0
-    starts = edges[:-1] if len(edges) > 1 else [0]  # what is left over belongs to the last bin
+            expected_in_bin = 0.0
+    starts = edges[:-1] if len(edges) > 1 else [0]  # the remainder joins the last bin
     return np.add.reduceat(observed, starts).astype(np.float64), np.add.reduceat(expected, starts)
 
 
 def _duplicate_seeds(
     oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
 ) -> Alarm:
-    """Pairs of reports with one hash seed, of which n honest reports have about n^2/2^33 (a Poisson
-    number).
-    """
+    """Test the pairs of reports with equal seeds: n honest reports have about n^2/2^33, Poisson."""
     assert reports is not None
-    found = reports.total(_seeds)
-    pairs, places = found.counted()
-    expected = found.n * (found.n - 1) / (2 * places)
+    seeds = reports.total(_seeds)
+    pairs, places = seeds.counted()
+    expected = seeds.n * (seeds.n - 1) / (2 * places)
     shared = (
         "share their hash seed"
         if places == 1 << 32
@@ -213,7 +205,7 @@ def _duplicate_seeds(
     return Alarm(
         "duplicate-seeds",
         pairs,
-        pairs_quantile(1 - rate, found.n, places),
+        pairs_quantile(1 - rate, seeds.n, places),
         rate,
         f"pairs of reports that {shared}; honest ones have {expected:.3g} on average",
     )
@@ -222,13 +214,13 @@ def _duplicate_seeds(
 def _all_supporting(
     oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
 ) -> Alarm:
-    """Reports that support every item, of which n honest reports have a binomial number."""
+    """Test the number of reports that support every item: binomial among n honest reports."""
     reports_of_all = oracle.laws.all_supporting
     assert reports_of_all is not None  # else `_all_unfit` has said why
-    found, probability = tally.summary[reports_of_all.position], reports_of_all.probability
+    number, probability = tally.summary[reports_of_all.position], reports_of_all.probability
     return Alarm(
         "all-supporting",
-        float(found),
+        float(number),
         float(binomial_threshold(tally.n, probability, rate) - 1),
         rate,
         f"reports that support every item; honest ones are {tally.n * probability:.3g} on average",
@@ -238,10 +230,9 @@ def _all_supporting(
 def _canaries(
     oracle: FrequencyOracle, tally: Tally, canaries: tuple[int, ...], rate: float
 ) -> Alarm:
-    """|mean of the canaries' estimates| in standard deviations, against the exact law of how often
-    they are supported.
+    """Test |mean of the canaries' estimates|, in standard deviations, by their exact law.
 
-    Both tails have rate/2 at most; the threshold is that of the side on which the mean lies.
+    Both tails have at most rate/2; the threshold is that of the side of the mean.
     """
     shift = canary_shift(oracle, tally, canaries)
     low, high = shift.bounds(rate)
@@ -294,27 +285,27 @@ def _others_unfit(oracle: FrequencyOracle, items: tuple[int, ...]) -> str | None
 
 
 def _fits(oracle: FrequencyOracle) -> None:
-    """Return no reason: the test is for every protocol."""
+    """Return None: every protocol has the test."""
 
 
-ALARMS: dict[str, AlarmKind] = {
-    kind.name: kind
-    for kind in (
-        AlarmKind("sum-drift", "Sum of the estimates against one", _sum_unfit, False, _sum_drift),
-        AlarmKind(
+ALARMS: dict[str, AlarmTest] = {
+    test.name: test
+    for test in (
+        AlarmTest("sum-drift", "Sum of the estimates against one", _sum_unfit, False, _sum_drift),
+        AlarmTest(
             "excess", "Sum of the estimates that stand out of the noise", _fits, False, _excess
         ),
-        AlarmKind(
+        AlarmTest(
             "all-supporting", "Reports that support every item", _all_unfit, False, _all_supporting
         ),
-        AlarmKind(
+        AlarmTest(
             "support-size",
             "Law of the number of items a report supports",
             _sizes_unfit,
             True,
             _support_sizes,
         ),
-        AlarmKind(
+        AlarmTest(
             "duplicate-seeds",
             "Reports that share their hash seed",
             _seeds_unfit,
@@ -323,4 +314,4 @@ ALARMS: dict[str, AlarmKind] = {
         ),
     )
 }
-"""Name to test."""
+"""Every test by its name, but that of canaries, which takes their indices."""

@@ -1,9 +1,9 @@
-"""Canary items: items that nobody holds, which so measure what all items have in common.
+"""Canaries: items that nobody holds. Their estimates measure a shift common to all items.
 
-Honest reports support a canary as they support any item that their user does not hold, so the exact
-law of its count is known. Reports that support fewer or more items than honest ones shift the
-estimates of all items, the canaries' with them. Canaries are public, and can be poisoned too: they
-are evidence of a shift, not the truth.
+Honest reports support a canary as any other item that their user does not hold, so the exact law of
+its count is known. Reports that support fewer or more items than honest ones shift the estimates of
+all items, also of canaries. Canaries are public and can be poisoned too: they are evidence of a
+shift, not proof.
 """
 
 import math
@@ -22,11 +22,11 @@ from ldprecover.types import FloatArray
 
 @dataclass(frozen=True)
 class CanaryShift:
-    """The mean estimate of the canaries, 0 for honest reports, and what honest reports let it be.
+    """The mean estimate of the canaries, and its law under honest reports, whose mean is 0.
 
-    `standard_deviation` is its exact one under honest reports. `supported` is how often the
-    canaries were supported in all, of which `first` + i times has the probability `law[i]`; other
-    numbers have none to speak of.
+    `standard_deviation` is the exact one under honest reports. `supported` is the sum of the
+    canaries' support counts; it is `first` + i with probability `law[i]`, and other values have
+    negligible probability.
     """
 
     mean: float
@@ -36,9 +36,7 @@ class CanaryShift:
     law: FloatArray
 
     def bounds(self, rate: float) -> tuple[int, int]:
-        """Return the least and the greatest `supported` that honest reports leave with probability
-        `rate` at most.
-        """
+        """Return the bounds that honest reports exceed with a probability of at most `rate`."""
         half = rate / 2
         low = int(np.searchsorted(np.cumsum(self.law), half, side="right"))
         high = (
@@ -48,12 +46,11 @@ class CanaryShift:
 
 
 def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int]) -> CanaryShift:
-    """Return how far the canaries' estimates were shifted together, and its exact law under honest
-    reports.
+    """Return the shift of the canaries' estimates and its exact law under honest reports.
 
     Each report supports J of the canaries, with the law of `HitLaw.of_others`, so the sum
     of n such J has mean nKq, and the mean estimate sum_K f~/K is (sum C/(nK) - q)/(p - q). Raises
-    ParameterError without a canary or a report, and where the protocol does not know that law.
+    ParameterError without a canary or a report, and for a protocol without that law.
     """
     indices = np.array(canary_indices(canaries, oracle.domain_size), np.int64)
     if not indices.size:

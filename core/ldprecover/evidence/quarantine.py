@@ -1,8 +1,7 @@
-"""Reports that no honest user sends, which a round may set aside: of impossible sizes, and of seeds
-that recur.
+"""Quarantine: reports of impossible sizes, and reports under seeds that recur too often.
 
-Both rules have a stated probability of hitting honest reports: below 10^-9 for a report by its
-size, and for a whole round by its seeds.
+Both rules state the probability that honest reports are quarantined: below 10^-9 for one report by
+its size, and below 10^-9 for a whole round by its seeds.
 """
 
 import secrets
@@ -19,20 +18,19 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 IMPOSSIBLE = 1e-9
-"""Probability below which something is taken for impossible."""
+"""Probability below which an event is taken as impossible."""
 
 _SEEDS = 1 << 32
 _MOST = 1 << 63
-_LEAST_BITS, _MOST_BITS = 10, 26  # of the bins' number: 64 MiB at the most
-_FULL = 255  # what a bin counts up to; no threshold is above
+_LEAST_BITS, _MOST_BITS = 10, 26  # log2 of the number of bins, of one byte each: up to 64 MiB
+_FULL = 255  # a bin's maximum count; no threshold is above
 
 
 @dataclass(frozen=True)
 class Quarantined:
-    """How many reports of a round were set aside for their size, and for their seed: None while
-    that is not known.
+    """The numbers of a round's quarantined reports, by size and by seed.
 
-    Raises ParameterError for numbers that are not from 0.
+    `seeds` is None until the seeds have been judged. Raises ParameterError for negative numbers.
     """
 
     sizes: int
@@ -44,7 +42,7 @@ class Quarantined:
                 raise ParameterError("the numbers of quarantined reports must be integers from 0")
 
     def __add__(self, other: "Quarantined") -> "Quarantined":
-        """Return both together; of the seeds nothing is known where it is not known of both."""
+        """Return the sums; `seeds` is None if either is."""
         unknown = self.seeds is None or other.seeds is None
         return Quarantined(
             self.sizes + other.sizes, None if unknown else (self.seeds or 0) + (other.seeds or 0)
@@ -52,7 +50,7 @@ class Quarantined:
 
 
 def unfit(oracle: FrequencyOracle) -> str | None:
-    """Return why no report of a protocol can be set aside, None where some can."""
+    """Return why no report of a protocol can be quarantined, or None."""
     if judges_seeds(oracle):
         return None
     if oracle.fixed_size is not None:
@@ -72,7 +70,7 @@ def unfit(oracle: FrequencyOracle) -> str | None:
 
 
 def judges_seeds(oracle: FrequencyOracle) -> bool:
-    """Tell whether reports carry hash seeds of which honest ones have each about equally often."""
+    """Return whether reports carry hash seeds, which honest users draw evenly."""
     return oracle.traits.seeded
 
 
@@ -80,9 +78,9 @@ def judges_seeds(oracle: FrequencyOracle) -> bool:
 def impossible_sizes(oracle: FrequencyOracle) -> BoolArray:
     """Return, for k = 0..d, whether a report that supports k items is impossible.
 
-    An honest report is of any of the impossible sizes together with a probability below 10^-9,
-    whatever item its user holds: they are the least probable ones. Raises ParameterError where the
-    protocol has no law of sizes.
+    They are the least probable sizes; an honest report has any of them with a probability below
+    10^-9, whatever item its user holds. Raises ParameterError for a protocol without a law of
+    sizes.
     """
     law = oracle.laws.size_law().probabilities()
     order = np.argsort(law, kind="stable")
@@ -93,10 +91,9 @@ def impossible_sizes(oracle: FrequencyOracle) -> BoolArray:
 
 
 def split_by_size(oracle: FrequencyOracle, reports: Reports) -> tuple[BoolArray, Tally]:
-    """Return which of checked reports support an impossible number of items, and the tally of the
-    others.
+    """Return which checked reports have an impossible size, and the tally of the others.
 
-    It takes hardly longer than counting them. Raises ParameterError as `impossible_sizes` does.
+    It takes hardly longer than counting. Raises ParameterError as `impossible_sizes` does.
     """
     impossible = impossible_sizes(oracle)
     if not impossible.any():
@@ -108,28 +105,26 @@ def split_by_size(oracle: FrequencyOracle, reports: Reports) -> tuple[BoolArray,
 
 
 def seed_threshold(n: int) -> int:
-    """Return t: of n honest reports so many share a seed, any of the 2^32, with a probability of at
-    most 10^-9.
+    """Return the number of equal seeds that n honest reports reach with probability <= 10^-9.
 
-    By 2^32 P(Binomial(n, 2^-32) >= t), which bounds it.
+    The bound is 2^32 P(Binomial(n, 2^-32) >= t), over all 2^32 seeds.
     """
     return binomial_threshold(n, 1 / _SEEDS, IMPOSSIBLE / _SEEDS)
 
 
-def of_seeds(oracle: FrequencyOracle, reports: Reports, seeds: UInt32Array) -> BoolArray:
-    """Return which reports have one of these seeds, which are in ascending order."""
-    found: BoolArray = np.isin(oracle.seeds(reports), seeds)
-    return found
+def with_seeds(oracle: FrequencyOracle, reports: Reports, seeds: UInt32Array) -> BoolArray:
+    """Return which reports have one of these seeds, given in ascending order."""
+    flags: BoolArray = np.isin(oracle.seeds(reports), seeds)
+    return flags
 
 
-class SeedScreen:
-    """Finds the seeds that n reports have too often, in two passes over the same reports, block by
-    block.
+class SeedFilter:
+    """Finds the seeds that recur too often among n reports, in two passes, block by block.
 
-    `count` takes each block of the first pass, and `compare` each of the second, in any order.
-    Memory is 64 MiB at the most, and 4 bytes for each report under a seed that recurs. The first
-    pass throws seeds into bins by a hash with a random key, so that nobody can fill bins with seeds
-    of others; the second counts exactly.
+    Call `count` for each block of the first pass and `compare` for each block of the second, in any
+    order. Memory is up to 64 MiB, plus 4 bytes for each report under a recurring seed. The first
+    pass counts seeds in bins by a hash with a random key, so that nobody can fill the bins of other
+    users' seeds; the second counts exactly.
     """
 
     def __init__(self, n: int) -> None:
@@ -141,16 +136,16 @@ class SeedScreen:
         self._candidates: list[UInt32Array] = []
 
     def count(self, seeds: UInt32Array) -> None:
-        """Take a block of the first pass."""
+        """Count the seeds of a block in the first pass."""
         places, times = np.unique(self._places(seeds), return_counts=True)
         self._bins[places] = np.minimum(self._bins[places] + times, _FULL)
 
     def compare(self, seeds: UInt32Array) -> None:
-        """Take a block of the second pass."""
+        """Compare the seeds of a block with the bins in the second pass."""
         self._candidates.append(seeds[self._bins[self._places(seeds)] >= self.threshold])
 
     def found(self) -> UInt32Array:
-        """Return the seeds that come `threshold` times or more, in ascending order."""
+        """Return the seeds that occur at least `threshold` times, in ascending order."""
         candidates = (
             np.concatenate(self._candidates) if self._candidates else np.empty(0, np.uint32)
         )

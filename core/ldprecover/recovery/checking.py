@@ -1,4 +1,4 @@
-"""What a method must do, checked where it does it: it may be anybody's."""
+"""Checks the result of a method at run time: a plugin may break the contract."""
 
 import math
 
@@ -10,19 +10,18 @@ from ldprecover.errors import ContractError, LDPRecoverError
 from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 
-_ROUNDING = (
-    1e-6  # by which a sum may miss one, in multiples of the sum of the absolute values, or of one
-)
+_ROUNDING = 1e-6  # error allowed in a sum of one, relative to the sum of absolute values or to 1
 
 
 def recovered_by(method: Method, inputs: RecoveryInputs) -> Recovery:
-    """Return what a method makes of a round.
+    """Run a method and return its checked result.
 
-    Raises what the method raises of this package's errors, MemoryError, and what reading the
-    reports raises; ContractError, which names the method and its distribution, where it raises
-    anything else, or returns what is no recovery of the d items that keeps what the method `gives`.
+    The check costs O(d). Raises this package's errors, MemoryError and the errors of reading the
+    reports as they are. Raises ContractError, with the method and its distribution, for any other
+    error, and for a result that is not a valid recovery of the d items with the properties that the
+    method `gives`.
     """
-    who = named("method", method.name)
+    subject = named("method", method.name)
     try:
         recovery = method.recover(inputs)
     except (LDPRecoverError, MemoryError):
@@ -30,15 +29,15 @@ def recovered_by(method: Method, inputs: RecoveryInputs) -> Recovery:
     except (Exception, SystemExit) as error:
         if inputs.reports is not None and inputs.reports.failure is error:
             raise
-        raise ContractError(f"{who} raised {type(error).__name__}: {error!s:.200}") from error
+        raise ContractError(f"{subject} raised {type(error).__name__}: {error!s:.200}") from error
     wrong = _wrong(recovery, method, inputs.oracle.domain_size)
     if wrong is not None:
-        raise ContractError(f"{who} returned what it may not: {wrong}")
+        raise ContractError(f"{subject} returned what it may not: {wrong}")
     return recovery
 
 
 def _wrong(recovery: object, method: Method, d: int) -> str | None:
-    """Return why a method may not return this; None where it may."""
+    """Return what is wrong with a result, or None."""
     if not isinstance(recovery, Recovery):
         return f"it must be a Recovery, not {recovery!r:.80}"
     if recovery.method != method.name:
@@ -81,17 +80,17 @@ def _wrong_result(recovered: np.ndarray, gives: str) -> str | None:
     )
 
 
-def _wrong_conclusions(said: object, d: int) -> str | None:
-    if said is None:
+def _wrong_conclusions(conclusions: object, d: int) -> str | None:
+    if conclusions is None:
         return None
-    if not isinstance(said, Conclusions):
-        return f"conclusions must be Conclusions or None, not {said!r:.80}"
+    if not isinstance(conclusions, Conclusions):
+        return f"conclusions must be Conclusions or None, not {conclusions!r:.80}"
     for name in ("standard_deviations", "lower", "upper"):
-        vector = getattr(said, name)
+        vector = getattr(conclusions, name)
         if vector is not None and not _finite(vector, d):
             return f"{name} of the conclusions must be a numpy array of {d} finite numbers, or None"
     for name in ("attack_probability", "beta", "beta_low", "beta_high", "history_weight"):
-        number = getattr(said, name)
+        number = getattr(conclusions, name)
         if number is not None and not _finite_number(number):
             return f"{name} of the conclusions must be a finite number or None, not {number!r:.80}"
     return None

@@ -1,6 +1,4 @@
-"""What a recovery method concludes beside the frequencies: how sure it is, and what it says of the
-attack.
-"""
+"""Conclusions of a recovery method beside the frequencies: their errors, and the attack."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,9 +9,7 @@ from ldprecover.types import FloatArray
 
 @dataclass(frozen=True)
 class Dropped:
-    """Reports that a screen left out: the screen's name, what they are in words, and their
-    number.
-    """
+    """Reports that a filter dropped: its name, a description of them, and their number."""
 
     screen: str
     what: str
@@ -22,15 +18,15 @@ class Dropped:
 
 @dataclass(frozen=True, eq=False)
 class Conclusions:
-    """What a method says of its result and of the attack; what it cannot say is None, or empty.
+    """The errors of a result and findings on the attack. What a method cannot state is None or ().
 
-    Vectors are of the d items: `standard_deviations` of the recovered frequencies, and `lower` and
-    `upper`, the ends of intervals that hold the frequency of 95 % of the items.
-    `attack_probability` is the probability that there was an attack, `beta` the share of malicious
-    reports among all, as far as it shows, and `beta_low` and `beta_high` the ends of its 95 %
-    interval. `suspects` are items that reports were made to raise, each with the probability of
-    that, the most probable first. `dropped` are the reports that were left out. `history_weight` is
-    the probability that the earlier rounds are a guide to this one, None where there were none.
+    Vectors have one entry for each of the d items. `standard_deviations` are those of the recovered
+    frequencies; `lower` and `upper` are the ends of intervals that hold 95 % of the frequencies.
+    `attack_probability` is the probability of an attack. `beta` is the visible share of malicious
+    reports among all, and `beta_low` and `beta_high` are the ends of its 95 % interval. `suspects`
+    are the items that reports were made to raise, with the probability of that, the highest first.
+    `dropped` are the reports left out. `history_weight` is the probability that the earlier rounds
+    are a guide to this one, None without earlier rounds.
     """
 
     standard_deviations: FloatArray | None = None
@@ -45,9 +41,7 @@ class Conclusions:
     history_weight: float | None = None
 
     def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return it as JSON has it: vectors as lists, each suspect an object with its item, label
-        and probability.
-        """
+        """Return the JSON form: vectors as lists, suspects with item, label and probability."""
 
         def listed(vector: FloatArray | None) -> list[float] | None:
             return None if vector is None else vector.tolist()

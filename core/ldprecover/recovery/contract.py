@@ -1,6 +1,4 @@
-"""The one contract of every recovery method: from what is known of a poisoned round to a
-recovery.
-"""
+"""The contract of recovery methods: requests, inputs and results, and the table of methods."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,12 +20,10 @@ from ldprecover.types import FloatArray
 
 DEFAULT_ETA, MAX_ETA = 0.2, 10.0
 AUTO = "auto"
-"""The eta that is estimated from the counts instead of being assumed."""
+"""The value of eta that asks for an estimate from the counts."""
 
 NEEDS = ("counts", "history", "n", "reports", "targets")
-"""What a method can need: the frequencies, earlier rounds, the number of reports, these themselves,
-attacked items.
-"""
+"""What a method can need: frequencies, earlier rounds, n, the reports, and targets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,15 +162,15 @@ class RecoveryInputs:
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """What a recovery method made of poisoned frequencies. Vectors are of the d items.
+    """The result of a recovery method. Vectors have one entry for each of the d items.
 
-    `eta` and `targets` are what the method used: 0 and none where it uses neither. `malicious_sum`
-    is S = (1 - qd)/(p - q). `malicious` is the assumed f~_Y, `genuine` the estimate (1 + eta)
-    f~_Z - eta f~_Y before refining, `recovered` the result. A method that drops reports has as
-    `malicious` what the dropped ones estimate, as `genuine` what the kept ones do, and as `eta`
-    their ratio: by the paper's Equation 1 the same relation. `notes` are sentences in which the
-    method says what it assumed and what came of it. `conclusions` are what it says of its errors
-    and of the attack, where it says anything.
+    `eta` and `targets` are those the method used, 0 and () if it uses none. `malicious_sum` is
+    S = (1 - qd)/(p - q). `malicious` is the assumed f~_Y, `genuine` the estimate
+    (1 + eta) f~_Z - eta f~_Y before refining, and `recovered` the result. For a method that drops
+    reports, `malicious` are the estimates from the dropped reports, `genuine` those from the
+    others, and `eta` is the ratio of their numbers; Equation 1 of the paper holds as well. `notes`
+    are sentences on the assumptions and their effect. `conclusions` are the method's own errors and
+    findings, if it states any.
     """
 
     method: str
@@ -191,7 +187,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Option:
-    """A number that one method alone takes: its default and range, both ends allowed."""
+    """A numeric option of one method, with its default and its inclusive range."""
 
     name: str
     default: float
@@ -200,9 +196,7 @@ class Option:
     meaning: str
 
     def check(self, value: object) -> float:
-        """Return the value as the type of the default, 4.0 as 4. Raises ParameterError outside the
-        range.
-        """
+        """Return the value in the type of the default. Raises ParameterError outside the range."""
         integer, number = isinstance(self.default, int), real(value)
         if (
             number is None
@@ -216,17 +210,13 @@ class Option:
 
 
 def indices_named(items: Iterable[int]) -> str:
-    """Return items as a note has them, "item index 2" or "item indices 2, 5", for labels may be
-    numbers too.
-    """
+    """Return items in words, "item index 2" or "item indices 2, 5": labels may be numbers too."""
     named = [str(item) for item in items]
     return f"item {'index' if len(named) == 1 else 'indices'} {', '.join(named)}"
 
 
 def _checked_history(history: object) -> tuple[tuple[FrequencyOracle, Tally], ...]:
-    """Return earlier rounds as a tuple. Raises ParameterError unless each is an oracle and its
-    tally.
-    """
+    """Return earlier rounds as a tuple. Raises ParameterError unless each is (oracle, tally)."""
     words = "history must be pairs of a frequency oracle and a tally"
     if not isinstance(history, Iterable):
         raise ParameterError(f"{words}, not {history!r:.40}")
@@ -249,7 +239,7 @@ def _no_reason(_: FrequencyOracle) -> str | None:
 
 @dataclass(frozen=True)
 class Method:
-    """A recovery method: its name, one line on it, what it takes and gives, and itself.
+    """A recovery method: its name, a summary in one line, its function, and its requirements.
 
     `uses` are the fields of RecoveryRequest and RecoveryInputs that change the result. `needs` are
     those of NEEDS that the method requires, `better_with` those it uses if they are there. `gives`
@@ -271,14 +261,13 @@ class Method:
     unfit: Callable[[FrequencyOracle], str | None] = _no_reason
 
     def refusal(self, oracle: FrequencyOracle, known: frozenset[str]) -> str | None:
-        """Return why the method can say nothing under this protocol from what is `known` of NEEDS;
-        None if it can.
+        """Return why the method cannot run under this protocol with the `known` NEEDS, or None.
 
-        What the numbers themselves may make impossible shows only when it recovers.
+        Impossible numbers show only when it runs.
         """
         try:
             reason = self.unfit(oracle)
-        except Exception as error:  # noqa: BLE001  anybody's: one method that fails hides no other
+        except Exception as error:  # noqa: BLE001  a plugin may raise anything
             return (
                 f"{named('method', self.name)} cannot say whether it fits: "
                 f"{type(error).__name__}: {error!s:.200}"
@@ -295,9 +284,7 @@ class Method:
         return f"{self.name} needs {' and '.join(missing)}" if missing else None
 
     def unused(self, request: RecoveryRequest) -> str | None:
-        """Return the sentence that names the assumptions the method does not use; None if it uses
-        all.
-        """
+        """Return the note that names the assumptions the method does not use, or None."""
         uses, model, under = self.uses, request.malicious_model, ""
         if "malicious_model" in uses:
             # The model decides which field says what malicious reports support.
@@ -309,9 +296,7 @@ class Method:
         return f"{self.name} does not use {', '.join(ignored)}{under}." if ignored else None
 
     def checked(self, options: Mapping[str, object]) -> Mapping[str, float]:
-        """Return all the method's options, the defaults where none is given. Raises
-        ParameterError.
-        """
+        """Return the options, with defaults for missing ones. Raises ParameterError."""
         if not isinstance(options, Mapping):
             raise ParameterError(
                 f"options must be a mapping of names to numbers, not {options!r:.40}"

@@ -21,17 +21,15 @@ from ldprecover.protocols import PROTOCOLS, FrequencyOracle, crafter_of, frequen
 from ldprecover.types import FloatArray
 
 SEARCH = 1_000
-"""Seeds that each malicious user tries in the model searched, as Cao et al. have it."""
+"""Seeds that each malicious user tries in the model searched (Cao et al.)."""
 
-_MOST_TARGETS = (
-    200  # in the model searched, whose mean number of hits takes r transforms of r values
-)
+_MOST_TARGETS = 200  # in the model searched: the mean number of hits takes r transforms
 
 
 def untargeted(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
     """Return f'_Y: S spread evenly over D1 = {v : f~_Z(v) > 0}, zero elsewhere (paper, V-D).
 
-    Where no estimate is positive there is nothing to spread it over, and it is zero everywhere.
+    If no estimate is positive, it is zero everywhere.
     """
     suspected = poisoned > 0  # D1
     malicious = np.zeros(oracle.domain_size)
@@ -159,8 +157,8 @@ MALICIOUS_MODELS: dict[str, Callable[[FrequencyOracle, tuple[int, ...]], FloatAr
     "solved": solved_targeted,
     "custom": None,
 }
-"""Models of an attack on known targets, but for `custom`, which is given the shares themselves.
+"""Models of an attack on known targets, by name; `custom` takes the shares themselves.
 
-Without targets `untargeted` is the only other one: paper and exact mean it; padded,
-searched and solved raise ParameterError.
+Without targets, paper and exact stand for `untargeted`; padded, searched and solved raise
+ParameterError.
 """

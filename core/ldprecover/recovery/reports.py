@@ -1,10 +1,8 @@
-"""The reports of a round, for the methods that look at each: read block by block, in passes that
-give sums.
+"""The reports of a round, read block by block, in passes that give sums.
 
-A pass asks one function for a summary of each block of reports and adds the summaries. The function
-can be pickled, so the blocks may be measured in other processes; nothing held grows with the
-reports. Where the reports are divided into parts, whoever measures a part reads it, on this machine
-or another.
+A pass calls a function on each block of reports and adds the results. The function can be pickled,
+so other processes can run it; memory does not grow with the reports. Reports in parts are read
+where they are measured, on this machine or on another.
 """
 
 import os
@@ -30,45 +28,41 @@ _AHEAD = 2  # tasks handed to each worker before the first of them is waited for
 
 
 class Part(Protocol):
-    """Some of a round's reports, read by whoever measures them: small, and picklable for other
-    processes.
-    """
+    """A reference to some of a round's reports: small, picklable, and read where it is measured."""
 
     @property
     def n(self) -> int:
         """The number of its reports."""
 
     def arrays(self) -> Iterable[Reports]:
-        """Yield its reports, some at a time, the same in the same order each time."""
+        """Yield its reports as arrays, the same in the same order each time."""
 
 
 class ReportSource:
-    """Packed reports of one oracle: an array of them, or a function that returns arrays of them in
-    turn.
+    """Packed reports of one oracle: an array, or a function that returns an iterator over arrays.
 
-    The function is called once for each pass over the reports and must yield the same reports in
-    the same order each time; few blocks of them are held at once. It is not called before a method
-    needs it. `ReportSource.of_parts` is the source of reports that are read where they are
-    measured.
+    The function is called once for each pass and must yield the same reports in the same order; few
+    blocks are held in memory. It is not called before a method needs it. `of_parts` is the source
+    of reports that are read where they are measured.
 
-    `executor` measures the blocks, in this thread where it is None: threads or processes, which
-    receive each block pickled. After each block `progress` is called with the number of passes done
-    before this one and the number of reports read in this one.
+    `executor` runs the measurements, on threads or on processes, which receive each block pickled;
+    None runs them in this thread. After each block `progress` is called with the number of finished
+    passes and the number of reports read in this pass.
     """
 
     def __init__(
         self,
         oracle: FrequencyOracle,
-        given: "Reports | Callable[[], Iterable[Reports]]",
+        reports: "Reports | Callable[[], Iterable[Reports]]",
         *,
         executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if not callable(given) and not isinstance(given, np.ndarray):
+        if not callable(reports) and not isinstance(reports, np.ndarray):
             raise ParameterError(
                 "reports must be an array of packed reports, or a function that returns such arrays"
             )
-        self._oracle, self._given = oracle, given
+        self._oracle, self._reports = oracle, reports
         self._parts: Iterable[Part] | None = None
         self._apart = False
         self._executor, self._progress = executor, progress
@@ -76,7 +70,7 @@ class ReportSource:
         self._passes = 0
         self._n: int | None = None
         self.failure: Exception | None = None
-        """What the function raised that gives the reports: nobody else's fault."""
+        """The error that the function of the reports raised, so that no method is blamed for it."""
 
     @classmethod
     def of_parts(
@@ -88,13 +82,11 @@ class ReportSource:
         progress: Callable[[int, int], None] | None = None,
         apart: bool = False,
     ) -> "ReportSource":
-        """Return the source of the reports of some parts, which are gone through once for each
-        pass.
+        """Return the source of the reports of some parts, each read once in every pass.
 
-        The executor receives the parts, in tasks of one or several, and reads them; without one
-        this thread does. Tasks are cut at the same parts with any executor and without one, so that
-        a sum is the same to the bit. With `apart` each part is a task of its own: for parts that
-        hold their reports, which several together would make large.
+        The executor receives the parts in tasks of one or several and reads them; without one this
+        thread does. Tasks are cut at the same parts with any executor, so a sum is the same to the
+        bit. With `apart` each part is one task: for parts that hold their reports in memory.
         """
 
         def arrays() -> Iterator[Reports]:
@@ -117,9 +109,7 @@ class ReportSource:
 
     @property
     def in_parts(self) -> bool:
-        """Whether the reports are read where they are measured: what a pass makes of each is best
-        not held then.
-        """
+        """Whether the reports are read where they are measured, perhaps on another machine."""
         return self._parts is not None
 
     def total(
@@ -130,21 +120,19 @@ class ReportSource:
     ) -> T:
         """Return the sum of `measure(oracle, block)` over all blocks: one pass over the reports.
 
-        Blocks are cut at the same reports whatever arrays these came in, within each part where
-        there are parts, and the summaries are added in the order of the blocks, so that also sums
-        of floats repeat to the bit, with any executor. What `measure` returns must be new each
-        time: it is added to in place where it can be. Without a report it is the measure of an
-        empty block. For an executor of processes it must be picklable.
+        Blocks are cut at the same reports whatever the arrays, within each part if there are parts,
+        and results are added in the order of the blocks: sums of floats too repeat to the bit, with
+        any executor. `measure` must return a new object each time, which is added to in place. For
+        an executor of processes it must be picklable. Without a report the sum is the measure of an
+        empty block.
 
-        `over` are arrays to measure in place of the reports: what an earlier pass made of each
+        `over` are arrays to measure instead of the reports: the results of an earlier pass for each
         block. Raises ParameterError or ReportError for bytes that are not reports.
         """
         return self._sum(measure, over, indexed=False)
 
     def total_indexed(self, measure: Callable[[FrequencyOracle, Reports, int], T]) -> T:
-        """Return the same of `measure(oracle, block, first)`, where `first` reports came before the
-        block.
-        """
+        """Return the sum of `measure(oracle, block, first)`; `first` reports precede the block."""
         return self._sum(measure, None, indexed=True)
 
     def tally(self) -> Tally:
@@ -152,14 +140,12 @@ class ReportSource:
         return self.total(Tally.of)
 
     def blocks(self) -> Iterator[Reports]:
-        """Yield all reports in order, some at a time. Raises ParameterError or ReportError for a
-        bad report.
-        """
+        """Yield all reports in order, in blocks. Raises ParameterError or ReportError."""
         return (block for block, _ in _blocks(self._oracle, self._arrays(), 0, self._size))
 
     def _arrays(self) -> Iterator[Reports]:
         try:
-            yield from self._given() if callable(self._given) else (self._given,)
+            yield from self._reports() if callable(self._reports) else (self._reports,)
         except Exception as error:
             self.failure = error
             raise
@@ -189,9 +175,7 @@ class ReportSource:
     def _tasks(
         self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, indexed: bool
     ) -> Iterator[tuple[int, Callable[[], T]]]:
-        """Yield what is to be called, each with its number of reports: a block each, or some
-        parts.
-        """
+        """Yield each task with its number of reports: it measures one block, or some parts."""
         if over is None and self._parts is not None:
             enough = 1 if self._apart else _TASK_CELLS // self._oracle.domain_size
             first = 0
@@ -212,9 +196,7 @@ class ReportSource:
             yield len(block), partial(measure, self._oracle, block, *([first] if indexed else []))
 
     def _results(self, tasks: Iterator[tuple[int, Callable[[], T]]]) -> Generator[tuple[int, T]]:
-        """Yield the rows of each task and what it returns, in order, a bounded number of tasks
-        ahead.
-        """
+        """Yield the number of reports and the result of each task, in order."""
         if self._executor is None:
             for rows, task in tasks:
                 yield rows, task()
@@ -235,15 +217,13 @@ class ReportSource:
 
 
 def number_of_workers(executor: Executor) -> int:
-    """Return how many tasks an executor works on at once, now: workers of a cluster come and go."""
-    # Only executors of concurrent.futures say it, and those made like them.
+    """Return how many workers an executor has now: those of a cluster come and go."""
+    # Executors of concurrent.futures have this attribute, and no public one says the same.
     return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
 
 
 def _added(sum: Any, summary: Any) -> Any:
-    """Return a sum and one summary more, added in place where it can be; None is the sum of
-    nothing.
-    """
+    """Return the sum plus one result, added in place if possible; None is the empty sum."""
     if sum is None:
         return summary
     sum += summary
@@ -251,7 +231,7 @@ def _added(sum: Any, summary: Any) -> Any:
 
 
 def _gathered(parts: Iterable[Part], enough: int) -> Iterator[tuple[Part, ...]]:
-    """Yield parts in order, so many at a time that they have `enough` reports."""
+    """Yield consecutive parts together, with at least `enough` reports each time."""
     held: list[Part] = []
     rows = 0
     for part in parts:
@@ -272,10 +252,9 @@ def _of_parts(
     size: int,
     indexed: bool,
 ) -> T:
-    """Return the sum of `measure` over the blocks, of `size` reports, of parts before which `first`
-    reports came.
+    """Return the sum of `measure` over the blocks of some parts; `first` reports precede them.
 
-    Raises ParameterError for a part with another number of reports than it says.
+    Raises ParameterError for a part whose number of reports is not what it states.
     """
     summed: Any = None
     for part in parts:
@@ -295,9 +274,7 @@ def _of_parts(
 def _blocks(
     oracle: FrequencyOracle, arrays: Iterable[Reports], first: int, size: int
 ) -> Iterator[tuple[Reports, int]]:
-    """Yield the reports of some arrays in checked blocks, each with the number of reports that came
-    before it.
-    """
+    """Yield the reports of some arrays in checked blocks, each with the number of its first one."""
     template = np.empty(0, dtype=oracle.report_dtype)
     form = template.dtype, template.shape[1:]
     held: list[Reports] = []
@@ -330,17 +307,15 @@ def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Repo
 
 def combinations(bits: BoolArray) -> Int64Array:
     """Return each row of up to 24 bits as one number: bit i is column i."""
-    # Floats, for numpy multiplies matrices of integers slowly: in single precision, exact below
-    # 2^24.
+    # numpy multiplies matrices of integers slowly; single precision is exact below 2^24.
     powers = np.exp2(np.arange(bits.shape[1], dtype=np.float32))
     return np.asarray((bits.astype(np.float32) @ powers).astype(np.int64))
 
 
 def pair_counts(oracle: FrequencyOracle, reports: Reports, items: Int64Array) -> Int64Array:
-    """Return how many reports support both of two items; the last row and column are of all
-    reports.
+    """Return how many reports support both of two items, as (m + 1, m + 1).
 
-    Row and column i are of items[i].
+    Row and column i stand for items[i]; the last ones stand for no condition.
     """
     counts = np.empty((items.size + 1, items.size + 1), np.int64)
     counts[:-1, :-1] = oracle.pair_counts(reports, items)

@@ -1,4 +1,4 @@
-"""The share of malicious reports, read off what all estimates sum to."""
+"""The share of malicious reports, estimated from the sum of the estimates."""
 
 import math
 from dataclasses import dataclass
@@ -9,24 +9,20 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import AUTO, MAX_ETA, RecoveryInputs
 from ldprecover.types import FloatArray
 
-_SEEN = 4.0  # standard errors that an estimate must differ from what it is told apart from
-_COARSEST = (
-    0.025  # standard error of beta: at _SEEN of them, a tenth of all reports can be told from none
-)
+_SEEN = 4.0  # standard errors by which a share must differ from 0 to be stated as seen
+_COARSEST = 0.025  # largest standard error of beta: 4 of them are a tenth of all reports
 
 
 @dataclass(frozen=True)
 class MaliciousShare:
-    """beta = m/(n+m) as the estimates' sum has it, which may be negative, and its standard error
-    without an attack.
-    """
+    """beta = m/(n+m) by the estimates' sum, perhaps negative, and its error without an attack."""
 
     beta: float
     standard_error: float
 
     @property
     def eta(self) -> float:
-        """m/n; 0 where beta is not above 0."""
+        """m/n, and 0 if beta is not positive."""
         return max(self.beta, 0.0) / (1 - self.beta)
 
 
@@ -39,8 +35,8 @@ def estimate_share(
     attack its standard error is sqrt(Var|S(z)|)/((p-q) sqrt(n) |1-S|), for independent bits with
     Var|S(z)| = p(1-p) + (d-1)q(1-q).
 
-    Raises ParameterError where the sum says nothing: reports all of one size, as GRR's, S = 1, or
-    so near 1 that noise hides a tenth of all reports.
+    Raises ParameterError if the sum tells nothing: all reports have one size, as GRR's have, or S
+    is so near 1 that noise hides a tenth of all reports.
     """
     gap = abs(1 - malicious_sum)
     if oracle.fixed_size is not None or gap < 1e-9 * oracle.domain_size:
@@ -60,10 +56,9 @@ def estimate_share(
 
 
 def eta_of(inputs: RecoveryInputs, malicious_sum: float) -> tuple[float, list[str]]:
-    """Return the eta to use and what to note of it: the assumed one, or for "auto" the estimated
-    one.
+    """Return the assumed eta, or for "auto" the estimated one, and the notes on it.
 
-    Raises ParameterError where it cannot be estimated, or comes out as no share of reports can.
+    Raises ParameterError if it cannot be estimated, or the estimate is not a possible share.
     """
     if inputs.request.eta != AUTO:
         return float(inputs.request.eta), []

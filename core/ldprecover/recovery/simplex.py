@@ -37,8 +37,7 @@ def project_simplex(x: ArrayLike) -> FloatArray:
 
 
 def noise_exceeds_signal(x: FloatArray, variance: float) -> bool:
-    """Return whether 1/d for every item is expected to be nearer to the mean of x than its
-    projection is.
+    """Return whether 1/d for every item has a smaller expected error than the projection of x.
 
     Each entry of x has normal noise of this variance. Both expected squared errors are estimated
     without bias by Stein's formula (1981), |x - g(x)|^2 + 2 variance div g(x) - d variance: the

@@ -15,12 +15,12 @@ from ldprecover import OLH, OUE, ParameterError, RoundParameters, Tally, frequen
 from ldprecover.evidence.quarantine import (
     IMPOSSIBLE,
     Quarantined,
-    SeedScreen,
+    SeedFilter,
     impossible_sizes,
-    of_seeds,
     seed_threshold,
     split_by_size,
     unfit,
+    with_seeds,
 )
 
 
@@ -115,7 +115,7 @@ def test_the_screen_finds_exactly_the_seeds_that_come_so_often_however_reports_a
 ) -> None:
     repeats = times.draw(st.lists(st.integers(1, 8), min_size=len(seeds), max_size=len(seeds)))
     reports = np.random.default_rng(1).permutation(np.repeat(np.array(seeds, np.uint32), repeats))
-    screen = SeedScreen(reports.size)
+    screen = SeedFilter(reports.size)
     for block in np.array_split(reports, cuts):
         screen.count(block)
     for block in np.array_split(reports, cuts):
@@ -130,20 +130,20 @@ def test_a_seed_that_comes_far_more_often_than_a_bin_counts_is_found() -> None:
     reports = np.concatenate(
         [np.full(70_000, 5, np.uint32), np.arange(100, 1_100, dtype=np.uint32)]
     )
-    screen = SeedScreen(reports.size)
+    screen = SeedFilter(reports.size)
     screen.count(reports)
     screen.compare(reports)
     assert screen.found().tolist() == [5]
 
 
 def test_no_reports_have_no_seeds_that_recur() -> None:
-    assert SeedScreen(0).found().tolist() == []
+    assert SeedFilter(0).found().tolist() == []
 
 
 def test_reports_are_found_by_their_seeds() -> None:
     oracle = OLH(0.5, 4, 3)
     reports = oracle.reports(np.array([7, 9, 7, 1], np.uint32), np.array([0, 1, 2, 0]))
-    assert of_seeds(oracle, reports, np.array([1, 7], np.uint32)).tolist() == [
+    assert with_seeds(oracle, reports, np.array([1, 7], np.uint32)).tolist() == [
         True,
         False,
         True,
@@ -156,7 +156,7 @@ def test_seeds_near_each_other_do_not_fill_a_bin_together() -> None:
     were random.
     """
     seeds = np.arange(1 << 20, dtype=np.uint32)
-    screen = SeedScreen(seeds.size)
+    screen = SeedFilter(seeds.size)
     screen.count(seeds)
     screen.compare(seeds)
     assert screen.found().size == 0

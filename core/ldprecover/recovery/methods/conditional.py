@@ -1,6 +1,4 @@
-"""The conditional-probability detector: drop each report that is more probably malicious than
-not.
-"""
+"""The conditional-probability detector: drops reports more probably malicious than not."""
 
 import math
 from functools import partial

@@ -1,4 +1,4 @@
-"""Detection: drop the reports that match the targets, and estimate from the rest."""
+"""Detection: drops the reports that match the targets, and estimates from the rest."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-_CHECKED = 32  # items whose counts tell whether the reports are those of the frequencies
-_ROUNDING = 1 / 64  # by which a count that frequencies give may be off a whole number
+_CHECKED = 32  # items whose counts show whether the reports are those of the frequencies
+_ROUNDING = 1 / 64  # largest distance from a whole number of a count computed from frequencies
 
 Suspicion = Callable[[FrequencyOracle, Reports], BoolArray]
-"""Which of some reports are taken as malicious: picklable, and for each report alone."""
+"""A picklable function that flags malicious reports, each by itself."""
 
 
 def drop(
@@ -31,12 +31,11 @@ def drop(
     targets: tuple[int, ...] = (),
     projected: bool = True,
 ) -> Recovery:
-    """Return the recovery by dropping the suspicious reports: genuine is what the others estimate.
-    One pass.
+    """Return the recovery by dropping the suspicious reports; the others' estimate is `genuine`.
 
-    Counted are the reports that are dropped; the others' counts are what is left of those behind
-    the frequencies. Where these are not of the reports that were read, a second pass counts them
-    all. Raises ParameterError where there are no reports, or all of them are dropped.
+    One pass counts the dropped reports; the others' counts are those behind the frequencies less
+    these. If the frequencies are not of the reports that were read, a second pass counts all.
+    Raises ParameterError if there are no reports, or all of them are dropped.
     """
     oracle, source = inputs.oracle, inputs.reports
     if source is None:
@@ -76,10 +75,9 @@ def drop(
 
 @dataclass(frozen=True)
 class _Found:
-    """The tally of the reports that are dropped, the number of all, and how many of these support
-    the items checked.
+    """The tally of the dropped reports, the number of all, and the counts of the checked items.
 
-    Where no items are checked, `counted` is the summary of all reports.
+    If no items are checked, `counted` is the summary of all reports.
     """
 
     dropped: Tally
@@ -103,9 +101,9 @@ def _find(
 
 
 def _checked(oracle: FrequencyOracle) -> Int64Array | None:
-    """Return the items by which reports are known to be those of the frequencies.
+    """Return the items by which the reports are compared with the frequencies.
 
-    None where all items are counted, which takes as little: with few of them, and without hashing.
+    None counts all items: it costs no more for few items, or without hashing.
     """
     if oracle.hash_tests <= 2 * _CHECKED:
         return None
@@ -113,11 +111,11 @@ def _checked(oracle: FrequencyOracle) -> Int64Array | None:
 
 
 def _counts(inputs: RecoveryInputs, source: ReportSource, found: _Found) -> Int64Array:
-    """Return the support counts of all reports that were read."""
+    """Return the support counts of all reports read."""
     oracle, checked = inputs.oracle, _checked(inputs.oracle)
     if checked is None:
         return oracle.counts_from(found.counted)
-    # What is estimated as these frequencies: the share of n reports that support each item.
+    # The counts that give these frequencies: the inverse of the estimator.
     expected = oracle.laws.honest_support(inputs.poisoned) * found.n
     nearest = np.clip(np.rint(expected), 0, found.n)
     counts: Int64Array = nearest.astype(np.int64)
@@ -174,9 +172,7 @@ def _method(reading: str, projected: bool) -> Method:
 
 
 def _honest_too(inputs: RecoveryInputs, reading: str) -> str:
-    """Return what is known of P(an honest report supports any or all targets, where its item is not
-    a target).
-    """
+    """Return the sentence on honest reports of other items that match the targets by chance."""
     hits = inputs.oracle.laws.hits
     law = None if hits is None else hits.of_others(np.array(inputs.targets))
     if law is None:

@@ -1,6 +1,4 @@
-"""FIAD: drop reports that support sets of items which honest reports support together less
-often.
-"""
+"""FIAD: drops reports that support sets of items which honest reports rarely support together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,22 +13,19 @@ from ldprecover.recovery.methods.detection import drop
 from ldprecover.recovery.reports import ReportSource, combinations, pair_counts
 from ldprecover.types import BoolArray, Int64Array, Reports
 
-_ITEMS = 24  # highest estimates that are looked at; an attack on others has not raised them
-_GROUP = 12  # items of which all sets are tested: 2^12
-# items of a group that is tested: a pair alone would take a ninth of the honest reports along
-_SMALLEST = 3
-# standard errors by which pairs must be supported together too often for their items to be tested
-_PAIR = 6.0
-_ROUNDS = 6  # groups that are looked for in turn
+_ITEMS = 24  # items with the highest estimates, which are searched: an attack raises its targets
+_GROUP = 12  # maximum items of a group: all its 2^12 sets are tested
+_SMALLEST = 3  # minimum items of a group: a pair would drop a ninth of the honest reports
+_PAIR = 6.0  # standard errors by which a pair must be supported too often to be linked
+_ROUNDS = 6  # maximum groups, searched one after the other
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Items whose sets were tested, and the abnormal sets among them, as bit masks: bit i is
-    items[i].
+    """A group of items and its abnormal sets, as bit masks: bit i stands for items[i].
 
-    Element m of `taken`, of 2^|items|, tells whether the combination of items with bit mask m holds
-    an abnormal set.
+    Element m of `taken`, of 2^|items|, says whether the items of bit mask m include an abnormal
+    set.
     """
 
     items: Int64Array
@@ -54,46 +49,45 @@ class Group:
 def abnormal_itemsets(
     source: ReportSource, items: Int64Array, *, least: int, rate: float
 ) -> list[Group]:
-    """Return the groups of the items that hold abnormal sets, and these. Two passes for each, and
-    one.
+    """Return the groups of items with abnormal sets. Two passes for each group, and one more.
 
-    A group of 3 to 12 items is found whose pairs are supported together too often, and all its sets
-    of at least `least` items are tested, or the whole group where it has fewer, larger sets first:
-    abnormal are those that more reports support, and no abnormal set found before takes, than
-    `JointSupport.threshold` leaves to honest ones. Then the next group, among the
-    reports left. Mining all sets of all items is exponential; a group of malicious reports large
-    enough to move estimates shows in the pairs of the items it raises.
+    A group has 3 to 12 items whose pairs are supported together too often. All its sets of at least
+    `least` items are tested, larger sets first; of a smaller group the whole is tested. A set is
+    abnormal if more of the reports that are not flagged yet support it than
+    `JointSupport.threshold` allows for honest ones. The next group is searched among the other
+    reports. Mining all sets of all items is exponential; malicious reports that are numerous enough
+    to move estimates show in the pairs of the items they raise.
     """
-    found: list[Group] = []
+    groups: list[Group] = []
     for _ in range(_ROUNDS):
-        members = _linked(source.total(partial(_pairs, items=items, found=tuple(found))))
+        members = _linked(source.total(partial(_pairs, items=items, groups=tuple(groups))))
         if members.size < min(least, _SMALLEST):
             break
-        left = source.total(partial(_combinations_left, items=items[members], found=tuple(found)))
-        # Since the first pass, n is known.
+        counts = source.total(
+            partial(_combination_counts, items=items[members], groups=tuple(groups))
+        )
+        # n is known since the first pass.
         group = _tested(
-            source.oracle, items[members], left, source.n or 0, min(least, members.size), rate
+            source.oracle, items[members], counts, source.n or 0, min(least, members.size), rate
         )
         if not group.masks.size:
             break
-        found.append(group)
-    return found
+        groups.append(group)
+    return groups
 
 
 def _tested(
-    oracle: FrequencyOracle, items: Int64Array, left: Int64Array, n: int, least: int, rate: float
+    oracle: FrequencyOracle, items: Int64Array, counts: Int64Array, n: int, least: int, rate: float
 ) -> Group:
-    """Return the group of the items, given how many of n reports are left of each combination of
-    them.
-    """
+    """Return the group of the items, from the number of unflagged reports of each combination."""
     joint_support = oracle.laws.joint_support
     assert joint_support is not None  # else `_unfit` has said why not
     abnormal: list[int] = []
-    masks = np.arange(left.size)
+    masks = np.arange(counts.size)
     sizes = np.bitwise_count(masks)
-    taken = np.zeros(left.size, np.bool_)
+    taken = np.zeros(counts.size, np.bool_)
     for z in range(items.size, least - 1, -1):
-        support = _supersets(np.where(taken, 0, left))
+        support = _supersets(np.where(taken, 0, counts))
         for mask in masks[(sizes == z) & (support >= joint_support.threshold(n, z, rate))]:
             taken |= masks & mask == mask
             abnormal.append(mask)
@@ -101,33 +95,33 @@ def _tested(
 
 
 def _hold_abnormal(
-    oracle: FrequencyOracle, reports: Reports, *, found: Sequence[Group]
+    oracle: FrequencyOracle, reports: Reports, *, groups: Sequence[Group]
 ) -> BoolArray:
     """Return which reports support an abnormal set."""
     bad = np.zeros(len(reports), np.bool_)
-    for group in found:
+    for group in groups:
         bad |= group.taken[combinations(oracle.supported(reports, group.items))]
     return bad
 
 
-def _left(oracle: FrequencyOracle, reports: Reports, found: Sequence[Group]) -> Reports:
+def _unflagged(oracle: FrequencyOracle, reports: Reports, groups: Sequence[Group]) -> Reports:
     """Return the reports that support no abnormal set."""
-    return reports[~_hold_abnormal(oracle, reports, found=found)] if found else reports
+    return reports[~_hold_abnormal(oracle, reports, groups=groups)] if groups else reports
 
 
 def _pairs(
-    oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, found: Sequence[Group]
+    oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, groups: Sequence[Group]
 ) -> Int64Array:
-    """Return the pair counts of the reports left."""
-    return pair_counts(oracle, _left(oracle, reports, found), items)
+    """Return the pair counts of the reports that support no abnormal set."""
+    return pair_counts(oracle, _unflagged(oracle, reports, groups), items)
 
 
-def _combinations_left(
-    oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, found: Sequence[Group]
+def _combination_counts(
+    oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, groups: Sequence[Group]
 ) -> Int64Array:
-    """Return how many of the reports left support exactly each combination of the items."""
-    left = _left(oracle, reports, found)
-    return np.bincount(combinations(oracle.supported(left, items)), minlength=1 << items.size)
+    """Return how many unflagged reports support exactly each combination of the items."""
+    unflagged = _unflagged(oracle, reports, groups)
+    return np.bincount(combinations(oracle.supported(unflagged, items)), minlength=1 << items.size)
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
@@ -140,29 +134,27 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     least = min(
         int(inputs.request.options["least"]), items.size
     )  # with three items, the set of all three
-    found = abnormal_itemsets(source, items, least=least, rate=inputs.request.options["rate"])
+    groups = abnormal_itemsets(source, items, least=least, rate=inputs.request.options["rate"])
     if not source.n:
         raise ParameterError("fiad: there are no reports")
     most = min(_GROUP, items.size)
     sets = f"Sets of {least}" if least == most else f"Sets of {least} to {most}"
     whole = ", and whole groups of three," if least > _SMALLEST else ""
     looked = f"{sets}{whole} of the {items.size} items with the highest estimates were looked at"
-    if not found:
+    if not groups:
         note = f"{looked}: none is supported by more reports than honest ones would."
     else:
-        involved = np.unique(np.concatenate([group.involved for group in found]))
-        abnormal = sum(group.masks.size for group in found)
+        involved = np.unique(np.concatenate([group.involved for group in groups]))
+        abnormal = sum(group.masks.size for group in groups)
         note = (
             f"{looked}: {abnormal} are abnormal, of {indices_named(involved.tolist())}. "
             "Reports that support one of them are taken as malicious."
         )
-    return drop(METHOD.name, inputs, partial(_hold_abnormal, found=tuple(found)), [note])
+    return drop(METHOD.name, inputs, partial(_hold_abnormal, groups=tuple(groups)), [note])
 
 
 def _linked(pairs: Int64Array) -> Int64Array:
-    """Return the items, as positions, of the pairs supported together too often: at most 12, the
-    most linked.
-    """
+    """Return up to 12 items, as positions, whose pairs are supported together too often."""
     n, together = int(pairs[-1, -1]), pairs[:-1, :-1]
     if n < 2:
         return np.empty(0, np.int64)
@@ -174,8 +166,7 @@ def _linked(pairs: Int64Array) -> Int64Array:
     linked = excess >= _PAIR
     if not linked.any():
         return np.empty(0, np.int64)
-    # The strongest pair, and those linked to either of the two; the most strongly linked of these
-    # stay.
+    # The strongest pair, and the items most strongly linked to either of its two.
     first, second = np.unravel_index(int(excess.argmax()), excess.shape)
     strength = np.where(linked[first] | linked[second], excess[first] + excess[second], -np.inf)
     strength[[first, second]] = np.inf

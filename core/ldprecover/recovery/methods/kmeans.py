@@ -25,9 +25,7 @@ _COST = "O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memor
 
 
 class _Clusters(NamedTuple):
-    """Mean estimates of the larger cluster of subsets and the smaller one, and how many subsets
-    each holds.
-    """
+    """Mean estimates of the larger and the smaller cluster of subsets, and their sizes."""
 
     larger: FloatArray
     smaller: FloatArray
@@ -37,8 +35,8 @@ class _Clusters(NamedTuple):
 def two_means(points: FloatArray) -> BoolArray:
     """Return which of the points (rows) are in the second of two clusters (Lloyd's algorithm).
 
-    It starts from the two points farthest apart, so that it depends on no chance; the first point
-    is in the first.
+    It starts from the two points farthest apart, so the result is deterministic; point 0 is in the
+    first cluster.
     """
     centred = points - points.mean(axis=0)
     squares = (centred**2).sum(axis=1)
@@ -97,11 +95,10 @@ def _clusters(name: str, inputs: RecoveryInputs) -> _Clusters:
 def _subset_counts(
     oracle: FrequencyOracle, reports: Reports, first: int, *, subsets: int, rate: float, seed: int
 ) -> Int64Array:
-    """Return for each subset the support counts of its reports, and in the last column how many
-    they are.
+    """Return the support counts of each subset, with its number of reports in the last column.
 
-    Report i is in subset s where the i-th number of the generator [seed, s] is below the rate: the
-    same whatever block the report is in.
+    Report i is in subset s if the i-th number of the generator [seed, s] is below the rate, in
+    whatever block the report is.
     """
     chosen = np.empty((subsets, len(reports)), np.bool_)
     bits = np.random.PCG64(0)
@@ -117,52 +114,52 @@ def _subset_counts(
 
 @lru_cache(maxsize=4)
 def _starts(subsets: int, seed: int) -> tuple[Any, ...]:
-    """Return the states in which the subsets' generators begin: making one takes longer than a
-    block's numbers.
-    """
+    """Return the initial states of the subsets' generators, cached: seeding is slow."""
     return tuple(np.random.PCG64([seed, s]).state for s in range(subsets))
 
 
-def _note(found: _Clusters) -> str:
+def _note(clusters: _Clusters) -> str:
+    larger, smaller = clusters.sizes
     return (
-        f"Of {sum(found.sizes)} random subsets {found.sizes[0]} are in the larger cluster, taken "
-        "as genuine. "
-        "Every random subset holds malicious reports in the same proportion but for chance: what "
-        "the clusters "
-        "tell apart is mostly the noise of sampling."
+        f"Of {larger + smaller} random subsets {larger} are in the larger cluster, taken as "
+        "genuine. Every random subset holds malicious reports in the same proportion but for "
+        "chance: what the clusters tell apart is mostly the noise of sampling."
     )
 
 
 def _k_means(inputs: RecoveryInputs) -> Recovery:
     """Return the mean estimate of the larger cluster, projected."""
-    found = _clusters("k-means", inputs)
+    clusters = _clusters("k-means", inputs)
     return Recovery(
         method="k-means",
         eta=0.0,
         targets=(),
         malicious_sum=inputs.oracle.malicious_sum,
         poisoned=inputs.poisoned,
-        malicious=np.zeros_like(found.larger),
-        genuine=found.larger,
-        recovered=project_simplex(found.larger),
-        notes=(_note(found),),
+        malicious=np.zeros_like(clusters.larger),
+        genuine=clusters.larger,
+        recovered=project_simplex(clusters.larger),
+        notes=(_note(clusters),),
     )
 
 
 def _ldprecover_km(inputs: RecoveryInputs) -> Recovery:
-    """Return LDPRecover with the mean estimate of the smaller cluster as malicious frequencies
-    (paper, VII-B).
-    """
+    """Return LDPRecover with the smaller cluster's estimate as f~_Y (paper, VII-B)."""
     if inputs.request.eta == AUTO:
         raise ParameterError(
             "ldprecover-km needs eta as a number: its malicious frequencies do not follow a model "
             "with a known sum"
         )
-    found = _clusters("ldprecover-km", inputs)
-    note = (
-        f"{_note(found)} The smaller cluster's estimate is subtracted as the malicious frequencies."
+    clusters = _clusters("ldprecover-km", inputs)
+    step = "The smaller cluster's estimate is subtracted as the malicious frequencies."
+    return subtract(
+        "ldprecover-km",
+        inputs,
+        float(inputs.request.eta),
+        clusters.smaller,
+        (),
+        [f"{_note(clusters)} {step}"],
     )
-    return subtract("ldprecover-km", inputs, float(inputs.request.eta), found.smaller, (), [note])
 
 
 METHODS = (

@@ -15,18 +15,16 @@ from ldprecover.recovery.share import eta_of
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
 
-_SAME = 1e-9  # frequencies closer than this are told apart by rounding alone
+_SAME = 1e-9  # difference of frequencies that is rounding
 _WITHOUT_TARGETS = ("paper", "exact")
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
-    """Return Algorithm 1's answer (paper, V-D): subtract the assumed malicious frequencies, then
-    refine.
-    """
+    """Return the result of Algorithm 1 (paper, V-D): subtract the assumed f~_Y, then refine."""
     oracle = inputs.oracle
     malicious, notes = _malicious(inputs)
     targets = () if inputs.request.malicious_model == "custom" else inputs.targets
-    # What the model sums to; the printed S for f'_Y, which is 0 where no estimate is positive.
+    # The sum of the model; for f'_Y the printed S, as f'_Y is 0 if no estimate is positive.
     total = float(malicious.sum()) if malicious.any() else oracle.malicious_sum
     eta, eta_notes = eta_of(inputs, total)
     return subtract(METHOD.name, inputs, eta, malicious, targets, notes + eta_notes)
@@ -40,18 +38,15 @@ def subtract(
     targets: tuple[int, ...],
     notes: list[str],
 ) -> Recovery:
-    """Return the projection of (1 + eta) f~_Z - eta f~_Y on the simplex, saying where f~_Y took no
-    part in it.
-    """
+    """Return the projection of (1 + eta) f~_Z - eta f~_Y; a note says if f~_Y had no effect."""
     poisoned, notes = inputs.poisoned, list(notes)
     with np.errstate(over="ignore"):  # the projection raises for numbers that are not finite
         scaled = (1 + eta) * poisoned
         genuine = scaled - eta * malicious  # f~_X~ = (1 + eta) f~_Z - eta f~_Y
     recovered = project_simplex(genuine)
-    # Without targets it is so for GRR always, and for OUE and OLH (but over tiny domains, where
-    # S > 0) unless the attack leaves the positive estimates a sum below 1/(1 + eta): D0 is
-    # projected to zero either way, and on D1 the two vectors differ by a constant. It is compared,
-    # not inferred.
+    # Without targets f~_Y has no effect for GRR, nor for OUE and OLH over all but tiny domains,
+    # unless the positive estimates sum to less than 1/(1 + eta): D0 is projected to zero either
+    # way, and on D1 the two vectors differ by a constant. Compared here, not inferred.
     if np.abs(recovered - project_simplex(scaled)).max() <= _SAME:
         notes.append(
             "The result equals the projection of (1 + eta) times the poisoned frequencies on the "

@@ -1,4 +1,4 @@
-"""Maximum likelihood on the simplex: decoding, and nothing about the attack."""
+"""Maximum likelihood on the simplex. It decodes reports and assumes no attack."""
 
 from functools import partial
 
@@ -17,8 +17,7 @@ _MAX_BITS = 1 << 32  # support bits held, half a gigabyte
 
 
 def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
-    """Return the distribution f under which the counts are most likely, given s(v) = q + (p-q)
-    f(v).
+    """Return the distribution f that maximises the likelihood of the counts; s = q + (p-q) f.
 
     GRR: the counts are one multinomial draw, f maximises sum_v c(v) log s(v) exactly. Other
     protocols: the counts of two items are taken as independent, f maximises sum_v c(v) log
@@ -56,9 +55,8 @@ def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArr
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle).sum() > 1 else (low, middle)
-    found = at(high)
-    # What halving leaves is shared out among the positive items: it is of the size of rounding.
-    return project_simplex(found)
+    # The remaining error of the bisection, of the size of rounding, goes to the positive items.
+    return project_simplex(at(high))
 
 
 def expectation_maximisation(
@@ -70,8 +68,8 @@ def expectation_maximisation(
     supports as under one it does not, so that a step is f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in
     S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The
     first pass over the reports packs their supports, d bits each, and these are held; each step is
-    a pass over them. Reports in parts are read anew in each step, and nothing of them is held.
-    Raises ParameterError where there are no reports, or more than 2^32 bits to hold.
+    a pass over them. Reports in parts are read again in each step, and none are held.
+    Raises ParameterError if there are no reports, or more than 2^32 bits to hold.
     """
     lift = _lift(source.oracle)
     packed = None if source.in_parts else source.total_indexed(_packed_supports)
@@ -94,8 +92,9 @@ def expectation_maximisation(
 
 
 def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> list[UInt8Array]:
-    """Return the support bits of the reports, eight items a byte. Raises ParameterError where there
-    are too many.
+    """Return the support bits of the reports, eight items a byte.
+
+    Raises ParameterError if all reports have too many bits to hold.
     """
     if (first + len(reports)) * -(-oracle.domain_size // 8) * 8 > _MAX_BITS:
         raise ParameterError(
@@ -107,7 +106,7 @@ def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> l
 def _weight_sums_of_reports(
     oracle: FrequencyOracle, reports: Reports, *, f: FloatArray
 ) -> FloatArray:
-    # In double precision: libraries add in an order of their own, which in single shows at 1e-8.
+    # Double precision: libraries add in different orders, which shows at 1e-8 in single.
     return _sums(oracle, oracle.supports(reports).astype(np.float64), f)
 
 
@@ -118,11 +117,10 @@ def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) 
 
 
 def _sums(oracle: FrequencyOracle, bits: NDArray[np.floating], f: FloatArray) -> FloatArray:
-    """Return, with the weight 1/(1 + (e^eps - 1) f(S(z))) of a report, its sum over those that
-    support each item.
+    """Return the summed weights of the reports that support each item; the last entry is of all.
 
-    `bits` has a row for each report, in the precision of the products. The last number is the sum
-    over all reports.
+    A report's weight is 1/(1 + (e^eps - 1) f(S(z))). `bits` has a row for each report, in the
+    precision of the products.
     """
     lift = _lift(oracle)
     weights = 1 / (1 + lift * (bits @ f.astype(bits.dtype)).astype(np.float64))
@@ -158,7 +156,7 @@ def _em(inputs: RecoveryInputs) -> Recovery:
     oracle, source = inputs.oracle, inputs.reports
     assert source is not None  # the contract asks for them
     options = inputs.request.options
-    # Nearer than the uniform distribution, from which it takes thousands of steps.
+    # A start near the solution: from the uniform distribution it takes thousands of steps.
     start = 0.9 * counts_likelihood(oracle, inputs.poisoned) + 0.1 / oracle.domain_size
     f, steps = expectation_maximisation(
         source, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
@@ -186,9 +184,7 @@ def _unfit_em(oracle: FrequencyOracle) -> str | None:
 
 
 def _lift(oracle: FrequencyOracle) -> float:
-    """Return by how much more likely a report is under an item that it supports than under another,
-    as a share.
-    """
+    """Return e^eps - 1: a report's likelihood ratio of supported to other items, less one."""
     ratio = oracle.laws.likelihood_ratio
     assert ratio is not None  # else `_unfit_em` has said why not
     return ratio - 1

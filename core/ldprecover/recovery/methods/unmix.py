@@ -1,9 +1,8 @@
-"""Un-mixing as a method: told nothing of the attack, it tells what it added from what users hold,
-as far as it shows.
+"""The method unmix: separates an attack from the genuine frequencies, without knowledge of it.
 
-What it cannot tell: malicious users who lie about their item and then follow the protocol; which
-items the surplus of an attack is on, where reports support others as honest ones do; a spike as
-large as a popular item.
+It cannot see malicious users who lie about their item and then follow the protocol; nor which items
+the surplus of an attack is on, if malicious reports support the others as honest ones do; nor a
+spike as large as a popular item.
 """
 
 import math
@@ -34,18 +33,18 @@ from ldprecover.recovery.unmixing.filters.report_filters import unfit as unfit_f
 from ldprecover.types import FloatArray
 
 _NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
-_SUSPECT = 0.5
-_ROUNDED = 1.1
+_SUSPECT = 0.5  # probability above which an item is a suspect, and a round attacked
+_ROUNDED = 1.1  # factor of chi-squared that the rounding of deviations to 10 % can cause
 _DISAGREE = 4.75  # normal quantile, of one in 1e6 sets of earlier rounds that differ by noise alone
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # by which a share may exceed [0, 1]
 
 
 @dataclass(frozen=True, eq=False)
 class _Pooled:
-    """One estimate of earlier rounds, weighted by their precision, and how far these are from it.
+    """The earlier rounds' estimates, pooled by precision, and the rounds' disagreement.
 
-    `disagreement` is a normal quantile: of chi-squared of the rounds against the pooled estimate; 0
-    for one round.
+    `disagreement` is the normal quantile of the chi-squared statistic of the rounds against the
+    pooled estimate, 0 for one round.
     """
 
     oracle: FrequencyOracle
@@ -55,28 +54,25 @@ class _Pooled:
 
     @classmethod
     def of(cls, rounds: tuple[tuple[FrequencyOracle, Tally], ...]) -> "_Pooled":
-        found = [
+        each = [
             estimates_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
             for oracle, tally in rounds
         ]
-        precision = sum((1 / each.sd**2 for each in found), np.zeros(()))
-        z = sum((each.z / each.sd**2 for each in found), np.zeros(())) / precision
+        precision = sum((1 / one.sd**2 for one in each), np.zeros(()))
+        z = sum((one.z / one.sd**2 for one in each), np.zeros(())) / precision
         disagreement = 0.0
-        if len(found) > 1:
-            score = sum(float((((each.z - z) / each.sd) ** 2).sum()) for each in found)
-            freedom = (len(found) - 1) * z.size
-            # Deviations are rounded to steps of a tenth.
+        if len(each) > 1:
+            score = sum(float((((one.z - z) / one.sd) ** 2).sum()) for one in each)
+            freedom = (len(each) - 1) * z.size
             disagreement = chi_squared_normal(score, freedom) if score > _ROUNDED * freedom else 0.0
         return cls(rounds[0][0], z, 1 / np.sqrt(precision), disagreement)
 
     def history(self) -> History:
-        """Return what these rounds say of the frequencies, none of them taken to be attacked."""
+        """Return the frequencies by these rounds, which are taken to be clean."""
         return history_of(self.oracle, self.z, self.sd)
 
     def doubts(self) -> Iterator[str]:
-        """Yield sentences on what speaks against these rounds being clean; none is a proof, nor is
-        silence.
-        """
+        """Yield the reasons to doubt that these rounds are clean."""
         attacked = unmix(self.oracle, self.z, self.sd).p_attack
         if attacked > _SUSPECT:
             yield (
@@ -92,9 +88,8 @@ class _Pooled:
             )
 
 
-def _measured(inputs: RecoveryInputs) -> NoisyEstimates:
-    """Return what the reports that pass the screens tell, or the counts where there are no reports
-    to screen.
+def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
+    """Return estimates from the reports that pass the filters, or from the counts alone.
 
     Raises ParameterError for frequencies that no counts give.
     """
@@ -106,12 +101,12 @@ def _measured(inputs: RecoveryInputs) -> NoisyEstimates:
     share = oracle.q + (oracle.p - oracle.q) * z
     if share.min() < -_ROUNDING or share.max() > 1 + _ROUNDING:
         raise ParameterError(f"unmix: no counts of {oracle.protocol} reports give such frequencies")
-    why = f"No reports were screened: {reason or 'they were not given, only their counts'}."
+    why = f"No reports were filtered: {reason or 'they were not given, only their counts'}."
     return replace(estimates_of_counts(oracle, z, n), notes=(why,))
 
 
 def _counted(inputs: RecoveryInputs) -> int:
-    assert inputs.reports is not None  # the contract asks for their number
+    assert inputs.reports is not None  # the contract requires n or the reports
     n = inputs.reports.tally().n
     if not n:
         raise ParameterError("unmix: there are no reports")
@@ -119,38 +114,37 @@ def _counted(inputs: RecoveryInputs) -> int:
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
-    measured, oracle = _measured(inputs), inputs.oracle
+    estimates, oracle = _estimates(inputs), inputs.oracle
     small = oracle.domain_size < LEAST_ITEMS
     pooled = _Pooled.of(inputs.history) if inputs.history and not small else None
     history = None if pooled is None else pooled.history()
-    found = unmix(
+    unmixed = unmix(
         oracle,
-        measured.z,
-        measured.sd,
-        known=KnownItems(inputs.targets or measured.suspects, not inputs.targets, inputs.canaries),
+        estimates.z,
+        estimates.sd,
+        known=KnownItems(inputs.targets or estimates.suspects, not inputs.targets, inputs.canaries),
         history=history,
         progress=inputs.progress,
     )
-    concluded = _conclusions(inputs, measured, found, history, small=small)
-    beta = concluded.beta or 0.0
-    eta = (
-        beta / (1 - beta) if (concluded.attack_probability or 0.0) > _SUSPECT and beta < 1 else 0.0
-    )
+    conclusions = _conclusions(inputs, estimates, unmixed, history, small=small)
+    beta = conclusions.beta or 0.0
+    attacked = (conclusions.attack_probability or 0.0) > _SUSPECT
+    eta = beta / (1 - beta) if attacked and beta < 1 else 0.0
     return Recovery(
         method=METHOD.name,
         eta=eta,
         targets=() if small else inputs.targets,
         malicious_sum=oracle.malicious_sum,
         poisoned=inputs.poisoned,
-        malicious=_malicious(inputs.poisoned, found.frequencies, eta),
-        genuine=found.frequencies.copy() if eta else measured.z.copy(),
-        recovered=found.frequencies,
+        malicious=_malicious(inputs.poisoned, unmixed.frequencies, eta),
+        genuine=unmixed.frequencies.copy() if eta else estimates.z.copy(),
+        recovered=unmixed.frequencies,
         notes=(
-            *measured.notes,
-            *_notes(concluded, small=small),
+            *estimates.notes,
+            *_notes(conclusions, small=small),
             *(pooled.doubts() if pooled is not None else ()),
         ),
-        conclusions=concluded,
+        conclusions=conclusions,
     )
 
 
@@ -161,54 +155,51 @@ def _malicious(poisoned: FloatArray, genuine: FloatArray, eta: float) -> FloatAr
 
 def _conclusions(
     inputs: RecoveryInputs,
-    measured: NoisyEstimates,
-    found: Unmixed,
+    estimates: NoisyEstimates,
+    unmixed: Unmixed,
     history: History | None,
     *,
     small: bool,
 ) -> Conclusions:
-    """Return what is concluded: of dropped reports that they were malicious, of the others what
-    un-mixing says.
-    """
-    half = _NORMAL * found.sd
-    lower, upper = (np.clip(found.frequencies + way * half, 0.0, 1.0) for way in (-1, 1))
-    errors = Conclusions(standard_deviations=found.sd, lower=lower, upper=upper)
+    """Return the conclusions: dropped reports count as malicious, the others by un-mixing."""
+    half = _NORMAL * unmixed.sd
+    lower, upper = (np.clip(unmixed.frequencies + way * half, 0.0, 1.0) for way in (-1, 1))
+    errors = Conclusions(standard_deviations=unmixed.sd, lower=lower, upper=upper)
     if small:
         return errors
-    gone = sum(each.reports for each in measured.dropped)
-    beta, low, high = _shares(measured, gone, found.beta)
-    likely = {int(v): float(found.spikes[v]) for v in np.flatnonzero(found.spikes > _SUSPECT)}
-    likely |= dict.fromkeys(measured.shared, 1.0)
+    gone = sum(each.reports for each in estimates.dropped)
+    beta, low, high = _shares(estimates, gone, unmixed.beta)
+    likely = {int(v): float(unmixed.spikes[v]) for v in np.flatnonzero(unmixed.spikes > _SUSPECT)}
+    likely |= dict.fromkeys(estimates.shared, 1.0)
     return replace(
         errors,
-        attack_probability=1.0 if gone else found.p_attack,
+        attack_probability=1.0 if gone else unmixed.p_attack,
         beta=beta,
         beta_low=low,
         beta_high=high,
         suspects=tuple(sorted(likely.items(), key=lambda item: (-item[1], item[0]))),
-        dropped=measured.dropped,
-        history_weight=None if history is None else found.p_history,
+        dropped=estimates.dropped,
+        history_weight=None if history is None else unmixed.p_history,
     )
 
 
 def _shares(
-    measured: NoisyEstimates, gone: int, of_kept: tuple[float, float, float]
+    estimates: NoisyEstimates, gone: int, of_kept: tuple[float, float, float]
 ) -> tuple[float, float, float]:
-    """Return the share of malicious reports among all, and its interval, from that among those
-    kept.
+    """Return the share of malicious reports among all, and its interval, from that of the rest.
 
-    The kept honest reports are a known share of all honest ones, but for chance.
+    The honest reports that pass the filters are a known share of all honest ones, but for chance.
     """
     if not gone:
         return of_kept
-    n, kept = gone + measured.n, measured.honest_kept
+    n, kept = gone + estimates.n, estimates.honest_kept
     chance = _NORMAL * math.sqrt((1 - kept) / (kept * n))
-    beta, low, high = (1 - (1 - share) * measured.n / (kept * n) for share in of_kept)
+    beta, low, high = (1 - (1 - share) * estimates.n / (kept * n) for share in of_kept)
     low, high = min(low - chance, beta), max(high + chance, beta)
     return max(beta, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0)
 
 
-def _notes(concluded: Conclusions, *, small: bool) -> tuple[str, ...]:
+def _notes(conclusions: Conclusions, *, small: bool) -> tuple[str, ...]:
     if small:
         return (
             (
@@ -217,13 +208,13 @@ def _notes(concluded: Conclusions, *, small: bool) -> tuple[str, ...]:
             ),
         )
     notes = []
-    if (concluded.attack_probability or 0.0) > _SUSPECT:
+    if (conclusions.attack_probability or 0.0) > _SUSPECT:
         notes.append(
             "The share of malicious reports is what shows of it: reports that honest users could "
             "as well have sent, "
             "and lies told honestly, are not in it."
         )
-    if concluded.history_weight is not None:
+    if conclusions.history_weight is not None:
         notes.append("The earlier rounds are taken to be clean.")
     return tuple(notes)
 

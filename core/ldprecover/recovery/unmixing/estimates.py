@@ -1,6 +1,4 @@
-"""What is un-mixed: estimates with their noise, from counts alone or from the reports that screens
-have kept.
-"""
+"""Estimates with their noise: from counts alone, or from the reports that pass the filters."""
 
 from dataclasses import dataclass
 
@@ -14,13 +12,12 @@ from ldprecover.types import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class NoisyEstimates:
-    """Unbiased frequencies of the d items from `n` reports that were kept, and what screening them
-    found.
+    """Unbiased frequencies `z` of the d items from `n` reports, and what filtering found.
 
-    `z` are the frequencies, `sd` the standard deviations of their noise given who holds what,
-    `suspects` the items that reports seem made to raise, `shared` those of them that dropped
-    reports supported together, `dropped` the reports that were left out, `honest_kept` the
-    probability that an honest report was not, `notes` sentences on all this.
+    `sd` are the standard deviations of the noise of z, given what each user holds. `suspects` are
+    the items that reports seem made to raise; of these, dropped reports supported the `shared` ones
+    together. `dropped` are the reports left out, `honest_kept` is the probability that an honest
+    report passes, and `notes` are sentences on the filters.
     """
 
     z: FloatArray
@@ -34,7 +31,7 @@ class NoisyEstimates:
 
 
 def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> NoisyEstimates:
-    """Return what the estimates of n reports tell by themselves."""
+    """Return the estimates of n unfiltered reports with their noise."""
     p, q = oracle.p, oracle.q
     c0 = q + (p - q) * float(np.median(poisoned))  # the median of C/n
     return NoisyEstimates(

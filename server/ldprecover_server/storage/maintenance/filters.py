@@ -15,7 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ldprecover import FrequencyOracle, Tally
-from ldprecover.evidence.quarantine import SeedScreen, of_seeds
+from ldprecover.evidence.quarantine import SeedFilter, with_seeds
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.types import Reports, UInt32Array
 from ldprecover_server.storage.base import Clock, Repository
@@ -46,7 +46,7 @@ class _Search:
 
     seq: int
     oracle: FrequencyOracle
-    screen: SeedScreen
+    screen: SeedFilter
     passes: int = 0
     after: int = 0
 
@@ -106,7 +106,7 @@ class Filters(Repository):
             total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0))
             with self.database.read() as connection:
                 n = int(connection.scalars(total.where(_undamaged(seq, oracle))).one())
-            self._search = _Search(seq, oracle, SeedScreen(n))
+            self._search = _Search(seq, oracle, SeedFilter(n))
         search = self._search
 
         def chunk(limit: int) -> int:
@@ -181,7 +181,7 @@ class Filters(Repository):
         removed = Tally.empty(oracle.summary_size)
         for row in _read_rows(connection, segments, listed):
             reports = _reports(oracle, row.data)
-            recurs = of_seeds(oracle, reports, seeds)
+            recurs = with_seeds(oracle, reports, seeds)
             if not recurs.any():
                 continue
             quarantined, remaining = reports[recurs], reports[~recurs]

@@ -1,8 +1,7 @@
-"""Densities at the estimates: sums of independent parts, made as products of transforms, with the
-noise of each item.
+"""Densities at the estimates: sums of independent parts, as products of Fourier transforms.
 
-Items whose noise is the same share an inverse transform. Where they are few and the products many,
-each is summed at these items alone instead.
+Items with equal noise share an inverse transform. If they are few and the products are many, the
+inverse transform is summed at these items alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,20 +12,21 @@ import numpy as np
 from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.types import BoolArray, ComplexArray, FloatArray, Int64Array
 
-_WORTH = 4  # transforms for each item from which on it is worth while to prepare the sum at each
+_WORTH = 4  # transforms per item above which the direct sum is faster
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Some of the items, all with noise of one deviation: `damping` is the transform of its law."""
+    """Items with noise of one deviation; `damping` is the transform of its law."""
 
     items: Int64Array
     damping: FloatArray
     grid: Grid
 
     def at(self, x: FloatArray, transforms: int) -> "Place":
-        """Return where the densities at x are found, x one number for each of all the items, of so
-        many transforms.
+        """Return the place of the densities at x (one value for each of the d items).
+
+        `transforms` is the number of densities that will be asked for.
         """
         position = x[self.items] / self.grid.step
         cell = np.floor(position)
@@ -37,9 +37,7 @@ class Group:
         return Place(self, low, (low + 1) % self.grid.size, above, basis)
 
     def _basis(self, low: Int64Array, above: FloatArray) -> FloatArray:
-        """Return the matrix that a transform is multiplied by: what `Place.densities` interpolates,
-        summed directly.
-        """
+        """Return the matrix whose product with a transform is the direct sum at the items."""
         grid = self.grid
         k = np.arange(grid.omega.size)
         turn = grid.roots[np.outer(k, low) % grid.size]
@@ -53,9 +51,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where the densities of a group are found: between two points of the grid, `above` the
-    lower.
-    """
+    """The positions of a group's items: between the grid points `low` and `high`, at `above`."""
 
     group: Group
     low: Int64Array
@@ -64,7 +60,7 @@ class Place:
     basis: FloatArray | None
 
     def densities(self, transforms: ComplexArray) -> FloatArray:
-        """Return the densities at the group's items, a row for each transform, noise added."""
+        """Return the densities at the group's items with noise, one row for each transform."""
         if self.basis is not None:
             found: FloatArray = np.ascontiguousarray(transforms).view(np.float64) @ self.basis
             return found
@@ -76,7 +72,7 @@ class Place:
 
 
 def groups(sd: FloatArray, grid: Grid, among: Sequence[BoolArray]) -> Iterator[Group]:
-    """Yield the items by their noise, those of each of the disjoint sets `among` apart."""
+    """Yield the groups of equal noise within each of the disjoint sets `among`."""
     for members in among:
         for level in np.unique(sd[members]):
             items = np.flatnonzero(members & (sd == level))

@@ -1,4 +1,4 @@
-"""The grid on which densities are computed, by the fast Fourier transform."""
+"""The grid on which densities are computed by the fast Fourier transform."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,13 +7,13 @@ import numpy as np
 
 from ldprecover.types import ComplexArray, FloatArray
 
-_LEAST, _MOST = 256, 16384  # points
-_REACH = 7  # standard deviations of noise that are kept apart
+_LEAST, _MOST = 256, 16384  # points of a grid
+_REACH = 7  # standard deviations of noise kept apart on the circle: 1e-12 wraps around
 
 
 @dataclass(frozen=True)
 class Grid:
-    """`size` points, `step` apart, of a circle. What is added to the noise is from 0 to `top`."""
+    """`size` points on a circle, `step` apart. Frequencies and spikes sum to at most `top`."""
 
     step: float
     size: int
@@ -30,18 +30,15 @@ class Grid:
         return np.asarray(np.exp(2j * np.pi * np.arange(self.size) / self.size), np.complex128)
 
     def damping(self, sd: float) -> FloatArray:
-        """Return the transform of normal noise; where it is finer than the grid, of noise as wide
-        as a step.
-        """
+        """Return the transform of normal noise, with a deviation of at least one step."""
         damping: FloatArray = np.exp(-((max(sd, self.step) * self.omega) ** 2) / 2)
         return damping
 
 
 def grid_over(low: float, high: float, least: float, most: float) -> Grid:
-    """Return a grid for values from `low` to `high` with noise of deviations from `least` to
-    `most`.
+    """Return a grid for values from `low` to `high` with noise of deviation `least` to `most`.
 
-    It is fine enough for the least noise, as long as 16,384 points reach.
+    Its step is a third of the least deviation, unless that takes more than 16,384 points.
     """
     top = max(high, 0.0) + _REACH * most + 0.05
     need = 2 * _REACH * most + max(0.0, -low) + 2 * top
