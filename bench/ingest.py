@@ -159,7 +159,7 @@ def durable_floor(kind: str, folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def server(database: Path | str, kernels: str, workers: int = 1) -> Iterator[str]:
-    """Run the server on a SQLite file of its own in a folder, or on a database's URL."""
+    """Run the server on a new SQLite file in a folder, or on a database's URL."""
     port = free_port()
     command = [
         sys.executable,
@@ -238,7 +238,7 @@ def singles(folder: Path, pairs: int, seconds: int) -> None:
         durable_floor("transaction", folder) as plain,
     ):
         ours = single_load(open_round(url, "olh", 102), folder)
-        for other, name, wanted in (
+        for other, name, goal in (
             (bare, "bare FastAPI route", 0.9),
             (plain, "a transaction a request", 5.0),
         ):
@@ -247,7 +247,7 @@ def singles(folder: Path, pairs: int, seconds: int) -> None:
             print(
                 f"single reports: {median(a, 'requests_per_second'):8.0f}/s, "
                 f"{name} {median(b, 'requests_per_second'):8.0f}/s, "
-                f"ratio {median_ratio(a, b):5.2f} (wanted >= {wanted}); {processor_time(a, b)}; "
+                f"ratio {median_ratio(a, b):5.2f} (wanted >= {goal}); {processor_time(a, b)}; "
                 f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f} cores"
             )
 
@@ -280,10 +280,10 @@ def analyses(folder: Path, pairs: int, seconds: int) -> None:
         alone, beside, busy = [], [], []
         for _ in range(pairs):
             alone.append(wrk(ours, seconds))
-            asked = {**key, "Prefer": "respond-async"}
+            headers = {**key, "Prefer": "respond-async"}
             path = reports.url.removesuffix("/reports")
             job = httpx.post(
-                f"{path}/recover", json=long, headers=asked, timeout=60
+                f"{path}/recover", json=long, headers=headers, timeout=60
             ).raise_for_status()
             beside.append(wrk(ours, seconds))
             state = httpx.get(f"{url}{job.headers['location']}", headers=key).json()["state"]
@@ -337,7 +337,7 @@ def packed(folder: Path, pairs: int, seconds: int) -> None:
         ("olh", 490, "numba", 6e6, 0.8),
         ("oue", 490, "numba", 0, None),
     ]
-    for protocol, d, kernels, wanted, least_share in cases:
+    for protocol, d, kernels, goal, least_share in cases:
         with server(folder, kernels) as url:
             load = packed_load(url, protocol, d, 10_000, folder)
             runs, counted = [], []
@@ -345,7 +345,7 @@ def packed(folder: Path, pairs: int, seconds: int) -> None:
                 runs.append(wrk(load, seconds))
                 if least_share is not None:
                     counted.append(counting(protocol, d, load.body, seconds / 4))
-            goal = f"(wanted >= {wanted / 1e6:g})" if wanted else ""
+            goal_text = f"(wanted >= {goal / 1e6:g})" if goal else ""
             floor = ""
             if counted:
                 share = statistics.median(
@@ -357,7 +357,8 @@ def packed(folder: Path, pairs: int, seconds: int) -> None:
                 )
             print(
                 f"packed submissions of 10,000 {protocol.upper()} reports, d={d}, {kernels}: "
-                f"{median(runs, 'reports_per_second') / 1e6:6.2f} million reports/s {goal}{floor}; "
+                f"{median(runs, 'reports_per_second') / 1e6:6.2f} million reports/s "
+                f"{goal_text}{floor}; "
                 f"processor time {median(runs, 'server_us'):.0f} us a submission, "
                 f"wrk {median(runs, 'wrk_cpu'):.2f} cores"
             )
@@ -367,14 +368,14 @@ def wide(folder: Path, pairs: int, seconds: int) -> None:
     """Packed Hadamard response beside GRR, and over 100,000 items beside itself over 102."""
     with server(folder, "numba") as url:
         narrow, many = (packed_load(url, "hr", d, 10_000, folder) for d in (102, 100_000))
-        for ours, theirs, names, wanted in (
+        for ours, theirs, names, goal in (
             (narrow, packed_load(url, "grr", 102, 10_000, folder), "HR, d=102: of GRR's", 0.9),
-            (many, narrow, "HR, d=100000: of its own at 102", 0.5),
+            (many, narrow, "HR, d=100000: of HR at 102", 0.5),
         ):
             a, b = abba(ours, theirs, pairs, seconds)
             print(
                 f"packed submissions of 10,000 reports, {names} {median_ratio(a, b):5.2f} (wanted "
-                f">= {wanted}), "
+                f">= {goal}), "
                 f"{median(a, 'reports_per_second') / 1e6:6.2f} and "
                 f"{median(b, 'reports_per_second') / 1e6:6.2f} "
                 f"million reports/s; wrk {median(a, 'wrk_cpu'):.2f} cores"
@@ -402,7 +403,7 @@ def postgres(folder: Path, pairs: int, seconds: int) -> None:
                     f"Postgres, {workers} process{'es' * (workers > 1)}: "
                     f"{median(a, 'requests_per_second'):8.0f}/s, "
                     f"bare FastAPI route in as many {median(b, 'requests_per_second'):8.0f}/s, "
-                    f"ratio {median_ratio(a, b):5.2f}{' (wanted >= 0.9)' * (workers == 1)}; "
+                    f"ratio {median_ratio(a, b):5.2f}{' (goal >= 0.9)' * (workers == 1)}; "
                     f"{processor_time(a, b)}; Postgres took {used / took * 2:.2f} cores while it "
                     "was asked, "
                     f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f}"

@@ -80,13 +80,13 @@ def group(path: str) -> FastAPI:
 
     def write() -> None:
         while True:
-            found = [waiting.get()]
+            batch = [waiting.get()]
             while not waiting.empty():
-                found.append(waiting.get())
+                batch.append(waiting.get())
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(_INSERT, [row for row, _ in found])
+            connection.executemany(_INSERT, [row for row, _ in batch])
             connection.execute("COMMIT")
-            found[0][1].get_loop().call_soon_threadsafe(answer, [future for _, future in found])
+            batch[0][1].get_loop().call_soon_threadsafe(answer, [future for _, future in batch])
 
     threading.Thread(target=write, daemon=True).start()
 
@@ -108,5 +108,5 @@ if __name__ == "__main__":
             "bench.ingest_floors:bare", factory=True, port=port, workers=workers, access_log=False
         )
     else:
-        made = transaction if kind == "transaction" else group
-        uvicorn.run(made(third), port=port, access_log=False, log_level="warning")
+        sender = transaction if kind == "transaction" else group
+        uvicorn.run(sender(third), port=port, access_log=False, log_level="warning")

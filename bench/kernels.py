@@ -62,11 +62,11 @@ class Contender:
 class Row:
     """One line of the table."""
 
-    what: str
+    description: str
     ours: str
     against: str
     ratio: str
-    wanted: str
+    goal: str
     reached: str
 
 
@@ -159,18 +159,18 @@ class Bench:
         unit = "OLH, per (report, item) test"
         if self.c:
             c = times.fastest(limits)
-            for name, most in (("numpy", 7.0), ("numba", 1.0)):
+            for name, limit in (("numpy", 7.0), ("numba", 1.0)):
                 if name in self.modules:
                     ratio, own = times.ratio(name, c), times.median(name)
-                    wanted = "<= 1.6 ns or <= 7x" if name == "numpy" else "<= 1x"
-                    reached = ratio <= most or (name == "numpy" and own <= 1.6)
+                    goal = "<= 1.6 ns or <= 7x" if name == "numpy" else "<= 1x"
+                    reached = ratio <= limit or (name == "numpy" and own <= 1.6)
                     self._row(
                         f"{unit}, {name}",
                         own,
                         "ns",
                         f"C {times.median(c):.3f} ns",
                         ratio,
-                        wanted,
+                        goal,
                         reached,
                     )
             both = ", ".join(f"{name} {times.median(name):.3f} ns" for name in limits)
@@ -243,7 +243,7 @@ class Bench:
                 ],
                 self.rounds,
             )
-            for what, work, beside, most in (
+            for description, work, beside, limit in (
                 ("OLH sizes and counts, per test", "sizes", "tests", 1.3),
                 (f"OLH, {LOOKED_AT} items of each report, per test", "supported", "tests", 2.5),
                 (f"pairs of {LOOKED_AT} items, per report and item", "pairs", "tests", 1.0),
@@ -253,7 +253,13 @@ class Bench:
                 ratio, own = times.ratio(work, beside), times.median(work)
                 against = f"counting {times.median(beside):.3g} ns"
                 self._row(
-                    f"{what}, {name}", own, "ns", against, ratio, f"<= {most:g}x", ratio <= most
+                    f"{description}, {name}",
+                    own,
+                    "ns",
+                    against,
+                    ratio,
+                    f"<= {limit:g}x",
+                    ratio <= limit,
                 )
 
     def transform(self) -> None:
@@ -265,12 +271,12 @@ class Bench:
         if self.c:
             contenders.append(Contender("C", self.c.walsh_hadamard(values), TRANSFORMED))
         times = self._time(contenders, [])
-        for name, most in (("numpy", 4.0), ("numba", 1.3)):
+        for name, limit in (("numpy", 4.0), ("numba", 1.3)):
             if self.c and name in self.modules:
                 ratio, own = times.ratio(name, "C"), times.median(name)
                 against = f"C {times.median('C'):.2f} ns"
-                what = f"Walsh-Hadamard transform, per number, {name}"
-                self._row(what, own, "ns", against, ratio, f"<= {most:g}x", ratio <= most)
+                description = f"Walsh-Hadamard transform, per number, {name}"
+                self._row(description, own, "ns", against, ratio, f"<= {limit:g}x", ratio <= limit)
 
     def simulate(self) -> None:
         oracle, items = OUE(EPSILON, D), self._items(USERS)
@@ -289,11 +295,11 @@ class Bench:
     def _items(self, n: int) -> np.ndarray:
         return self.rng.integers(0, D, n)
 
-    def _peers(self, what: str, units: int = 1) -> list[Contender]:
-        """Return the peers' work on so many users that it takes tens of milliseconds."""
-        users = PEER_USERS[what]
+    def _peers(self, description: str, units: int = 1) -> list[Contender]:
+        """Return the peers' work, on enough users for tens of milliseconds."""
+        users = PEER_USERS[description]
         items = self._items(users).tolist()
-        attribute = "simulate_oue" if what == "simulate" else what
+        attribute = "simulate_oue" if description == "simulate" else description
         return [
             Contender(peer.name, getattr(peer, attribute)(items), users * units)
             for peer in self.peers
@@ -310,30 +316,28 @@ class Bench:
         self, unit: str, times: Times, peers: list[Contender], least: dict[str, int]
     ) -> None:
         for name in self.modules:
-            own, wanted = times.median(name), f">= {least[name]}x"
+            own, goal = times.median(name), f">= {least[name]}x"
             if peers:
                 best = times.fastest([peer.name for peer in peers])
                 ratio = times.ratio(best, name)
                 against = f"{best} {times.median(best):.1f} ns"
-                self._row(
-                    f"{unit}, {name}", own, "ns", against, ratio, wanted, ratio >= least[name]
-                )
+                self._row(f"{unit}, {name}", own, "ns", against, ratio, goal, ratio >= least[name])
             else:
-                self._row(f"{unit}, {name}", own, "ns", "no peer", None, wanted, None)
+                self._row(f"{unit}, {name}", own, "ns", "no peer", None, goal, None)
 
     def _row(
         self,
-        what: str,
+        description: str,
         ours: float,
         unit: str,
         against: str,
         ratio: float | None,
-        wanted: str,
+        goal: str,
         reached: bool | None,
     ) -> None:
         factor = "" if ratio is None else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
         answer = {True: "yes", False: "no", None: "not measured"}[reached]
-        self.rows.append(Row(what, f"{ours:.3g} {unit}", against, factor, wanted, answer))
+        self.rows.append(Row(description, f"{ours:.3g} {unit}", against, factor, goal, answer))
 
 
 def machine() -> str:

@@ -43,9 +43,9 @@ def parameters(d: int) -> RoundParameters:
     return RoundParameters(PROTOCOL, EPSILON, tuple(map(str, range(d))))
 
 
-def blocks(given: RoundParameters, n: int, seed: int) -> Iterator[Reports]:
+def blocks(round_parameters: RoundParameters, n: int, seed: int) -> Iterator[Reports]:
     """Yield the reports of n users, a share BETA of them crafted by MGA, the same each time."""
-    oracle, rng = given.oracle, np.random.default_rng([seed, n])
+    oracle, rng = round_parameters.oracle, np.random.default_rng([seed, n])
     shares, attack = users(oracle.domain_size), MGA(range(TARGETS, 2 * TARGETS), search=SEARCH)
     while n:
         size = min(n, BLOCK)
@@ -61,14 +61,17 @@ def made(folder: Path, d: int, n: int, site: int) -> ReportDataset:
     """Return the dataset of one deployment, written where it is not there."""
     if (folder / "round.json").exists():
         return ReportDataset.open(folder)
-    given = parameters(d)
-    tally = Tally.empty(given.oracle.summary_size)
-    for reports in blocks(given, n, site):
-        tally += Tally.of(given.oracle, reports)
-    export = RoundExport(f"synthetic-{site}", "synthetic", given, tally)
+    round_parameters = parameters(d)
+    tally = Tally.empty(round_parameters.oracle.summary_size)
+    for reports in blocks(round_parameters, n, site):
+        tally += Tally.of(round_parameters.oracle, reports)
+    export = RoundExport(f"synthetic-{site}", "synthetic", round_parameters, tally)
     hours = {HOUR + site: n}
     return write_dataset(
-        folder, export, hours, ((HOUR + site, each.tobytes()) for each in blocks(given, n, site))
+        folder,
+        export,
+        hours,
+        ((HOUR + site, each.tobytes()) for each in blocks(round_parameters, n, site)),
     )
 
 
@@ -117,16 +120,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--items", type=int, default=128)
     parser.add_argument("--methods", nargs="+", default=["unmix"])
     parser.add_argument("--workers", type=int, default=2, help="of the Dask cluster; 0 for none")
-    given = parser.parse_args(arguments)
-    folder, n = given.folder, given.reports // given.deployments
+    options = parser.parse_args(arguments)
+    folder, n = options.folder, options.reports // options.deployments
     began = time.perf_counter()
     sets = [
-        made(folder / f"site-{site}", given.items, n, site) for site in range(given.deployments)
+        made(folder / f"site-{site}", options.items, n, site) for site in range(options.deployments)
     ]
     parts = [part for each in sets for part in each.parts]
     size = sum(file.stat().st_size for file in folder.glob("site-*/hour=*/*.parquet"))
     print(
-        f"{given.deployments} deployments, {n * given.deployments:,} reports over {given.items} "
+        f"{options.deployments} deployments, {n * options.deployments:,} reports over "
+        f"{options.items} "
         "items: "
         f"{len(parts)} parts, {size / 1e6:,.0f} MB, in {time.perf_counter() - began:,.1f} s",
         flush=True,
@@ -140,13 +144,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     print(f"merge: {seconds:.2f} s", flush=True)
     folders = [word for i in range(len(sets)) for word in ("--reports", str(folder / f"site-{i}"))]
-    truth = users(given.items)
+    truth = users(options.items)
     with ExitStack() as stack:
         how, pids = [], []
-        if given.workers:
-            scheduler, workers = stack.enter_context(cluster(given.workers))
+        if options.workers:
+            scheduler, workers = stack.enter_context(cluster(options.workers))
             how, pids = ["--scheduler", scheduler.url], processes(workers)
-        for method in given.methods:
+        for method in options.methods:
             output = folder / f"{method}.json"
             output.unlink(missing_ok=True)
             before = sum(map(processor_seconds, pids)) + own_seconds()
@@ -169,8 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             memory = [peak_mebibytes(pid) for pid in pids]
             here = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(
-                f"{method}, {given.workers} workers: {seconds:,.1f} s, {worked:,.1f} s of "
-                "processors, at the most "
+                f"{method}, {options.workers} workers: {seconds:,.1f} s, {worked:,.1f} s of "
+                "processors, at most "
                 f"{', '.join(f'{each:.0f}' for each in memory) or 'no'} MiB in workers and "
                 f"{here:.0f} in the command; "
                 f"mean squared error {errors[0]:.3g} poisoned, {errors[1]:.3g} recovered",

