@@ -24,7 +24,7 @@ PROGRAMS = {
 
 
 def test_preloaded_modules_are_imported() -> None:
-    """The process that others are forked from passes over what it does not find."""
+    """The process that forks others ignores modules that it does not find."""
     assert [name for name in PRELOADED if find_spec(name) is None] == []
 
 

@@ -1,6 +1,4 @@
-"""What is a protocol's own stands with the protocols: nothing else compares a protocol with a name
-or a class.
-"""
+"""Only the protocols package compares a protocol with a name or class."""
 
 import ast
 from collections.abc import Iterator
@@ -42,7 +40,7 @@ def modules() -> list[Path]:
 
 
 def names_a_protocol(node: ast.expr) -> bool:
-    """Tell whether an expression is a protocol's name or class, or holds one beside others."""
+    """Tell whether an expression is or contains the name or class of a protocol."""
     match node:
         case ast.Constant(value=str(value)):
             return value in NAMES
@@ -56,7 +54,7 @@ def names_a_protocol(node: ast.expr) -> bool:
 
 
 def comparisons(tree: ast.AST, *, tables: bool = True) -> Iterator[ast.AST]:
-    """Yield what asks which protocol something is, and the tables that answer it."""
+    """Yield comparisons with protocols, and tables by protocol."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]) if (

@@ -1,4 +1,4 @@
-"""Protocols that only tests have."""
+"""Protocols for tests only."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ldprecover.types import Reports
 
 @dataclass(frozen=True)
 class Subsets(OUE):
-    """Bit vectors of which malicious users may send those with five ones alone."""
+    """Bit vectors of which malicious users may send only those with five ones."""
 
     protocol = "subsets"
     traits = Traits(extremal=True)
@@ -28,7 +28,7 @@ class Subsets(OUE):
 
 @dataclass(frozen=True)
 class Bare(OUE):
-    """A protocol that says nothing of crafted reports."""
+    """A protocol without laws of crafted reports."""
 
     protocol = "bare"
     crafter = None

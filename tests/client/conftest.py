@@ -1,6 +1,4 @@
-"""A collector that behaves as the HTTP interface says, in memory or on a real socket, and can be
-made to fail.
-"""
+"""A fake server that follows the HTTP interface, in memory or on a socket, with faults."""
 
 import asyncio
 import json
@@ -31,11 +29,9 @@ Fault = Callable[[Send], httpx.Response]
 
 @dataclass
 class Collector:
-    """Rounds, and the submissions they hold, each stored once for its key; `faults` befall the next
-    submissions.
+    """Rounds, and their submissions by key; each of `faults` handles one of the next submissions.
 
-    A round of access "ticket" takes the tickets in `tickets`, and stores a submission for its
-    ticket.
+    A round of access "ticket" takes the tickets in `tickets`, and stores submissions by ticket.
     """
 
     rounds: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -54,7 +50,7 @@ class Collector:
 
     @staticmethod
     def problem(status: int, slug: str, detail: str = "because", **headers: str) -> httpx.Response:
-        """An answer that is a problem."""
+        """Return a problem response."""
         body = {
             "type": f"/docs/errors#{slug}",
             "title": slug.replace("-", " "),
@@ -69,23 +65,23 @@ class Collector:
 
     @staticmethod
     def answer_lost(send: Send) -> httpx.Response:
-        """A fault: the server takes the request, and its answer never arrives."""
+        """A fault: the server takes the request, and its response is lost."""
         send()
         raise httpx.ReadError("connection reset")
 
     @staticmethod
     def request_lost(send: Send) -> httpx.Response:
-        """A fault: the request never arrives."""
+        """A fault: the request is lost."""
         raise httpx.ConnectError("connection refused")
 
     @classmethod
     def busy(cls, status: int = 503, **headers: str) -> Fault:
-        """A fault: the server refuses for now and stores nothing."""
+        """A fault: the server is busy and stores nothing."""
         return lambda send: cls.problem(status, "queue-full", **headers)
 
     @staticmethod
     def instead(*args: Any, **options: Any) -> Fault:
-        """A fault: this is answered, and nothing is stored."""
+        """A fault: return this response and store nothing."""
         return lambda send: httpx.Response(*args, **options)
 
     def add(
@@ -99,7 +95,7 @@ class Collector:
         canaries: tuple[int, ...] = (),
         given_seeds: int | None = None,
     ) -> dict[str, Any]:
-        """Open a round; return what it says of itself, to be changed."""
+        """Open a round; return its fields, which tests may change."""
         parameters = RoundParameters(
             protocol, epsilon, items, canaries=canaries, given_seeds=given_seeds
         )
@@ -180,7 +176,7 @@ class Collector:
 
     @property
     def sent(self) -> list[tuple[str, bytes]]:
-        """(key or ticket, bytes) of every submission that was tried, in order."""
+        """(key or ticket, bytes) of every submission, in order."""
         return [
             (
                 headers.get("Idempotency-Key") or headers["Authorization"].removeprefix("Ticket "),
@@ -192,7 +188,7 @@ class Collector:
 
     @contextmanager
     def listening(self) -> Iterator[str]:
-        """Serve this collector on a free port of this machine; yield its URL."""
+        """Serve this collector on a free port; yield its URL."""
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -255,7 +251,7 @@ class Blocking:
 
 @pytest.fixture(params=[Reporter, Blocking], ids=["sync", "async"])
 def reporter(request: pytest.FixtureRequest, collector: Collector) -> MakeReporter:
-    """Make a reporter, of either kind, to the collector; in-memory ledger unless one is given."""
+    """Make a reporter of either kind; in-memory ledger by default."""
 
     def make(round_: str = "r1", **options: Any) -> Any:
         options = {

@@ -1,7 +1,6 @@
-"""Keys and tickets: asked for before anything is perturbed, and put right afterwards with the same
-report.
+"""Keys and tickets: checked before anything is perturbed, and replaceable for the same report.
 
-Every test runs for the synchronous reporter and for the asynchronous one.
+Every test runs for the synchronous and the asynchronous reporter.
 """
 
 import contextlib
@@ -143,9 +142,7 @@ def test_unsent_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReport
 
 
 def request_cut(send: Send) -> NoReturn:
-    """A fault: the request is cut on its way. From the client's side that is no other than a lost
-    answer.
-    """
+    """A fault: the request is cut off, which the client cannot tell from a lost response."""
     raise httpx.ReadError("connection reset")
 
 
@@ -205,9 +202,7 @@ def test_resume_uses_stored_ticket(ticketed: Collector, reporter: MakeReporter) 
 
 
 def test_other_process_open_try_keeps_ticket(ticketed: Collector, reporter: MakeReporter) -> None:
-    """While one is refused, the other is on its way: until that one is answered too, the ticket
-    stays.
-    """
+    """While one try is refused, another is open: the ticket stays until that one is answered."""
     ledger = Ledger.in_memory()
 
     def other_begins(send: Send) -> Any:
@@ -249,9 +244,7 @@ def test_refusal_note_says_what_happens_to_report(
 def test_wrong_key_can_be_replaced(
     collector: Collector, reporter: MakeReporter, doubt: Any
 ) -> None:
-    """It keeps its idempotency key, so also a try of which nobody knows what became is safe to
-    follow.
-    """
+    """The report keeps its idempotency key, so another try is safe even after a lost response."""
     collector.add(access="key")
     ledger = Ledger.in_memory()
     collector.faults.extend([request_cut] * doubt)
@@ -264,7 +257,7 @@ def test_wrong_key_can_be_replaced(
 
 
 class Crash(BaseException):
-    """The end of the process, at this point."""
+    """The end of the process at this point."""
 
 
 FAULTS = {
@@ -294,11 +287,10 @@ STEPS = st.tuples(
 @pytest.mark.parametrize("kind", [Reporter, Blocking], ids=["sync", "async"])
 @given(steps=st.lists(STEPS, max_size=6))
 def test_report_counts_once_for_any_faults(kind: Any, steps: Any) -> None:
-    """Users give tickets in any order, requests and answers get lost, and processes end at any
-    point.
+    """Any order of tickets, lost requests and responses, and crashes.
 
-    The same bytes always; under another ticket only where all that befell the tries before is sure;
-    and as long as nothing is in doubt, the right ticket gets the report counted.
+    The bytes are always the same. Another ticket is used only if every earlier try was certainly
+    not taken. If nothing is in doubt, the right ticket gets the report counted.
     """
     collector = Collector()
     collector.add(access="ticket")

@@ -1,4 +1,4 @@
-"""Calls that a server may work on for minutes: waited for long, and not asked again in vain."""
+"""Calls that a server may compute for minutes: long timeouts, and no futile retries."""
 
 import inspect
 import json
@@ -32,7 +32,7 @@ others = pytest.mark.parametrize(
 
 
 class Stub:
-    """Meets each request with the next of these, and keeps how long each would be waited for."""
+    """Returns the next of these responses to each request; records the timeouts."""
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
         self.answers = list(answers)
@@ -59,7 +59,7 @@ def last() -> httpx.Response:
 
 
 def test_default_timeout_covers_server_limits() -> None:
-    """An analysis may wait as long for its turn as it may take."""
+    """An analysis may be queued as long as it may run."""
     default = inspect.signature(Client).parameters["analysis_timeout"].default
     assert default > 2 * Settings.model_fields["analysis_key_seconds"].default
 
@@ -82,7 +82,7 @@ def test_other_calls_have_ordinary_timeout(call: Callable[[Client], Any]) -> Non
 
 @analyses
 def test_analysis_ignores_deadline(call: Callable[[Client], Any]) -> None:
-    """Its answer trickles in, each byte in time."""
+    """The response trickles in, each byte in time."""
     with (
         trickling(b"", b"H") as url,
         Client(url, deadline=5.0, analysis_timeout=0.3, retries=Retries(attempts=1)) as server,
@@ -131,7 +131,7 @@ def test_timed_out_analysis_is_not_retried(
 
 @analyses
 def test_transient_failure_of_analysis_is_retried(call: Callable[[Client], Any]) -> None:
-    """A full queue, a server that starts again, and a connection that breaks pass."""
+    """A full queue, a restarting server, and a broken connection are transient."""
     stub = Stub(
         busy(),
         httpx.Response(502, text="Bad Gateway"),
@@ -146,7 +146,7 @@ def test_transient_failure_of_analysis_is_retried(call: Callable[[Client], Any])
 
 
 def test_failed_submission_is_retried() -> None:
-    """Under its key that costs nothing."""
+    """Under its key that is safe."""
     taken = {"round": "r1", "accepted": 1, "duplicate": False}
     stub = Stub(
         Collector.problem(500, "internal-error"),

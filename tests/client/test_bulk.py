@@ -46,7 +46,7 @@ def reports_of(collector: Collector, protocol: str = "olh", n: int = 1000) -> An
 
 
 def rows(data: Any, reports: NDArray[Any]) -> Any:
-    """The reports in some bytes, each as bytes, sorted."""
+    """Return the reports in some bytes, each as bytes, sorted."""
     size = reports.itemsize * (reports.shape[1] if reports.ndim > 1 else 1)
     return sorted(data[i : i + size] for i in range(0, len(data), size))
 
@@ -138,7 +138,7 @@ def test_rejection_names_batch_size(collector: Collector, submit: Callable[..., 
 def test_submission_fits_counting_limit(
     collector: Collector, submit: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the oracle as if all were hashed, in a round of as many items as one may have."""
+    """Without the oracle the largest domain of the slowest protocol is assumed."""
     monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 100 * MAX_DOMAIN_SIZE)
     for protocol in PROTOCOLS:
         assert submit(reports_of(collector, protocol)) == 1000
@@ -161,9 +161,7 @@ def test_oracle_allows_larger_submission(
 def test_rate_limited_submission_waits_while_others_succeed(
     collector: Collector, submit: Callable[..., int]
 ) -> None:
-    """It is refused as often as it may try, and another was taken meanwhile: it begins again, under
-    its key.
-    """
+    """Its retries end while another submission is accepted: it starts again under its key."""
     reports = reports_of(collector)
     first = pack(reports[:500])
     begun, taken = threading.Event(), threading.Event()
@@ -208,7 +206,7 @@ def test_rate_limit_without_success_is_given_up(
 def test_refusal_stops_rest_and_notes_count(
     collector: Collector, submit: Callable[..., int]
 ) -> None:
-    """One connection and one submission ahead of it: what follows the refusal is not begun."""
+    """One connection with one submission queued: nothing after the refusal is sent."""
     reports = reports_of(collector)
     collector.faults.extend([lambda send: send()] * 3)
     collector.faults.append(lambda send: collector.problem(409, "round-closed"))
@@ -222,7 +220,7 @@ def test_refusal_stops_rest_and_notes_count(
 
 
 def test_failure_wakes_waiting_retries(collector: Collector, submit: Callable[..., int]) -> None:
-    """One submission waits for an hour and the other fails: nobody waits for the hour."""
+    """One submission would wait for an hour; the failure of another ends that wait."""
     waiting = threading.Event()
     reports = reports_of(collector)
     first, second = pack(reports[:500]), pack(reports[500:])
@@ -272,7 +270,7 @@ def test_rejects_wrong_accepted_count(collector: Collector, submit: Callable[...
 
 
 def test_keys_are_unique(collector: Collector, submit: Callable[..., int]) -> None:
-    """Also by another run of the same reports: it is another population."""
+    """Even for another run of the same reports, which is another population."""
     reports = reports_of(collector)
     submit(reports, batch_size=100)
     submit(reports, batch_size=100)

@@ -1,6 +1,4 @@
-"""Reporting to a round by its name: a proxy before several deployments, on each of which it has
-another id.
-"""
+"""Reports by name: a proxy before several deployments, where the round has different ids."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,9 +21,7 @@ MakeReporter = Callable[..., Any]
 
 
 class Proxy:
-    """Two deployments with a round "cities" each; parameters come from one, reports go to another,
-    and then over.
-    """
+    """Two deployments with a round "cities"; one returns parameters, the other takes reports."""
 
     def __init__(self) -> None:
         self.deployments = [Collector(), Collector()]
@@ -37,7 +33,7 @@ class Proxy:
         return (self.takes if request.method == "POST" else self.states)(request)
 
     def switch(self) -> None:
-        """Have the other deployment state the parameters."""
+        """Let the other deployment return the parameters."""
         self.states = next(each for each in self.deployments if each is not self.states)
 
     @property
@@ -73,7 +69,7 @@ def test_report_by_name_reaches_other_deployment(proxy: Proxy, by_name: MakeRepo
 
 
 def test_other_deployment_does_not_know_id(by_name: MakeReporter) -> None:
-    """What `by_name` is for."""
+    """The reason for `by_name`."""
     with pytest.raises(RefusedError, match="round not found"):
         by_name(by_name=False).report(2)
 
@@ -82,7 +78,7 @@ def test_other_deployment_does_not_know_id(by_name: MakeReporter) -> None:
 def test_same_report_after_other_deployments_parameters(
     proxy: Proxy, by_name: MakeReporter, then: str
 ) -> None:
-    """The ledger knows it by the name; to resume, nobody has to say so again."""
+    """The ledger stores the name, so `resume` needs no argument."""
     ledger = Ledger.in_memory()
     proxy.takes.faults.extend([Collector.answer_lost] * Collector.AT_ONCE.attempts)
     with pytest.raises(UnansweredError):

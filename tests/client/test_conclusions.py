@@ -1,4 +1,4 @@
-"""What a method concludes, as a server may send it: checked like the rest of an answer."""
+"""Conclusions of methods in responses are checked like other fields."""
 
 import json
 from typing import Any

@@ -1,6 +1,4 @@
-"""A server that answers, hangs up or resets before it has read the whole body, over a real
-connection.
-"""
+"""Servers that answer, close or reset before they have read the whole body, on real connections."""
 
 import asyncio
 import contextlib
@@ -60,7 +58,7 @@ Turn = Callable[[socket.socket, threading.Event], None]
 
 @contextlib.contextmanager
 def serving(*turns: Turn) -> Iterator[str]:
-    """Meet each connection with the next of these; yield the URL."""
+    """Handle each connection with the next of these; yield the URL."""
     over = threading.Event()
 
     def serve(listener: socket.socket) -> None:
@@ -97,9 +95,7 @@ both = pytest.mark.parametrize("send", [submit, submit_async], ids=["sync", "asy
 
 @pytest.mark.parametrize("status", [404, 413])
 def test_early_response_is_read(status: int) -> None:
-    """The server reads no more and keeps the connection: to write on would wait until the time is
-    up.
-    """
+    """The server stops reading and keeps the connection, so writing on would time out."""
 
     def refuse(connection: socket.socket, over: threading.Event) -> None:
         read_head(connection)

@@ -1,4 +1,4 @@
-"""What an error says of itself."""
+"""Messages of errors."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Given seeds: the ticket's seed is written down first, is the only one for its round, and is in
-the report.
-"""
+"""Given seeds: the ticket's seed is stored first, and is the only one of its round."""
 
 import base64
 import contextlib
@@ -34,7 +32,7 @@ ORACLE = GivenSeedsOLH(0.5, 4, 3, 64)
 
 
 def ticket(place: int, name: int = 0) -> str:
-    """Return a ticket that picks the seed at a place of the list, one of several by its name."""
+    """Return a ticket that picks the seed at this place of the list; `name` makes several."""
     mac = (place << 58 | name).to_bytes(8, "little") + bytes(8)
     id, text = (
         base64.urlsafe_b64encode(part).rstrip(b"=").decode()
@@ -171,7 +169,7 @@ def test_rejects_inconsistent_seeds(
 
 
 def test_migrates_version_3(tmp_path: Path) -> None:
-    """It knew no seeds."""
+    """Version 3 had no seeds."""
     path = tmp_path / "ledger"
     Ledger(path)
     with contextlib.closing(sqlite3.connect(path)) as db:

@@ -29,7 +29,7 @@ PACKED = bytes.fromhex("010000000000") + bytes.fromhex("ffffffff0200")
 
 
 class Time:
-    """A clock that only sleeping moves on, and a record of the sleeps."""
+    """A clock that only sleeping advances, with a record of the sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -47,7 +47,7 @@ class Time:
 
 
 class Half(random.Random):
-    """A generator whose every draw is one half."""
+    """A generator that always returns one half."""
 
     def random(self) -> Any:
         return 0.5
@@ -60,7 +60,7 @@ def time() -> Any:
 
 @pytest.fixture(params=["sync", "async"])
 def submit(request: pytest.FixtureRequest, collector: Collector, time: Time) -> Any:
-    """Submit PACKED under KEY to the collector's r1, by either kind of server."""
+    """Submit PACKED under KEY to the collector's r1, by either kind of client."""
 
     def call(
         round_: Any = "r1",
@@ -241,7 +241,7 @@ def test_refusal_is_raised_without_retry(
 def test_rejects_response_of_foreign_server(
     collector: Collector, submit: Callable[..., Any], status: int
 ) -> None:
-    """A page that signs users in to a network answers 200 to everything."""
+    """A login page of a network answers 200 to everything."""
     collector.add()
     collector.faults.append(collector.instead(status, html="<h1>Welcome to the hotel</h1>"))
     with pytest.raises(
@@ -273,7 +273,7 @@ def test_a_redirect_is_not_followed(
 def test_rejects_endless_response(
     collector: Collector, submit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer's own generator says how far it was read."""
+    """The generator of the response shows how far it was read."""
     collector.add()
     monkeypatch.setattr(client_http, "MAX_ANSWER_BYTES", 100_000)
     given_out = 0
@@ -309,7 +309,7 @@ def test_rejects_compressed_response(collector: Collector, submit: Callable[...,
 
 
 def test_sends_no_cookie(collector: Collector, submit: Callable[..., Any]) -> None:
-    """A cookie would tell a server which requests are one user's."""
+    """A cookie would link the requests of one user."""
     collector.add()
     collector.faults.append(
         lambda send: httpx.Response(
@@ -415,7 +415,7 @@ def test_url_may_have_path() -> None:
 
 
 def test_every_call_has_method_and_path() -> None:
-    """Method, path, body and typed answer of all calls."""
+    """Method, path, body and typed result of all calls."""
     parameters = RoundParameters("olh", 0.5, ("a", "b", "c"))
     oracle = parameters.oracle
     round_ = {
@@ -492,7 +492,7 @@ def test_every_call_has_method_and_path() -> None:
 
 
 def server_that(*outcomes: Any) -> Any:
-    """A server whose answers are these, in turn, and the requests it saw."""
+    """Return a server with these responses in turn, and its list of requests."""
     remaining, log = list(outcomes), []
 
     def answer(request: httpx.Request) -> Any:
@@ -580,7 +580,7 @@ def test_real_connection_is_kept_alive(collector: Collector) -> None:
 
 @pytest.fixture
 def certificate_reads(monkeypatch: pytest.MonkeyPatch):
-    """The certificate stores that are read, one entry each time."""
+    """A list with one entry for each certificate store that is read."""
     reads = []
     create = httpx.create_ssl_context
 

@@ -1,4 +1,4 @@
-"""Recoveries as jobs, against a server that answers what the interface says."""
+"""Recoveries as jobs, on a stub that follows the interface."""
 
 import json
 from typing import Any
@@ -45,7 +45,7 @@ def job(state: Any, progress: Any = 0.0, **fields: Any) -> Any:
 
 
 class Stub:
-    """Answers these in turn, and keeps what was asked and how long was waited."""
+    """Returns these responses in turn; records requests and waits."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)

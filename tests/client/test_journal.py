@@ -1,6 +1,4 @@
-"""Runs that are interrupted and gone on with: each report counts once, whatever happened in
-between.
-"""
+"""Interrupted and resumed runs count each report once."""
 
 import json
 import stat
@@ -39,9 +37,7 @@ def reports(collector: Collector) -> Any:
 
 @pytest.fixture
 def send(collector: Collector, reports: NDArray[Any], tmp_path: Path) -> Any:
-    """Send the reports with the journal there is, one submission after another; return how many
-    were accepted.
-    """
+    """Send the reports with the existing journal, in order; return the number of accepted ones."""
     path = tmp_path / "runs" / "run.jsonl"
 
     def call(rows: Any = reports, **options: Any) -> int:
@@ -93,7 +89,7 @@ def test_progress_resumes(collector: Collector, send: Any) -> None:
 
 
 def test_resumed_run_keeps_size(collector: Collector, send: Any) -> None:
-    """Another size would put reports that are counted into submissions that are not."""
+    """Another size would mix counted and new reports in one submission."""
     collector.faults.extend([lambda go: go(), collector.request_lost])
     with pytest.raises(UnansweredError):
         send()

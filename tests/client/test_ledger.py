@@ -124,9 +124,7 @@ def test_total_epsilon_is_limited(path: Path) -> None:
 
 @given(st.integers(1, 60), st.sampled_from([0.01, 0.1, 0.3, 0.7, 1.1]))
 def test_total_may_equal_limit(count: Any, epsilon: float) -> None:
-    """Sums are of the numbers as written: 0.1 forty times is 4, and the limit is met, not
-    passed.
-    """
+    """Sums are decimal: 0.1 forty times is exactly 4."""
     limit = float(f"{count * epsilon:.10g}")
     ledger = Ledger.in_memory(max_total_epsilon=limit)
     for i in range(count):
@@ -175,7 +173,7 @@ def test_new_ledger_is_private(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_sqlite_journal_is_private(path: Path) -> None:
-    """The journal holds the same pages while a claim is written."""
+    """The journal contains the same pages during a claim."""
     modes: list[Any] = []
     ledger = Ledger(path)
     claim(ledger)
@@ -234,7 +232,7 @@ def test_path_may_contain_uri_characters(tmp_path: Path) -> None:
 
 
 def test_claim_is_synced_to_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite's EXTRA (3) syncs the file, and its directory once the journal is gone."""
+    """SQLite's EXTRA (3) syncs the file, and its directory after the journal is removed."""
     levels = []
     real_connect = sqlite3.connect
 
@@ -363,7 +361,7 @@ def test_invalid_ledger_is_rejected_unchanged(path: Path, spoil: Any, words: str
 
 
 def test_rejects_special_file_unchanged(tmp_path: Path) -> None:
-    """As root it would otherwise take /dev/null from everybody."""
+    """Root could otherwise make /dev/null private."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o644)
     with pytest.raises(LedgerError, match="not a regular file"):
@@ -372,9 +370,7 @@ def test_rejects_special_file_unchanged(tmp_path: Path) -> None:
 
 
 def test_interrupted_creation_is_repeated(path: Path) -> None:
-    """A crash during the first commit: the first page is torn, and the journal knows it
-    was empty.
-    """
+    """A crash in the first commit: the first page is torn, and the journal says it was empty."""
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\0" * 4096)
     journal = path.with_name(path.name + "-journal")
@@ -395,7 +391,7 @@ def test_rejects_path_below_file(tmp_path: Path) -> None:
 
 
 def test_deleted_ledger_is_not_recreated(path: Path) -> None:
-    """With nothing spent, a second value could be reported."""
+    """An empty ledger would allow a second report."""
     ledger = Ledger(path)
     claim(ledger)
     path.unlink()
@@ -461,7 +457,7 @@ PRAGMA user_version = 1;
 
 
 def test_migrates_version_1(path: Path) -> None:
-    """It did not know what became of tries under tickets, so they stay open."""
+    """Version 1 did not record the tries under tickets, so they stay open."""
     path.parent.mkdir()
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.executescript(VERSION_1)
@@ -492,7 +488,7 @@ PRAGMA user_version = 2;
 
 
 def test_migrates_version_2(path: Path) -> None:
-    """It did not know what people call a round."""
+    """Version 2 had no names of rounds."""
     path.parent.mkdir()
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.executescript(VERSION_2)

@@ -104,7 +104,7 @@ def test_kill_before_response_repeats_bytes(collector: Collector, path: Path, ag
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
 def test_kill_after_try_keeps_ticket(collector: Collector, path: Path, stored: Any) -> None:
-    """The process that comes after it cannot know whether the try was taken."""
+    """The next process cannot know whether the try was taken."""
     collector.add(access="ticket")
     first, second = (letter * 22 + "." + letter * 22 for letter in "ab")
     collector.tickets |= {first, second}
@@ -129,7 +129,7 @@ def test_kill_after_try_keeps_ticket(collector: Collector, path: Path, stored: A
 
 
 def finish(url: str, path: Path, again: Any) -> None:
-    """Restart: by resuming, or by reporting again, with another value, in a new process."""
+    """Restart: resume, or report another value in a new process."""
     if again == "resume":
         (receipt,) = Reporter(url, "r1", ledger=Ledger(path)).resume()
         assert receipt.state == "accepted"
@@ -153,9 +153,7 @@ def test_kill_while_perturbing_leaves_nothing(collector: Collector, path: Path) 
 
 
 def test_racing_processes_perturb_once(collector: Collector, path: Path) -> None:
-    """Neither gets the round's parameters before both have asked for them, so they claim
-    together.
-    """
+    """Both get the parameters only after both have asked for them, so they claim together."""
     collector.add()
     Ledger(path)
     together = threading.Barrier(2, timeout=60)

@@ -1,4 +1,4 @@
-"""The client against a server process: the interface as it is, not as the collector has it."""
+"""The client against a real server process."""
 
 import asyncio
 import sqlite3
@@ -105,9 +105,7 @@ def test_oversized_submission_is_named(start_server: StartServer) -> None:
 
 
 def test_server_kills_count_reports_once(start_server: StartServer) -> None:
-    """It is killed after some submissions, started again on its database, and the rest go on where
-    they were.
-    """
+    """The server is killed after some submissions and restarted on its database."""
     process = start_server()
     with Client(process.url, key=process.admin_key) as admin:
         round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=50)
@@ -176,7 +174,7 @@ def test_ticket_admits_one_report(admin: Client, server: ServerProcess, tmp_path
 def test_right_ticket_after_wrong_counts_once(
     admin: Client, server: ServerProcess, tmp_path: Path
 ) -> None:
-    """One of nobody, one of another round, then one of this."""
+    """An unknown ticket, one of another round, then the right one."""
     round_, another = (
         admin.open_round(protocol="grr", epsilon=0.5, domain_size=3, access="ticket")
         for _ in range(2)
@@ -239,9 +237,7 @@ def test_key_round_accepts_key(admin: Client, server: ServerProcess) -> None:
 
 
 def test_rate_limited_population_counts_once(start_server: StartServer) -> None:
-    """A submission larger than the burst goes into debt, so the second one is refused, and waits as
-    it is told.
-    """
+    """A submission larger than the burst makes a debt: the second one is refused and waits."""
     limited = start_server(report_rate=2000, report_burst=1000)
     with Client(limited.url, key=limited.admin_key) as admin:
         round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)

@@ -1,4 +1,4 @@
-"""Every test but the last few runs for the synchronous reporter and for the asynchronous one."""
+"""All but the last few tests run for the synchronous and the asynchronous reporter."""
 
 import asyncio
 import math
@@ -37,7 +37,7 @@ PROTOCOLS = ["grr", "oue", "olh"]
 
 
 class FixedRandomness:
-    """os.urandom that gives the same bytes in the same order again, and counts them."""
+    """os.urandom that repeats the same bytes and counts them."""
 
     def __init__(self, seed: Any = 0) -> None:
         self.generator = np.random.default_rng(seed)
@@ -70,7 +70,7 @@ def test_uses_operating_system_randomness(
     value: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Fed the same bytes by os.urandom, the oracle alone makes the report that was sent."""
+    """With the same bytes of os.urandom the oracle alone makes the same report."""
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
     monkeypatch.setattr(os, "urandom", FixedRandomness())
     expected = pack(oracle.perturb([3]))
@@ -143,10 +143,9 @@ def test_only_report_depends_on_value(
     monkeypatch: pytest.MonkeyPatch,
     protocol: str,
 ) -> None:
-    """With randomness under which two values give the same report, all else is the same to the bit.
+    """If two values give the same report, requests and ledgers are equal too, to the bit.
 
-    So neither requests nor the ledger tell which it was. (GRR has no such randomness: its reports
-    of two values under the same words always differ.)
+    GRR cannot show this: under the same words its reports of two values always differ.
     """
     monkeypatch.setattr("secrets.token_hex", lambda n: "0" * 2 * n)
     collector.add(protocol)
@@ -215,7 +214,7 @@ def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporte
 def test_str_is_label_and_int_is_index(
     collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a round whose labels are numbers in another order, "2" and 2 are different items."""
+    """The labels are numbers in another order, so "2" and 2 are different items."""
     labels = ("3", "2", "1", "0")
     oracle = RoundParameters("grr", 0.5, labels).oracle
     reports = {}
@@ -252,7 +251,7 @@ def test_round_for_numbers_takes_numbers(
     value: Any,
     item: Any,
 ) -> None:
-    """At the ends it is one item; in between either, so that only the form is checked."""
+    """-1 and 1 give one item each; other numbers give either."""
     collector.add("grr", 0.5, items=("-1", "1"))
     monkeypatch.setattr(
         os, "urandom", lambda n: bytes(n)
@@ -552,9 +551,7 @@ def test_total_epsilon_is_limited(collector: Collector, reporter: MakeReporter) 
 
 
 def test_changed_parameters_send_nothing(collector: Collector, reporter: MakeReporter) -> None:
-    """A server cannot have the same value perturbed again by calling another round by the
-    same id.
-    """
+    """Otherwise a server could get a value perturbed again under the same round id."""
     collector.add(epsilon=0.5)
     collector.faults.extend([collector.request_lost] * 5)
     user = reporter()
@@ -636,7 +633,7 @@ def test_async_reporters_run_concurrently(collector: Collector) -> None:
 
 
 def test_cancelled_report_stays_pending(collector: Collector) -> None:
-    """Cancelled while the server works, as when a page is closed."""
+    """Cancelled during the request, as when a page is closed."""
     collector.add()
     ledger = Ledger.in_memory()
 
@@ -672,9 +669,7 @@ def test_cancelled_report_stays_pending(collector: Collector) -> None:
 def test_pending_report_goes_to_its_server_only(
     collector: Collector, reporter: MakeReporter
 ) -> None:
-    """A server that repeats another's round id would otherwise be handed the bytes and the key they
-    travel under.
-    """
+    """Otherwise a server that copies another's round id would get the bytes and the key."""
     collector.add()
     collector.faults.extend([collector.request_lost] * 5)
     ledger = Ledger.in_memory()
@@ -691,7 +686,7 @@ def test_pending_report_goes_to_its_server_only(
 def test_rejects_invalid_id_before_ledger(
     collector: Collector, reporter: MakeReporter, id_: Any
 ) -> None:
-    """Or every later resume would stumble over it."""
+    """Otherwise every later resume would fail on it."""
     collector.add()
     collector.rounds["r1"]["id"] = id_
     user = reporter("r1")

@@ -10,7 +10,7 @@ from ldprecover_client.retry import Backoff, is_transient, retry_after_seconds
 
 
 class Clock:
-    """Time that passes only when told."""
+    """A clock that only tests advance."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -1,6 +1,4 @@
-"""Many reporters in one program share one client, and so its connections and its trusted
-certificates.
-"""
+"""Reporters of one program share a client with its connections and certificates."""
 
 import asyncio
 from typing import Any
@@ -26,7 +24,7 @@ USERS = 100
 
 @pytest.fixture
 def clients(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Every HTTP client that is made, of either kind."""
+    """Every HTTP client that is created, of either kind."""
     created = []
     for kind in (httpx.Client, httpx.AsyncClient):
 
@@ -65,7 +63,7 @@ def test_sequential_users_share_connection(collector: Collector, clients: Any) -
 
 
 class _Both:
-    """A shared client, and reports over it, of either kind and called alike."""
+    """A shared client and its reporters, of either kind, with the same calls."""
 
     def __init__(self, is_async: Any) -> None:
         self.is_async = is_async

@@ -58,9 +58,7 @@ def submit_async(url: str) -> None:
 def test_trickling_response_times_out(
     call: Callable[[str], None], whole: bytes, trickled: bytes
 ) -> None:
-    """Bytes come every 10 ms, far within the 30 s that each may take; the answer would take
-    hours.
-    """
+    """Bytes arrive every 10 ms, and each may take 30 s; the whole response would take hours."""
     with (
         trickling(whole, trickled) as url,
         pytest.raises(UnansweredError, match=r"no whole answer in 0\.3 seconds"),
@@ -69,7 +67,7 @@ def test_trickling_response_times_out(
 
 
 def test_deadline_applies_to_one_request(collector: object) -> None:
-    """The next request on the same connection has all of its time."""
+    """The next request on the same connection has its full time."""
     collector.add()  # type: ignore[attr-defined]
     with collector.listening() as url, Client(url, deadline=30.0) as server:  # type: ignore[attr-defined]
         for i in range(3):

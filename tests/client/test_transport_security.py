@@ -1,6 +1,4 @@
-"""Keys and tickets over plain http to another machine are warned of, once, and before anything goes
-out.
-"""
+"""Warnings about keys and tickets over plain http: once, and before anything is sent."""
 
 from typing import Any
 
@@ -88,7 +86,7 @@ def test_no_warning_without_secret() -> None:
 
 
 def test_no_warning_for_callers_transport() -> None:
-    """Such as a socket of this machine: only who made it knows where it leads."""
+    """Such as a local socket: nobody but the caller knows where it leads."""
     transport = httpx.HTTPTransport(uds="/run/collector.sock")
     Client("http://collector", key="a key", transport=transport).close()
     Reporter(

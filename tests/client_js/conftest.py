@@ -20,7 +20,7 @@ _OLDEST = 18
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """The path of Node; without one that is new enough, its tests are skipped."""
+    """The path of Node; skips without Node 18 or newer."""
     path = shutil.which("node")
     if path is None:
         pytest.skip("the client for JavaScript needs Node, which is not installed")
@@ -52,7 +52,7 @@ ReportInNode = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture(scope="session")
 def report_in_node(node: str) -> ReportInNode:
-    """Have the client in Node report as it is told; return what it says of each value."""
+    """Report values with the client in Node; return the receipts."""
 
     def report(**fields: Any) -> list[dict[str, Any]]:
         ended = subprocess.run(
@@ -76,7 +76,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[str]:
-    """The origin of a web server that has the client's files: another one than the service's."""
+    """The origin of a web server with the client's files."""
     with ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(_Quiet, directory=str(CLIENT))
     ) as server:

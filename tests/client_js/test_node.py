@@ -1,4 +1,4 @@
-"""The client for JavaScript: its own tests, and its reports on a real server."""
+"""The JavaScript client: its own tests, and its reports to a real server."""
 
 import json
 import re

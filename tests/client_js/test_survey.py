@@ -25,9 +25,7 @@ UNANSWERED = "No answer yet. Your report is kept here: press again, and the same
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """What starts browsers; while its driver lives, tests of other modules could run no event
-    loop.
-    """
+    """The launcher of browsers. No event loop can run in this thread while its driver lives."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed; tests/tools.sh says how")
@@ -37,15 +35,13 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def window(chromium: Any) -> Iterator[Any]:
-    """A browser for all the tests that leave it alive."""
+    """A browser for all tests that do not kill it."""
     with chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as window:
         yield window
 
 
 class Visitor:
-    """Somebody's browser, and all that goes wrong behind its pages: messages of the console, errors
-    of scripts.
-    """
+    """A browser context, with all console messages and script errors of its pages."""
 
     def __init__(self, context: Any) -> None:
         self.context = context
@@ -67,9 +63,7 @@ def visitor(window: Any) -> Iterator[Visitor]:
 
 
 def kill(profile: Path) -> None:
-    """Kill the browser of a profile as a phone does that is out of memory: it writes nothing
-    more.
-    """
+    """Kill the browser of a profile, as a phone without memory does: it writes nothing more."""
     killed = 0
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -83,7 +77,7 @@ def kill(profile: Path) -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[ServerProcess]:
-    """A server that lets pages of the other origin call."""
+    """A server that allows calls from the other origin's pages."""
     process = ServerProcess(tmp_path_factory.mktemp("service"), kernels="numpy", cors_origins=site)
     with contextlib.closing(process):
         process.start()

@@ -9,7 +9,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was tried, after a long run."""
+    """Print the numbers of inputs after a long run."""
     if SECONDS:
         terminalreporter.section("inputs tried, by kind and outcome")
         for kind, outcomes in tried.items():

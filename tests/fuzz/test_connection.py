@@ -1,6 +1,4 @@
-"""Any bytes on a socket: HTTP answers that are no failure, or an end, and the next client is
-served.
-"""
+"""Any bytes on a socket give responses without 5xx or a close; the next client is served."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Decoders of packed and JSON reports against slow ones that are plainly right."""
+"""Decoders of packed and JSON reports against slow, obviously correct ones."""
 
 import json
 import re
@@ -26,9 +26,7 @@ pytestmark = [pytest.mark.timeout(300 + 2 * SECONDS), pytest.mark.parametrize("p
 def outcome(
     oracle: FrequencyOracle, body: bytes, *, packed: bool
 ) -> tuple[bytes | bytearray | None, ReportError | None]:
-    """Return what the server keeps of a body, or its refusal; anything else that it raises is a
-    failure.
-    """
+    """Return the stored bytes of a body, or its refusal; any other exception is a failure."""
     try:
         return decode_reports(oracle, body, packed), None
     except ReportError as error:
@@ -36,7 +34,7 @@ def outcome(
 
 
 def is_good(oracle: FrequencyOracle, report: bytes) -> bool:
-    """Tell whether one packed report is in its range, by the letter of the interface."""
+    """Tell whether one packed report is in its range, as the interface states."""
     if oracle.protocol == "grr":
         return int.from_bytes(report, "little") < 11
     if oracle.protocol == "oue":
@@ -57,7 +55,7 @@ def first_bad(oracle: FrequencyOracle, data: bytes) -> int | None:
 
 @st.composite
 def mutated(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
-    """Return bytes, with some of them changed, removed, doubled or put in."""
+    """Return bytes with some changed, removed, doubled or inserted."""
     data = bytearray(draw(whole))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(data)))
@@ -145,7 +143,7 @@ pieces = st.recursive(
 
 
 def json_bodies(oracle: FrequencyOracle) -> st.SearchStrategy[bytes]:
-    """Return whole bodies, bodies with a few bytes changed, and what is almost JSON."""
+    """Return valid bodies, bodies with changed bytes, and almost valid JSON."""
     whole = packed(oracle).map(
         lambda data: json.dumps(
             wire.to_json(oracle, np.frombuffer(data, dtype=oracle.report_dtype))
@@ -170,9 +168,7 @@ def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def reports_of(oracle: FrequencyOracle, body: bytes) -> bytes | None:
-    """Return the packed reports that a JSON body holds, decoded one by one; None if it holds
-    anything else.
-    """
+    """Return the packed reports of a JSON body, decoded one by one, or None for any other body."""
     try:
         decoded = json.loads(
             body.decode("utf-8"), parse_constant=refuse, object_pairs_hook=named_once

@@ -1,6 +1,4 @@
-"""Bodies in any pieces and any compression, against gzip itself: handed on whole, or refused, and
-never kept.
-"""
+"""Bodies in any pieces and compression, against gzip: passed on whole or rejected, and released."""
 
 import asyncio
 import gzip
@@ -21,7 +19,7 @@ SENT, DECODED, HELD = 1_000, 2_500, 10_000
 
 
 def gunzipped(body: bytes) -> bytes | None:
-    """Return what one whole gzip member holds; None if the bytes are anything else."""
+    """Return the content of one whole gzip member, or None for any other bytes."""
     try:
         member = zlib.decompressobj(wbits=31)
         decoded = member.decompress(body)
@@ -42,7 +40,7 @@ members = st.builds(zipped, plain, st.integers(0, 9))
 
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
-    """Return gzip members, whole, cut, joined or with bytes changed; or no gzip at all."""
+    """Return gzip members, whole, cut, joined or changed; or other bytes."""
     body = bytearray(draw(members | members | plain))
     how = draw(st.sampled_from(["whole", "whole", "cut", "joined", "changed", "trailed"]))
     if how == "cut":
@@ -59,7 +57,7 @@ def bodies(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def pieces(draw: st.DrawFn) -> list[bytes]:
-    """Return a body in the pieces in which it arrives, empty ones among them."""
+    """Return a body in pieces, some of them empty."""
     body = draw(bodies())
     cuts = sorted(draw(st.lists(st.integers(0, len(body)), max_size=5)))
     return [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]

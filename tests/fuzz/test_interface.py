@@ -1,6 +1,4 @@
-"""A real server against its own OpenAPI document: no failure of the server, and every answer as
-declared.
-"""
+"""A real server against its OpenAPI document: no 5xx, and every response as declared."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,9 +50,7 @@ def operations(server: ServerProcess) -> Iterator[Any]:
 
 
 def is_body_wrong(case: Case[Any]) -> bool:
-    """Tell whether the body does not fit the reference; the rest of the request is replaced
-    here.
-    """
+    """Tell whether the body violates the reference; the test replaces the rest of the request."""
     body = case.meta.components.get(ParameterLocation.BODY) if case.meta else None
     return body is not None and body.mode is GenerationMode.NEGATIVE
 
@@ -64,9 +60,7 @@ def is_body_wrong(case: Case[Any]) -> bool:
 def test_every_response_matches_openapi(
     start_server: StartServer, mode: GenerationMode, tmp_path: Path
 ) -> None:
-    """On requests that fit the reference and on such that do not; with a key, a wrong one, or
-    none.
-    """
+    """With valid and invalid requests; with a key, a wrong key, or none."""
     watched = WatchedProcess(tmp_path)
     server = start_server(first=watched.first)
     round_ids = [server.open_round(**round)["id"] for round in ROUNDS]

@@ -1,6 +1,4 @@
-"""A real browser on a real server: a browser and a page of it for this folder's tests, emptied for
-each of them.
-"""
+"""A real browser on a real server; one page serves all tests of this folder, emptied for each."""
 
 import os
 import re
@@ -34,10 +32,9 @@ _STATUS = re.compile(r"Failed to load resource: the server responded with a stat
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
-    """The system's Chromium, without a window.
+    """The system's Chromium, headless.
 
-    While its driver lives an event loop seems to run in this thread, so that tests of other folders
-    could run none.
+    While its driver lives, no event loop can run in this thread, which other tests need.
     """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if _CHROMIUM is None:
@@ -74,7 +71,7 @@ class Visitor:
 
     @property
     def page(self) -> "Page":
-        """The page that the visitor has."""
+        """The visitor's page."""
         if self._page is None:
             self._page = self.context.new_page()
         return self._page
@@ -91,7 +88,7 @@ class Visitor:
         return self.page
 
     def leave(self) -> None:
-        """Leave nothing behind for the next one in the same page."""
+        """Remove all state before the next visitor of the same page."""
         if self.page.url.startswith(self.url):
             self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.context.unroute_all()
@@ -117,9 +114,7 @@ class Visitor:
 
 @pytest.fixture(scope="package")
 def kept_page(browser: "Browser") -> Iterator["Page"]:
-    """A page for nearly all visitors: to make another costs a process, and a second of a
-    processor.
-    """
+    """A page for most visitors: a new page takes a process and a second of processor time."""
     with _new_context(browser) as context:
         yield context.new_page()
 
@@ -137,9 +132,7 @@ Visit = Callable[[str], Visitor]
 
 @pytest.fixture
 def visit(kept_page: "Page") -> Iterator[Visit]:
-    """Send visitors to any server or folder, one after the other, in the page that is kept:
-    `visit(url)`.
-    """
+    """Return a function that opens any server or folder in the shared page: `visit(url)`."""
     sent: list[Visitor] = []
 
     def send(url: str) -> Visitor:
@@ -178,10 +171,9 @@ Picture = Callable[["Page", str], None]
 
 @pytest.fixture(scope="session")
 def picture() -> Picture:
-    """Keep a picture of a page under a name in the folder LDPRECOVER_SCREENSHOTS, where it is
-    given.
+    """Save screenshots in the folder LDPRECOVER_SCREENSHOTS, if that is set.
 
-    Without it none is taken: each takes a third of a second of a processor.
+    Without it none are taken: each takes a third of a second of processor time.
     """
     name = os.environ.get("LDPRECOVER_SCREENSHOTS")
     if not name:
@@ -196,9 +188,7 @@ def picture() -> Picture:
 
 
 def expect(locator: "Locator") -> Any:
-    """Playwright's own assertions, which wait; its `wait_for_function` would be against the page's
-    policy.
-    """
+    """Playwright's waiting assertions; its `wait_for_function` violates the page's policy."""
     from playwright.sync_api import expect
 
     return expect(locator)
@@ -216,10 +206,9 @@ def overflow(page: "Page") -> int:
 
 
 def serious(page: "Page", *, scheme: str = "light") -> list[str]:
-    """Return what axe-core finds in a page that is serious or critical, a line for each element.
+    """Return the serious and critical findings of axe-core in a page, one line an element.
 
-    In the dark nothing but colours is otherwise than in the light, so there only their contrast is
-    looked at.
+    The dark theme differs in its colours only, so only their contrast is checked there.
     """
     # By its source: a script element would be against the page's own policy.
     page.evaluate(AXE)

@@ -1,4 +1,4 @@
-"""Rounds with reports, for what the page's tests look at."""
+"""Rounds with reports for the page's tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,9 +37,7 @@ def report(
     targets: Sequence[int] = (),
     seed: int = 1,
 ) -> None:
-    """Have n genuine users report, by Zipf's law, and fakes that each send a target in the
-    clear.
-    """
+    """Send reports of n genuine users by Zipf's law, and of fake users who each send a target."""
     rng = np.random.default_rng(seed)
     oracle = frequency_oracle(opened["protocol"], opened["epsilon"], opened["domain_size"])
     values = rng.choice(oracle.domain_size, size=n, p=shares(oracle.domain_size))

@@ -29,9 +29,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def poisoned(server: ServerProcess) -> str:
-    """Two rounds of a series: in the second, 600 of 4,600 reports support two items of 80 and no
-    other.
-    """
+    """Two rounds of a series; in the second 600 of 4,600 reports support only two items of 80."""
     oracle, rng = OUE(2.0, len(HOSTILE)), np.random.default_rng(7)
     bits = np.zeros((600, len(HOSTILE)), np.uint8)
     bits[:, [0, 7]] = 1
@@ -48,9 +46,7 @@ def poisoned(server: ServerProcess) -> str:
 
 @pytest.fixture(scope="module")
 def written(server: ServerProcess, poisoned: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the second round, by the command, with a method that it refuses among
-    others.
-    """
+    """The document of the second round, with a method that it refuses."""
     file = tmp_path_factory.mktemp("report") / "out.html"
     methods = [
         word
@@ -65,7 +61,7 @@ def written(server: ServerProcess, poisoned: str, tmp_path_factory: pytest.TempP
 
 @pytest.fixture
 def offline(visit: Visit) -> Callable[..., Any]:
-    """Open files; what goes wrong behind them, or asks anybody for anything, fails the test."""
+    """Open files; any error or network request of theirs fails the test."""
 
     def start(file: Path, width: int = 1280, scheme: Literal["light", "dark"] = "light") -> Any:
         visitor = visit(file.parent.as_uri())
@@ -128,7 +124,7 @@ def test_document_is_accessible(
 
 
 def test_data_cannot_end_its_element() -> None:
-    """Whatever the labels: the scripts of the file are the four that were put there."""
+    """For any labels the file has its four scripts and no other."""
 
     class Reader(HTMLParser):
         def __init__(self) -> None:

@@ -1,6 +1,4 @@
-"""The drill in a real browser: from its form to its score, its map, and what a visitor without the
-token sees.
-"""
+"""The drill in a real browser: form, score, map, and visitors without the token."""
 
 import csv
 import re
@@ -162,9 +160,7 @@ def test_plain_server_has_no_drill(visitor: Visitor) -> None:
 
 
 def test_drill_scripts_follow_page_rules(server: ServerProcess) -> None:
-    """What they import is there, and nothing but the page's own module fetches, nor is any text
-    taken for HTML.
-    """
+    """Imports exist, only the page's module fetches, and no text is parsed as HTML."""
     for name, text in STATIC.items():
         for module in re.findall(r"""(?:from|import)\s*\(?\s*"([^"]+)"\)?""", text):
             if module.startswith("./"):

@@ -1,6 +1,4 @@
-"""Every view as visitors see it, wide and narrow, light and dark: pictures of it, and what axe-core
-finds.
-"""
+"""Every view, wide and narrow, light and dark: screenshots and findings of axe-core."""
 
 from typing import Literal
 
@@ -12,7 +10,7 @@ from tests.page.rounds import CITIES, poisoned, report
 
 @pytest.fixture(scope="module")
 def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
-    """The address of each view, and texts that are there once it is whole."""
+    """The address of each view, and texts that it has once it is complete."""
     for day in ("monday", "tuesday"):
         clean = server.open_round(
             "oue", name=f"week-{day}", items=CITIES, epsilon=3.0, series="week"
@@ -60,9 +58,7 @@ def test_every_view_is_accessible(
 def test_every_view_works_at_double_size(
     visitor: Visitor, views: dict[str, tuple[str, ...]], name: str
 ) -> None:
-    """As a browser does at 200 %: half as many CSS pixels; and with the viewer's own text twice as
-    large.
-    """
+    """As a browser at 200 %: half the CSS pixels; and with twice the text size."""
     path, *signs = views[name]
     page = visitor.open(path, width=640, height=450)
     for sign in signs:

@@ -1,6 +1,4 @@
-"""A round, live: watched while reports come, its targets clicked, eta moved, methods compared, the
-truth beside it.
-"""
+"""The live view of a round: reports, targets, eta, methods and the truth."""
 
 import csv
 import io
@@ -25,7 +23,7 @@ POLL = 7000
 
 @pytest.fixture(scope="module")
 def attacked(server: ServerProcess) -> dict[str, Any]:
-    """A poisoned round, with clean ones before it in its series."""
+    """A poisoned round after two clean ones of its series."""
     for _ in range(2):
         clean = server.open_round("oue", items=CITIES, epsilon=3.0, series="cities")
         report(server, clean, 3000)
@@ -34,7 +32,7 @@ def attacked(server: ServerProcess) -> dict[str, Any]:
 
 
 def table(page: "Page") -> list[list[str]]:
-    """The rows that are in view of the table of frequencies."""
+    """Return the visible rows of the table of frequencies."""
     rows = page.get_by_role("table", name=NUMBERS).get_by_role("row")
     rows.nth(1).wait_for()
     cells = page.evaluate(

@@ -1,4 +1,4 @@
-"""The list of rounds, and what opens, closes and deletes them."""
+"""The list of rounds, and the forms that open, close and delete them."""
 
 import re
 

@@ -1,6 +1,4 @@
-"""The page's files: all there, small, held to their own host, and sent again only when they have
-changed.
-"""
+"""The page's files: complete, small, limited to their host, and cached until they change."""
 
 import gzip
 import hashlib
@@ -71,7 +69,7 @@ def test_vendored_files_are_unchanged(name: str) -> None:
 
 
 def test_html_has_no_inline_script_or_style() -> None:
-    """The policy would not let them run; a browser says so in its console alone."""
+    """The policy would block them, and a browser reports that only in its console."""
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

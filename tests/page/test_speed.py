@@ -1,6 +1,4 @@
-"""How long the page keeps a browser busy: in the browser's own account of its tasks, not by the
-test's clock.
-"""
+"""How long the page keeps a browser busy, by the browser's own account of its tasks."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,7 +17,7 @@ _TASK_SECONDS = "TaskDuration"
 
 
 def busy(session: "CDPSession") -> float:
-    """Seconds that the page's main thread has worked so far."""
+    """Seconds of work of the page's main thread."""
     metrics: dict[str, Any] = session.send("Performance.getMetrics")
     return next(each["value"] for each in metrics["metrics"] if each["name"] == _TASK_SECONDS)
 

@@ -61,7 +61,7 @@ def outcomes(oracle: FrequencyOracle, reports: Reports) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sample:
-    """What came from n reports of each item: row v for item v."""
+    """Counts of n reports of each item; row v for item v."""
 
     n: int
     classes: np.ndarray
@@ -96,26 +96,20 @@ def bounds(counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shown_ratio(samples: Sample) -> float:
-    """Return the greatest ratio of one class's probability under two items that the sample
-    proves.
-    """
+    """Return the largest proven ratio of a class's probabilities under two items."""
     low, high = bounds(samples.classes, samples.n)
     return float((low.max(axis=0) / high.min(axis=0)).max())
 
 
 def possible_ratio(samples: Sample) -> float:
-    """Return the greatest such ratio that the sample leaves possible, over the classes that ever
-    came.
-    """
+    """Return the largest ratio that the sample cannot exclude, over the observed classes."""
     low, high = bounds(samples.classes, samples.n)
     classes_seen = samples.classes.any(axis=0)
     return float((high.max(axis=0)[classes_seen] / low.min(axis=0)[classes_seen]).max())
 
 
 def is_calibrated(oracle: FrequencyOracle, samples: Sample) -> bool:
-    """Return whether p, and q for each other item, lie within the Clopper-Pearson bounds of the
-    sample.
-    """
+    """Return whether p, and q of each other item, lie within their Clopper-Pearson bounds."""
     d = oracle.domain_size
     low, high = bounds(samples.supports, samples.n)
     expected = np.full((d, d), oracle.q) + (oracle.p - oracle.q) * np.eye(d)
@@ -175,9 +169,7 @@ def keep_with_binary_p(oracle: GRR, rng: np.random.Generator) -> Perturb:
 
 
 def keep_own_bit(p: float) -> Callable[[OUE, np.random.Generator], Perturb]:
-    """OUE whose own bit is one with another probability than 1/2, the other bits as they
-    should be.
-    """
+    """OUE whose user's bit is one with another probability than 1/2."""
 
     def make(oracle: OUE, rng: np.random.Generator) -> Perturb:
         def perturb(items: np.ndarray) -> Reports:
@@ -227,9 +219,7 @@ def keep_with_grrs_p(oracle: OLH, rng: np.random.Generator) -> Perturb:
 def test_wrong_keep_probability_is_caught(
     oracle: FrequencyOracle, broken: Callable[[FrequencyOracle, np.random.Generator], Perturb]
 ) -> None:
-    """Each of these mistakes spends more than epsilon, and the same check that passes the real code
-    fails it.
-    """
+    """Each mistake spends more than epsilon, and the check of the real code fails it."""
     samples = sample(oracle, broken(oracle, np.random.default_rng(23)), N)
     assert shown_ratio(samples) > math.exp(oracle.epsilon)
     assert not is_calibrated(oracle, samples)

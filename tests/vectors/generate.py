@@ -35,7 +35,7 @@ OWN = {"olh": "hash_range", "ss": "subset_size"}
 
 
 def own(protocol: str, value: int | None) -> dict[str, int]:
-    """Return a case's field of the protocol's own parameter, if it has one."""
+    """Return the field of a case's own parameter, or an empty dict."""
     return {} if value is None else {OWN[protocol]: value}
 
 
@@ -288,9 +288,7 @@ def thresholds() -> dict[str, Any]:
 
 
 class Words:
-    """Words from a counter: the given ones first, then SHA-256 of the name and a number. Says which
-    were taken.
-    """
+    """Fixed words, then SHA-256 of the name and a counter. Records them."""
 
     def __init__(self, name: str, first: list[int]) -> None:
         self._name, self._first = name, first
@@ -304,18 +302,14 @@ class Words:
         return word
 
     def below(self, k: int) -> int:
-        """Return a uniform integer from 0 to k - 1: words from the greatest multiple of k on are
-        left out.
-        """
+        """Return a uniform integer from 0 to k - 1; words in the biased tail are skipped."""
         while (word := self()) >= (1 << 64) // k * k:
             pass
         return word % k
 
 
 def threshold(protocol: str, epsilon: float, d: int, parameter: int | None) -> int:
-    """Return what a protocol's words are compared with: p or q of 2^64, rounded to the private
-    side.
-    """
+    """Return the threshold of a protocol: p or q times 2^64, rounded to the private side."""
     e = exp(epsilon)
     if protocol in ("oue", "sue"):
         return math.ceil((1 << 64) * p_q(protocol, epsilon, d, parameter)[1])
@@ -345,9 +339,7 @@ def flipped(d: int, below: int, word: Words) -> list[int]:
 
 
 def subset(d: int, item: int, count: int, word: Words) -> list[int]:
-    """Return bits of the `count` other items with the lowest keys, two of 32 bits a word, the lower
-    half first.
-    """
+    """Return bits of the `count` other items with the lowest 32-bit keys, two a word."""
     while True:
         keys = [half for _ in range(-(-d // 2)) for half in divmod(word(), 1 << 32)[::-1]][:d]
         others = sorted((key, i) for i, key in enumerate(keys) if i != item)
@@ -367,7 +359,7 @@ def drawn(
     seed: int | None,
     word: Words,
 ) -> bytes:
-    """Return the packed report that words make."""
+    """Return the packed report of these words."""
     t = threshold(protocol, epsilon, d, parameter)
     if protocol == "grr":
         keeps, other = word() < t, (item + 1 + word.below(d - 1)) % d
@@ -743,7 +735,7 @@ FILES: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def text(name: str) -> str:
-    """Return the text of a vector file: one case a line."""
+    """Return the text of a vector file, one case a line."""
     content = FILES[name]()
     fields = [f'  "about": {json.dumps(content.pop("about"))}']
     for key, rows in content.items():

@@ -1,4 +1,4 @@
-"""The package agrees with the vectors, and the vectors with what they are derived from."""
+"""The package agrees with the vectors, and the vectors with their generator."""
 
 import importlib.util
 import json
@@ -39,7 +39,7 @@ def oracle_of(case: dict[str, Any], domain_size: int, epsilon: float = 1.0) -> F
 
 
 def own(case: dict[str, Any]) -> int | None:
-    """Return a case's value of the protocol's own parameter."""
+    """Return the value of a case's own parameter."""
     return case.get("hash_range", case.get("subset_size"))
 
 
@@ -118,7 +118,7 @@ def test_thresholds() -> None:
 
 
 def words_of(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Have the operating system draw a case's words; return what says how many are left."""
+    """Replace the operating system's words by a case's; return a counter of the remaining ones."""
     remaining = bytearray(b"".join(int(word).to_bytes(8, "little") for word in case["words"]))
 
     def urandom(n: int) -> bytes:
