@@ -208,7 +208,7 @@ _TABLE = (
     Experiment(
         "multi",
         "VII-C",
-        "five attackers at once",
+        "five attackers together",
         (Kind("aa-diffuse-x5"), Kind("aa-peaked-x5")),
         "beta",
         _WIDE_BETAS,

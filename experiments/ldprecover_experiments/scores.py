@@ -1,9 +1,7 @@
-"""Scores of recovery methods over many cells: how many times smaller an error is, and what it says
-of itself.
+"""Scores of recovery methods over many cells: ratios of errors, and the methods' calibration.
 
-The squared error is averaged over the trials of a setting first, then ratios of these means are
-taken, then their geometric mean over settings: a single lucky trial, or a single data set with
-large errors, decides nothing.
+Squared errors are averaged over the trials of a setting, then ratios of the means are averaged
+geometrically over settings. So neither a lucky trial nor a data set with large errors dominates.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,26 +19,24 @@ from ldprecover_experiments.tables import Mean, Table, summarise
 from ldprecover_experiments.unmixing_evaluation import Place
 
 BETTER = "the better of both"
-"""Of LDPRecover and Norm-Sub, in each setting."""
+"""The smaller error of LDPRecover and Norm-Sub in each setting."""
 
 FLOOR = "the floor"
-"""The computed floor that is one in a setting: of the genuine reports, or of the counts where
-reports say no more.
-"""
+"""The oracle bound of a setting: from genuine reports, or from counts if reports say no more."""
 
 _LOWEST, _OTHERS = 12, 4
 
 
 @dataclass(frozen=True)
 class SettingMeans:
-    """The mean of every method over the trials of one setting, and where the setting stands."""
+    """The means of every method over the trials of one setting, and its place."""
 
     cell: Cell
     place: Place
     means: Mapping[str, Mean]
 
     def error(self, method: str) -> float:
-        """Return the mean squared error of a method, NaN where it has none."""
+        """Return the mean squared error of a method, NaN if it has none."""
         if method == BETTER:
             return min(self.error("ldprecover"), self.error("norm-sub"))
         if method == FLOOR:
@@ -50,9 +46,7 @@ class SettingMeans:
 
     @property
     def removable(self) -> bool:
-        """Whether malicious reports can differ from honest ones in more than what they add to the
-        counts.
-        """
+        """Whether malicious reports can be told from honest ones by more than the counts."""
         oracle = frequency_oracle(self.cell.protocol, self.cell.epsilon, 64)
         if self.cell.attack == "none":
             return True
@@ -62,9 +56,7 @@ class SettingMeans:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratios of two methods' errors over settings: their geometric mean, the least, and how
-    many there are.
-    """
+    """The ratios of two methods' errors: geometric mean, minimum, and number of settings."""
 
     mean: float
     least: float
@@ -78,9 +70,7 @@ Where = Callable[[SettingMeans], bool]
 
 
 class Scores:
-    """The scores of an evaluation's results; `places` says where each cell stands. Settings keep
-    their order.
-    """
+    """The scores of an evaluation, whose cells have these places. Settings keep their order."""
 
     def __init__(
         self, cells: Mapping[Cell, Sequence[Outcome]], places: Mapping[Cell, Place]
@@ -97,38 +87,43 @@ class Scores:
 
     @property
     def shown(self) -> list[str]:
-        """The methods that tables by group have: un-mixing in all its forms; where it was not run,
-        the first others.
-        """
+        """The methods in tables by group: the forms of un-mixing, or else the first others."""
         unmixed = [name for name in self.methods if name.startswith("unmix")]
-        known = ("genuine", "poisoned", "ldprecover", "norm-sub", "genuine, projected", "uniform")
-        others = [n for n in self.methods if n not in known and not n.startswith("floor")]
+        references = (
+            "genuine",
+            "poisoned",
+            "ldprecover",
+            "norm-sub",
+            "genuine, projected",
+            "uniform",
+        )
+        others = [n for n in self.methods if n not in references and not n.startswith("floor")]
         return unmixed or others[:_OTHERS] or ["norm-sub"]
 
     def ratio(self, over: str, method: str, where: Where = lambda _: True) -> Ratio:
-        """Return how many times the error of `over` is that of `method`, where both have one."""
+        """Return the ratios of the error of `over` to that of `method`."""
         pairs = ((s.error(over), s.error(method)) for s in self.settings if where(s))
-        found = np.array([a / b for a, b in pairs if not isnan(a) and not isnan(b) and b > 0])
-        if not found.size:
+        ratios = np.array([a / b for a, b in pairs if not isnan(a) and not isnan(b) and b > 0])
+        if not ratios.size:
             return Ratio(nan, nan, 0)
         return Ratio(
-            float(np.exp(np.log(np.maximum(found, 1e-300)).mean())), float(found.min()), found.size
+            float(np.exp(np.log(np.maximum(ratios, 1e-300)).mean())),
+            float(ratios.min()),
+            ratios.size,
         )
 
     def gain(self, method: str, where: Where = lambda _: True) -> float:
-        """Return the mean over settings with targets of |FG|, itself the mean over trials; NaN
-        where there is none.
-        """
+        """Return the mean |FG| over settings with targets; NaN without any."""
         means = [s.means.get(method) for s in self.settings if where(s)]
         gains = [abs(mean.fg) for mean in means if mean is not None and mean.fg is not None]
         return float(np.mean(gains)) if gains else nan
 
     def tables(self) -> Iterator[Table]:
-        """Yield all tables, those of parts that were not run left out."""
+        """Yield the tables of all parts that were run."""
         if any(s.place.part == "base" for s in self.settings):
             yield self._overall()
-            for what, key in _KEYS.items():
-                yield self._by(what, key)
+            for name, key in _KEYS.items():
+                yield self._by(name, key)
             yield self._lowest()
         if any(_certain(mean) for s in self.settings for mean in s.means.values()):
             yield self._certainty()
@@ -153,7 +148,7 @@ class Scores:
         ]
         return Table(("method", *_COLUMNS), rows, f"overall: {_RATIOS}", len(_COLUMNS))
 
-    def _by(self, what: str, key: Callable[[SettingMeans], str], part: str = "base") -> Table:
+    def _by(self, name: str, key: Callable[[SettingMeans], str], part: str = "base") -> Table:
         groups = list(dict.fromkeys(key(s) for s in self.settings if s.place.part == part))
         rows = []
         for group in groups:
@@ -162,7 +157,7 @@ class Scores:
                 return s.place.part == part and key(s) == group
 
             rows += [[group, m, *self._row(m, where)] for m in self.shown if self._known(m, where)]
-        return Table((what, "method", *_COLUMNS), rows, f"by {what}: {_RATIOS}", len(_COLUMNS))
+        return Table((name, "method", *_COLUMNS), rows, f"by {name}: {_RATIOS}", len(_COLUMNS))
 
     def _known(self, method: str, where: Where) -> bool:
         return any(not isnan(s.error(method)) for s in self.settings if where(s))
@@ -181,12 +176,12 @@ class Scores:
     def _lowest(self) -> Table:
         rows = []
         for method in self.shown:
-            found = [
+            ratios = [
                 (s.error("norm-sub") / s.error(method), s)
                 for s in self.settings
                 if s.error(method) > 0
             ]
-            for ratio, s in sorted(found, key=lambda one: one[0])[:_LOWEST]:
+            for ratio, s in sorted(ratios, key=lambda one: one[0])[:_LOWEST]:
                 value = "" if s.place.value is None else f"{s.place.part} {s.place.value:g}"
                 where = [s.cell.data, s.cell.protocol.upper(), s.place.attack, value]
                 rows.append(
@@ -260,9 +255,7 @@ def _certain(mean: Mean) -> bool:
 
 
 def _said(means: Sequence[Mean]) -> Iterator[str]:
-    """Yield the mean coverage and the least, the root mean squares' ratio and the most, P(attack)
-    and the most.
-    """
+    """Yield mean and minimum coverage, mean and maximum RMS error / sd, and P(attack)."""
     coverage = [m.coverage for m in means if m.coverage is not None]
     ratios = [sqrt(m.mse / m.variance) for m in means if m.variance]
     attack = [m.attack_probability for m in means if m.attack_probability is not None]

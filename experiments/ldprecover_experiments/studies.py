@@ -1,5 +1,4 @@
-"""A study of one's own, from a small TOML file: any attacks, methods, protocols, data sets and
-parameters.
+"""Studies: attacks, methods, protocols, data sets and parameters from a small TOML file.
 
 data = ["cities", {file = "pets.csv", column = "pet"}]
 protocols = ["grr", "oue"]
@@ -98,18 +97,17 @@ class StudyForm(Form):
 
 
 MAX_CELLS = 1_000_000
-"""Of a study: some hours of the fastest."""
+"""Limit of a study; the fastest cells take some hours then."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """Every attack on every protocol and data set, with every value of the parameters, and every
-    method on each.
+    """Every combination of attacks, protocols, data sets and parameters, with every method.
 
-    `data` are sources that `dataset_of` takes. `attacks` are pairs of an attack and its report
-    model, None for no attack. `users` None is the paper's number for its stand-ins, for other data
-    as many as they have. `name` is a plain file name. Nothing is given twice, and all together is
-    at most a million cells. Raises ParameterError, and DatasetError.
+    `data` holds sources of `dataset_of`. `attacks` are pairs of an attack (None for no attack) and
+    its report model. `users` None is the paper's number for its stand-ins, and that of the data
+    otherwise. `name` is a plain file name. Values must be distinct, and a study has at most
+    MAX_CELLS cells. Raises ParameterError and DatasetError.
     """
 
     name: str
@@ -128,34 +126,33 @@ class Study:
 
     @classmethod
     def load(cls, file: str | Path) -> Self:
-        """Return the study of a TOML file; its data files are found from the file's folder.
+        """Return the study of a TOML file. Paths of data files are relative to its folder.
 
-        Raises ParameterError unless it is such a file, naming an unknown key and what is like it.
+        Raises ParameterError for an invalid file; for an unknown key it suggests a near one.
         """
         path = Path(file)
         try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise ParameterError(f"cannot read {path}: {error.strerror or error}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"{path} is not a TOML file: {error}") from error
         with _of_file(path):
-            return cls.of({"name": path.stem} | given, path.parent)
+            return cls.of({"name": path.stem} | document, path.parent)
 
     @classmethod
     def of(
         cls,
-        given: Mapping[str, Any],
+        document: Mapping[str, Any],
         folder: Path | None = None,
         *,
         data: Sequence[Any] | None = None,
     ) -> Self:
-        """Return the study that a mapping says, as a TOML file says it; `data` may be in memory
-        instead.
+        """Return the study of a mapping with the keys of a TOML file.
 
-        Raises ParameterError.
+        `data` replaces its data sets, by data in memory for example. Raises ParameterError.
         """
-        form = check(StudyForm, given, "a study")
+        form = check(StudyForm, document, "a study")
         rest = form.model_dump(exclude={"name", "methods", "attacks", "data"}, exclude_none=True)
         if data is not None:
             rest["data"] = data
@@ -214,15 +211,16 @@ class Study:
 
     @property
     def _number(self) -> int:
-        """How many cells there are, counted before any is made."""
+        """The number of cells."""
         attacks = sum(len(self.beta) if spec else 1 for spec, _ in self.attacks)
         values = (self.data, self.protocols, self.epsilon, self.eta)
         return attacks * math.prod(map(len, values)) * self.trials
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every cell once, the trials of a setting together. Raises ParameterError for what does
-        not go together.
+        """Every cell once, the trials of a setting together.
+
+        Raises ParameterError for a combination that cannot be simulated.
         """
         return [
             replace(cell, trial=trial) for cell in self._settings for trial in range(self.trials)
@@ -230,7 +228,7 @@ class Study:
 
     @cached_property
     def _settings(self) -> list[Cell]:
-        """The first trial of every setting. Raises ParameterError for what does not go together."""
+        """The first trial of every setting. Raises as `cells` does."""
         every = []
         for data, protocol, (spec, model) in product(
             self.users_by_data, self.protocols, self.attacks
@@ -248,17 +246,17 @@ class Study:
 
     @property
     def work(self) -> Work:
-        """What is done with each cell."""
+        """The work on each cell."""
         return Work(self.users_by_data, self.seed, tuple(self.methods))
 
     @property
     def variant(self) -> str:
-        """What tells this study's rows in a file of cells from those of other methods."""
+        """The key of this study's methods in a file of cells."""
         return self.work.variant
 
     @property
     def cost(self) -> str:
-        """One sentence on what it takes: cells, recoveries and reports that are really made."""
+        """A sentence with the numbers of cells, recoveries and reports to make."""
         reports, reads = 0, self.work.reads_reports
         for cell in self._settings:
             n = self.users_by_data[cell.data].n
@@ -273,13 +271,13 @@ class Study:
     def run(
         self, jobs: int = 1, progress: Callable[[int, int], None] = lambda done, total: None
     ) -> Results:
-        """Run every cell, in so many processes, and return the results."""
-        found: dict[Cell, list[Outcome]] = {}
+        """Run every cell in `jobs` processes, and return the results."""
+        outcomes: dict[Cell, list[Outcome]] = {}
         cells = self.cells
         for some in run_cells(cells, self.work, min(jobs, len(cells))):
-            found.update(some)
-            progress(len(found), len(cells))
-        return Results(self.name, {cell: found[cell] for cell in cells})
+            outcomes.update(some)
+            progress(len(outcomes), len(cells))
+        return Results(self.name, {cell: outcomes[cell] for cell in cells})
 
 
 def _check_name(name: Any) -> None:
@@ -294,11 +292,11 @@ def _check_name(name: Any) -> None:
 
 
 def _check_once(key: str, values: Sequence[Any]) -> None:
-    seen = set()
+    earlier = set()
     for value in values:
-        if value in seen:
+        if value in earlier:
             raise ParameterError(f"{key} has {value} twice")
-        seen.add(value)
+        earlier.add(value)
 
 
 @contextmanager
@@ -319,8 +317,8 @@ def _source(source: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, 
 def _attack(attack: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
     if attack == "none":
         return None, "none"
-    given = {"name": attack} if isinstance(attack, str) else attack
-    form = check(AttackForm, given, "an attack")
+    fields = {"name": attack} if isinstance(attack, str) else attack
+    form = check(AttackForm, fields, "an attack")
     if form.name not in ATTACKS:
         names = ", ".join(sorted(ATTACKS))
         raise ParameterError(f"attack must be none or one of {names}, not {form.name!r}")
@@ -338,14 +336,14 @@ def _attack(attack: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
 
 
 def _method(method: str | Mapping[str, Any]) -> MethodSpec:
-    given = {"method": method} if isinstance(method, str) else method
-    form = check(MethodForm, given, "a method")
+    fields = {"method": method} if isinstance(method, str) else method
+    form = check(MethodForm, fields, "a method")
     if form.method not in METHODS:
         hint = suggestion(form.method, METHODS)
         raise ParameterError(f"there is no method {form.method!r}; {hint}")
     METHODS[form.method].checked(form.options)
     rest = ", ".join(
-        f"{key} {value}" for key, value in given.items() if key not in ("method", "name")
+        f"{key} {value}" for key, value in fields.items() if key not in ("method", "name")
     )
     default_name = f"{form.method} ({rest})" if rest else form.method
     return MethodSpec(**form.model_dump() | {"name": form.name or default_name})

@@ -140,13 +140,13 @@ class Only:
     method: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        known = {
+        names_by_key = {
             "part": tuple(PARTS),
             "protocol": tuple(REGISTERED),
             "attack": tuple(ATTACKS),
             "method": _names(),
         }
-        for key, names in known.items():
+        for key, names in names_by_key.items():
             for name in getattr(self, key):
                 if name not in names:
                     raise ParameterError(
@@ -156,21 +156,21 @@ class Only:
 
 def methods(named: Collection[str] = ()) -> list[MethodSpec]:
     """Return the methods to compare: all, or the named ones with LDPRecover and Norm-Sub."""
-    found = [
+    specs = [
         MethodSpec("ldprecover"),
         MethodSpec("ldprecover true eta", eta="true"),
         MethodSpec("ldprecover*", targets=True),
     ]
     for name, method in METHODS.items():
         if name == "unmix":
-            found.append(MethodSpec("unmix counts", name, reads=False))
-            found.append(MethodSpec("unmix", name))
-            found.append(MethodSpec("unmix targets", name, targets=True))
-            found.append(MethodSpec("unmix history", name, history=True))
+            specs.append(MethodSpec("unmix counts", name, reads=False))
+            specs.append(MethodSpec("unmix", name))
+            specs.append(MethodSpec("unmix targets", name, targets=True))
+            specs.append(MethodSpec("unmix history", name, history=True))
         elif name != "ldprecover" and name not in _EXCLUDED and not name.endswith("-unprojected"):
-            found.append(MethodSpec(name, method.name))
-    kept = {"ldprecover", "norm-sub", *named}
-    return [spec for spec in found if not named or spec.name in kept]
+            specs.append(MethodSpec(name, method.name))
+    chosen = {"ldprecover", "norm-sub", *named}
+    return [spec for spec in specs if not named or spec.name in chosen]
 
 
 def _names() -> tuple[str, ...]:
@@ -245,13 +245,13 @@ def cost(
     for cell in cells:
         n, d = users_by_data[cell.data].n, len(users_by_data[cell.data].items)
         m = malicious_users(n, cell.beta)
-        made = n + m if readers else m if cell.model == "crafted" else 0
-        reports += made
+        made_reports = n + m if readers else m if cell.model == "crafted" else 0
+        reports += made_reports
         seconds += (
             0.05
             + 1e-4 * d
             + unmixed * (0.2 + 1e-3 * d)
-            + made * (1e-6 + readers * (3e-7 + 4e-10 * d))
+            + made_reports * (1e-6 + readers * (3e-7 + 4e-10 * d))
         )
         searched = (
             cell.model == "crafted"

@@ -1,8 +1,7 @@
-"""A drill: genuine users and an attack on a round of its own, told from a page, and scored against
-the truth.
+"""A drill: a poisoned round that a page starts, watches and scores against the truth.
 
-It is a process beside a server, whose page it serves with a form of its own. The server contains
-nothing of it.
+It is a process in front of a server, whose page it extends by a form. The server knows nothing of
+it.
 """
 
 from ldprecover_experiments.drill.server import DrillServer, drill_server

@@ -110,7 +110,7 @@ class DrillApplication:
     def _start(self, form: Any) -> None:
         if isinstance(form, dict) and form.get("kind") == "map":
             heat_map = self._choices.map(form)
-            self.jobs.begin(Job("map", heat_map.settings), heat_map.made)
+            self.jobs.begin(Job("map", heat_map.settings), heat_map.play)
             return
         drill_round = self._choices.round(form)
         self.jobs.begin(

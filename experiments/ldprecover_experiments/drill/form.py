@@ -1,6 +1,4 @@
-"""What a form can ask for, from the tables of protocols, attacks, methods and data sets, and what
-it means.
-"""
+"""The forms of a drill: their fields, choices, defaults and limits."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -24,16 +22,16 @@ from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS, MAX_TRIALS, Hea
 from ldprecover_experiments.validation import Form, check
 
 _METHODS = ("ldprecover", "unmix")
-"""Those that are asked for unless told otherwise."""
+"""The default methods."""
 
 _PROJECTION = "norm-sub"
-"""The method that every score has, and that nobody has to ask for."""
+"""The method that every score includes."""
 
 _MAP_USERS, _MAP_TRIALS = 20_000, 1
 
 
 def _one_of(names: Callable[[], Iterable[str]], field: str) -> AfterValidator:
-    """Return what checks a name against a registry, which plugins may have extended by then."""
+    """Return a validator of names in a registry, which plugins may extend before the call."""
 
     def validate(name: str) -> str:
         if name not in names():
@@ -86,10 +84,10 @@ F = TypeVar("F", RoundForm, MapForm)
 
 @dataclass(frozen=True)
 class FormChoices:
-    """What a form can ask for; `defaults` are what it shows at first.
+    """The choices of the forms; `defaults` are their first values.
 
-    Data sets are known by name. A file of one's own is offered only where `defaults` name it: what
-    comes from a page names no files. Raises DatasetError where it cannot be read.
+    A page selects data sets by name, and cannot name files. A file is a choice only if `defaults`
+    name it. Raises DatasetError for a file that cannot be read.
     """
 
     defaults: DemoSettings
@@ -97,11 +95,11 @@ class FormChoices:
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
         """The data sets by name."""
-        found = {name: dataset_of(name) for name in NAMES}
-        given = self.defaults
-        if given.dataset not in found:
-            found[Path(given.dataset).name] = dataset_of(given.dataset, given.column)
-        return found
+        datasets = {name: dataset_of(name) for name in NAMES}
+        own = self.defaults
+        if own.dataset not in datasets:
+            datasets[Path(own.dataset).name] = dataset_of(own.dataset, own.column)
+        return datasets
 
     def as_json(self) -> dict[str, Any]:
         """Return all choices, the defaults and the limits."""
@@ -133,9 +131,9 @@ class FormChoices:
             "limits": {"users": MAX_USERS, "map_users": MAX_MAP_USERS, "trials": MAX_TRIALS},
         }
 
-    def round(self, given: Any) -> DrillRound:
+    def round(self, form_data: Any) -> DrillRound:
         """Return the drill of a form. Raises ParameterError for one that cannot be played."""
-        form = self._checked(RoundForm, given)
+        form = self._checked(RoundForm, form_data)
         settings = DemoSettings(**form.model_dump(exclude={"kind", "methods", "told"}))
         demo = Demo(settings, self.datasets[settings.dataset])
         everybody = settings.users + demo.malicious_users
@@ -154,20 +152,20 @@ class FormChoices:
         knows_targets = form.told and demo.targets is not None
         return DrillRound(demo, tuple(method_specs(chosen, knows_targets=knows_targets)))
 
-    def map(self, given: Any) -> HeatMap:
+    def map(self, form_data: Any) -> HeatMap:
         """Return the heat map of a form. Raises ParameterError for one that cannot be made."""
-        form = self._checked(MapForm, given)
+        form = self._checked(MapForm, form_data)
         settings = form.model_dump(exclude={"kind"})
         return HeatMap(**settings | {"dataset": self.datasets[form.dataset]})
 
-    def _checked(self, model: type[F], given: Any) -> F:
+    def _checked(self, model: type[F], form_data: Any) -> F:
         """Return the form, completed with the defaults."""
-        if isinstance(given, dict):
+        if isinstance(form_data, dict):
             defaults = asdict(self.defaults) | {"dataset": self._default_dataset}
             if model is MapForm:
                 defaults["users"] = _MAP_USERS
-            given = {n: v for n, v in defaults.items() if n in model.model_fields} | given
-        form = check(model, given, "a drill")
+            form_data = {n: v for n, v in defaults.items() if n in model.model_fields} | form_data
+        form = check(model, form_data, "a drill")
         if form.dataset not in self.datasets:
             raise ParameterError(
                 f"dataset must be one of {', '.join(self.datasets)}, not {form.dataset!r:.40}"

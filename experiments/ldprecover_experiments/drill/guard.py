@@ -1,4 +1,4 @@
-"""Access control of a drill: requests of its own page, and a token for its own calls.
+"""Access control of a drill: requests from the drill's page, and a token for its calls.
 
 A page of another site can have a browser send requests here (CSRF; the header Origin shows it), or
 point its own domain name here (DNS rebinding; the header Host shows it). The token keeps out other

@@ -1,6 +1,4 @@
-"""Every attack of the catalogue against every method: how much better than the projection alone it
-is.
-"""
+"""A heat map: the error of projection over that of each method, for every attack."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,18 +23,17 @@ from ldprecover_experiments.unmixing_evaluation import ATTACKS, methods
 MAX_MAP_USERS, MAX_TRIALS = 200_000, 10
 
 _BASIS = "norm-sub"
-"""The projection alone, with which every method is compared."""
+"""The method that the others are compared with: projection on the simplex."""
 _FLOOR = "genuine"
 
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """The attacks of the evaluation's catalogue on one data set and protocol, simulated without a
-    server.
+    """The evaluation's attacks on one data set and protocol, simulated without a server.
 
-    `users` are the genuine ones, dealt out in the data's proportions. Without `reports` counts are
-    drawn, and methods that need the reports are left out; with them every report is made. Each
-    attack is played `trials` times; squared errors are averaged first. Raises ParameterError.
+    `users` is the number of genuine users, in the data's proportions. Without `reports` counts are
+    drawn, and methods that need reports are absent; with them every report is made. Squared errors
+    are averaged over `trials` first. Raises ParameterError.
     """
 
     dataset: Dataset
@@ -67,27 +64,27 @@ class HeatMap:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of them, as JSON."""
-        given = {name: value for name, value in vars(self).items() if name != "dataset"}
+        """The settings as JSON."""
+        settings = {name: value for name, value in vars(self).items() if name != "dataset"}
         return {
             "dataset": self.dataset.name,
-            **given,
+            **settings,
             "malicious_users": malicious_users(self.users, self.beta),
         }
 
     @property
     def methods(self) -> list[MethodSpec]:
-        """The methods that are compared, the projection alone among them."""
-        known = [spec for spec in methods() if spec.eta is None and not spec.history]
-        return [spec for spec in known if self.reports or not spec.reads_reports]
+        """The methods to compare, projection among them."""
+        specs = [spec for spec in methods() if spec.eta is None and not spec.history]
+        return [spec for spec in specs if self.reports or not spec.reads_reports]
 
     def cells(self) -> Iterator[tuple[str, Cell]]:
-        """Yield each attack that the protocol has by its name, with its first cell."""
+        """Yield the name and first cell of each attack that the protocol has."""
         oracle = frequency_oracle(self.protocol, self.epsilon, len(self.dataset.items))
         for name, make in ATTACKS.items():
-            made = make(oracle, self.targets)
-            if made is not None:
-                text, model = made
+            pair = make(oracle, self.targets)
+            if pair is not None:
+                text, model = pair
                 beta = 0.0 if name == "none" else self.beta
                 yield (
                     name,
@@ -96,19 +93,23 @@ class HeatMap:
                     ),
                 )
 
-    def made(self, run: Job) -> dict[str, Any]:
-        """Return the map as JSON, a row an attack. Raises CancelledError."""
+    def play(self, run: Job) -> dict[str, Any]:
+        """Return the map as JSON with a row for each attack. Raises CancelledError."""
         specs, cells = self.methods, list(self.cells())
         genuine_users = load_genuine_users(self.dataset, users=self.users, targets=self.targets)
         rows = []
         with run.stage("attacks are played") as progress:
             for done, (name, cell) in enumerate(cells):
-                found = []
+                trials = []
                 for trial in range(self.trials):
                     progress(done * self.trials + trial, len(cells) * self.trials)
-                    found.append(self._outcomes(replace(cell, trial=trial), genuine_users, specs))
+                    trials.append(self._outcomes(replace(cell, trial=trial), genuine_users, specs))
                 rows.append(
-                    {"attack": name, "played": cell.label.replace("\\", ""), "cells": _cells(found)}
+                    {
+                        "attack": name,
+                        "played": cell.label.replace("\\", ""),
+                        "cells": _cells(trials),
+                    }
                 )
             progress(len(cells) * self.trials, len(cells) * self.trials)
         columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
@@ -125,19 +126,17 @@ class HeatMap:
 
 
 def _cells(trials: Sequence[Sequence[Outcome]]) -> dict[str, dict[str, Any]]:
-    """Return, of each method, its mean error, how many times smaller than the basis', and why it
-    refused.
-    """
+    """Return for each method its mean error, the basis' error over it, and its refusal."""
     by_method: dict[str, list[Outcome]] = {}
-    for outcome in (one for found in trials for one in found if one.method != _FLOOR):
+    for outcome in (one for outcomes in trials for one in outcomes if one.method != _FLOOR):
         by_method.setdefault(outcome.method, []).append(outcome)
     mse = {
-        name: fmean(one.mse for one in found) for name, found in by_method.items()
+        name: fmean(one.mse for one in outcomes) for name, outcomes in by_method.items()
     }  # NaN where one is
     basis = mse.get(_BASIS, nan)
     cells = {}
-    for name, found in by_method.items():
-        error, refused = mse[name], next((one.refused for one in found if one.refused), None)
+    for name, outcomes in by_method.items():
+        error, refused = mse[name], next((one.refused for one in outcomes if one.refused), None)
         times = basis / error if error > 0 and basis > 0 else nan
         cells[name] = {"mse": _known(error), "times": _known(times), "refused": refused}
     return cells

@@ -1,6 +1,4 @@
-"""The drill's own answers: JSON and problems (RFC 9457), under the page's content security
-policy.
-"""
+"""The drill's JSON and problem responses (RFC 9457), with the page's security headers."""
 
 import json
 from http import HTTPStatus
@@ -15,7 +13,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""Of every answer that is the drill's own."""
+"""Headers of every response of the drill."""
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
@@ -25,6 +23,6 @@ def json_answer(value: Any, status: int = 200) -> Response:
 
 
 def problem(status: HTTPStatus, detail: str) -> Response:
-    """Return why a call was refused, in the form that the server's refusals have."""
+    """Return a problem in the form of the server's problems."""
     body = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
     return Response(json.dumps(body).encode(), status, HEADERS, "application/problem+json")

@@ -1,6 +1,4 @@
-"""The score of a drill: each estimate of its round beside the truth, before and after the attack
-and each recovery.
-"""
+"""The score of a drill: the errors of its estimates and recoveries against the truth."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,16 +10,15 @@ from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover_experiments.poisoned_round import Targets, Vector
 
 PROJECTION = "projection alone"
-"""The poisoned estimate projected on the simplex, which is Norm-Sub: what every method is compared
-with.
-"""
+"""The poisoned estimate projected on the simplex (Norm-Sub), the baseline of every method."""
 
-_ALIKE = 0.005  # relative difference below which two errors are called the same
+_ALIKE = 0.005
+"""Relative difference below which two errors count as equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """What a method made of the round: an estimate and its notes, or why it refused."""
+    """A method's estimate and notes, or the reason of its refusal."""
 
     estimate: Vector | None
     notes: tuple[str, ...] = ()
@@ -30,11 +27,11 @@ class Recovered:
 
 @dataclass(frozen=True)
 class Row:
-    """One estimate's figures.
+    """The figures of one estimate.
 
-    `mse` is against the truth; `fg` the gain of the targets over the genuine estimate, None without
-    targets; `times` the mean squared error of the projection alone over its own: above 1 it is
-    better. `says` is that in words.
+    `mse` is the error against the truth, `fg` the gain of the targets over the genuine estimate,
+    None without targets. `times` is the error of the projection over this one: above 1 this one is
+    better. `says` is a sentence with these figures.
     """
 
     name: str
@@ -47,11 +44,11 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What came of a drill over d items.
+    """The estimates of a drill over d items.
 
-    `true` are the frequencies f_X of the genuine users, which the drill kept to itself; `genuine`
-    the estimate before the attack and `poisoned` the one after it; `recovered` each method's
-    answer by name; `targets` the indices that the attack raised, None for an attack without any.
+    `true` holds the frequencies f_X of the genuine users, `genuine` and `poisoned` the estimates
+    before and after the attack, `recovered` the recoveries by name. `targets` are the indices that
+    the attack raises, None for an attack without targets.
     """
 
     items: tuple[str, ...]
@@ -69,7 +66,7 @@ class Score:
         return project_simplex(self.poisoned)
 
     def rows(self) -> Sequence[Row]:
-        """Return the figures: the two estimates, the projection alone, then each method."""
+        """Return the rows: genuine, poisoned, projection alone, then each method."""
         floor, before = mse(self.genuine, self.true), mse(self.poisoned, self.true)
         attack = (
             "Nobody attacked."
@@ -85,7 +82,7 @@ class Score:
         return [*rows, *(self._row(name, each) for name, each in self.recovered.items())]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures, and the columns of all items that they are made of."""
+        """Return the rows, and each estimate as a column over the items."""
         columns = {
             "true": self.true,
             "genuine": self.genuine,
@@ -109,17 +106,17 @@ class Score:
             None if self.targets is None else frequency_gain(estimate, self.genuine, self.targets)
         )
 
-    def _row(self, name: str, found: Recovered) -> Row:
-        if found.estimate is None:
-            return Row(name, None, None, None, f"It refuses: {found.refused}")
+    def _row(self, name: str, recovered: Recovered) -> Row:
+        if recovered.estimate is None:
+            return Row(name, None, None, None, f"It refuses: {recovered.refused}")
         before, beside, after = (
-            mse(f, self.true) for f in (self.poisoned, self.projected, found.estimate)
+            mse(f, self.true) for f in (self.poisoned, self.projected, recovered.estimate)
         )
         times = None if name == PROJECTION or not after else beside / after
         says = _left(before, after)
         if name != PROJECTION:
             says += f" {_beside(beside, after)}"
-        return Row(name, after, self._gain(found.estimate), times, says, found.notes)
+        return Row(name, after, self._gain(recovered.estimate), times, says, recovered.notes)
 
 
 def _left(before: float, after: float) -> str:
@@ -138,7 +135,7 @@ def _beside(projection: float, after: float) -> str:
 
 
 def _ratio(error: float, other: float) -> str:
-    """Return how many times one error is another, in words."""
+    """Return the ratio of two errors as a phrase."""
     if not error or not other:
         return "larger" if error > other else "smaller" if error < other else "the same"
     larger = error >= other

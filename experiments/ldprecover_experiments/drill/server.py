@@ -1,4 +1,4 @@
-"""A drill on a port of its own, in this process."""
+"""A drill that listens on a port of this process."""
 
 import errno
 import secrets
@@ -21,13 +21,13 @@ _STOP_SECONDS = 5
 
 
 class DrillServer:
-    """A drill that listens, and serves once `run` is called. `address` holds its token."""
+    """A drill that listens, and serves during `run`. `address` contains its token."""
 
     def __init__(self, listener: socket.socket, application: DrillApplication, token: str) -> None:
         host, port = listener.getsockname()[:2]
         if (
             ip_address(host).is_unspecified
-        ):  # it listens everywhere, but the guard lets in names of this machine alone
+        ):  # it listens on all interfaces, but the guard accepts names of this machine alone
             host = "::1" if ":" in host else "127.0.0.1"
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self.address = f"{self.url}/#/drill?token={token}"
@@ -37,7 +37,7 @@ class DrillServer:
             ws="none",
             log_config=None,
             access_log=False,
-            log_level="error",  # warnings are of what strangers send
+            log_level="error",  # warnings come from anonymous requests
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=_STOP_SECONDS,
@@ -45,7 +45,7 @@ class DrillServer:
         self._server = uvicorn.Server(config)
 
     def run(self) -> None:
-        """Serve until SIGINT, SIGTERM or SIGHUP; the signal then takes its course."""
+        """Serve until SIGINT, SIGTERM or SIGHUP, and raise the signal again."""
         hung_up = []
 
         def end(number: int, frame: FrameType | None) -> None:
@@ -67,16 +67,15 @@ class DrillServer:
 def drill_server(
     url: str, key: str, settings: DemoSettings, *, host: str, port: int
 ) -> Iterator[DrillServer]:
-    """Yield a drill in front of the server at `url`, whose admin key this is; `settings` fill its
-    form.
+    """Yield a drill in front of the server at `url` with its admin key.
 
-    Port 0 is a free one. Raises ExperimentError where it cannot listen, DatasetError for a data set
-    that cannot be read, and ArgumentError for a URL that is none.
+    `settings` are the defaults of its form; port 0 is a free port. Raises ExperimentError if it
+    cannot listen, DatasetError for an unreadable data set, and ArgumentError for an invalid URL.
     """
-    offer = FormChoices(settings)
-    offer.as_json()  # what cannot be read is said now
+    choices = FormChoices(settings)
+    choices.as_json()  # raises now for a data set that cannot be read
     token = secrets.token_urlsafe(32)
-    application = DrillApplication(server_url(url), key, token, offer)
+    application = DrillApplication(server_url(url), key, token, choices)
     with _listen(host, port) as listener:
         yield DrillServer(listener, application, token)
 

@@ -18,7 +18,7 @@ MAP = HeatMap(FEW, "grr", 1.0, 2000, 0.05, 3, 0.2, 1, 1, False)
 
 
 def test_a_cell_is_what_the_experiments_measure(run: Job) -> None:
-    made = replace(MAP, trials=2).made(run)
+    made = replace(MAP, trials=2).play(run)
     assert made["basis"] == "norm-sub"
     assert [row["attack"] for row in made["rows"]] == [name for name, _ in MAP.cells()]
     genuine_users = load_genuine_users(FEW, users=2000)
@@ -45,7 +45,7 @@ def test_a_cell_is_what_the_experiments_measure(run: Job) -> None:
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_every_protocol_has_a_map(run: Job, protocol: str) -> None:
-    made = replace(MAP, protocol=protocol, users=300).made(run)
+    made = replace(MAP, protocol=protocol, users=300).play(run)
     assert {row["attack"] for row in made["rows"]} <= ATTACKS.keys()
     assert {"none", "Manip", "MGA"} <= {row["attack"] for row in made["rows"]}
     assert run.as_json()["done"] == run.as_json()["total"] == len(made["rows"])
@@ -59,7 +59,7 @@ def test_methods_that_read_reports_are_there_where_reports_are_made(run: Job) ->
     reports = {spec.name for spec in replace(MAP, reports=True).methods}
     assert counts < reports
     assert {"unmix", "detection-all", "fiad"} <= reports - counts
-    made = replace(MAP, reports=True, users=300).made(run)
+    made = replace(MAP, reports=True, users=300).play(run)
     (row,) = (each for each in made["rows"] if each["attack"] == "MGA")
     assert row["cells"]["unmix"]["mse"] is not None
 
@@ -67,7 +67,7 @@ def test_methods_that_read_reports_are_there_where_reports_are_made(run: Job) ->
 def test_it_can_be_cancelled_between_attacks(run: Job) -> None:
     run.cancel()
     with pytest.raises(CancelledError):
-        MAP.made(run)
+        MAP.play(run)
 
 
 def test_its_settings_are_plain() -> None:
