@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.conftest import ServerProcess
 from tests.dask_cluster import DaskCluster, certificates, ended
-from tests.server.analysis.conftest import REPORTS, alarms, recovery, running_children
+from tests.server.analysis.conftest import REPORTS, alarms, recovery, running_pool
 
 from ldprecover_cluster import Scheduler
 from ldprecover_server.analysis.tasks import RecoverResult, unpack_recovery
@@ -37,8 +37,8 @@ async def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(
     scheduler: Scheduler,
 ) -> None:
     async def answers(cluster: Cluster | None) -> list[RecoverResult]:
-        async with running_children(count=1, cluster=cluster) as children:
-            return [unpack_recovery(await children.run(diffstats())) for _ in range(2)]
+        async with running_pool(count=1, cluster=cluster) as pool:
+            return [unpack_recovery(await pool.run(diffstats())) for _ in range(2)]
 
     there = await answers(Cluster(scheduler, 1))
     (here, _) = await answers(None)
@@ -49,21 +49,21 @@ async def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(
 
 @pytest.mark.anyio
 async def test_a_cluster_that_is_gone_is_a_problem_and_small_rounds_do_without_it() -> None:
-    async with running_children(count=1, cluster=Cluster(NOBODY, 1)) as children:
+    async with running_pool(count=1, cluster=Cluster(NOBODY, 1)) as pool:
         with pytest.raises(
             AnalysisFailedError, match="the cluster that works on it was lost, or not found"
         ):
-            await children.run(diffstats())
-    async with running_children(count=1, cluster=Cluster(NOBODY, REPORTS.size * 8 + 1)) as children:
-        await children.run(diffstats())
-        await children.run(alarms())
+            await pool.run(diffstats())
+    async with running_pool(count=1, cluster=Cluster(NOBODY, REPORTS.size * 8 + 1)) as pool:
+        await pool.run(diffstats())
+        await pool.run(alarms())
 
 
 def test_a_cluster_without_workers_is_waited_for_until_the_deadline(tmp_path: Path) -> None:
     async def test(scheduler: Scheduler) -> None:
-        async with running_children(count=1, seconds=3, cluster=Cluster(scheduler, 1)) as children:
+        async with running_pool(count=1, seconds=3, cluster=Cluster(scheduler, 1)) as pool:
             with pytest.raises(AnalysisTimeoutError, match="finish within 3 seconds"):
-                await children.run(diffstats())
+                await pool.run(diffstats())
 
     with closing(DaskCluster(tmp_path)) as cluster:
         asyncio.run(test(Scheduler(cluster.url)))

@@ -77,10 +77,10 @@ def test_next_server_deletes_folder_of_a_killed_one(
     (temporary / "ldprecover-metrics-file").touch()
     with shared_by_processes():
         assert not killed.folder.exists()
-        left = {path.name for path in temporary.iterdir()} - {
+        remaining = {path.name for path in temporary.iterdir()} - {
             Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).name
         }
-        assert left == {
+        assert remaining == {
             alive.folder.name,
             "elsewhere",
             "ldprecover-metrics-link",

@@ -76,8 +76,8 @@ def test_new_key_works_without_restart(start_server: StartServer) -> None:
     server = start_server()
     key = create_key(Settings(database_url=server.database_url))
     body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
-    for known in (key, server.admin_key):
-        headers = {"Authorization": f"Bearer {known}"}
+    for valid_key in (key, server.admin_key):
+        headers = {"Authorization": f"Bearer {valid_key}"}
         assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
 
 

@@ -11,11 +11,11 @@ from ldprecover_server import ConfigurationError, Settings
 
 ROOT = Path(__file__).parents[2]
 READ_BY_OTHERS = {
-    found
+    name
     for folder in ("attacker", "cli", "client", "core", "deploy", "docs", "experiments", "server")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in {".py", ".md", ".service", ".yml"}
-    for found in re.findall(r"\bLDPRECOVER_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+    for name in re.findall(r"\bLDPRECOVER_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
 }
 SETTINGS = {f"LDPRECOVER_{name.upper()}" for name in Settings.model_fields}
 

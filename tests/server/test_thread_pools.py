@@ -1,4 +1,4 @@
-"""Lanes of threads: never more calls at once than allowed, whoever comes and goes."""
+"""Thread pools: their bounds hold also when callers are cancelled."""
 
 import asyncio
 import threading
@@ -13,27 +13,27 @@ pytestmark = pytest.mark.anyio
 
 async def test_cancelled_caller_leaves_queue_but_not_its_thread() -> None:
     threads = ThreadPool(1)
-    began, go_on = threading.Event(), threading.Event()
-    made = []
+    began, released = threading.Event(), threading.Event()
+    calls_made = []
 
     def first() -> None:
         began.set()
-        go_on.wait()
-        made.append("first")
+        released.wait()
+        calls_made.append("first")
 
     calls = [asyncio.create_task(threads.run(first))]
     await asyncio.to_thread(began.wait)
-    calls += [asyncio.create_task(threads.run(lambda: made.append("second")))]
+    calls += [asyncio.create_task(threads.run(lambda: calls_made.append("second")))]
     await asyncio.sleep(0)
     for call in calls:
         call.cancel()
     await asyncio.gather(*calls, return_exceptions=True)
-    third = asyncio.create_task(threads.run(lambda: made.append("third")))
+    third = asyncio.create_task(threads.run(lambda: calls_made.append("third")))
     await asyncio.sleep(0)
-    assert made == []  # the first has its place still
-    go_on.set()
+    assert calls_made == []  # the first has its place still
+    released.set()
     await third
-    assert made == ["first", "third"]
+    assert calls_made == ["first", "third"]
 
 
 async def test_errors_reach_the_caller_and_drain_waits() -> None:
@@ -43,59 +43,59 @@ async def test_errors_reach_the_caller_and_drain_waits() -> None:
     threads = ThreadPool(2)
     with pytest.raises(KeyError):
         await threads.run(fail)
-    began, go_on = threading.Event(), threading.Event()
+    began, released = threading.Event(), threading.Event()
 
     def wait() -> None:
         began.set()
-        go_on.wait()
+        released.wait()
 
     call = asyncio.create_task(threads.run(wait))
     await asyncio.to_thread(began.wait)
     await threads.drain(0.01)
     assert not call.done()
-    go_on.set()
+    released.set()
     await threads.drain(60)
     await call
 
 
 async def test_full_pool_counts_calls_of_cancelled_callers() -> None:
-    lane = ThreadPool(1, waiting=1)
-    began, go_on = threading.Event(), threading.Event()
+    pool = ThreadPool(1, waiting=1)
+    began, released = threading.Event(), threading.Event()
 
     def wait() -> None:
         began.set()
-        go_on.wait()
+        released.wait()
 
-    first = asyncio.create_task(lane.run(wait))
+    first = asyncio.create_task(pool.run(wait))
     await asyncio.to_thread(began.wait)
-    second = asyncio.create_task(lane.run(lambda: None))
+    second = asyncio.create_task(pool.run(lambda: None))
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.sleep(0)
     with pytest.raises(BusyError):
-        await lane.run(lambda: None)
-    go_on.set()
+        await pool.run(lambda: None)
+    released.set()
     await second
-    await lane.run(lambda: None)
+    await pool.run(lambda: None)
 
 
 async def test_call_without_free_thread_times_out() -> None:
     """The one that has begun is waited for."""
-    made = []
+    calls_made = []
 
-    lane = ThreadPool(1, seconds=0.05)
-    began, go_on = threading.Event(), threading.Event()
+    pool = ThreadPool(1, seconds=0.05)
+    began, released = threading.Event(), threading.Event()
 
     def wait() -> None:
         began.set()
-        go_on.wait()
-        made.append("first")
+        released.wait()
+        calls_made.append("first")
 
-    first = asyncio.create_task(lane.run(wait))
+    first = asyncio.create_task(pool.run(wait))
     await asyncio.to_thread(began.wait)
     with pytest.raises(BusyError, match=r"free in 0\.05 seconds"):
-        await lane.run(lambda: made.append("second"))
-    go_on.set()
+        await pool.run(lambda: calls_made.append("second"))
+    released.set()
     await first
-    await lane.run(lambda: made.append("third"))
-    assert made == ["first", "third"]
+    await pool.run(lambda: calls_made.append("third"))
+    assert calls_made == ["first", "third"]

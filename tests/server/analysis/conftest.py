@@ -1,4 +1,4 @@
-"""Children, and questions for them that take as long as a test wants."""
+"""Worker pools, and tasks that take as long as a test needs."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ TALLY = Tally.of(ORACLE, REPORTS)
 
 
 @contextlib.asynccontextmanager
-async def running_children(**settings: Any) -> AsyncIterator[WorkerPool]:
-    """Children with these settings, whose processes are gone at the end."""
+async def running_pool(**settings: Any) -> AsyncIterator[WorkerPool]:
+    """A worker pool with these settings, whose processes have ended afterwards."""
     usual: dict[str, Any] = {
         "count": 2,
         "waiting": 8,
@@ -33,13 +33,13 @@ async def running_children(**settings: Any) -> AsyncIterator[WorkerPool]:
         "disk_bytes": 1 << 30,
         "metrics": Metrics(),
     }
-    children = WorkerPool(**(usual | settings))
-    children.start()
+    pool = WorkerPool(**(usual | settings))
+    pool.start()
     try:
-        yield children
+        yield pool
     finally:
-        pids = children.pids
-        await children.stop()
+        pids = pool.pids
+        await pool.stop()
         assert not any(map(psutil.pid_exists, pids))
 
 
@@ -51,7 +51,7 @@ def recovery(
     reads: bool = True,
     **fields: Any,
 ) -> RecoverTask:
-    """A question that reads reports."""
+    """A task that reads reports."""
     return RecoverTask(oracle, tally, RecoveryRequest(method, **fields), None, reads)
 
 
@@ -66,8 +66,8 @@ def endless() -> Prepare:
     """
     many = 200
     tally = Tally(TALLY.summary * many, TALLY.n * many)
-    question = recovery("em", tally=tally, options={"iterations": 1000, "tolerance": 0.0})
-    return lambda: (question, (REPORTS.tobytes() for _ in range(many)))
+    task = recovery("em", tally=tally, options={"iterations": 1000, "tolerance": 0.0})
+    return lambda: (task, (REPORTS.tobytes() for _ in range(many)))
 
 
 class Begun:

@@ -1,4 +1,4 @@
-"""Jobs: asked for in one process, seen and cancelled from any, and gone in their time."""
+"""Jobs: started in one process, read and cancelled from any, and expired."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -29,7 +29,7 @@ BEAT = 0.01
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,19 +59,19 @@ def stores(
 
 
 class Work:
-    """Work that is half done until it is told to go on."""
+    """Work that is half done until a signal."""
 
     def __init__(self, result: bytes = b"result") -> None:
         self.result = result
         self.begun = asyncio.Event()
-        self.go_on = asyncio.Event()
+        self.finish = asyncio.Event()
         self.cancelled = asyncio.Event()
 
-    async def __call__(self, tell: OnProgress) -> bytes:
-        tell(0.5)
+    async def __call__(self, report_progress: OnProgress) -> bytes:
+        report_progress(0.5)
         self.begun.set()
         try:
-            await self.go_on.wait()
+            await self.finish.wait()
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
@@ -79,15 +79,15 @@ class Work:
 
 
 def failing(error: Exception) -> JobWork:
-    async def work(tell: OnProgress) -> bytes:
+    async def work(report_progress: OnProgress) -> bytes:
         raise error
 
     return work
 
 
-async def state(jobs: Jobs, id: str, wanted: str) -> None:
+async def state(jobs: Jobs, id: str, expected: str) -> None:
     """Wait until a job is in a state: written by another, it can be seen only by looking."""
-    while (await jobs.status(1, id)).state != wanted:
+    while (await jobs.status(1, id)).state != expected:
         await asyncio.sleep(BEAT)
 
 
@@ -108,27 +108,31 @@ def in_two_processes(
 
 
 def test_each_process_sees_all_jobs(stores: tuple[Storage, Storage]) -> None:
-    async def test(here: Jobs, there: Jobs) -> None:
+    async def test(local: Jobs, remote: Jobs) -> None:
         work = Work(b'{"recovered": []}')
-        job = await here.start(1, work, keyed=False)
+        job = await local.start(1, work, keyed=False)
         assert (job.state, job.progress, job.result) == ("queued", 0.0, None)
         await work.begun.wait()
-        assert (await here.status(1, job.id)).state == "running"
-        await state(there, job.id, "running")
-        assert (await there.status(1, job.id)).progress == 0.5
-        work.go_on.set()
-        for jobs in (here, there):
+        assert (await local.status(1, job.id)).state == "running"
+        await state(remote, job.id, "running")
+        assert (await remote.status(1, job.id)).progress == 0.5
+        work.finish.set()
+        for jobs in (local, remote):
             await state(jobs, job.id, "done")
-            found = await jobs.status(1, job.id)
-            assert (found.progress, found.result, found.error) == (1.0, b'{"recovered": []}', None)
+            status = await jobs.status(1, job.id)
+            assert (status.progress, status.result, status.error) == (
+                1.0,
+                b'{"recovered": []}',
+                None,
+            )
 
     in_two_processes(stores, test)
 
 
 @pytest.mark.parametrize("by", [0, 1], ids=["its own process", "another process"])
 def test_a_job_is_cancelled_from_any_process(stores: tuple[Storage, Storage], by: int) -> None:
-    async def test(here: Jobs, there: Jobs) -> None:
-        both = [here, there]
+    async def test(local: Jobs, remote: Jobs) -> None:
+        both = [local, remote]
         work = Work()
         job = await both[0].start(1, work, keyed=True)
         await work.begun.wait()
@@ -145,7 +149,7 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Storage, Storage], by
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected_error"),
     [
         (ParameterError("eta is odd"), ParameterError("eta is odd")),
         (AnalysisTimeoutError("too long"), AnalysisTimeoutError("too long")),
@@ -154,26 +158,26 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Storage, Storage], by
     ids=lambda error: type(error).__name__,
 )
 def test_failed_job_has_the_error_of_its_work(
-    stores: tuple[Storage, Storage], error: Exception, told: Exception
+    stores: tuple[Storage, Storage], error: Exception, expected_error: Exception
 ) -> None:
-    async def test(here: Jobs, there: Jobs) -> None:
-        job = await here.start(1, failing(error), keyed=False)
-        await state(there, job.id, "failed")
-        found = (await there.status(1, job.id)).error
-        assert (type(found), str(found)) == (type(told), str(told))
+    async def test(local: Jobs, remote: Jobs) -> None:
+        job = await local.start(1, failing(error), keyed=False)
+        await state(remote, job.id, "failed")
+        status = (await remote.status(1, job.id)).error
+        assert (type(status), str(status)) == (type(expected_error), str(expected_error))
 
     in_two_processes(stores, test)
 
 
 def test_a_job_whose_process_died_has_failed(stores: tuple[Storage, Storage], clock: Clock) -> None:
-    async def test(here: Jobs, there: Jobs) -> None:
+    async def test(local: Jobs, remote: Jobs) -> None:
         stores[0].jobs.add("a" * 32, 1, keyed=False)
         clock.pass_by(DEAD_SECONDS)
-        assert (await there.status(1, "a" * 32)).state == "queued"
+        assert (await remote.status(1, "a" * 32)).state == "queued"
         clock.pass_by(1)
-        found = await there.status(1, "a" * 32)
-        assert found.state == "failed"
-        assert isinstance(found.error, AnalysisFailedError)
+        status = await remote.status(1, "a" * 32)
+        assert status.state == "failed"
+        assert isinstance(status.error, AnalysisFailedError)
 
     in_two_processes(stores, test)
 
@@ -192,15 +196,15 @@ def test_heartbeat_continues_after_unexpected_error(
         with stores[1].database.write() as connection:
             connection.execute(sa.text(schema))
 
-    async def test(here: Jobs, there: Jobs) -> None:
+    async def test(local: Jobs, remote: Jobs) -> None:
         change("CREATE UNIQUE INDEX fault ON jobs (progress)")
         work = Work()
-        job = await here.start(1, work, keyed=False)
+        job = await local.start(1, work, keyed=False)
         async with asyncio.timeout(30):
             while "IntegrityError" not in caplog.text:
                 await asyncio.sleep(BEAT)
             change("DROP INDEX fault")
-            await there.cancel(1, job.id)
+            await remote.cancel(1, job.id)
             await work.cancelled.wait()
 
     in_two_processes(stores, test)
@@ -213,13 +217,13 @@ def test_a_fault_at_the_end_of_a_job_is_logged(
     stores[1].jobs.add("a" * 32, 1, keyed=False)
     stores[1].jobs.finish("a" * 32, "done", result=b"")
 
-    async def test(here: Jobs, there: Jobs) -> None:
+    async def test(local: Jobs, remote: Jobs) -> None:
         with stores[1].database.write() as connection:
             connection.execute(sa.text("CREATE UNIQUE INDEX fault ON jobs (progress)"))
         work = Work()
-        await here.start(1, work, keyed=False)
-        work.go_on.set()
-        while here._local:
+        await local.start(1, work, keyed=False)
+        work.finish.set()
+        while local._local:
             await asyncio.sleep(BEAT)
         assert "the end of a job could not be written" in caplog.text
         assert "IntegrityError" in caplog.text
@@ -228,31 +232,31 @@ def test_a_fault_at_the_end_of_a_job_is_logged(
 
 
 def test_stopping_server_fails_its_jobs(stores: tuple[Storage, Storage]) -> None:
-    async def test(here: Jobs, there: Jobs) -> None:
+    async def test(local: Jobs, remote: Jobs) -> None:
         work = Work()
-        job = await here.start(1, work, keyed=False)
+        job = await local.start(1, work, keyed=False)
         await work.begun.wait()
-        await here.stop()
+        await local.stop()
         assert work.cancelled.is_set()
-        found = await there.status(1, job.id)
-        assert (found.state, str(found.error)) == ("failed", "the server stopped meanwhile")
+        status = await remote.status(1, job.id)
+        assert (status.state, str(status.error)) == ("failed", "the server stopped meanwhile")
         with pytest.raises(AnalysesBusyError):
-            await here.start(1, work, keyed=True)
+            await local.start(1, work, keyed=True)
 
     in_two_processes(stores, test)
 
 
 def test_deleting_a_round_cancels_its_jobs(stores: tuple[Storage, Storage]) -> None:
-    async def test(here: Jobs, there: Jobs) -> None:
+    async def test(local: Jobs, remote: Jobs) -> None:
         work = Work()
-        job = await here.start(1, work, keyed=False)
+        job = await local.start(1, work, keyed=False)
         await work.begun.wait()
         stores[1].deletion.delete("first")
         await work.cancelled.wait()
         with pytest.raises(JobNotFoundError):
-            await here.status(1, job.id)
+            await local.status(1, job.id)
         with pytest.raises(RoundNotFoundError):
-            await here.start(1, work, keyed=False)
+            await local.start(1, work, keyed=False)
 
     in_two_processes(stores, test)
 
@@ -268,27 +272,27 @@ def test_rejects_job_for_round_being_deleted(
 
 
 def test_anonymous_callers_have_half_of_the_jobs(stores: tuple[Storage, Storage]) -> None:
-    async def test(here: Jobs, there: Jobs) -> None:
+    async def test(local: Jobs, remote: Jobs) -> None:
         work = Work()
         for keyed in (False, False, True, True):
-            await here.start(1, work, keyed=keyed)
+            await local.start(1, work, keyed=keyed)
             if not keyed:
                 continue
             with pytest.raises(AnalysesBusyError):
-                await here.start(1, work, keyed=False)
+                await local.start(1, work, keyed=False)
         with pytest.raises(AnalysesBusyError):
-            await here.start(1, work, keyed=True)
+            await local.start(1, work, keyed=True)
 
     in_two_processes(stores, test, waiting=4)
 
 
 def test_rejects_status_calls_beyond_the_limit(stores: tuple[Storage, Storage]) -> None:
-    async def test(here: Jobs, there: Jobs) -> None:
-        job = await here.start(1, Work(), keyed=False)
-        asked = await asyncio.gather(
-            *(here.status(1, job.id) for _ in range(20)), return_exceptions=True
+    async def test(local: Jobs, remote: Jobs) -> None:
+        job = await local.start(1, Work(), keyed=False)
+        replies = await asyncio.gather(
+            *(local.status(1, job.id) for _ in range(20)), return_exceptions=True
         )
-        assert [type(each) for each in asked] == 5 * [Job] + 15 * [BusyError]
+        assert [type(each) for each in replies] == 5 * [Job] + 15 * [BusyError]
 
     in_two_processes(stores, test, waiting=4)
 

@@ -1,6 +1,4 @@
-"""Analyses over HTTP: a server that works on long ones takes reports, answers in words, and ends in
-its time.
-"""
+"""Analyses over HTTP: reports meanwhile, errors, disconnects and shutdown."""
 
 import asyncio
 import os
@@ -35,14 +33,14 @@ def long_round(server: ServerProcess) -> str:
     return id
 
 
-def children(server: ServerProcess) -> dict[int, psutil.Process]:
+def worker_processes(server: ServerProcess) -> dict[int, psutil.Process]:
     """Return the processes for analyses that a server has, by their numbers."""
-    found = {}
-    for process in psutil.Process(server.pid).children(recursive=True):
+    responses = {}
+    for process in psutil.Process(server.pid).worker_processes(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if process.status() != psutil.STATUS_ZOMBIE:
-                found[process.pid] = process
-    return found
+                responses[process.pid] = process
+    return responses
 
 
 def wait_until(condition: Any) -> None:
@@ -52,18 +50,22 @@ def wait_until(condition: Any) -> None:
 
 
 def busy(server: ServerProcess) -> set[int]:
-    """Return which children are at work: what they are given they keep in a file without a name."""
-    return {pid for pid in children(server) if any("deleted" in file for file in open_files(pid))}
+    """Return the workers that hold reports, which are in an unnamed file."""
+    return {
+        pid
+        for pid in worker_processes(server)
+        if any("deleted" in file for file in open_files(pid))
+    }
 
 
 def open_files(pid: int) -> list[str]:
     """Return what a process has open, as Linux names it."""
-    found = []
+    responses = []
     with suppress(OSError):  # it has ended
         for file in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(OSError):
-                found.append(str(file.readlink()))
-    return found
+                responses.append(str(file.readlink()))
+    return responses
 
 
 class Asking:
@@ -102,7 +104,7 @@ def test_killed_worker_fails_only_its_analysis_over_http(
     assert answer is not None
     assert (answer.status_code, problem_of(answer)) == (500, "analysis-failed")
     assert server.http.get(f"/rounds/{id}/alarms").status_code == 200
-    assert child not in children(server)
+    assert child not in worker_processes(server)
 
 
 @pytest.mark.sqlite  # the reports are in a child: no database has a part in it
@@ -133,8 +135,8 @@ def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
         caller.sendall(request)
         wait_until(lambda: busy(server))
         (worker,) = busy(server)
-    wait_until(lambda: worker not in children(server))
-    wait_until(lambda: len(children(server)) == 1)  # another in its place
+    wait_until(lambda: worker not in worker_processes(server))
+    wait_until(lambda: len(worker_processes(server)) == 1)  # another in its place
     assert busy(server) == set()
     assert 'code="499"' in server.http.get("/metrics", headers=server.admin).text
 
@@ -147,12 +149,12 @@ def test_ended_server_leaves_no_worker(start_server: StartServer, number: signal
     id = long_round(server)
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
     wait_until(lambda: busy(server))
-    left = children(server).values()
+    workers = worker_processes(server).values()
     server.signal(number)
     answer = asking.wait()
     assert (answer and answer.status_code) == (None if number == signal.SIGKILL else 503)
     assert server.wait() == (-signal.SIGKILL if number == signal.SIGKILL else 0)
-    assert not psutil.wait_procs(left, timeout=60)[1]
+    assert not psutil.wait_procs(workers, timeout=60)[1]
 
 
 def test_equal_analyses_of_an_unchanged_round_run_once(

@@ -1,4 +1,4 @@
-"""Answers of children arrive as they were sent."""
+"""Results of workers round-trip through their packed form."""
 
 from dataclasses import fields
 

@@ -1,6 +1,4 @@
-"""Child processes: their limits, their ends, and what a server that has them still does
-meanwhile.
-"""
+"""Worker processes: their limits, their ends and their admission."""
 
 import asyncio
 import os
@@ -23,7 +21,7 @@ from tests.server.analysis.conftest import (
     alarms,
     endless,
     recovery,
-    running_children,
+    running_pool,
 )
 
 from ldprecover import Estimates, ParameterError, RecoveryRequest, Tally, frequency_oracle, recover
@@ -53,33 +51,33 @@ pytestmark = pytest.mark.anyio
 KERNELS = "LDPRECOVER_KERNELS"
 
 
-def with_pieces(question: Task, piece: bytes) -> tuple[Task, list[bytes]]:
-    return question, [piece]
+def with_pieces(task: Task, piece: bytes) -> tuple[Task, list[bytes]]:
+    return task, [piece]
 
 
-async def only_child(children: WorkerPool) -> int:
+async def only_child(pool: WorkerPool) -> int:
     """Ask the one child there may be, which starts it, and return its process number."""
-    await children.run(alarms(), keyed=True)
-    (pid,) = children.pids
+    await pool.run(alarms(), keyed=True)
+    (pid,) = pool.pids
     return pid
 
 
 async def test_worker_starts_with_its_first_task_and_stays() -> None:
-    async with running_children(count=2) as children:
-        assert children.pids == set()
-        await children.run(alarms())
-        assert len(first := children.pids) == 1
-        await children.run(alarms())
-        assert children.pids == first
+    async with running_pool(count=2) as pool:
+        assert pool.pids == set()
+        await pool.run(alarms())
+        assert len(first := pool.pids) == 1
+        await pool.run(alarms())
+        assert pool.pids == first
 
 
 async def test_worker_results_equal_direct_computation() -> None:
-    async with running_children() as children:
-        found = unpack_alarms(await children.run(alarms()))
+    async with running_pool() as pool:
+        result = unpack_alarms(await pool.run(alarms()))
         pieces = [REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)]
-        recovered = unpack_recovery(await children.run(lambda: (recovery("diffstats"), pieces)))
-    assert (found.n, found.reports_read) == (len(REPORTS), True)
-    assert found.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
+        recovered = unpack_recovery(await pool.run(lambda: (recovery("diffstats"), pieces)))
+    assert (result.n, result.reports_read) == (len(REPORTS), True)
+    assert result.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
     expected = recover(
         ORACLE, Estimates.of(ORACLE, TALLY).frequencies, "diffstats", n=TALLY.n, reports=REPORTS
     )
@@ -103,12 +101,12 @@ async def test_loads_numba_for_many_reports_beside_the_memory_limit(
         few.summary * 6_000, few.n * 6_000
     )  # 2^30 hashes; what is sent of them makes no difference
 
-    async with running_children(count=1, memory_bytes=1 << 25) as children:
+    async with running_pool(count=1, memory_bytes=1 << 25) as pool:
         answers, loaded = [], []
         for tally in (few, many, few):
-            question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
-            answers.append(await children.run(partial(with_pieces, question, reports.tobytes())))
-            loaded.append("llvmlite" in Path(f"/proc/{min(children.pids)}/maps").read_text())
+            task = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+            answers.append(await pool.run(partial(with_pieces, task, reports.tobytes())))
+            loaded.append("llvmlite" in Path(f"/proc/{min(pool.pids)}/maps").read_text())
     assert loaded == [False, True, True]
     assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
 
@@ -133,8 +131,8 @@ async def test_progress_advances_between_passes_over_reports() -> None:
         if progress > RECEIVED + (1 - RECEIVED) * 3 / 4:  # three passes
             far.set()
 
-    async with running_children(count=1) as children:
-        analysis = asyncio.create_task(children.run(endless(), on_progress=hear))
+    async with running_pool(count=1) as pool:
+        analysis = asyncio.create_task(pool.run(endless(), on_progress=hear))
         first, _ = await asyncio.wait(
             [analysis, asyncio.create_task(far.wait())],
             timeout=60,
@@ -152,72 +150,72 @@ async def test_rejects_invalid_task_before_reading_reports() -> None:
         pytest.fail("reports were read")
         yield b""
 
-    async with running_children(count=1) as children:
-        pid = await only_child(children)
+    async with running_pool(count=1) as pool:
+        pid = await only_child(pool)
         with pytest.raises(ParameterError, match="needs the attacked items"):
-            await children.run(lambda: (recovery("detection-any"), pieces()))
-        assert children.pids == {pid}
-        await children.run(alarms())
+            await pool.run(lambda: (recovery("detection-any"), pieces()))
+        assert pool.pids == {pid}
+        await pool.run(alarms())
 
 
 async def test_killed_worker_fails_its_analysis_alone(begun: Begun) -> None:
-    async with running_children(count=1) as children:
-        pid = await only_child(children)
-        analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
+    async with running_pool(count=1) as pool:
+        pid = await only_child(pool)
+        analysis = asyncio.create_task(pool.run(endless(), on_progress=begun))
         await begun.event.wait()
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(AnalysisFailedError):
             await analysis
-        await children.run(alarms())
-        assert len(children.pids) == 1
-        assert pid not in children.pids
+        await pool.run(alarms())
+        assert len(pool.pids) == 1
+        assert pid not in pool.pids
 
 
 async def test_dead_idle_worker_is_replaced() -> None:
-    async with running_children(count=1) as children:
-        pid = await only_child(children)
+    async with running_pool(count=1) as pool:
+        pid = await only_child(pool)
         os.kill(pid, signal.SIGKILL)
         psutil.Process(pid).wait()
-        await children.run(alarms())
+        await pool.run(alarms())
 
 
 async def test_timeout_kills_the_worker() -> None:
-    async with running_children(count=1, seconds=1) as children:
-        pid = await only_child(children)
+    async with running_pool(count=1, seconds=1) as pool:
+        pid = await only_child(pool)
         with pytest.raises(AnalysisTimeoutError, match="within 1 seconds"):
-            await children.run(endless())
-        await children.run(alarms(), keyed=True)
+            await pool.run(endless())
+        await pool.run(alarms(), keyed=True)
         assert not psutil.pid_exists(pid)
 
 
 async def test_cancellation_kills_the_worker(begun: Begun) -> None:
-    async with running_children(count=1) as children:
-        pid = await only_child(children)
-        analysis = asyncio.create_task(children.run(endless(), on_progress=begun))
+    async with running_pool(count=1) as pool:
+        pid = await only_child(pool)
+        analysis = asyncio.create_task(pool.run(endless(), on_progress=begun))
         await begun.event.wait()
         analysis.cancel()
         with pytest.raises(asyncio.CancelledError):
             await analysis
-        await children.run(alarms())
+        await pool.run(alarms())
         assert not psutil.pid_exists(pid)
-        assert len(children.pids) == 1
+        assert len(pool.pids) == 1
 
 
 async def test_memory_limit_is_an_error_with_its_bytes() -> None:
     """A wide tally of many reports: the support matrices of one block are beyond one megabyte."""
 
-    async with running_children(count=1, memory_bytes=1 << 20) as children:
+    async with running_pool(count=1, memory_bytes=1 << 20) as pool:
         with pytest.raises(AnalysisTooLargeError, match="more than 1048576 bytes of memory"):
-            await children.run(endless())
-    async with running_children(count=1) as children:
-        await children.run(alarms())
+            await pool.run(endless())
+    async with running_pool(count=1) as pool:
+        await pool.run(alarms())
 
 
 async def test_disk_limit_is_an_error_and_reports_are_read_to_the_end() -> None:
-    async with running_children(count=1, disk_bytes=10_000) as children:
+    async with running_pool(count=1, disk_bytes=10_000) as pool:
         for _ in range(2):
             with pytest.raises(AnalysisTooLargeError, match="more than 10000 bytes"):
-                await children.run(alarms())
+                await pool.run(alarms())
 
 
 async def test_deleted_reports_end_only_their_analysis() -> None:
@@ -225,21 +223,21 @@ async def test_deleted_reports_end_only_their_analysis() -> None:
         yield REPORTS[:10].tobytes()
         raise ReportsGoneError("deleted meanwhile")
 
-    async with running_children(count=1) as children:
+    async with running_pool(count=1) as pool:
         with pytest.raises(ReportsGoneError):
-            await children.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), pieces()))
-        await children.run(alarms())
+            await pool.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), pieces()))
+        await pool.run(alarms())
 
 
 async def test_worker_error_is_logged_and_hidden_from_the_caller(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with running_children(count=1) as children:
+    async with running_pool(count=1) as pool:
         with pytest.raises(AnalysisFailedError, match="the server's log says why"):
-            await children.run(
+            await pool.run(
                 lambda: (recovery("diffstats"), [b"\xff" * 7])
             )  # no whole number of reports
-        await children.run(alarms())
+        await pool.run(alarms())
     assert "ValueError" in caplog.text
 
 
@@ -251,20 +249,18 @@ async def test_progress_grows_from_zero_and_stays_below_one(begun: Begun) -> Non
         while len(begun.heard) < 6:
             yield REPORTS[:1].tobytes()
 
-    async with running_children(count=1) as children:
-        await children.run(
-            lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun
-        )
+    async with running_pool(count=1) as pool:
+        await pool.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun)
     assert begun.heard[0] == 0.0
     assert begun.heard == sorted(set(begun.heard))
     assert begun.heard[-1] < 1
 
 
 async def test_unmixing_reports_progress(begun: Begun) -> None:
-    question = recovery("unmix", reads=False)
+    task = recovery("unmix", reads=False)
 
-    async with running_children(count=1) as children:
-        await children.run(lambda: (question, None), on_progress=begun)
+    async with running_pool(count=1) as pool:
+        await pool.run(lambda: (task, None), on_progress=begun)
     assert begun.heard[0] == 0.0
     assert len(begun.heard) > 1  # the first word is not put off
     assert begun.heard == sorted(set(begun.heard))
@@ -294,9 +290,9 @@ async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setenv("PGPASSWORD", "a-key-that-nobody-may-see")
 
-    async with running_children() as children:
-        await children.run(alarms())  # it has begun for good
-        for pid in children.pids:
+    async with running_pool() as pool:
+        await pool.run(alarms())  # it has begun for good
+        for pid in pool.pids:
             environment = Path(f"/proc/{pid}/environ").read_bytes()
             assert b"nobody-may-see" not in environment
             assert b"LDPRECOVER_DATABASE_URL" not in environment
@@ -305,8 +301,8 @@ async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyP
 
 
 async def test_worker_is_nice_and_imports_no_server_libraries() -> None:
-    async with running_children(count=1) as children:
-        pid = await only_child(children)
+    async with running_pool(count=1) as pool:
+        pid = await only_child(pool)
         assert psutil.Process(pid).nice() >= 10
         mapped = Path(f"/proc/{pid}/maps").read_text()
         for module in ("pydantic_core", "sqlalchemy", "_sqlite3", "_ssl", "llvmlite"):
@@ -325,41 +321,41 @@ async def test_huge_round_passes_through_little_memory(begun: Begun) -> None:
         for _ in range(times):
             yield bytearray(piece)  # type: ignore[misc]  # a new object each time
 
-    async with running_children(count=1, memory_bytes=1 << 26) as children:
+    async with running_pool(count=1, memory_bytes=1 << 26) as pool:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        found = unpack_alarms(
-            await children.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()))
+        result = unpack_alarms(
+            await pool.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()))
         )
-        assert found.n == tally.n
+        assert result.n == tally.n
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
 
 
 async def test_callers_with_a_key_have_priority(begun: Begun) -> None:
-    async with running_children(count=2, waiting=4) as children:
-        first = asyncio.create_task(children.run(endless(), on_progress=begun))
+    async with running_pool(count=2, waiting=4) as pool:
+        first = asyncio.create_task(pool.run(endless(), on_progress=begun))
         await begun.event.wait()
-        others = [asyncio.create_task(children.run(alarms())) for _ in range(2)]
+        others = [asyncio.create_task(pool.run(alarms())) for _ in range(2)]
         await asyncio.sleep(0)
-        assert children.waiting == 2
+        assert pool.waiting == 2
         with pytest.raises(AnalysesBusyError):
-            await children.run(alarms())
-        await children.run(alarms(), keyed=True)
+            await pool.run(alarms())
+        await pool.run(alarms(), keyed=True)
         assert not any(task.done() for task in others)
         first.cancel()
         await asyncio.gather(*others)
 
 
 async def test_stop_fails_running_and_waiting_analyses(begun: Begun) -> None:
-    async with running_children(count=1) as children:
-        first = asyncio.create_task(children.run(endless(), on_progress=begun))
+    async with running_pool(count=1) as pool:
+        first = asyncio.create_task(pool.run(endless(), on_progress=begun))
         await begun.event.wait()
-        second = asyncio.create_task(children.run(alarms()))
+        second = asyncio.create_task(pool.run(alarms()))
         await asyncio.sleep(0)
-        await children.stop()
+        await pool.stop()
         for task in (first, second):
             with pytest.raises(AnalysesBusyError, match="the server stops"):
                 await task
-        assert children.pids == set()
+        assert pool.pids == set()
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
@@ -368,12 +364,10 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
     rng = np.random.default_rng(5)
     reports = oracle.perturb(rng.integers(11, size=2_000), rng)
     tally = Tally.of(oracle, reports)
-    question = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+    task = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
 
-    async with running_children(count=1) as children:
-        found = unpack_recovery(
-            await children.run(lambda: (question, [reports.tobytes()]))
-        ).recovery
+    async with running_pool(count=1) as pool:
+        result = unpack_recovery(await pool.run(lambda: (task, [reports.tobytes()]))).recovery
     frequencies = Estimates.of(oracle, tally).frequencies
     expected = recover(
         oracle,
@@ -382,4 +376,4 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
         n=tally.n,
         reports=reports,
     )
-    assert found.recovered.tolist() == expected.recovered.tolist()
+    assert result.recovered.tolist() == expected.recovered.tolist()

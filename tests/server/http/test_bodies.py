@@ -1,4 +1,4 @@
-"""Bodies within bounds: sizes as sent and as decompressed, and what the server holds meanwhile."""
+"""Request bodies: limits as sent and decompressed, and reserved memory."""
 
 import asyncio
 import contextlib
@@ -193,10 +193,10 @@ def a_body(bodies: BodyMemory, *messages: dict[str, Any], **headers: str) -> Bod
     """A body of which these messages come, and then nothing but the end of the connection."""
     named = {"content_type": "application/json", "transfer_encoding": "chunked", **headers}
     listed = [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()]
-    left = list(messages)
+    remaining = list(messages)
 
     async def receive() -> Any:
-        return left.pop(0) if left else {"type": "http.disconnect"}
+        return remaining.pop(0) if remaining else {"type": "http.disconnect"}
 
     return Body(
         bodies, {"type": "http", "method": "POST", "path": "/reports", "headers": listed}, receive
@@ -298,8 +298,8 @@ def test_rejects_body_until_memory_is_released() -> None:
 def test_large_and_anonymous_bodies_have_shares() -> None:
     bodies = BodyMemory(1_000_000)
     large, anonymous = BodyLimit(1 << 20, 1 << 20, False), BodyLimit(1 << 16, 1 << 16, True)
-    held = [a_body(bodies, piece(bytes(250_000))) for _ in range(3)]
-    for body in held:
+    bodies_read = [a_body(bodies, piece(bytes(250_000))) for _ in range(3)]
+    for body in bodies_read:
         read(body, large)
     with pytest.raises(QueueFullError):
         read(a_body(bodies, piece(bytes(70_000))), large)
@@ -347,10 +347,10 @@ def test_body_evicts_slowest_anonymous_body() -> None:
 
 @pytest.mark.parametrize("reads", [0, 1, 3])
 def test_unread_body_closes_the_connection(reads: int) -> None:
-    left, sent = [piece(b"a", True), piece(b"b", True), piece(b"c")], []
+    remaining, sent = [piece(b"a", True), piece(b"b", True), piece(b"c")], []
 
     async def receive() -> Any:
-        return left.pop(0)
+        return remaining.pop(0)
 
     async def send(message: Any) -> None:
         sent.append(message)

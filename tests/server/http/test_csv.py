@@ -38,9 +38,9 @@ def poisoned(server: ServerProcess) -> dict[str, Any]:
     """Two rounds of a series, the first closed, the second with a rise of the fourth item."""
     rng, oracle = np.random.default_rng(5), OUE(2.0, len(LABELS))
     rounds = []
-    for held in ([0, 1, 2, 5], [3]):
+    for rows_held in ([0, 1, 2, 5], [3]):
         opened = server.open_round("oue", 2.0, items=LABELS, series="as-csv")
-        reports = oracle.perturb(rng.choice(held, 800), rng)
+        reports = oracle.perturb(rng.choice(rows_held, 800), rng)
         assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
         rounds.append(opened)
         if len(rounds) == 1:
@@ -84,11 +84,11 @@ def test_no_label_is_a_formula(server: ServerProcess, poisoned: dict[str, Any]) 
 
 def test_recovery_contains_conclusions(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     path = f"/rounds/{poisoned['id']}/recover"
-    wanted = {"method": "ldprecover", "targets": [3]}
-    answered = server.http.post(path, json=wanted).json()
+    expected = {"method": "ldprecover", "targets": [3]}
+    answered = server.http.post(path, json=expected).json()
     # A job would have JSON for its result, so none is made.
     answer = server.http.post(
-        f"{path}?format=csv", json=wanted, headers={"Prefer": "respond-async"}
+        f"{path}?format=csv", json=expected, headers={"Prefer": "respond-async"}
     )
     assert (answer.status_code, answer.headers["content-type"]) == (
         200,
@@ -154,7 +154,7 @@ def test_any_text_round_trips_except_for_apostrophe(
 ) -> None:
     back = list(csv.reader(io.StringIO(to_csv(("text", "whole", "real"), rows), newline="")))
     assert back[0] == ["text", "whole", "real"]
-    for (text, whole, real), found in zip(rows, back[1:], strict=True):
-        assert found[0] in (text, f"'{text}")
-        assert found[0][:1] not in tuple("=+-@\t\r\n")
-        assert (int(found[1]), float(found[2])) == (whole, real)
+    for (text, whole, real), cells in zip(rows, back[1:], strict=True):
+        assert cells[0] in (text, f"'{text}")
+        assert cells[0][:1] not in tuple("=+-@\t\r\n")
+        assert (int(cells[1]), float(cells[2])) == (whole, real)

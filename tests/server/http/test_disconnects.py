@@ -66,7 +66,7 @@ def test_the_work_ends_before_the_call_does(ends: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefer", "wanted"),
+    ("prefer", "expected"),
     [
         (None, False),
         ("", False),
@@ -79,5 +79,5 @@ def test_the_work_ends_before_the_call_does(ends: str) -> None:
         ('x="y", wait', False),
     ],
 )
-def test_a_job_is_wanted_where_prefer_says_so(prefer: str | None, wanted: bool) -> None:
-    assert wants_job(prefer) is wanted
+def test_prefer_requests_a_job(prefer: str | None, expected: bool) -> None:
+    assert wants_job(prefer) is expected

@@ -1,4 +1,4 @@
-"""The parser: what it passes on, whatever pieces it is fed, and where it stops."""
+"""The parser: requests from any pieces, and its limits."""
 
 import httptools
 import pytest

@@ -1,6 +1,4 @@
-"""What of HTTP itself a server has to get right: HEAD, transfer codings, and offers of other
-protocols.
-"""
+"""HTTP itself: HEAD, transfer codings, pipelining and upgrades."""
 
 import json
 import socket
@@ -22,9 +20,9 @@ CHUNKED = b"10\r\n" + REPORT + b"\r\n0\r\n\r\n"
 def talk(
     server: ServerProcess, *pieces: bytes, answers: int = 1
 ) -> list[tuple[int, dict[str, str], bytes]]:
-    """Send pieces over one connection, and return so many answers: status, headers, body."""
+    """Send pieces over one connection; return the responses as status, headers and body."""
     address = server.http.base_url.host, server.http.base_url.port
-    found = []
+    responses = []
     with (
         closing(socket.create_connection(address, timeout=30)) as connection,
         connection.makefile("rb") as stream,
@@ -38,8 +36,8 @@ def talk(
                 name.lower(): value.strip()
                 for name, _, value in (line.decode().partition(":") for line in lines)
             }
-            found.append((status, headers, stream.read(int(headers["content-length"]))))
-    return found
+            responses.append((status, headers, stream.read(int(headers["content-length"]))))
+    return responses
 
 
 def post(id: str, *headers: str) -> bytes:

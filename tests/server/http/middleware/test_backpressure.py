@@ -1,6 +1,4 @@
-"""Large answers on their way: in pieces, within a bound, and cut off where they are read too
-slowly.
-"""
+"""Large responses: sent in pieces, within a limit, and cut off if read too slowly."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,32 +18,32 @@ class Reader:
     """A client that reads one piece each time it is told to, or all at once."""
 
     def __init__(self, *, slow: bool = False) -> None:
-        self.got: list[Message] = []
+        self.messages: list[Message] = []
         self.is_cut_off = False
-        self._go_on = asyncio.Event()
+        self._resumed = asyncio.Event()
         if not slow:
-            self._go_on.set()
+            self._resumed.set()
 
     def abort(self) -> None:
         self.is_cut_off = True
-        self._go_on.set()  # as the end of the connection ends the wait for its client
+        self._resumed.set()  # as the end of the connection ends the wait for its client
 
     async def send(self, message: Message) -> None:
-        self.got.append(message)
+        self.messages.append(message)
         if message["type"] == "http.response.body":
-            await self._go_on.wait()
+            await self._resumed.wait()
 
     @property
     def status(self) -> int:
-        return int(self.got[0]["status"])
+        return int(self.messages[0]["status"])
 
     @property
     def body(self) -> bytes:
-        return b"".join(message["body"] for message in self.got[1:])
+        return b"".join(message["body"] for message in self.messages[1:])
 
     def scope(self, **headers: str) -> Scope:
-        given = [(name.encode(), value.encode()) for name, value in headers.items()]
-        return {"type": "http", "headers": given, "extensions": {ABORT: self.abort}}
+        headers_sent = [(name.encode(), value.encode()) for name, value in headers.items()]
+        return {"type": "http", "headers": headers_sent, "extensions": {ABORT: self.abort}}
 
     async def read(
         self, app: Callable[[Scope, Receive, Send], Awaitable[None]], **headers: str
@@ -80,10 +78,10 @@ def test_large_response_is_sent_in_pieces(size: int) -> None:
         app = Backpressure(answers(body), 1 << 20, 60)
         await reader.read(app)
         assert reader.body == body
-        assert [message["more_body"] for message in reader.got[1:]] == [True] * (
-            len(reader.got) - 2
+        assert [message["more_body"] for message in reader.messages[1:]] == [True] * (
+            len(reader.messages) - 2
         ) + [False]
-        assert all(len(message["body"]) <= 32 * KIB for message in reader.got[1:])
+        assert all(len(message["body"]) <= 32 * KIB for message in reader.messages[1:])
         assert app._budget.reserved == 0
 
     asyncio.run(run())
@@ -94,7 +92,7 @@ def test_slowest_reader_is_cut_off_first() -> None:
         app = Backpressure(answers(bytes(100 * KIB)), 150 * KIB, 60)
         slow, quick = Reader(slow=True), Reader()
         reading = asyncio.create_task(slow.read(app))
-        await until(lambda: len(slow.got) == 2)
+        await until(lambda: len(slow.messages) == 2)
         await quick.read(app)
         await reading
         assert slow.is_cut_off
@@ -143,4 +141,4 @@ def test_replacing_error_closes_connection_with_unread_body(
     }
     app.run(app.app(scope, nothing, reader.send))
     assert reader.status == 503
-    assert (b"connection", b"close") in reader.got[0]["headers"]
+    assert (b"connection", b"close") in reader.messages[0]["headers"]

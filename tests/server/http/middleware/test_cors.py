@@ -22,12 +22,12 @@ def app(request: pytest.FixtureRequest, start_in_process: StartInProcess) -> InP
 def preflight(
     app: InProcess, path: str, origin: str = PAGE, method: str = "POST", headers: str = SENT
 ) -> httpx.Response:
-    asked = {
+    preflight = {
         "Origin": origin,
         "Access-Control-Request-Method": method,
         "Access-Control-Request-Headers": headers,
     }
-    return app.request("OPTIONS", path, headers=asked)
+    return app.request("OPTIONS", path, headers=preflight)
 
 
 def allowed(response: httpx.Response) -> bool:
@@ -132,8 +132,11 @@ def test_cacheable_response_varies_by_origin(
 
 
 def test_by_default_no_page_may_call(in_process: InProcess, problem_of: ProblemOf) -> None:
-    asked = preflight(in_process, "/reports")
-    assert (asked.status_code, problem_of(asked)) == (405, "method-not-allowed")
+    preflight_response = preflight(in_process, "/reports")
+    assert (preflight_response.status_code, problem_of(preflight_response)) == (
+        405,
+        "method-not-allowed",
+    )
     answer = in_process.get("/healthz", headers={"Origin": PAGE})
     assert not {name for name in answer.headers if name.startswith("access-control")}
 
@@ -145,7 +148,7 @@ def test_origins_come_from_the_environment(start_server: StartServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "origins"),
+    ("value", "origins"),
     [
         ("", ()),
         ("*", ("*",)),
@@ -157,8 +160,8 @@ def test_origins_come_from_the_environment(start_server: StartServer) -> None:
         (["https://a.example"], ("https://a.example",)),
     ],
 )
-def test_origins_parse_from_both_list_forms(given: Any, origins: Any) -> None:
-    settings = Settings(cors_origins=given)
+def test_origins_parse_from_both_list_forms(value: Any, origins: Any) -> None:
+    settings = Settings(cors_origins=value)
     assert settings.cors_origins == origins
     assert (
         Settings(cors_origins=settings.environment()["LDPRECOVER_CORS_ORIGINS"]).cors_origins  # type: ignore[arg-type]
