@@ -34,7 +34,7 @@ class ReportError(LDPRecoverError, ValueError):
     """A report is malformed.
 
     `position` is the index of the first bad report, or None if the whole submission cannot be read.
-    `reason` says why, in words.
+    `reason` says why.
     """
 
     def __init__(self, reason: str, position: int | None = None) -> None:

@@ -86,7 +86,7 @@ def canary_labels(items: Sequence[str], canaries: int | Sequence[str] | None) ->
 
 
 def items_in_words(number: int) -> str:
-    """Return a number of items in words: one item, 3 items."""
+    """Return a number of items as text: one item, 3 items."""
     return "one item" if number == 1 else f"{number} items"
 
 

@@ -35,11 +35,11 @@ def _draw(ones: UInt64Array, threshold: int, words: Words) -> None:
     are open after the prefix; the other 56 bits of each are drawn together, as the top bits of one
     word.
     """
-    drawn = words(_PREFIX * len(ones)).reshape(_PREFIX, len(ones))
+    planes = words(_PREFIX * len(ones)).reshape(_PREFIX, len(ones))
     ones[...] = 0
     still_open = np.full_like(ones, ~np.uint64(0))
     below = np.empty_like(ones)
-    for place, bits in enumerate(drawn):
+    for place, bits in enumerate(planes):
         # A drawn one stands for a number's zero: bits are fair, and this saves an inversion.
         if threshold >> (63 - place) & 1:
             np.bitwise_and(still_open, bits, out=below)

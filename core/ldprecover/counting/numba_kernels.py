@@ -115,7 +115,7 @@ def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     """Return for each of d items the number of rows whose bit is one, ignoring padding bits."""
     n, row_bytes = rows.shape
-    # A line is so many rows that they fill whole words; it is counted as one long word.
+    # A line holds enough rows to fill whole words; it is counted as one long word.
     group = 8 // math.gcd(row_bytes, 8)
     group *= max(1, _LINE * 8 // (group * row_bytes))
     lines = n // group
@@ -262,9 +262,9 @@ def _bits(rows, items, supported):  # type: ignore[no-untyped-def]
         block = rows[start : start + _ROWS]
         for v in range(len(items)):
             at, shift = uintp(items[v] >> uint32(3)), uint8(items[v] & uint32(7))
-            of = supported[v, start : start + _ROWS]
+            row = supported[v, start : start + _ROWS]
             for i in range(len(block)):
-                of[i] = (block[i, at] >> shift) & uint8(1)
+                row[i] = (block[i, at] >> shift) & uint8(1)
 
 
 @_compiled(uint64[:, ::1], uint64[:, ::1], types.boolean, int64[:, ::1])

@@ -85,8 +85,8 @@ def _olh(
     for start in range(0, len(seeds), size):
         block = slice(start, start + size)
         lo, width = bucket_ranges(buckets[block], g)
-        of = None if sizes is None else sizes[block]
-        count(seeds[block] + np.uint32(BASE), lo, width, products, counts, of)
+        block_sizes = None if sizes is None else sizes[block]
+        count(seeds[block] + np.uint32(BASE), lo, width, products, counts, block_sizes)
     return counts
 
 
@@ -218,13 +218,13 @@ def unary_sizes(rows: UInt8Array) -> Int64Array:
         block = rows[start : start + step]
         padded[: len(block), :row_bytes] = block
         ones = np.bitwise_count(padded[: len(block)].view(np.uint64))
-        of = sizes[start : start + step]
+        block_sizes = sizes[start : start + step]
         if width > _NARROW:
-            np.add.reduce(ones, axis=1, dtype=np.int64, out=of)
+            np.add.reduce(ones, axis=1, dtype=np.int64, out=block_sizes)
         else:  # starting a short sum takes numpy as long as adding a dozen columns
-            of[:] = ones[:, 0]
+            block_sizes[:] = ones[:, 0]
             for column in ones.T[1:]:
-                np.add(of, column, out=of)
+                np.add(block_sizes, column, out=block_sizes)
     return sizes
 
 
@@ -233,8 +233,8 @@ def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
     bits = np.empty((len(items), len(rows)), np.uint8)
     for start in range(0, len(rows), _ROWS):
         block = slice(start, start + _ROWS)
-        for item, of in zip(items.tolist(), bits[:, block], strict=True):
-            np.right_shift(rows[block, item >> 3], np.uint8(item & 7), out=of)
+        for item, column in zip(items.tolist(), bits[:, block], strict=True):
+            np.right_shift(rows[block, item >> 3], np.uint8(item & 7), out=column)
         np.bitwise_and(bits[:, block], np.uint8(1), out=bits[:, block])
     return bits.view(np.bool_)
 
@@ -248,8 +248,8 @@ def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
     for start in range(0, words, step):
         block = np.ascontiguousarray(others[:, start : start + step])
         for i, line in enumerate(lines[:, start : start + step]):
-            of = slice(i, None) if same else slice(None)
-            counts[i, of] += np.bitwise_count(block[of] & line).sum(axis=1, dtype=np.int64)
+            pairs = slice(i, None) if same else slice(None)
+            counts[i, pairs] += np.bitwise_count(block[pairs] & line).sum(axis=1, dtype=np.int64)
     return np.maximum(counts, counts.T) if same else counts
 
 

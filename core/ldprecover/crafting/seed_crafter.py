@@ -130,7 +130,7 @@ class SeedCrafter(Crafter):
     def _tries(self, search: Search) -> int:
         if search == "exhaustive":
             raise ParameterError(
-                f"an exhaustive search of {self.protocol} seeds finds most items, not a wished size"
+                f"an exhaustive search of {self.protocol} seeds finds most items, not a target size"
             )
         return search
 

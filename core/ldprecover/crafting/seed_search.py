@@ -76,9 +76,9 @@ def seeds_near(
     budget: int,
     rng: np.random.Generator,
 ) -> UInt32Array:
-    """Return for each of m users the nearest to its wish of `budget` random seeds.
+    """Return for each of m users the nearest to its goal of `budget` random seeds.
 
-    The wish is the number of the r items that the seed hashes to the user's bucket. Of two seeds as
+    The goal is the number of the r items that the seed hashes to the user's bucket. Of two seeds as
     near, the one with the smaller number is taken.
     """
     best_seeds = np.empty(len(goals), dtype=np.uint32)
@@ -136,21 +136,21 @@ def _scan(items: UInt32Array, g: int, aim: int, m: int, start: int, limit: int) 
     """Return at most m of `limit` seeds with `aim` or more items in one bucket, best first."""
     r = len(items)
     steps = np.arange(_SCAN_BLOCK, dtype=np.uint32) * np.uint32(_STRIDE)
-    kept: dict[int, list[UInt32Array]] = {hits: [] for hits in range(r, aim - 1, -1)}
-    missing = dict.fromkeys(kept, m)
+    seeds_of_hits: dict[int, list[UInt32Array]] = {hits: [] for hits in range(r, aim - 1, -1)}
+    missing = dict.fromkeys(seeds_of_hits, m)
     for block in range(0, limit, _SCAN_BLOCK):
         seeds = steps[: limit - block] + np.uint32((start + block * _STRIDE) % SEEDS)
         if aim == r:
             found_seeds = {r: _perfect(seeds, items, g)}
         else:
             hits = most_hits(seeds[None, :], items[None, :], g)[0]
-            found_seeds = {level: seeds[hits == level] for level in kept}
+            found_seeds = {level: seeds[hits == level] for level in seeds_of_hits}
         for level, good in found_seeds.items():
-            kept[level].append(good[: missing[level]])
-            missing[level] -= kept[level][-1].size
+            seeds_of_hits[level].append(good[: missing[level]])
+            missing[level] -= seeds_of_hits[level][-1].size
         if missing[r] == 0:
             break
-    return np.concatenate([seeds for level in kept.values() for seeds in level])[:m]
+    return np.concatenate([seeds for level in seeds_of_hits.values() for seeds in level])[:m]
 
 
 def _perfect(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:

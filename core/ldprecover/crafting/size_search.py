@@ -40,7 +40,7 @@ def sized_seeds(
 ) -> tuple[UInt32Array, UInt32Array]:
     """Return for each user the best of `budget` random seeds, and the best bucket of it.
 
-    `wanted_items` is (m, r); `aims` (m,) are the wished bucket sizes, over all d items. A bucket
+    `wanted_items` is (m, r); `aims` (m,) are the target bucket sizes, over all d items. A bucket
     contains at least one wanted item. Buckets are measured from the most hits down. A user is done
     when no bucket of fewer hits could be better. That takes some dozen buckets, so the d items are
     hashed under few seeds.

@@ -48,7 +48,10 @@ class Estimates:
         return float(self.frequencies.sum())
 
     def interval(
-        self, confidence: float = 0.95, *, of: Literal["users", "population"] = "users"
+        self,
+        confidence: float = 0.95,
+        *,
+        of: Literal["users", "population"] = "users",  # phrases: quoted
     ) -> tuple[FloatArray, FloatArray]:
         """Return (low, high), the normal interval of each item at this two-sided confidence.
 
@@ -58,7 +61,7 @@ class Estimates:
         """
         if not 0 < confidence < 1:
             raise ParameterError("confidence must be between 0 and 1")
-        if of not in ("users", "population"):
+        if of not in ("users", "population"):  # phrases: quoted
             raise ParameterError(f"of must be users or population, not {of!r:.40}")
         errors = self.standard_errors
         if of == "population":

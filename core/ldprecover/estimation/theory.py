@@ -134,11 +134,11 @@ def worst_change(
     if share is not None and not 0 <= share <= 1:
         raise ParameterError(f"share must be from 0 to 1, not {share}")
     size = oracle.fixed_size
-    most = items if size is None else min(items, size)
-    least = 0 if size is None else max(0, size - (d - items))
+    upper = items if size is None else min(items, size)
+    lower = 0 if size is None else max(0, size - (d - items))
     lowest, highest = (0.0, 1.0) if share is None else (share, share)
-    rise = beta * ((most - items * q) / (p - q) - lowest)
-    fall = beta * (highest - (least - items * q) / (p - q))
+    rise = beta * ((upper - items * q) / (p - q) - lowest)
+    fall = beta * (highest - (lower - items * q) / (p - q))
     # A distribution's sum stays within 0 and 1.
     return WorstChange(rise, fall, min(rise, 1 - lowest), min(fall, highest))
 

@@ -94,8 +94,8 @@ def poisson_quantile(level: float, mean: float) -> int:
     """Return the smallest k with P(Poisson(mean) <= k) >= level."""
     if not mean:
         return 0
-    most = math.ceil(mean + 40 * math.sqrt(mean) + 40)
-    log_terms = np.cumsum(np.append(-mean, math.log(mean) - np.log(np.arange(1, most + 1))))
+    limit = math.ceil(mean + 40 * math.sqrt(mean) + 40)
+    log_terms = np.cumsum(np.append(-mean, math.log(mean) - np.log(np.arange(1, limit + 1))))
     return int(np.searchsorted(np.cumsum(np.exp(log_terms)), level))
 
 

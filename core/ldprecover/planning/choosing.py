@@ -103,7 +103,7 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
 
 
 def _costs(each: Candidate) -> str:
-    """Return the costs of a candidate in words."""
+    """Return a sentence on the costs of a candidate."""
     words = [f"one standard error is {100 * each.standard_error:.3g} percentage points"]
     words.append(
         f"1 % crafted reports raise {each.targets} items together by {each.gain:.3g} points"

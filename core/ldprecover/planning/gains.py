@@ -44,7 +44,7 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
     The gain of mga is that for the targets that suit the attacker best. mga-a and apa promote half
     of the targets in each report; apa2 tosses fair coins. Slow laws are computed only if
     `thorough`: those of reports of honest sizes over more than 10,000 items, and those of users who
-    search for hash seeds of a wished size, which take seconds. Raises ParameterError unless there
+    search for hash seeds of a target size, which take seconds. Raises ParameterError unless there
     is at least one target and one other item.
     """
     d, r = oracle.domain_size, targets
@@ -59,7 +59,7 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
             raise ParameterError(f"{each} targets do not fit into a report of an honest size")
         if oracle.hash_tests and not thorough:
             raise ParameterError(
-                "what a search for seeds of a wished size finds takes long to work out"
+                "the law of a search for seeds of a target size takes long to compute"
             )
         if aim == "honest":
             check_items()
@@ -70,7 +70,7 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
     def check_items() -> None:
         if d > _FEW_ITEMS and not thorough:
             raise ParameterError(
-                "the law of honest sizes takes long to work out over so many items"
+                "the law of honest sizes takes long to compute over this many items"
             )
 
     def coins() -> float:

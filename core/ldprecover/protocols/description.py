@@ -80,7 +80,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ReportForms:
-    """The forms of a protocol's reports in words and by example, for authors of clients.
+    """The forms of a protocol's reports, described and by example, for authors of clients.
 
     `json` and `packed` are one sentence each. `values` is the JSON schema of one value of each
     column, `example` a JSON body.

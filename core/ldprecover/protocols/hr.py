@@ -112,7 +112,7 @@ class HR(FrequencyOracle):
         count = int(np.count_nonzero(all_supporting))
         if count and count >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
             share = f"{count} of {len(reports)} reports are column 0, which supports every item"
-            self._raise_first(all_supporting, f"{share}: honest users hardly ever send so many")
+            self._raise_first(all_supporting, f"{share}: honest users hardly ever send this many")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.grr_counts(reports, self.summary_size)

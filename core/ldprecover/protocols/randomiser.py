@@ -44,7 +44,7 @@ class LocalRandomiser(ABC):
     Values are item indices 0..domain_size-1. Reports travel as rows of `report_dtype`, which are
     their packed bytes. S(z) is the set of items that a report z supports.
 
-    A protocol may have one integer parameter of its own. `parameter` names it and the field that
+    A protocol may have one own integer parameter. `parameter` names it and the field that
     holds it, `parameter_range` states its least and greatest value, `parameter_meaning` describes
     it in one line.
 
@@ -231,9 +231,9 @@ class LocalRandomiser(ABC):
         if bad.any():
             raise ReportError(reason, position=int(np.argmax(bad)))
 
-    def _lacks(self, what: str) -> ParameterError:
+    def _lacks(self, part: str) -> ParameterError:
         """Return the error for a part that this protocol does not have."""
-        return ParameterError(f"{self.protocol} lacks {what}")
+        return ParameterError(f"{self.protocol} lacks {part}")
 
 
 def tiles(shape: tuple[int, int]) -> Iterator[slice]:

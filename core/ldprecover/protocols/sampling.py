@@ -64,9 +64,9 @@ def hold_threshold(epsilon: float, d: int, k: int) -> int:
 def below(k: int, n: int, words: Words) -> UInt64Array:
     """Return n exactly uniform integers in 0..k-1; words in the biased tail are drawn again."""
     limit = (1 << 64) // k * k  # 2^64 itself when k is a power of two
-    drawn = words(n)
+    numbers = words(n)
     if limit < 1 << 64:
-        while (biased := np.flatnonzero(drawn >= np.uint64(limit))).size:
-            drawn = drawn.copy()
-            drawn[biased] = words(biased.size)
-    return drawn % np.uint64(k)
+        while (biased := np.flatnonzero(numbers >= np.uint64(limit))).size:
+            numbers = numbers.copy()
+            numbers[biased] = words(biased.size)
+    return numbers % np.uint64(k)

@@ -197,8 +197,8 @@ class SS(UnaryEncoding):
         for start in range(0, user_items.size, step):
             users = np.arange(start, min(user_items.size, start + step))
             while users.size:
-                drawn, distinct = self._draw(user_items[users], holds[users], words)
-                rows[users[distinct]] = np.packbits(drawn[distinct], axis=1, bitorder="little")
+                bits, distinct = self._draw(user_items[users], holds[users], words)
+                rows[users[distinct]] = np.packbits(bits[distinct], axis=1, bitorder="little")
                 users = users[~distinct]
         return rows
 

@@ -49,6 +49,6 @@ class SUE(UnaryEncoding):
         words = words_from(rng)
         turned = self.thresholds["turn_below"]
         rows = counting.unary_rows(user_items.size, self.domain_size, turned, words)
-        kept = words(user_items.size) >= np.uint64(turned)
-        set_bits(rows, user_items, kept.view(np.uint8))
+        ones = words(user_items.size) >= np.uint64(turned)
+        set_bits(rows, user_items, ones.view(np.uint8))
         return rows

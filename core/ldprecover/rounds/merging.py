@@ -14,7 +14,7 @@ _CHECKSUM = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, order=True)
 class MergedRound:
-    """One round of a merged export: id, name, number of reports, checksum of its own export.
+    """One round of a merged export: id, name, number of reports, checksum of its export.
 
     Raises ParameterError for a negative number, and for a text that is not a checksum.
     """

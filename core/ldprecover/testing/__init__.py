@@ -43,21 +43,21 @@ _TALLIES = 400
 
 
 def check_protocol(oracle: FrequencyOracle, *, seed: int = 1) -> None:
-    """Run every check. Raises AssertionError for the first that the oracle fails, or what it raised
-    itself.
+    """Run every check. Raises AssertionError for the first that the oracle fails.
 
-    The error says which check it was, what that asks for, and what was found.
+    The error names the check, its requirement and the reason. An exception of the oracle gets a
+    note with the same text.
     """
     for name, check in CHECKS.items():
-        asked = (check.__doc__ or "").partition("\n")[0]
-        what = f"{oracle.protocol} fails the check {name}. {asked}"
+        requirement = (check.__doc__ or "").partition("\n")[0]
+        failure = f"{oracle.protocol} fails the check {name}. {requirement}"
         try:
             check(oracle, np.random.default_rng(seed))
         except AssertionError as error:
-            found = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
-            raise AssertionError(f"{what} It is not so: {found}") from error
+            reason = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
+            raise AssertionError(f"{failure} It is not so: {reason}") from error
         except Exception as error:
-            error.add_note(what)
+            error.add_note(failure)
             raise
 
 
@@ -111,9 +111,11 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         sizes = supports.sum(axis=1)
         assert np.array_equal(oracle.support_sizes(reports), sizes)
         if oracle.fixed_size is not None:
-            said = f"every report must support {oracle.fixed_size}, as the traits or fixed_size say"
+            message = (
+                f"every report must support {oracle.fixed_size}, as the traits or fixed_size say"
+            )
             assert (sizes == oracle.fixed_size).all(), (
-                f"{said}, and some support {sizes.min()} or {sizes.max()}"
+                f"{message}, and some support {sizes.min()} or {sizes.max()}"
             )
         one = not oracle.traits.one_item or oracle.fixed_size == 1
         assert one, f"fixed_size must be 1 where the trait one_item is set, not {oracle.fixed_size}"
@@ -219,10 +221,12 @@ def check_independence(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     if not oracle.traits.independent_bits:
         return
     own, first, last = 0, 1, oracle.domain_size - 1
-    found = oracle.supported(
+    supported = oracle.supported(
         oracle.perturb(np.full(_USERS, own), rng), np.array([own, first, last])
     )
-    together = np.array([(found[:, 0] & found[:, 1]).sum(), (found[:, 1] & found[:, 2]).sum()])
+    together = np.array(
+        [(supported[:, 0] & supported[:, 1]).sum(), (supported[:, 1] & supported[:, 2]).sum()]
+    )
     others = oracle.q if first == last else oracle.q**2
     assert_counts(together, np.array([oracle.p * oracle.q, others]), _USERS)
 
@@ -238,24 +242,24 @@ def check_sizes(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert_close(law.sum(), 1)
     assert_close(float(law @ sizes), oracle.laws.mean_size)
     assert_close(float(law @ sizes**2 - (law @ sizes) ** 2), size_law.variance)
-    found = oracle.support_sizes(oracle.perturb(rng.integers(oracle.domain_size, size=_USERS), rng))
-    assert_follows(np.bincount(found, minlength=sizes.size), law)
+    sizes_of_reports = oracle.support_sizes(
+        oracle.perturb(rng.integers(oracle.domain_size, size=_USERS), rng)
+    )
+    assert_follows(np.bincount(sizes_of_reports, minlength=sizes.size), law)
 
 
 def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """What is said of several items at once holds: of those that a user does not hold, and of
-    any.
-    """
+    """The laws of several items hold: of items that a user does not hold, and of any items."""
     d = oracle.domain_size
     items = np.arange(1, min(d, 5))
-    found = oracle.supported(oracle.perturb(np.zeros(_USERS, np.int64), rng), items)
+    supported = oracle.supported(oracle.perturb(np.zeros(_USERS, np.int64), rng), items)
     hit_law, joint_support = oracle.laws.hits, oracle.laws.joint_support
     law = None if hit_law is None else hit_law.of_others(items)
     if hit_law is not None and law is not None:
         assert law.shape == (items.size + 1,)
         assert_close(law.sum(), 1)
         assert_close(float(law @ np.arange(items.size + 1)), items.size * oracle.q)
-        assert_follows(np.bincount(found.sum(axis=1), minlength=law.size), law)
+        assert_follows(np.bincount(supported.sum(axis=1), minlength=law.size), law)
         variances = hit_law.variances(items.size)
         if variances is not None:
             hits = np.arange(items.size + 1)
@@ -263,13 +267,13 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
     if joint_support is None:
         return
     for z in range(2, items.size + 1):
-        most = joint_support.bound(z)
-        assert 0 <= most <= 1
-        held = oracle.supported(oracle.perturb(np.full(_USERS, items[0]), rng), items[:z])
-        assert held.all(axis=1).sum() <= _USERS * most + bernstein(most, _USERS)
+        bound = joint_support.bound(z)
+        assert 0 <= bound <= 1
+        all_users = oracle.supported(oracle.perturb(np.full(_USERS, items[0]), rng), items[:z])
+        assert all_users.all(axis=1).sum() <= _USERS * bound + bernstein(bound, _USERS)
         threshold = joint_support.threshold(1000, z, 0.01)
         assert (
-            distributions.binomial_law(1000, min(max(most, 1e-300), 1 - 1e-15))[threshold:].sum()
+            distributions.binomial_law(1000, min(max(bound, 1e-300), 1 - 1e-15))[threshold:].sum()
             <= 0.01
         )
 
@@ -296,9 +300,9 @@ def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     few = reports[:50]
     of_item = np.stack([log_likelihood(few, _one_hot(d, v)) for v in range(min(d, 8))])
     gap = of_item.max(axis=0) - of_item.min(axis=0)
-    most = gap.max(initial=0.0)
-    assert most <= oracle.epsilon * (1 + 1e-9), (
-        f"log_likelihood differs by {most:.6g} under two items"
+    largest = gap.max(initial=0.0)
+    assert largest <= oracle.epsilon * (1 + 1e-9), (
+        f"log_likelihood differs by {largest:.6g} under two items"
     )
     if ratio is not None:
         supports = oracle.supports(few)[:, : len(of_item)].T
@@ -309,22 +313,25 @@ def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """A tally drawn at once has the means and the variances of one of reports."""
+    """A tally from its law has the means and the variances of a tally of reports."""
     d = oracle.domain_size
-    held = np.zeros(d, np.int64)
-    held[: d - 1] = rng.multinomial(100, np.full(d - 1, 1 / (d - 1)))
+    users = np.zeros(d, np.int64)
+    users[: d - 1] = rng.multinomial(100, np.full(d - 1, 1 / (d - 1)))
     p, q = oracle.p, oracle.q
-    mean, variance = held * p + (100 - held) * q, held * p * (1 - p) + (100 - held) * q * (1 - q)
+    mean, variance = (
+        users * p + (100 - users) * q,
+        users * p * (1 - p) + (100 - users) * q * (1 - q),
+    )
     _check_moments(
-        oracle, [oracle.honest_tally(held, rng) for _ in range(_TALLIES)], mean, variance
+        oracle, [oracle.honest_tally(users, rng) for _ in range(_TALLIES)], mean, variance
     )
     # With the items drawn too, each report supports an item with one probability.
-    weights = held / 100
+    weights = users / 100
     share = q + weights * (p - q)
-    drawn = [oracle.population_tally(weights, 100, rng) for _ in range(_TALLIES)]
-    _check_moments(oracle, drawn, 100 * share, 100 * share * (1 - share))
-    _raises(lambda: oracle.honest_tally(held[:-1], rng))
-    _raises(lambda: oracle.honest_tally(held - 1, rng))
+    tallies = [oracle.population_tally(weights, 100, rng) for _ in range(_TALLIES)]
+    _check_moments(oracle, tallies, 100 * share, 100 * share * (1 - share))
+    _raises(lambda: oracle.honest_tally(users[:-1], rng))
+    _raises(lambda: oracle.honest_tally(users - 1, rng))
     assert not oracle.honest_tally(np.zeros(d, np.int64), rng).n
 
 
@@ -343,7 +350,7 @@ def _check_moments(
 
 
 def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Encoded reports, and a tally of them drawn at once, support what is said of them."""
+    """Encoded reports, and a tally of them from its law, have the stated support."""
     d, weights = oracle.domain_size, _one_hot(oracle.domain_size, 1)
     crafter = oracle.crafter
     support = None if crafter is None else _given(lambda: crafter.encoded_support(weights), oracle)
@@ -364,14 +371,14 @@ def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 
 def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
-    """Crafted reports can be sent, and support what is expected of them."""
+    """Crafted reports are valid and have the stated support."""
     d = oracle.domain_size
     r, m = min(d, 3), 2000
-    wanted = np.tile(np.arange(r), (m, 1))
+    wanted_items = np.tile(np.arange(r), (m, 1))
     crafter = oracle.crafter
     if crafter is None:
         return
-    reports = crafter.craft(wanted, rng, search=20)
+    reports = crafter.craft(wanted_items, rng, search=20)
     oracle.check(reports)
     included = np.zeros(d)
     included[:r] = 1

@@ -51,17 +51,17 @@ def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generato
     patterns = np.zeros((2, 4), np.int64)
     step = max(1, _BLOCK_CELLS // d)
     for which, item in enumerate((0, d - 1)):
-        counts, kept = np.zeros(d, np.int64), []
+        counts, blocks = np.zeros(d, np.int64), []
         for start in range(0, n, step):
             reports = oracle.perturb(np.full(min(step, n - start), item), rng)
             counts += oracle.support_counts(reports)
             both = oracle.supported(reports, np.array([0, d - 1]))
             patterns[which] += np.bincount(2 * both[:, 0] + both[:, 1], minlength=4)
-            kept.append(reports)
+            blocks.append(reports)
         expected = np.full(d, oracle.q)
         expected[item] = oracle.p
         assert_counts(counts, expected, n)
-        rows = np.concatenate(kept)
+        rows = np.concatenate(blocks)
         values.append((rows, np.ascontiguousarray(rows).view(np.uint8).reshape(n, -1)))
     _assert_within(oracle, patterns, n, "supporting one, both or neither of two items")
     _assert_within(oracle, _value_counts(values[0][1], values[1][1]), n, "a report's value")
@@ -134,7 +134,7 @@ def _assert_within(oracle: FrequencyOracle, counts: Int64Array, n: int, event: s
 def _bound(count: int, n: int, side: int) -> float:
     """Return the lowest (-1) or highest (+1) plausible probability of an event seen `count` times.
 
-    Under it so few or so many of n occur once in 2 * 10^9.
+    Under it a count this low or high among n occurs once in 2 * 10^9.
     """
     share, least = count / n, math.log(2 / RATE) / n
     near, far = share, 0.0 if side < 0 else 1.0

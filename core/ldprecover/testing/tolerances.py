@@ -57,7 +57,7 @@ def assert_follows(observed: Int64Array, law: FloatArray) -> None:
         pairs[-1] = (pairs[-1][0] + rare[0], pairs[-1][1] + rare[1])
     score = sum((count - e) ** 2 / e for count, e in pairs)
     freedom = max(1, len(pairs) - 1)
-    most = _SKEWED * chi_squared_quantile(1 - RATE, freedom)
-    assert score <= most, (
-        f"chi-squared {score:.4g}, which is at most {most:.4g} with {freedom} degrees of freedom"
+    limit = _SKEWED * chi_squared_quantile(1 - RATE, freedom)
+    assert score <= limit, (
+        f"chi-squared {score:.4g}, which is at most {limit:.4g} with {freedom} degrees of freedom"
     )

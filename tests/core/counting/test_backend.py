@@ -1,4 +1,4 @@
-"""Which kernels count, in processes of their own: the choice is made once for each."""
+"""Which kernels count, in separate processes: the choice is made once for each."""
 
 import json
 import os

@@ -46,7 +46,7 @@ class Recorded:
 
 
 def every_prefix() -> UInt64Array:
-    """Return 8 x 4 words in which lane v of 256 holds the bits of v, the highest in the first
+    """Return 8 x 4 words in which bit v of 256 holds the bits of v, the highest in the first
     round.
     """
     v = np.arange(256)
@@ -60,7 +60,7 @@ def ones(rows: np.ndarray) -> int:
 
 @given(threshold=THRESHOLDS)
 def test_bit_probability_is_threshold_over_2_to_64(threshold: int) -> None:
-    """Over all 256 prefixes t >> 56 lanes are one and one is open; its last word decides 2^56 t mod
+    """Over all 256 prefixes t >> 56 bits are one and one is open; its last word decides 2^56 t mod
     2^64.
 
     So 256 2^64 P = (t >> 56) 2^64 + (t << 8 mod 2^64), which is 256 t.
@@ -83,11 +83,11 @@ def test_bit_probability_is_threshold_over_2_to_64(threshold: int) -> None:
 def test_bits_are_comparisons_of_64_bit_words_with_the_threshold(
     threshold: int, n: int, d: int, seed: int
 ) -> None:
-    """Each lane's bits, put together in order of drawing, are a number; the lane is one where it is
+    """Each bit's bits, put together in order of drawing, are a number; the bit is one where it is
     below.
 
-    The first eight bits count inverted. Only lanes where they are the threshold's draw on: the
-    lowest open lane of every word, then the next.
+    The first eight bits count inverted. Only bits where they are the threshold's draw on: the
+    lowest open bit of every word, then the next.
     """
     source = Recorded(words_from(np.random.default_rng(seed)))
     rows = unary_rows(n, d, threshold, source)
@@ -130,9 +130,9 @@ def test_rows_have_their_shape_and_zero_padding(n: int, d: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 10.0])
 def test_every_lane_of_every_block_has_the_probability(epsilon: float) -> None:
-    """Counts by lane of a word and by block of rows, each within 6.5 standard deviations.
+    """Counts by bit of a word and by block of rows, each within 6.5 standard deviations.
 
-    64 lanes and 40 groups of rows: a false alarm once in 10^8 seeds, and the seed is fixed.
+    64 bits and 40 groups of rows: a false alarm once in 10^8 seeds, and the seed is fixed.
     """
     n, d = 40_000, 64
     threshold = flip_threshold(epsilon)
@@ -143,7 +143,7 @@ def test_every_lane_of_every_block_has_the_probability(epsilon: float) -> None:
 
 
 def test_neighbouring_bits_are_independent() -> None:
-    """The products of bits 1 and 64 lanes apart and of rows in sequence, within 6.5 standard
+    """The products of bits 1 and 64 bits apart and of rows in sequence, within 6.5 standard
     deviations.
 
     For independent bits a product of two centred bits has variance (q(1-q))^2; neighbouring

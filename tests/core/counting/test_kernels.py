@@ -219,15 +219,15 @@ def test_supported_items_match_the_definition(
     reports = random_reports(oracle, n, rng)
     items = rng.integers(0, oracle.domain_size, k, dtype=np.uint32)
     if isinstance(oracle, OLH):
-        found = backend.olh_supported(reports["seed"], reports["bucket"], items, oracle.hash_range)
+        actual = backend.olh_supported(reports["seed"], reports["bucket"], items, oracle.hash_range)
         hashed = bucket_of(hash_items(reports["seed"], items[:, None]), oracle.hash_range)
         expected = hashed == reports["bucket"]
     else:
-        found = backend.unary_supported(reports, items)
+        actual = backend.unary_supported(reports, items)
         expected = (reports[:, items // 8] >> (items % 8).astype(np.uint8)).T & 1
-    assert found.dtype == np.bool_
-    assert found.shape == (k, n)
-    assert np.array_equal(found, expected)
+    assert actual.dtype == np.bool_
+    assert actual.shape == (k, n)
+    assert np.array_equal(actual, expected)
 
 
 @every_backend
@@ -328,8 +328,8 @@ def test_threads_count_in_parallel(backend: ModuleType) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    for wanted, got in zip(expected, actual, strict=True):
-        assert np.array_equal(wanted, got)
+    for wanted_items, got in zip(expected, actual, strict=True):
+        assert np.array_equal(wanted_items, got)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_counting_many_items_takes_little_memory(backend: ModuleType) -> None:
 
 
 def peak_memory(function: Callable[[], object]) -> int:
-    """Return the greatest number of bytes that were allocated at once during the call."""
+    """Return the greatest number of bytes that were allocated together during the call."""
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

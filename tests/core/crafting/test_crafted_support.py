@@ -125,11 +125,13 @@ def test_a_bit_vector_has_the_wished_size(size: float) -> None:
 def test_reports_of_a_fixed_size_keep_it() -> None:
     oracle = Subsets(1.0, D)
     for r in (1, 5, 9):
-        wanted = subsets(list(range(D)), r)
+        wanted_items = subsets(list(range(D)), r)
         for aim in AIMS:
-            supports = oracle.supports(crafter_of(oracle).craft(wanted, rng(), aim=aim))
+            supports = oracle.supports(crafter_of(oracle).craft(wanted_items, rng(), aim=aim))
             assert (supports.sum(axis=1) == 5).all()
-            assert (np.take_along_axis(supports, wanted, axis=1).sum(axis=1) == min(r, 5)).all()
+            assert (
+                np.take_along_axis(supports, wanted_items, axis=1).sum(axis=1) == min(r, 5)
+            ).all()
             assert crafter_of(oracle).expected_hits(r, aim=aim) == pytest.approx(
                 (min(r, 5), max(5 - r, 0))
             )

@@ -29,13 +29,13 @@ def oue_and_wanted(draw: st.DrawFn) -> tuple[OUE, np.ndarray]:
 def test_padded_report_has_its_items_and_an_honest_size(
     case: tuple[OUE, np.ndarray],
 ) -> None:
-    oracle, wanted = case
-    reports = crafter_of(oracle).craft(wanted, rng())
+    oracle, wanted_items = case
+    reports = crafter_of(oracle).craft(wanted_items, rng())
     oracle.check(reports)
     supports = oracle.supports(reports)
-    assert np.take_along_axis(supports, wanted, axis=1).all()
-    ones = max(math.floor(oracle.p + (oracle.domain_size - 1) * oracle.q), wanted.shape[1])
-    assert supports.sum(axis=1).tolist() == [ones] * len(wanted)
+    assert np.take_along_axis(supports, wanted_items, axis=1).all()
+    ones = max(math.floor(oracle.p + (oracle.domain_size - 1) * oracle.q), wanted_items.shape[1])
+    assert supports.sum(axis=1).tolist() == [ones] * len(wanted_items)
 
 
 def test_padding_is_uniform_and_independent() -> None:
@@ -43,9 +43,11 @@ def test_padding_is_uniform_and_independent() -> None:
     1e-8 in all.
     """
     oracle, m, r = OUE(0.5, 102), 20_000, 10
-    wanted = np.broadcast_to(np.arange(0, 100, 10), (m, r))
-    others = np.setdiff1d(np.arange(102), wanted[0])
-    bits = oracle.supports(crafter_of(oracle).craft(wanted, rng()))[:, others].astype(np.float64)
+    wanted_items = np.broadcast_to(np.arange(0, 100, 10), (m, r))
+    others = np.setdiff1d(np.arange(102), wanted_items[0])
+    bits = oracle.supports(crafter_of(oracle).craft(wanted_items, rng()))[:, others].astype(
+        np.float64
+    )
     pairs = bits.T @ bits
     l, k = 38 - r, 102 - r  # noqa: E741
     one, both = l / k, l * (l - 1) / (k * (k - 1))
@@ -56,10 +58,10 @@ def test_padding_is_uniform_and_independent() -> None:
 
 def test_padding_is_the_same_in_blocks_as_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = OUE(1.0, 30)
-    wanted = np.broadcast_to([4, 7], (100, 2))
-    whole = crafter_of(oracle).craft(wanted, rng())
+    wanted_items = np.broadcast_to([4, 7], (100, 2))
+    whole = crafter_of(oracle).craft(wanted_items, rng())
     monkeypatch.setattr("ldprecover.crafting.bit_vectors._CELLS", 90)
-    assert np.array_equal(crafter_of(oracle).craft(wanted, rng()), whole)
+    assert np.array_equal(crafter_of(oracle).craft(wanted_items, rng()), whole)
 
 
 def test_a_grr_report_is_one_of_its_items_uniformly() -> None:
@@ -97,9 +99,9 @@ def test_searched_olh_report_supports_other_items_with_q(search: Any) -> None:
 
 def test_exhaustive_search_handles_each_item_set() -> None:
     oracle = OLH(0.5, 50, 3)
-    wanted = np.array([[0, 1, 2], [7, 8, 9]] * 200)
-    reports = crafter_of(oracle).craft(wanted, rng(), search="exhaustive")
-    assert np.take_along_axis(oracle.supports(reports), wanted, axis=1).all()
+    wanted_items = np.array([[0, 1, 2], [7, 8, 9]] * 200)
+    reports = crafter_of(oracle).craft(wanted_items, rng(), search="exhaustive")
+    assert np.take_along_axis(oracle.supports(reports), wanted_items, axis=1).all()
     assert all(np.unique(reports["seed"][half::2]).size == 200 for half in (0, 1))
 
 

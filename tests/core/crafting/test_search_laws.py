@@ -21,25 +21,25 @@ def best_cells(r: int, d: int, g: int, size: int, exact: bool) -> Counter[Cell]:
     """Return how many of the g^d ways to place d items have each (hits, size) as their best
     bucket's.
     """
-    found: Counter[Cell] = Counter()
+    actual: Counter[Cell] = Counter()
     for places in product(range(g), repeat=d):
         cells = {(places[:r].count(b), places.count(b)) for b in range(g)} - {
             (0, places.count(b)) for b in range(g)
         }
-        found[
+        actual[
             max(cells, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact)))
         ] += 1
-    return found
+    return actual
 
 
-def best_of_many(found: Counter[Cell], budget: int, size: int, exact: bool) -> tuple[float, float]:
+def best_of_many(actual: Counter[Cell], budget: int, size: int, exact: bool) -> tuple[float, float]:
     """Return mean hits and mean others of the best of `budget` independent draws from these
     cells.
     """
     order = sorted(
-        found, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact))
+        actual, key=lambda cell: int(worth(cell[0], np.array(cell[1]), size, exact=exact))
     )
-    share = np.cumsum([found[cell] for cell in order]) / found.total()
+    share = np.cumsum([actual[cell] for cell in order]) / actual.total()
     law = np.diff(share**budget, prepend=0.0)
     hits, sizes = np.array(order).T
     return float(law @ hits), float(law @ (sizes - hits))
@@ -103,10 +103,10 @@ def test_hits_near_a_goal_follow_the_exact_law(budget: int) -> None:
     law = binomial_law(r, 1 / g)
     for values in weights:
         weights[values] = float(np.prod(law[list(values)]))
-    for wish in range(r + 1):
-        nearest = {values: min(values, key=lambda h: (abs(h - wish), h)) for values in weights}
+    for goal in range(r + 1):
+        nearest = {values: min(values, key=lambda h: (abs(h - goal), h)) for values in weights}
         expected = sum(weights[values] * nearest[values] for values in weights)
-        assert hits_near(r, g, budget, wish) == pytest.approx(expected, abs=1e-12)
+        assert hits_near(r, g, budget, goal) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -114,15 +114,20 @@ def test_a_search_finds_the_bucket_that_is_worth_most(exact: bool) -> None:
     """Against every bucket of every seed that the generator gives."""
     d, g, budget, m = 30, 4, 25, 60
     rng = np.random.default_rng(3)
-    wanted = np.stack([rng.choice(d, 4, replace=False) for _ in range(m)]).astype(np.uint32)
+    wanted_items = np.stack([rng.choice(d, 4, replace=False) for _ in range(m)]).astype(np.uint32)
     aims = rng.integers(0, d, m)
     tried = np.random.default_rng(8).integers(0, SEEDS, size=(m, budget), dtype=np.uint32)
-    seeds, buckets = sized_seeds(wanted, aims, d, g, budget, np.random.default_rng(8), exact=exact)
+    seeds, buckets = sized_seeds(
+        wanted_items, aims, d, g, budget, np.random.default_rng(8), exact=exact
+    )
     oracle = OLH(1.0, d, g)
     places = oracle.buckets(tried[:, :, None], np.arange(d))
     for i in range(m):
         cells = {
-            (int(tried[i, s]), b): (int((place[wanted[i]] == b).sum()), int((place == b).sum()))
+            (int(tried[i, s]), b): (
+                int((place[wanted_items[i]] == b).sum()),
+                int((place == b).sum()),
+            )
             for s, place in enumerate(places[i])
             for b in range(g)
         }

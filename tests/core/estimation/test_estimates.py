@@ -24,13 +24,13 @@ def test_estimates_of_a_tally_are_the_oracles(
 
 
 def test_sum_has_a_standard_error_if_sizes_have_a_law() -> None:
-    for protocol, known in (("oue", True), ("grr", True), ("hr", False)):
+    for protocol, expected in (("oue", True), ("grr", True), ("hr", False)):
         oracle = frequency_oracle(protocol, 1.0, 16)
         estimates = Estimates.of(
             oracle, oracle.population_tally(np.full(16, 1 / 16), 1000, np.random.default_rng(1))
         )
         variance = oracle.laws.sum_variance(1000)
-        assert (variance is not None) == known
+        assert (variance is not None) == expected
         assert estimates.sum_standard_error == (variance and math.sqrt(variance))
 
 
@@ -76,10 +76,10 @@ def test_intervals_cover_population_and_users(
     f = np.array([0.4, 0.3, 0.2, 0.1])
     users_in, population_in, narrow_in = 0, 0, 0
     for _ in range(rounds):
-        held = rng.multinomial(n, f)
-        estimates = Estimates.of(oracle, oracle.honest_tally(held, rng))
+        user_items = rng.multinomial(n, f)
+        estimates = Estimates.of(oracle, oracle.honest_tally(user_items, rng))
         low, high = estimates.interval()
-        users_in += low[0] <= held[0] / n <= high[0]
+        users_in += low[0] <= user_items[0] / n <= high[0]
         narrow_in += low[0] <= f[0] <= high[0]
         low, high = estimates.interval(of="population")
         population_in += low[0] <= f[0] <= high[0]

@@ -50,21 +50,21 @@ def theirs(pure_ldp: ModuleType, oracle: FrequencyOracle, reports: np.ndarray) -
     """
     if isinstance(oracle, GRR):
         server = pure_ldp.DEServer(EPSILON, D)
-        given = reports.tolist()
+        values = reports.tolist()
     elif isinstance(oracle, OUE | SUE):
         server = pure_ldp.UEServer(EPSILON, D, use_oue=isinstance(oracle, OUE))
-        given = list(np.unpackbits(reports, axis=1, bitorder="little")[:, :D].astype(float))
+        values = list(np.unpackbits(reports, axis=1, bitorder="little")[:, :D].astype(float))
     elif isinstance(oracle, HR):
         server = pure_ldp.HadamardResponseServer(EPSILON, D)  # this form of it up to epsilon = 1
-        given = reports.tolist()
+        values = reports.tolist()
     else:
         assert isinstance(oracle, OLH)
         server = pure_ldp.LHServer(EPSILON, D, g=oracle.hash_range)
-        given = [
+        values = [
             (int(bucket), int(seed))
             for bucket, seed in zip(reports["bucket"], reports["seed"], strict=True)
         ]
-    for report in given:
+    for report in values:
         server.aggregate(report)
     return np.array([server.estimate(item, suppress_warnings=True) for item in range(1, D + 1)]) / N
 

@@ -1,4 +1,4 @@
-"""Tallies drawn at once have the law of tallies of reports."""
+"""Tallies drawn from their law have the law of tallies of reports."""
 
 from collections.abc import Callable
 
@@ -28,17 +28,17 @@ def moments(
     return counts.mean(axis=0), products.mean(axis=0), products.std(axis=0) / np.sqrt(DRAWS)
 
 
-def theory(oracle: FrequencyOracle, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def theory(oracle: FrequencyOracle, user_items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance of honest counts: sums over users of one report's."""
-    d = held.size
+    d = user_items.size
     chance = np.full((d, d), oracle.q) + np.eye(d) * (
         oracle.p - oracle.q
     )  # row x: support of a report of x
-    mean = held @ chance
+    mean = user_items @ chance
     if isinstance(oracle, GRR):  # one item a report: E[1_u 1_v] = 0
-        covariance = np.diag(mean) - np.einsum("x,xu,xv->uv", held, chance, chance)
+        covariance = np.diag(mean) - np.einsum("x,xu,xv->uv", user_items, chance, chance)
     else:
-        covariance = np.diag(held @ (chance * (1 - chance)))
+        covariance = np.diag(user_items @ (chance * (1 - chance)))
     return mean, covariance
 
 
@@ -132,16 +132,16 @@ def test_no_users_give_an_empty_tally(oracle: FrequencyOracle) -> None:
     assert one_hot_tally(oracle, WEIGHTS, 0, rng) == empty
 
 
-@pytest.mark.parametrize("held", [[1, 2], [1, 2, 3, 4, 5, -1], [0.5] * 6])
-def test_true_counts_must_be_integers_for_each_item(held: list[float]) -> None:
+@pytest.mark.parametrize("user_items", [[1, 2], [1, 2, 3, 4, 5, -1], [0.5] * 6])
+def test_true_counts_must_be_integers_for_each_item(user_items: list[float]) -> None:
     with pytest.raises(
         ParameterError, match="true_counts must be an integer of at least 0 for each of the 6 items"
     ):
-        SMALL[0].honest_tally(held, np.random.default_rng(0))
+        SMALL[0].honest_tally(user_items, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
-    ("weights", "m", "said"),
+    ("weights", "m", "message"),
     [
         ([0.5] * 6, 3, "sum to one"),
         ([1.5, -0.5, 0, 0, 0, 0], 3, "at least 0"),
@@ -151,7 +151,7 @@ def test_true_counts_must_be_integers_for_each_item(held: list[float]) -> None:
     ],
 )
 def test_an_attack_without_a_distribution_is_rejected(
-    weights: list[float], m: int, said: str
+    weights: list[float], m: int, message: str
 ) -> None:
-    with pytest.raises(ParameterError, match=said):
+    with pytest.raises(ParameterError, match=message):
         sampled_tally(SMALL[2], weights, m, np.random.default_rng(0))

@@ -37,8 +37,8 @@ def test_every_protocol_is_a_candidate_and_the_best_comes_first() -> None:
 
 
 def test_grr_beats_olh_at_four_items() -> None:
-    found = {each.oracle.protocol: each for each in choose(4, 1.0, 10_000).candidates}
-    assert found["grr"].standard_error / found["olh"].standard_error == pytest.approx(
+    actual = {each.oracle.protocol: each for each in choose(4, 1.0, 10_000).candidates}
+    assert actual["grr"].standard_error / actual["olh"].standard_error == pytest.approx(
         2 / 3, abs=0.03
     )
 
@@ -65,8 +65,8 @@ def test_choice_does_not_depend_on_the_targets(epsilon: float) -> None:
     """
     chosen = [choose(d, epsilon, 10_000).best.oracle.protocol for d in range(130, 240)]
     assert len(set(chosen)) == 1
-    found = [choose(round(1.3**i), epsilon, 10_000).best.oracle.protocol for i in range(3, 44)]
-    assert [name for name, _ in groupby(found)] == list(dict.fromkeys(found))
+    actual = [choose(round(1.3**i), epsilon, 10_000).best.oracle.protocol for i in range(3, 44)]
+    assert [name for name, _ in groupby(actual)] == list(dict.fromkeys(actual))
 
 
 @pytest.mark.parametrize("d", [3, 7, 60, 102])

@@ -35,7 +35,7 @@ def test_every_gain_is_that_of_the_attacks_own_law(protocol: str, epsilon: float
     for each in stated:
         attack = ATTACKS[each.attack]
         if each.gain is None and protocol == "hr":
-            assert each.reason  # it hangs on which the targets are
+            assert each.reason  # it depends on the targets
         elif each.gain is None:
             with pytest.raises(ParameterError):
                 attack.gain(oracle, np.zeros(D), 1.0, targets=range(R))
@@ -72,8 +72,8 @@ def test_reports_gain_the_stated_amount(protocol: str) -> None:
             ATTACKS_OF_SIX[each.attack].reports(oracle, m, rng), np.arange(6)
         ).sum(axis=1)
         gap = oracle.p - oracle.q
-        found = (hits.mean() - 6 * oracle.q) / gap
-        assert found == pytest.approx(
+        actual = (hits.mean() - 6 * oracle.q) / gap
+        assert actual == pytest.approx(
             each.gain, abs=6 * float(hits.std()) / math.sqrt(m) / gap + 1e-9
         ), each.attack
 
@@ -93,10 +93,10 @@ ATTACKS_OF_SIX: dict[str, Attack] = {
 @pytest.mark.parametrize(("d", "r"), [(2, 1), (3, 2), (40, 1), (40, 39), (1_000, 100)])
 def test_no_gain_is_above_that_of_any_report(protocol: str, d: int, r: int) -> None:
     oracle = frequency_oracle(protocol, 1.0, d)
-    most = worst_change(oracle, 1.0, r, 0.0).rise
-    assert most_gain(oracle, r) <= most + 1e-9
+    limit = worst_change(oracle, 1.0, r, 0.0).rise
+    assert most_gain(oracle, r) <= limit + 1e-9
     for each in gains(oracle, r):
-        assert each.gain is None or each.gain <= most + 1e-9
+        assert each.gain is None or each.gain <= limit + 1e-9
 
 
 def test_slow_laws_need_thorough() -> None:

@@ -58,19 +58,21 @@ class Few(UnaryEncoding):
         return (self.few - self.p) / (self.domain_size - 1)
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
+        user_items = self._items(items)
         rng = rng or np.random.default_rng()
-        others = held[:, None] + np.arange(1, self.domain_size)
+        others = user_items[:, None] + np.arange(1, self.domain_size)
         own = np.where(
-            rng.random((held.size, 1)) < self.p,
-            held[:, None],
-            (held[:, None] + 1) % self.domain_size,
+            rng.random((user_items.size, 1)) < self.p,
+            user_items[:, None],
+            (user_items[:, None] + 1) % self.domain_size,
         )
         # Of those that do not hold the user's own item, any set of the others.
-        lying = own[:, 0] != held
-        wanted = rng.permuted(others % self.domain_size, axis=1)[:, : self.few]
-        rows = padded_rows(own, np.full(held.size, self.few), self.domain_size, rng)
-        without = padded_rows(wanted, np.full(held.size, self.few), self.domain_size, rng)
+        lying = own[:, 0] != user_items
+        wanted_items = rng.permuted(others % self.domain_size, axis=1)[:, : self.few]
+        rows = padded_rows(own, np.full(user_items.size, self.few), self.domain_size, rng)
+        without = padded_rows(
+            wanted_items, np.full(user_items.size, self.few), self.domain_size, rng
+        )
         rows[lying] = without[lying]
         return rows
 

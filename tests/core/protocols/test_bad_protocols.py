@@ -133,7 +133,7 @@ class Breaks(GRR):
             "every report must support 1, as the traits or fixed_size say, and some support",
         ),
     ],
-    ids=lambda given: type(given).__name__ if isinstance(given, FrequencyOracle) else None,
+    ids=lambda value: type(value).__name__ if isinstance(value, FrequencyOracle) else None,
 )
 def test_bad_protocol_fails_with_an_explanation(
     oracle: FrequencyOracle, check: str, words: str

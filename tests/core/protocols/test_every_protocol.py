@@ -82,12 +82,12 @@ class Forgetful(OLH):
 
 @dataclass(frozen=True)
 class Sure(OUE):
-    """A tally drawn at once has no noise."""
+    """Its simulated tally has no noise."""
 
     def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        held = self._true_counts(true_counts)
-        n = int(held.sum())
-        return Tally(np.rint(held * self.p + (n - held) * self.q).astype(np.int64), n)
+        user_items = self._true_counts(true_counts)
+        n = int(user_items.sum())
+        return Tally(np.rint(user_items * self.p + (n - user_items) * self.q).astype(np.int64), n)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-"""Hadamard response: what its columns open to malicious users, and what the door and an alarm do
-about column 0.
-"""
+"""Hadamard response: crafted columns, and the rejection and the alarm of column 0."""
 
 import itertools
 import tracemalloc
@@ -43,8 +41,8 @@ def test_the_columns_of_a_hadamard_matrix_support_their_items(d: int) -> None:
 def test_crafted_columns_are_found_without_a_search(targets: tuple[int, ...]) -> None:
     oracle = HR(0.5, D)
     best = columns_for(oracle, targets)
-    wanted = np.tile(targets, (4_000, 1))
-    crafted = crafter_of(oracle).craft(wanted, np.random.default_rng(1))
+    wanted_items = np.tile(targets, (4_000, 1))
+    crafted = crafter_of(oracle).craft(wanted_items, np.random.default_rng(1))
     assert set(crafted.tolist()) <= best
     # Each is drawn evenly: of at most 64 columns one is left out with probability 64 (63/64)^4000 <
     # 1e-25.
@@ -75,16 +73,16 @@ def test_column_0_is_never_crafted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("d", "n", "most"), [(D, 1, 1), (D, 100, 10), (100_000, 1, 1), (100_000, 1000, 2)]
+    ("d", "n", "limit"), [(D, 1, 1), (D, 100, 10), (100_000, 1, 1), (100_000, 1000, 2)]
 )
-def test_a_submission_with_too_many_columns_0_is_rejected(d: int, n: int, most: int) -> None:
+def test_a_submission_with_too_many_columns_0_is_rejected(d: int, n: int, limit: int) -> None:
     oracle = HR(0.5, d)
     fine = np.ones(n, np.uint32)
-    fine[n - most :] = 0
+    fine[n - limit :] = 0
     oracle.check_submission(fine)
-    if n > most:
+    if n > limit:
         worse = fine.copy()
-        worse[: 5 * most] = 0
+        worse[: 5 * limit] = 0
         with pytest.raises(ReportError, match="column 0") as refused:
             oracle.check_submission(worse)
         assert refused.value.position == 0

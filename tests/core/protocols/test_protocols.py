@@ -58,8 +58,8 @@ def test_seeded_generators_repeat_and_the_system_does_not(
     assert seeded[0] == seeded[1]
     # Chance of equality: under 2^-100 for every oracle but GRR at epsilon 10, d = 490: about exp(-2
     # * 400 * 0.02).
-    drawn = [oracle.perturb(np.tile(items, 10)).tobytes() for _ in range(2)]
-    assert drawn[0] != drawn[1]
+    draws = [oracle.perturb(np.tile(items, 10)).tobytes() for _ in range(2)]
+    assert draws[0] != draws[1]
 
 
 def test_no_items_give_no_reports(oracle: FrequencyOracle) -> None:

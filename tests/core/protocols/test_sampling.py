@@ -100,15 +100,15 @@ def test_no_users_draw_nothing() -> None:
 def test_words_without_generator_come_from_the_system(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked = []
+    request = []
 
     def urandom(size: int) -> bytes:
-        asked.append(size)
+        request.append(size)
         return bytes(range(size))
 
     monkeypatch.setattr(os, "urandom", urandom)
     assert words_from(None)(2).tolist() == [0x0706050403020100, 0x0F0E0D0C0B0A0908]
-    assert asked == [16]
+    assert request == [16]
 
 
 def test_words_of_the_operating_system_do_not_repeat() -> None:

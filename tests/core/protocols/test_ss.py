@@ -39,9 +39,9 @@ def test_every_set_is_as_likely_as_the_protocol_says(d: int, k: int) -> None:
     10^8.
     """
     oracle, n = SS(1.0, d, k), 40_000
-    drawn = oracle.supports(oracle.perturb(np.full(n, 1), np.random.default_rng(d)))
+    draws = oracle.supports(oracle.perturb(np.full(n, 1), np.random.default_rng(d)))
     sets = list(itertools.combinations(range(d), k))
-    counts = np.array([(drawn[:, list(each)].all(axis=1)).sum() for each in sets])
+    counts = np.array([(draws[:, list(each)].all(axis=1)).sum() for each in sets])
     law = np.array(
         [
             oracle.p / math.comb(d - 1, k - 1)
@@ -101,7 +101,7 @@ def test_large_population_tally_has_the_moments_of_reports(
     share = oracle.q + (oracle.p - oracle.q) * weights
     variance = n * share * (1 - share)
     assert (np.abs(counts.mean(axis=0) - n * share) <= 7 * np.sqrt(variance / rounds)).all()
-    # Bits have a fourth central moment of 3 v^2 + v at the most.
+    # Bits have a fourth central moment of at most 3 v^2 + v.
     deviation = np.sqrt((2 * variance**2 + variance) / rounds)
     squares = ((counts - n * share) ** 2).mean(axis=0)
     assert (np.abs(squares - variance) <= 1.5 * 7 * deviation + 2 * variance / d).all()

@@ -102,15 +102,15 @@ def test_a_name_that_utf8_cannot_write_is_rejected(export: RoundExport, field: s
 )
 @pytest.mark.parametrize("value", [None, True, 1.5, {}, "x", [1.5], [-1]])
 def test_non_export_is_rejected(export: RoundExport, field: str, value: object) -> None:
-    given = copy.deepcopy(export.to_dict())
+    values = copy.deepcopy(export.to_dict())
     if field == "round" and value == "x":
-        given["round"] = None
+        values["round"] = None
     elif field == "hash_range" and value is None:
-        del given["counts"]
+        del values["counts"]
     else:
-        given[field] = value
+        values[field] = value
     with pytest.raises(ParameterError):
-        RoundExport.from_dict(given)
+        RoundExport.from_dict(values)
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", '"x"', "[" * 100_000, b"\xff"])

@@ -78,9 +78,9 @@ def test_merge_equals_the_export_of_one_server(
         at_once.estimates().standard_errors.tolist() == single.estimates().standard_errors.tolist()
     )
     for request in (RecoveryRequest(eta=0.1), RecoveryRequest(targets=[2]), "base-cut"):
-        expected, found = single.recover(request), at_once.recover(request)
-        assert found.recovered.tolist() == expected.recovered.tolist()
-        assert found.malicious.tolist() == expected.malicious.tolist()
+        expected, actual = single.recover(request), at_once.recover(request)
+        assert actual.recovered.tolist() == expected.recovered.tolist()
+        assert actual.malicious.tolist() == expected.malicious.tolist()
 
 
 @pytest.fixture
@@ -138,13 +138,13 @@ def test_repeated_round_is_rejected() -> None:
         match=r"^round letters \(R1\) and round letters \(R1\) do not add: both have",
     ):
         RoundExport.merge([r1, r2, later])
-    left, right = RoundExport.merge([r1, r2]), RoundExport.merge([r2, r3])
+    remaining, right = RoundExport.merge([r1, r2]), RoundExport.merge([r2, r3])
     both = (
         r"^all\.json and south\.json do not add: both have the round letters \(R2\), whose "
         r"reports would count twice$"
     )
     with pytest.raises(ParameterError, match=both):
-        RoundExport.merge([left, right], called=["all.json", "south.json"])
+        RoundExport.merge([remaining, right], called=["all.json", "south.json"])
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_different_parameters_are_rejected_by_field(
     fields: dict[str, Any], differences: str
 ) -> None:
     first, second = export("R1", [1, 1, 1], 3), export("R2", [1, 1, 1], 3, **fields)
-    said = rf"^a and b do not add: their rounds differ in {differences}$"
-    with pytest.raises(ParameterError, match=said):
+    message = rf"^a and b do not add: their rounds differ in {differences}$"
+    with pytest.raises(ParameterError, match=message):
         RoundExport.merge([first, second], called=["a", "b"])
 
 
@@ -248,6 +248,6 @@ def test_merged_rounds_must_be_two_or_more(merged: RoundExport) -> None:
 
 
 def test_too_many_reports_are_rejected() -> None:
-    most = (1 << 63) - 1
+    limit = (1 << 63) - 1
     with pytest.raises(ParameterError, match="below 2"):
-        RoundExport.merge([export(id, [most, 0, 0], most) for id in ("R1", "R2")])
+        RoundExport.merge([export(id, [limit, 0, 0], limit) for id in ("R1", "R2")])
