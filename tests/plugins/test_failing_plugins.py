@@ -114,7 +114,7 @@ def server(
     return start_server(plugins=",".join(METHODS))
 
 
-def test_over_http_a_method_that_fails_is_a_problem_with_its_name_and_the_server_lives_on(
+def test_failing_method_is_a_problem_that_names_it(
     server: ServerProcess,
 ) -> None:
     place = f"/rounds/{server.open_round('grr', 1.0, domain_size=4)['id']}"
@@ -171,7 +171,7 @@ def test_an_attack_that_fails_is_named_and_nothing_is_sent(
     assert server.http.get(f"/rounds/{opened['id']}").json()["n"] == 0
 
 
-def test_unexpected_error_names_the_distribution_of_loaded_plugins(
+def test_unexpected_error_names_loaded_distributions(
     failing: Path, run: Run, tmp_path: Path
 ) -> None:
     study = (
@@ -233,7 +233,7 @@ def test_a_worker_of_a_study_that_is_gone_is_said_in_words(
         ("import nothing_like_it", "cannot be imported: ModuleNotFoundError"),
     ],
 )
-def test_a_plugin_that_cannot_be_imported_is_named_and_the_command_goes_on(
+def test_warns_of_plugin_that_cannot_be_imported(
     entries: Entries, run: Run, start_server: StartServer, module: str, words: str
 ) -> None:
     site = entries({"methods": "kind = others:METHOD"}, module)

@@ -109,7 +109,7 @@ def test_the_processes_of_analyses_have_the_plugins(server: ServerProcess) -> No
         assert max(answer.json()["recovered"]) == answer.json()["recovered"][0]
 
 
-def test_without_the_plugin_a_round_is_listed_and_deleted_and_all_else_says_what_is_missing(
+def test_round_without_its_plugin_can_only_be_listed_and_deleted(
     server: ServerProcess, start_server: StartServer, run: Run, site: Path
 ) -> None:
     kept, grr = server.open_round("kue", 1.0), server.open_round("grr", 1.0)
@@ -157,7 +157,7 @@ def test_without_the_plugin_a_round_is_listed_and_deleted_and_all_else_says_what
     assert without.http.get(place).status_code == 404
 
 
-def test_what_was_refused_without_the_plugin_was_not_done(
+def test_refused_request_without_the_plugin_has_no_effect(
     server: ServerProcess, start_server: StartServer
 ) -> None:
     opened = server.open_round("kue", 1.0)
@@ -172,9 +172,7 @@ def test_what_was_refused_without_the_plugin_was_not_done(
     assert server.http.get(f"/rounds/{opened['id']}").json() == opened
 
 
-def test_a_client_that_has_not_the_plugin_says_so_before_it_perturbs(
-    server: ServerProcess, run: Run
-) -> None:
+def test_client_without_the_plugin_fails_before_perturbing(server: ServerProcess, run: Run) -> None:
     server.open_round("kue", 1.0, name="theirs")
     said = run(*COMMAND, "report", "1", "--round", "theirs", "--url", server.url, code=2).stderr
     assert "protocol 'kue' is not known here: install and load the plugin that has it" in said

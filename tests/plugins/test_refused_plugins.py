@@ -116,7 +116,7 @@ number = 3
         ("attacks", 'needs = "others:Needs"', "its option colour must have a default"),
     ],
 )
-def test_a_plugin_that_cannot_be_taken_is_named_with_its_distribution(
+def test_rejected_plugin_is_named_with_its_distribution(
     run: Run, tmp_path: Path, group: str, entry: str, words: str
 ) -> None:
     information = tmp_path / "site" / "others-1.0.dist-info"

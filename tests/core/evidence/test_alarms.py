@@ -226,7 +226,7 @@ def test_the_least_rate_has_a_threshold(protocol: str) -> None:
     assert all(np.isfinite(alarm.threshold) and not alarm.raised for alarm in found_)
 
 
-def test_what_cannot_be_tested_is_refused() -> None:
+def test_refuses_rounds_that_cannot_be_tested() -> None:
     oracle = frequency_oracle("grr", 0.5, D)
     with pytest.raises(ParameterError, match="at least one report"):
         raise_alarms(oracle, Tally.empty(D))

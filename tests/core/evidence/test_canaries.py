@@ -42,7 +42,7 @@ def alarm(oracle: FrequencyOracle, tally: Tally, rate: float = 1e-3) -> Alarm:
 
 @pytest.mark.parametrize("n", [1, 5, 1_000, 40_000])
 @pytest.mark.parametrize(("k", "q"), [(1, 0.3), (3, 0.05), (10, 0.4)])
-def test_the_law_of_a_sum_is_the_binomial_one_where_that_is_known(n: int, k: int, q: float) -> None:
+def test_law_of_a_sum_agrees_with_the_binomial_one(n: int, k: int, q: float) -> None:
     first, law = sum_law(binomial_law(k, q), n)
     exact = stats.binom(n * k, q)
     values = first + np.arange(law.size)
@@ -59,7 +59,7 @@ def test_the_law_of_a_sum_knows_what_cannot_be() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_shift_of_honest_reports_is_0_with_the_stated_deviation(protocol: str) -> None:
+def test_shift_of_honest_reports_has_the_stated_deviation(protocol: str) -> None:
     """400 rounds: their mean leaves 6 standard errors, and their variance .6 to 1.5, less than once
     in 10^8.
     """
@@ -111,7 +111,7 @@ def test_reports_that_shift_all_items_alike_raise_the_alarm(bits: int) -> None:
     assert alarm(oracle, honest + fake, 1e-9).raised
 
 
-def test_poisoned_canaries_say_what_was_sent_and_not_what_was_shifted() -> None:
+def test_poisoned_canaries_show_the_attack_not_the_shift() -> None:
     """Canaries are evidence: reports of the canaries alone raise them, and nothing else was
     shifted.
     """
@@ -123,7 +123,7 @@ def test_poisoned_canaries_say_what_was_sent_and_not_what_was_shifted() -> None:
     assert shift.mean > 6 * shift.standard_deviation
 
 
-def test_a_protocol_that_knows_no_law_of_these_canaries_together_has_no_such_alarm() -> None:
+def test_protocol_without_a_law_of_canaries_has_no_canary_alarm() -> None:
     oracle = frequency_oracle("hr", 1.0, D)  # the rows of 27 and 28 add up to that of another item
     tally = oracle.honest_tally(USERS, np.random.default_rng(5))
     assert "canaries" not in [each.name for each in raise_alarms(oracle, tally, canaries=CANARIES)]

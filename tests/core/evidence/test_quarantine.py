@@ -26,7 +26,7 @@ from ldprecover.evidence.quarantine import (
 
 @pytest.mark.parametrize("protocol", ["oue", "olh", "sue"])
 @pytest.mark.parametrize(("d", "epsilon"), [(40, 0.5), (102, 0.5), (102, 3.0), (5000, 1.0)])
-def test_impossible_sizes_are_the_rarest_and_together_below_one_in_a_thousand_million(
+def test_impossible_sizes_are_the_rarest_with_total_below_1e_9(
     protocol: str, d: int, epsilon: float
 ) -> None:
     oracle = frequency_oracle(protocol, epsilon, d)
@@ -41,9 +41,7 @@ def test_impossible_sizes_are_the_rarest_and_together_below_one_in_a_thousand_mi
     )  # no more of them could be
 
 
-def test_reports_of_one_one_and_of_all_ones_are_impossible_and_of_the_usual_number_are_not() -> (
-    None
-):
+def test_extreme_sizes_are_impossible_and_usual_ones_are_not() -> None:
     oracle = OUE(0.5, 102)
     sizes = np.array([1, 10, 11, 38, 69, 70, 102])
     rows = np.packbits(np.arange(102) < sizes[:, None], axis=1, bitorder="little")
@@ -74,7 +72,7 @@ def test_honest_reports_are_of_possible_sizes() -> None:
         ("oue", 12, "of 12 items an honest report may support any number"),
     ],
 )
-def test_a_protocol_without_impossible_sizes_or_seeds_has_nothing_to_set_aside(
+def test_protocol_without_sizes_or_seeds_has_no_quarantine(
     protocol: str, d: int, reason: str
 ) -> None:
     oracle = frequency_oracle(protocol, 0.5, d)
@@ -90,7 +88,7 @@ def test_seeds_are_judged_also_where_every_size_is_possible() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 5_000, 410_414, 10**7, 10**8])
-def test_the_threshold_of_seeds_is_the_least_whose_exact_family_rate_is_small_enough(
+def test_seed_threshold_is_the_least_with_a_small_family_rate(
     n: int,
 ) -> None:
     share, seeds = Fraction(1, 2**32), 2**32
@@ -110,7 +108,7 @@ SEEDS = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=60, unique=True
 
 
 @given(seeds=SEEDS, times=st.data(), cuts=st.integers(1, 7))
-def test_the_screen_finds_exactly_the_seeds_that_come_so_often_however_reports_are_cut(
+def test_seed_filter_finds_exactly_the_recurring_seeds(
     seeds: list[int], times: st.DataObject, cuts: int
 ) -> None:
     repeats = times.draw(st.lists(st.integers(1, 8), min_size=len(seeds), max_size=len(seeds)))
@@ -126,7 +124,7 @@ def test_the_screen_finds_exactly_the_seeds_that_come_so_often_however_reports_a
     assert screen.found().tolist() == sorted(expected)
 
 
-def test_a_seed_that_comes_far_more_often_than_a_bin_counts_is_found() -> None:
+def test_seed_filter_finds_seed_beyond_a_full_bin() -> None:
     reports = np.concatenate(
         [np.full(70_000, 5, np.uint32), np.arange(100, 1_100, dtype=np.uint32)]
     )

@@ -38,7 +38,7 @@ def test_the_targets_of_an_attack_are_suspected_and_little_else(protocol: str) -
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
-def test_of_honest_rounds_the_rises_are_standard_normal_and_nothing_is_suspected(
+def test_rises_of_honest_rounds_are_standard_normal(
     protocol: str,
 ) -> None:
     """z over 50 items and 40 rounds: variance 1 within 6 sqrt(2/2000) and a tenth for GRR's
@@ -74,7 +74,7 @@ def test_of_honest_rounds_the_rises_are_standard_normal_and_nothing_is_suspected
         ("olh", 4.0, 102, 50, 50),
     ],
 )
-def test_of_honest_rounds_of_few_reports_an_item_nothing_is_suspected(
+def test_honest_rounds_with_few_reports_have_no_suspects(
     protocol: str, epsilon: float, d: int, before: int, now: int
 ) -> None:
     """Counts are far from normal. Of 60 rounds at .05 more than 12 would with probability below
@@ -92,7 +92,7 @@ def test_of_honest_rounds_of_few_reports_an_item_nothing_is_suspected(
     assert suspected <= 12
 
 
-def test_pooling_weights_rounds_by_their_noise_and_drift_forgives() -> None:
+def test_pooling_weights_by_noise_and_drift_widens() -> None:
     oracle = frequency_oracle("grr", 1.0, 3)
     now = Tally(np.array([600, 200, 200]), 1000)
     precise, vague = (
@@ -107,7 +107,7 @@ def test_pooling_weights_rounds_by_their_noise_and_drift_forgives() -> None:
     assert suspects(oracle, now, [(oracle, precise)], drift=0.2).items == ()
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
+def test_refuses_rounds_that_cannot_be_compared() -> None:
     oracle, other = frequency_oracle("grr", 1.0, 3), frequency_oracle("grr", 1.0, 4)
     now = Tally(np.array([1, 1, 1]), 3)
     with pytest.raises(ParameterError, match="an earlier round"):

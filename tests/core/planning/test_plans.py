@@ -110,7 +110,7 @@ def test_the_margin_of_all_items_holds_for_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_is_worked_out_is_the_least_that_is_enough(protocol: str) -> None:
+def test_solution_is_the_least_that_meets_the_error(protocol: str) -> None:
     users = one(protocol, domain_size=50, epsilon=1.0, error=0.01)
     assert users.users is not None
     fewer = one(protocol, domain_size=50, epsilon=1.0, users=users.users - 1)
@@ -132,7 +132,7 @@ def test_the_most_items_are_those_one_more_of_which_is_too_many() -> None:
     assert one("oue", users=400_000, epsilon=0.5, error=0.02).domain_size == 100_000
 
 
-def test_protocols_stand_in_the_order_in_which_they_would_be_chosen() -> None:
+def test_protocols_are_in_the_order_of_choice() -> None:
     found = plan(PlanRequest(domain_size=102, users=10_000, epsilon=0.5))
     chosen = choose(102, 0.5, 10_000)
     assert [each.protocol for each in found.rounds] == [
@@ -153,7 +153,7 @@ def test_those_that_cannot_have_it_come_last_and_say_why() -> None:
 
 
 @pytest.mark.parametrize("error", [1e-9, 1e-160, 5e-324])
-def test_an_error_that_takes_more_users_than_a_float_can_count_is_out_of_reach(
+def test_refuses_error_that_needs_too_many_users(
     error: float,
 ) -> None:
     found = plan(PlanRequest(domain_size=10, epsilon=1.0, error=error))
@@ -171,7 +171,7 @@ def test_an_error_that_takes_more_users_than_a_float_can_count_is_out_of_reach(
     )
 
 
-def test_the_share_of_malicious_users_follows_from_what_they_may_gain() -> None:
+def test_beta_follows_from_the_tolerated_gain() -> None:
     """No attack then gains more: neither by its law, nor by the bound of any report."""
     for each in plan(PlanRequest(domain_size=102, users=10_000, epsilon=0.5, gain=0.01)).rounds:
         assert each.beta is not None

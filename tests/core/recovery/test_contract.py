@@ -74,7 +74,7 @@ def test_a_method_that_returns_what_it_may_not_is_named(
         _recovered(monkeypatch, lambda good: replace(good, **changes))
 
 
-def test_what_is_no_recovery_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_results_that_are_no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ContractError, match=r"it must be a Recovery, not \{'x': 1\}"):
         _recovered(monkeypatch, lambda _: {"x": 1})
 
@@ -117,7 +117,7 @@ def test_a_method_may_refuse_and_may_need_too_much(
     assert raised.value is error
 
 
-def test_what_gives_the_reports_may_raise_anything() -> None:
+def test_errors_of_the_report_source_pass_through() -> None:
     def gone() -> Iterator[Reports]:
         raise OSError("the disk is gone")
         yield
@@ -126,7 +126,7 @@ def test_what_gives_the_reports_may_raise_anything() -> None:
         recover(OUE(1.0, 8), [0.125] * 8, "diffstats", reports=gone)
 
 
-def test_a_method_that_cannot_say_whether_it_fits_is_refused_with_the_reason() -> None:
+def test_error_in_unfit_is_the_reason_of_refusal() -> None:
     def unfit(_: object) -> str | None:
         raise KeyError("boom")
 

@@ -58,7 +58,7 @@ def test_the_best_of_a_thousand_seeds_at_the_papers_setting(
 @pytest.mark.parametrize(
     ("epsilon", "d", "total"), [(0.5, 102, -4.16), (1.0, 102, -1.87), (0.5, 490, 0.04)]
 )
-def test_padded_reports_sum_to_less_than_honest_ones_by_what_the_floor_takes(
+def test_sum_of_padded_reports_falls_short_by_the_floor(
     epsilon: float, d: int, total: float
 ) -> None:
     """1 - frac(p + (d-1)q)/(p - q); all targets are in each report."""
@@ -131,9 +131,7 @@ def test_a_model_says_what_it_does_not_fit(
     ],
     ids=lambda value: getattr(value, "protocol", value),
 )
-def test_eta_comes_back_from_a_noiseless_attack_and_with_it_the_genuine_frequencies(
-    oracle: FrequencyOracle, model: str
-) -> None:
+def test_auto_eta_inverts_a_noiseless_attack(oracle: FrequencyOracle, model: str) -> None:
     f = 1 / np.arange(1, D + 1)
     f /= f.sum()
     f_y = subtracted(oracle, model)
@@ -190,7 +188,7 @@ def test_eta_that_the_sum_does_not_tell_is_refused(
         recover(oracle, np.full(D, total / D), RecoveryRequest(eta="auto"), n=n)
 
 
-def test_eta_of_padded_reports_is_refused_where_they_sum_to_what_honest_ones_do() -> None:
+def test_auto_eta_is_refused_if_the_sum_shows_nothing() -> None:
     """d = 490: they alone would sum to 0.04, and 1 - 0.04 is small against the noise."""
     with pytest.raises(ParameterError, match="so near the 1 of honest ones"):
         recover(

@@ -99,7 +99,7 @@ def test_a_method_on_counts_keeps_its_promise_or_says_why_not(
 
 @pytest.mark.parametrize("name", SHIFT_FREE)
 @given(data=st.data(), shift=st.floats(-100, 100))
-def test_what_is_added_to_all_items_alike_is_forgotten(
+def test_result_ignores_a_constant_added_to_all_items(
     name: str, data: st.DataObject, shift: float
 ) -> None:
     oracle = data.draw(st.sampled_from(ORACLES))
@@ -142,7 +142,7 @@ def test_a_method_on_reports_keeps_its_promise_or_says_why_not(
 
 @pytest.mark.parametrize("name", READING)
 @pytest.mark.parametrize("protocol", ["grr", "oue"])
-def test_relabelling_the_items_of_all_reports_relabels_the_result(name: str, protocol: str) -> None:
+def test_relabelled_reports_give_the_relabelled_result(name: str, protocol: str) -> None:
     """Not of OLH, where a report is no function of labels that could be changed."""
     d, rng = 20, np.random.default_rng(5)
     oracle: FrequencyOracle = GRR(1, d) if protocol == "grr" else OUE(1, d)
@@ -174,9 +174,7 @@ def test_relabelling_the_items_of_all_reports_relabels_the_result(name: str, pro
 
 @each_method
 @each_oracle
-def test_what_a_method_cannot_do_it_says_beforehand_and_when_asked(
-    method: Method, oracle: FrequencyOracle
-) -> None:
+def test_refusal_is_the_error_of_the_recovery(method: Method, oracle: FrequencyOracle) -> None:
     known = frozenset(NEEDS)
     for missing in [None, *sorted(method.needs - {"counts"})]:
         reason = method.refusal(oracle, known - {missing})
@@ -246,7 +244,7 @@ def test_reports_of_another_form_are_refused(given: Any) -> None:
         recover(OUE(1, 16), np.zeros(16), "diffstats", reports=lambda: [given])
 
 
-def test_reports_are_not_read_by_a_method_that_does_not_need_them() -> None:
+def test_method_without_need_reads_no_reports() -> None:
     def never() -> list[np.ndarray]:
         raise AssertionError("read")
 

@@ -99,9 +99,7 @@ def same(one: Recovery, other: Recovery) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "name"), READING)
-def test_a_recovery_is_the_same_whatever_arrays_the_reports_come_in(
-    protocol: str, name: str
-) -> None:
+def test_recovery_does_not_depend_on_the_arrays(protocol: str, name: str) -> None:
     rows = poisoned(protocol)
     whole = recovered(protocol, name, rows, rows)
     for size in (333, 1_000, 7_001):
@@ -109,7 +107,7 @@ def test_a_recovery_is_the_same_whatever_arrays_the_reports_come_in(
 
 
 @pytest.mark.parametrize(("protocol", "name"), READING)
-def test_a_recovery_is_the_same_whatever_the_size_of_blocks(
+def test_recovery_does_not_depend_on_the_block_size(
     protocol: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for em, which adds floats: to the accuracy of its single precision."""
@@ -157,7 +155,7 @@ def in_parts(rows: np.ndarray, size: int) -> list[_Part]:
 
 
 @pytest.mark.parametrize(("protocol", "name"), READING)
-def test_a_recovery_is_the_same_from_parts_read_here_or_in_other_processes(
+def test_recovery_is_the_same_from_parts_in_other_processes(
     protocol: str, name: str, processes: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks are of two parts, the last of one; em adds in another order than without parts."""
@@ -196,7 +194,7 @@ def test_a_part_with_another_number_of_reports_is_refused() -> None:
         source.tally()
 
 
-def test_the_position_of_a_bad_report_in_a_part_is_among_all_reports() -> None:
+def test_position_of_a_bad_report_counts_all_parts() -> None:
     rows = np.zeros(2_500, "<u4")
     rows[2_345] = D
     with pytest.raises(ReportError) as caught:
@@ -278,7 +276,7 @@ class _Late(Executor):
         return self.futures[-1]
 
 
-def test_what_fails_in_a_block_is_raised_and_the_blocks_waiting_are_not_measured() -> None:
+def test_error_in_a_block_cancels_the_waiting_blocks() -> None:
     late = _Late()
     with pytest.raises(ArithmeticError, match="in the first block"):
         ReportSource(ORACLES["grr"], np.zeros(9_000, "<u4"), executor=late).tally()
@@ -317,7 +315,7 @@ def test_without_reports_a_method_says_so(name: str) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "name"), [p for p in READING if p.values[1] != "em"])
-def test_what_a_method_holds_does_not_grow_with_the_reports(protocol: str, name: str) -> None:
+def test_memory_of_a_method_does_not_grow_with_reports(protocol: str, name: str) -> None:
     """The most memory allocated at once for 40 blocks more is greater by less than a byte for each
     report more.
 
@@ -452,7 +450,7 @@ def test_diffstats_drops_what_it_does_with_all_sizes_in_memory(protocol: str) ->
 
 
 @pytest.mark.parametrize("protocol", ORACLES)
-def test_subsets_hold_the_reports_that_one_stream_of_numbers_gives_them(protocol: str) -> None:
+def test_subsets_follow_one_stream_of_numbers(protocol: str) -> None:
     oracle, rows = ORACLES[protocol], poisoned(protocol)
     chosen = [rows[np.random.default_rng([7, s]).random(len(rows)) < 0.3] for s in range(5)]
     estimates = np.stack(

@@ -111,7 +111,7 @@ def test_norm_is_the_nearest_vector_that_sums_to_one(f: np.ndarray) -> None:
 
 
 @given(f=vectors.filter(lambda f: (f > 0).any()))
-def test_norm_sub_has_the_one_threshold_that_its_definition_asks_for(f: np.ndarray) -> None:
+def test_norm_sub_threshold_meets_its_definition(f: np.ndarray) -> None:
     """Delta with sum max(f + delta, 0) = 1, found by halving."""
     low, high = -3.0, 3.0
     for _ in range(200):
@@ -134,7 +134,7 @@ def test_equal_estimates_stay_or_go_together_in_norm_cut() -> None:
     assert processed("norm-cut", f).tolist() == f.tolist()
 
 
-def test_equal_estimates_are_normalized_to_the_uniform_distribution() -> None:
+def test_equal_estimates_become_uniform() -> None:
     assert processed("normalization", np.full(D, -0.3)) == pytest.approx(np.full(D, 1 / D))
 
 
@@ -156,13 +156,13 @@ def test_the_noise_that_base_cut_allows_for_is_an_option() -> None:
 
 
 @pytest.mark.parametrize("d", [2, 3, 4])
-def test_base_cut_takes_the_negative_estimates_alone_where_there_are_few_items(d: int) -> None:
+def test_base_cut_takes_only_negative_estimates_of_few_items(d: int) -> None:
     f = np.linspace(-0.01, 0.6, d)
     assert recover(GRR(1, d), f, "base-cut", n=10).recovered.tolist() == np.maximum(f, 0).tolist()
 
 
 @pytest.mark.parametrize("name", ["norm", "norm-mul", "norm-cut", "normalization", "rsn", "mle"])
-def test_huge_estimates_are_refused_or_processed_but_never_overflow(name: str) -> None:
+def test_huge_estimates_never_overflow(name: str) -> None:
     f = np.zeros(D)
     f[:3] = 1.7e308, 1.7e308, -1.7e308
     try:

@@ -152,7 +152,7 @@ def test_every_recovery_is_a_distribution_made_as_it_says(
 
 
 @given(data=st.data(), eta=st.floats(0, 10), d=st.integers(2, 120))
-def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
+def test_ldprecover_on_grr_projects_the_scaled_estimates(
     data: st.DataObject, eta: float, d: int
 ) -> None:
     """S = 1 whatever is sent, so the positive estimates sum to 1 or more and S cannot matter."""
@@ -166,7 +166,7 @@ def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
 
 @small_oracles
 @given(data=st.data(), eta=st.floats(0, 10))
-def test_where_the_positive_estimates_keep_enough_the_malicious_sum_does_not_matter(
+def test_malicious_sum_has_no_effect_on_large_positive_estimates(
     oracle: FrequencyOracle, data: st.DataObject, eta: float
 ) -> None:
     """(1+eta) sum_D1 f~_Z >= 1 and (1+eta) sum_D1 f~_Z - eta S >= 1 zero D0 either way; D1 is
@@ -182,7 +182,7 @@ def test_where_the_positive_estimates_keep_enough_the_malicious_sum_does_not_mat
         assert any(SAME in note for note in result.notes)
 
 
-def test_where_they_do_not_it_matters_and_nothing_else_is_claimed() -> None:
+def test_malicious_sum_matters_for_small_positive_estimates() -> None:
     """One-hot OUE reports push nearly every estimate below zero: one item is left in D1 and takes
     all.
     """
@@ -259,7 +259,7 @@ def test_eta_zero_is_norm_sub(oracle: FrequencyOracle, data: st.DataObject, eta:
         lambda t: len(t) < 102
     )
 )
-def test_both_targeted_models_sum_to_s_and_are_the_printed_and_the_corrected_totals(
+def test_targeted_models_sum_to_s_with_their_own_totals(
     oracle: FrequencyOracle, targets: list[int]
 ) -> None:
     d, r, q, gap = 102, len(targets), oracle.q, oracle.p - oracle.q
@@ -280,9 +280,7 @@ def test_both_targeted_models_sum_to_s_and_are_the_printed_and_the_corrected_tot
     [(GRR(0.5, 102), "1.11"), (OUE(0.5, 102), "5.19"), (OLH(0.5, 102, 3), "4.7")],
     ids=lambda value: getattr(value, "protocol", value),
 )
-def test_the_printed_model_says_by_how_much_it_subtracts_too_much(
-    oracle: FrequencyOracle, excess: str
-) -> None:
+def test_note_states_the_excess_of_the_printed_model(oracle: FrequencyOracle, excess: str) -> None:
     """1 + r q d/(d - r) with r = 10: the share that the printed total over D' adds to the targets'
     lead.
     """
@@ -296,7 +294,7 @@ def test_the_printed_model_says_by_how_much_it_subtracts_too_much(
     assert not any("times" in note and "printed" in note for note in exact.notes)
 
 
-def test_the_exact_model_gives_the_genuine_frequencies_back_from_a_noiseless_attack(
+def test_exact_model_inverts_a_noiseless_attack(
     oracle: FrequencyOracle,
 ) -> None:
     """f~_Z = (f + eta f~_Y)/(1 + eta) with f~_Y its expectation, and the true eta, is undone to
@@ -473,7 +471,7 @@ SUPPORT = np.full(9, 0.5)
         ("conditional-probability", {"eta": 0.1, "targets": [1]}, None),
     ],
 )
-def test_what_is_assumed_in_vain_is_noted_and_changes_nothing(
+def test_unused_assumptions_are_noted_and_change_nothing(
     method: str, fields: dict[str, Any], said: str | None
 ) -> None:
     oracle, rng = OUE(1, 9), np.random.default_rng(1)
@@ -497,7 +495,7 @@ def test_the_default_assumptions_are_in_vain_nowhere() -> None:
             assert not any("does not use" in note for note in result.notes)
 
 
-def test_a_recovery_shares_nothing_with_its_input_and_cannot_be_reassigned() -> None:
+def test_recovery_is_frozen_and_shares_no_memory_with_its_input() -> None:
     f_z = np.array([0.5, 0.6, -0.1])
     result = recover(OUE(1, 3), f_z, "norm-sub")
     f_z[:] = 0

@@ -112,7 +112,7 @@ def test_detection_drops_exactly_the_reports_that_match(
 @pytest.mark.parametrize(
     "oracle", [OLH(1, 200, 4), GivenSeedsOLH(1, 200, 4, 256)], ids=["olh", "given"]
 )
-def test_of_hashed_reports_only_those_dropped_are_counted_and_only_others_need_a_second_pass(
+def test_detection_counts_only_dropped_hashed_reports(
     oracle: OLH, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the bit what counting the kept ones gives; one report that is another, or n that is, is
@@ -155,7 +155,7 @@ def _recorded(summarise: Any, counted: list[int]) -> Any:
     return recorded
 
 
-def test_detection_by_all_targets_is_nothing_for_reports_of_one_item() -> None:
+def test_detection_all_is_refused_for_one_item_reports() -> None:
     r = poisoned(GRR(1, D))
     with pytest.raises(
         ParameterError, match="a grr report supports one item, so none matches all 6 targets"
@@ -165,7 +165,7 @@ def test_detection_by_all_targets_is_nothing_for_reports_of_one_item() -> None:
         )
 
 
-def test_where_every_report_would_be_dropped_nothing_is_left_to_estimate_from() -> None:
+def test_dropping_every_report_is_refused() -> None:
     oracle = GRR(1, 4)
     with pytest.raises(ParameterError, match="all 9 reports would be dropped"):
         recover(
@@ -308,7 +308,7 @@ def _choose(n: int, k: int) -> float:
     ("fields", "reason"),
     [({"targets": [1, 2]}, "one target, not 2"), ({"targets": [1], "eta": "auto"}, "as a number")],
 )
-def test_the_conditional_probability_needs_one_target_and_a_number(
+def test_conditional_probability_needs_one_target_and_eta(
     fields: dict[str, Any], reason: str
 ) -> None:
     oracle = OUE(1, D)
@@ -332,7 +332,7 @@ def test_two_clusters_that_are_apart_are_told_apart() -> None:
 
 
 @SAMPLED
-def test_the_subset_defence_and_ldprecover_km_use_the_two_clusters(oracle: FrequencyOracle) -> None:
+def test_k_means_and_ldprecover_km_use_the_two_clusters(oracle: FrequencyOracle) -> None:
     """The larger cluster's mean is near all reports'; KM subtracts the smaller one's; the seed
     decides the subsets.
     """
@@ -353,7 +353,7 @@ def test_the_subset_defence_and_ldprecover_km_use_the_two_clusters(oracle: Frequ
         recover(oracle, r.f_z, replace(request, eta="auto"), reports=r.reports)
 
 
-def test_too_few_reports_for_the_random_subsets_are_said_to_be_so() -> None:
+def test_too_few_reports_for_random_subsets_are_refused() -> None:
     oracle = OUE(1, 5)
     for n, options, reason in (
         (1, {}, "too few reports, 1, for 30 random subsets at rate 0.5: one holds none"),
@@ -380,7 +380,7 @@ def test_notes_name_items_by_index() -> None:
 
 
 @UNARY
-def test_no_step_of_em_makes_the_reports_less_likely_and_it_nears_the_most_likely(
+def test_em_never_lowers_the_likelihood_and_converges(
     oracle: FrequencyOracle,
 ) -> None:
     """The likelihood sum_z log(1 + (e^eps - 1) f(S(z))), and at its maximum the slopes of positive
@@ -413,7 +413,7 @@ def test_of_grr_the_counts_say_all_that_the_reports_do() -> None:
         recover(GRR(1, D), r.f_z, "em", reports=r.reports)
 
 
-def test_diffstats_drops_nothing_where_no_removal_makes_the_sizes_honest() -> None:
+def test_diffstats_drops_nothing_without_a_passing_removal() -> None:
     """Two fifths of the reports are uniformly random: their sizes are of a wide bell, not of few
     values.
     """

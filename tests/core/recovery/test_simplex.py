@@ -173,7 +173,7 @@ def test_the_argument_is_left_as_it_was() -> None:
         [[1], [1, 2]],
     ],
 )
-def test_what_is_no_finite_vector_is_refused(x: object) -> None:
+def test_refuses_what_is_not_a_finite_vector(x: object) -> None:
     with pytest.raises(ParameterError, match="x must be"):
         project_simplex(x)  # type: ignore[arg-type]
 

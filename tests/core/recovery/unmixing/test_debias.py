@@ -176,7 +176,7 @@ def test_a_set_that_most_users_hold_is_not_an_attackers(share: float, trusted: b
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
-def test_what_a_rule_takes_is_what_is_missing_after_it(oracle: FrequencyOracle) -> None:
+def test_lost_reports_are_those_missing_after_a_rule(oracle: FrequencyOracle) -> None:
     rng = np.random.default_rng(5)
     reports = oracle.perturb(rng.integers(D, size=3000), rng)
     before, rule = ReportFilter(SIZES), ReportFilter(sets=ONE)

@@ -28,9 +28,7 @@ def simulated(oracle: FrequencyOracle, held: np.ndarray, rng: np.random.Generato
     ],
     ids=["grr-2", "grr", "oue", "olh"],
 )
-def test_the_noise_is_that_of_estimates_given_who_holds_what(
-    oracle: FrequencyOracle, held: list[int]
-) -> None:
+def test_noise_is_that_of_the_perturbation_alone(oracle: FrequencyOracle, held: list[int]) -> None:
     """That of counts with one sum is less by the share that the sum takes."""
     z = simulated(oracle, np.array(held), np.random.default_rng(1))
     n, d = sum(held), oracle.domain_size

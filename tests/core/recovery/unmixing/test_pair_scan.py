@@ -74,7 +74,7 @@ def test_without_a_report_no_pair_has_a_score() -> None:
     assert not pair_scores(np.zeros((9, 9), np.int64), 0.5, 0.3).any()
 
 
-def test_what_moves_all_pairs_alike_is_taken_off() -> None:
+def test_common_shift_of_all_pairs_is_removed() -> None:
     """Reports with half of all bits set, whichever: all pairs are up by many deviations, and none
     stands out.
     """

@@ -151,7 +151,7 @@ def test_the_shift_tells_the_share_and_the_spikes(
     assert any(r.a == pytest.approx(1 - b) and r.rho == pytest.approx(rho, abs=0.01) for r in found)
 
 
-def test_hashed_reports_shift_nothing_and_their_sum_tells_the_share() -> None:
+def test_sum_of_hashed_reports_gives_the_share_without_a_shift() -> None:
     oracle = OLH(1, 20, 4)
     sums = sums_of(oracle, np.r_[1, np.full(19, oracle.q)], 0.1)
     assert sums.displacements == ()
@@ -173,14 +173,14 @@ def test_reports_of_one_item_each_are_known_by_their_sum(oracle: FrequencyOracle
     assert sums_of(oracle, np.eye(20)[4], 0.0).encoded_reports() is None
 
 
-def test_a_protocol_whose_reports_shift_items_unlike_is_refused_with_the_reason() -> None:
+def test_refuses_protocol_that_shifts_items_unequally() -> None:
     assert crafter_of(HR(1, 20)).displacements is None
     reason = METHODS["unmix"].refusal(HR(1, 20), frozenset({"counts", "n"}))
     assert reason is not None
     assert reason.startswith("unmix: hr lacks")
 
 
-def test_the_best_shift_is_found_and_its_neighbours_are_a_step_away() -> None:
+def test_best_shifts_are_the_best_and_its_neighbours() -> None:
     found = best_shifts(lambda c: -((c - 0.0377) ** 2) * 1e4, ShiftRange(0.12, 0.002))
     best = [c for c, weight in found.items() if weight > 0]
     assert best == [pytest.approx(0.0377, abs=0.001)]
@@ -201,7 +201,7 @@ def test_equal_variances_make_the_conditioning_a_projection() -> None:
     np.testing.assert_allclose(onto_simplex(x, np.full(5, 0.01)), project_simplex(x), atol=1e-12)
 
 
-def test_what_is_certain_does_not_move() -> None:
+def test_certain_items_do_not_move() -> None:
     found = onto_simplex(np.array([0.5, 0.2, 0.1]), np.array([1e-12, 0.01, 0.03]))
     np.testing.assert_allclose(found, [0.5, 0.25, 0.25], atol=1e-9)
 
@@ -238,7 +238,7 @@ def test_targets_that_may_not_be_all_leave_spikes_for_others(t: int, d: int, kin
     assert math.exp(first.log_prior) + math.exp(second.log_prior) == pytest.approx(1)
 
 
-def test_what_others_get_is_that_of_their_share() -> None:
+def test_transform_of_others_has_their_share() -> None:
     """The derivative of a transform at 0 is -i times the mean."""
     grid = grid_over(-0.1, 1.0, 0.01, 0.01)
     spikes = Spikes(12, True, 0.0, True, 9)

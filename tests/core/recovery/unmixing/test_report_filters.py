@@ -102,9 +102,7 @@ def test_attackers_who_raise_sets_of_items_are_each_found(
 @pytest.mark.parametrize(
     "attack", [MGAA(TARGETS[0]), APA(TARGETS[0])], ids=lambda attack: attack.name
 )
-def test_attackers_who_hide_are_found_by_what_their_reports_share(
-    protocol: str, attack: Attack
-) -> None:
+def test_hidden_attackers_are_found_by_shared_items(protocol: str, attack: Attack) -> None:
     rows = attacked(protocol, attack)
     found = filter_reports(ReportSource(ORACLES[protocol], rows))
     assert set(found.suspects) == set(TARGETS[0])
@@ -171,7 +169,7 @@ def test_a_set_that_would_have_nearly_all_mass_is_no_attackers() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
-def test_what_is_found_does_not_depend_on_how_the_reports_come(
+def test_filters_do_not_depend_on_the_arrays(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the bit: any arrays, threads or processes, and blocks of any size."""
@@ -208,7 +206,7 @@ def test_reports_are_read_a_few_times(rows: Callable[[], np.ndarray], passes: in
     assert len(seen) <= passes
 
 
-def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_nothing(
+def test_held_reports_save_hashing_and_change_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """To the bit, also where they are too many to hold. Two passes hash reports for all items, and
@@ -243,7 +241,7 @@ def test_impossible_reports_that_are_held_spare_telling_every_size_and_change_no
 
 
 @every_protocol
-def test_what_the_screens_hold_does_not_grow_with_the_reports(
+def test_memory_of_the_filters_does_not_grow_with_reports(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The most memory allocated at once for 160 blocks and for 80 differs by less than a byte for
@@ -270,7 +268,7 @@ def test_what_the_screens_hold_does_not_grow_with_the_reports(
 @pytest.mark.parametrize(
     "oracle", [GRR(1.0, D), HR(1.0, D), SS(1.0, D, 16), OUE(1.0, 15)], ids=lambda o: o.protocol
 )
-def test_where_reports_cannot_be_screened_all_are_kept_and_a_note_says_why(
+def test_unfilterable_reports_all_pass_with_a_note(
     oracle: FrequencyOracle,
 ) -> None:
     rng = np.random.default_rng(16)

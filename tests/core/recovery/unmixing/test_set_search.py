@@ -41,7 +41,7 @@ def test_items_that_the_dropped_reports_raise_join_the_set() -> None:
     assert np.flatnonzero(found.members).tolist() == list(TARGETS)
 
 
-def test_a_set_stays_as_it_is_where_more_items_would_not_make_it_clearer() -> None:
+def test_set_stays_if_more_items_do_not_raise_its_score() -> None:
     source = ReportSource(OUE_, rows("oue", 2_000))
     (found,) = SetSearch(source).tested(ReportFilter(), np.arange(D), [mask(*TARGETS)])
     assert np.flatnonzero(found.members).tolist() == list(TARGETS)
@@ -70,7 +70,7 @@ def test_a_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
-def test_what_is_kept_is_what_the_rule_keeps(protocol: str) -> None:
+def test_reports_that_pass_are_those_of_the_rule(protocol: str) -> None:
     oracle, reports = {"oue": OUE_, "olh": OLH_}[protocol], rows(protocol, 2_000)
     found = shared_sets(ReportSource(oracle, reports), ReportFilter(), Tally.of(oracle, reports))
     assert found.suspects == TARGETS
@@ -78,7 +78,7 @@ def test_what_is_kept_is_what_the_rule_keeps(protocol: str) -> None:
     assert found.dropped == (len(reports) - found.tally.n,)
 
 
-def test_a_set_is_suspicious_also_where_no_report_can_be_told_to_be_crafted() -> None:
+def test_set_is_suspicious_even_without_dropped_reports() -> None:
     """Honest reports often support as many of five targets as those by fair coins do."""
     rng, targets = np.random.default_rng(21), (20, 21, 22, 23, 24)
     made = APA2(targets).reports(OUE_, 4_000, rng)
@@ -87,7 +87,7 @@ def test_a_set_is_suspicious_also_where_no_report_can_be_told_to_be_crafted() ->
     assert (found.n, found.suspects, found.dropped) == (len(reports), targets, ())
 
 
-def test_items_that_reports_support_too_seldom_together_are_found() -> None:
+def test_items_supported_together_too_seldom_are_found() -> None:
     """Each of eleven items as often as honest reports support it, but always exactly three: that
     lowers all pairs.
     """

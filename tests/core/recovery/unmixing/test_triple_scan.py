@@ -42,7 +42,7 @@ def honest(n: int, rng: np.random.Generator) -> np.ndarray:
     )
 
 
-def test_the_score_is_that_of_the_third_central_moment_in_its_standard_deviations() -> None:
+def test_triple_score_is_the_standardised_third_central_moment() -> None:
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 2, (500, 8), dtype=np.uint8)
     oracle = OUE(1.0, 8)
@@ -109,7 +109,7 @@ def test_no_set_scores_where_no_triple_is_above_zero() -> None:
     assert best_set_of_triples(np.zeros((9, 9, 9)))[1] == -1.0
 
 
-def test_without_a_report_or_with_items_that_all_or_none_support_scores_are_finite() -> None:
+def test_scores_of_degenerate_reports_are_finite() -> None:
     assert not triple_scores(np.zeros((9, 9, 9), np.int64), 0.5, 0.3).any()
     bits = np.random.default_rng(1).integers(0, 2, (1000, D), dtype=np.uint8)
     bits[:, 0], bits[:, 1] = 0, 1
@@ -117,7 +117,7 @@ def test_without_a_report_or_with_items_that_all_or_none_support_scores_are_fini
     assert np.isfinite(triple_scores(counted, ORACLE.p, ORACLE.q)).all()
 
 
-def test_an_attacker_whose_pairs_cancel_is_found_by_triples_and_dropped() -> None:
+def test_attack_whose_pairs_cancel_is_dropped_by_triples() -> None:
     """Six of eleven targets in each report: a pair by 30 in 110 of the malicious ones, which is
     near q twice.
     """

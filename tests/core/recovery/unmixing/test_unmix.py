@@ -111,7 +111,7 @@ ODD = [
 @pytest.mark.parametrize("oracle", ODD, ids=lambda o: f"{o.protocol}-{o.epsilon:g}-{o.domain_size}")
 @settings(max_examples=4)
 @given(data=st.data(), n=st.sampled_from([1, 2, 50, 1_000_000]))
-def test_whatever_the_counts_the_result_is_a_distribution_with_errors(
+def test_result_of_any_counts_is_a_distribution_with_errors(
     oracle: FrequencyOracle, data: st.DataObject, n: int
 ) -> None:
     d = oracle.domain_size
@@ -159,7 +159,7 @@ def test_nine_tenths_malicious_reports_are_seen() -> None:
     np.testing.assert_allclose(mixed, result.poisoned, atol=1e-12)
 
 
-def test_the_past_of_several_rounds_is_that_of_their_weighted_mean() -> None:
+def test_history_of_several_rounds_is_their_weighted_mean() -> None:
     rng = np.random.default_rng(3)
     f = np.arange(1, 21) / 210
     oracles: list[FrequencyOracle] = [GRR(1, 20), OUE(1, 20)]
@@ -193,7 +193,7 @@ def test_frequencies_that_no_counts_give_are_refused() -> None:
         recover(OUE(1, 20), np.full(20, 1e300), "unmix", n=10)
 
 
-def test_the_number_of_reports_is_taken_from_reports_that_are_not_screened() -> None:
+def test_number_of_reports_comes_from_unfiltered_reports() -> None:
     oracle, rng = GRR(1, 20), np.random.default_rng(4)
     reports = oracle.perturb(rng.integers(20, size=400), rng)
     f_z = oracle.estimate(oracle.support_counts(reports), 400)
@@ -244,7 +244,7 @@ def test_half_of_the_attacked_items_named_is_not_worse_than_none(seed: int) -> N
     assert told < 1.5 * error(unmixed(oracle, support, n).frequencies)
 
 
-def test_an_item_that_nearly_all_users_hold_leaves_little_to_the_others() -> None:
+def test_dominant_item_leaves_little_to_the_others() -> None:
     """The other 999 items share a hundredth; what projection leaves there is noise. Seeded."""
     oracle, rng, n = OUE(0.5, 1000), np.random.default_rng(6), 100_000
     of_projection = of_unmixing = 0.0
