@@ -1,10 +1,11 @@
-"""Poisoning attacks on frequency estimation under local differential privacy: what malicious users
-report.
+"""Poisoning attacks on frequency estimation under local differential privacy.
 
-Every attack is one contract: `Attack.reports(oracle, m, rng)`, and what to expect of them,
-`support`, `support_sum` and `gain`; a `Campaign` posts them to a round through the door that
-genuine users use. The attacks need numpy alone; a campaign needs the client, and loads it when it
-is first used.
+Every attack has one contract: `Attack.reports(oracle, m, rng)` makes its reports, and `support`,
+`size_law`, `support_sum` and `gain` state their expectations. A `Campaign` posts the reports to a
+round by the interface of genuine users. The attacks need numpy alone; a campaign needs the client,
+which it imports at its first use.
+
+    MGA([3, 40]).reports(oracle, m=1000, rng=np.random.default_rng(0))
 """
 
 from importlib import import_module
@@ -64,9 +65,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
             raise
-        said = (
+        message = (
             f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[attacker]'"
         )
-        raise ImportError(said, name=error.name) from None
+        raise ImportError(message, name=error.name) from None
     globals()[name] = value
     return value

@@ -33,12 +33,12 @@ class APA(MGAA):
     _aim = "honest"
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        each, most = self.subset_size(oracle.domain_size), crafter_of(oracle).expected_size
-        if each > most and oracle.fixed_size != 1:
+        each, maximum = self.subset_size(oracle.domain_size), crafter_of(oracle).expected_size
+        if each > maximum and oracle.fixed_size != 1:
             raise ParameterError(
                 f"apa cannot hide {each} targets in a report that supports as many items as an "
                 "honest one, which is"
-                f" {oracle.laws.mean_size:.3g} on average: each must be at most {most}"
+                f" {oracle.laws.mean_size:.3g} on average: each must be at most {maximum}"
             )
         return super().plan(oracle, rng)
 

@@ -13,7 +13,7 @@ from ldprecover_attacker.targets import TargetedAttack
 
 @dataclass(frozen=True)
 class APA2(TargetedAttack):
-    """Supports each target by a coin of its own, in reports that are otherwise honest ones.
+    """Supports each target by the toss of a separate coin, in otherwise honest reports.
 
     No two targets are then supported together more often than two independent items of that rate,
     and no report stands out by its size. `rate` is the probability of a coin, above 0 and below 1;

@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 MODELS = ("crafted", "sampled")
 
-_ROUNDING = 1e-9  # by which a share may miss 0 or 1
+_ROUNDING = 1e-9
+"""Tolerance of a share at 0 and 1."""
 
 _ONE_HOT = (
     "a one-hot OLH report cannot travel: a report is a (seed, bucket) pair, and one that supports "
@@ -45,12 +46,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Attack(ABC):
-    """What m malicious users send: a protocol, m and a seeded generator in, m reports out.
+    """The reports of m malicious users, from a protocol, m and a seeded generator.
 
-    An attack is a value: the same attack, oracle, m and generator state give the same reports. What
-    an attacker draws once and keeps secret (Manip's H, AA's distribution) is drawn anew by each
-    call, before anything else: a generator in the same state gives `support` the secret that
-    `reports` had.
+    An attack is a value: equal attacks, oracles, m and generator states give equal reports. Every
+    call draws the attacker's secret (Manip's H, AA's distribution) before anything else. So a
+    generator in the same state gives `support` the secret of `reports`.
     """
 
     name: ClassVar[str]
@@ -58,18 +58,17 @@ class Attack(ABC):
     def reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
         """Return m malicious reports: rows of `oracle.report_dtype`, which are their packed bytes.
 
-        Raises ParameterError when m is negative or the attack does not fit the oracle's domain, and
-        ContractError, which names the attack, where it raises anything else or what it made are no
-        m reports of the protocol.
+        Raises ParameterError for a negative m or a domain that the attack does not fit, and
+        ContractError, with the attack's name, for any other error or invalid reports.
         """
         _check_number(m, least=0)
-        made = self._asked(lambda: self.plan(oracle, rng).send(int(m), rng))
-        wrong = _wrong_reports(made, oracle, int(m))
+        reports = self._call(lambda: self.plan(oracle, rng).send(int(m), rng))
+        wrong = _wrong_reports(reports, oracle, int(m))
         if wrong is not None:
             raise ContractError(
                 f"{named('attack', self.name)} made no reports of {oracle.protocol}: {wrong}"
             )
-        return made
+        return reports
 
     def support(
         self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1
@@ -84,8 +83,8 @@ class Attack(ABC):
         Raises as `reports` does.
         """
         _check_number(m, least=1)
-        drawn = np.random.default_rng() if rng is None else rng
-        pi = self._asked(lambda: self.plan(oracle, drawn).support(int(m)))
+        rng = np.random.default_rng() if rng is None else rng
+        pi = self._call(lambda: self.plan(oracle, rng).support(int(m)))
         if not _is_support(pi, oracle.domain_size):
             words = f"must be an array of {oracle.domain_size} numbers from 0 to 1"
             raise ContractError(
@@ -93,15 +92,15 @@ class Attack(ABC):
             )
         return pi
 
-    def _asked(self, ask: Callable[[], T]) -> T:
-        """Return what the attack answers; ContractError for what an attack may not raise."""
+    def _call(self, function: Callable[[], T]) -> T:
+        """Return the result. Raises ContractError for errors that attacks may not raise."""
         try:
-            return ask()
+            return function()
         except (LDPRecoverError, MemoryError):
             raise
         except (Exception, SystemExit) as error:
-            said = f"{type(error).__name__}: {error!s:.200}"
-            raise ContractError(f"{named('attack', self.name)} raised {said}") from error
+            reason = f"{type(error).__name__}: {error!s:.200}"
+            raise ContractError(f"{named('attack', self.name)} raised {reason}") from error
 
     def size_law(
         self, oracle: FrequencyOracle, rng: np.random.Generator | None = None
@@ -110,12 +109,12 @@ class Attack(ABC):
 
         `rng` draws the attacker's secrets as it does for `reports`. Raises as `reports` does.
         """
-        drawn = np.random.default_rng() if rng is None else rng
-        plan = self._asked(lambda: self.plan(oracle, drawn))
+        rng = np.random.default_rng() if rng is None else rng
+        plan = self._call(lambda: self.plan(oracle, rng))
         if oracle.fixed_size is not None:
             return exact_size(oracle.domain_size, oracle.fixed_size)
         try:
-            return self._asked(plan.sizes)
+            return self._call(plan.sizes)
         except ParameterError:  # the protocol has no law of honest sizes
             return None
 
@@ -137,7 +136,7 @@ class Attack(ABC):
         rng: np.random.Generator | None = None,
         m: int = 1,
     ) -> float:
-        """Return G, how far the attack is expected to raise the estimates of the targets together.
+        """Return G, the expected rise of the sum of the targets' estimates.
 
         G = beta (sum_T (pi(t) - q)/(p - q) - f_T), where f are the true frequencies of the genuine
         users, beta = m/(n + m) is the malicious share, and T are item indices: the attack's own
@@ -165,9 +164,7 @@ class Attack(ABC):
         return beta * float(malicious[chosen].sum() - f[chosen].sum())
 
     def target_indices(self, d: int) -> Int64Array:
-        """Return the items, of d, that the attack raises. Raises ParameterError when it has none in
-        view.
-        """
+        """Return the indices of the raised items. Raises ParameterError without targets."""
         raise ParameterError(f"{self.name} has no targets: say which items are meant")
 
     def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
@@ -176,29 +173,26 @@ class Attack(ABC):
 
     @abstractmethod
     def resolve(self, items: Sequence[str]) -> Self:
-        """Return the attack as it stands in a round with these item labels.
+        """Return the attack on a round with these item labels.
 
-        Labels become indices and defaults that depend on the domain become numbers, so the result
-        says exactly what will be sent. Raises ParameterError when the attack does not fit the
-        round.
+        Labels become indices, and defaults that depend on the domain become numbers. Raises
+        ParameterError for an attack that does not fit the round.
         """
 
     @abstractmethod
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        """Draw the attacker's secrets and return what its users do with them."""
+        """Draw the attacker's secrets, and return the plan that uses them."""
 
 
 @dataclass(frozen=True)
 class ItemAttack(Attack):
-    """An attack with a distribution P over items: of what its users' reports are made, or what they
-    lie about.
-    """
+    """An attack whose users draw items from a distribution P."""
 
     @abstractmethod
     def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
-        """Return P(v) over d items, non-negative and of sum one, drawing whatever is random in it.
+        """Return P(v) over d items, non-negative with sum one; random parts are drawn from `rng`.
 
-        `reports` draws it first: a generator in the same state shows the P that was used.
+        `reports` draws P first, so a generator in the same state returns the P of its reports.
         """
 
 
@@ -278,22 +272,22 @@ def draw_items(weights: FloatArray, m: int, rng: np.random.Generator) -> Int64Ar
     return rng.choice(weights.size, size=m, p=weights)
 
 
-def _wrong_reports(made: object, oracle: FrequencyOracle, m: int) -> str | None:
-    """Return why these are not m packed reports that a server takes; None where they are."""
+def _wrong_reports(reports: object, oracle: FrequencyOracle, m: int) -> str | None:
+    """Return why these are not m valid packed reports; None if they are."""
     dtype = oracle.report_dtype
-    if not isinstance(made, np.ndarray) or (made.dtype, made.shape) != (
+    if not isinstance(reports, np.ndarray) or (reports.dtype, reports.shape) != (
         dtype.base,
         (m, *dtype.shape),
     ):
-        of = (
-            f"an array of {made.dtype} of shape {made.shape}"
-            if isinstance(made, np.ndarray)
-            else f"{made!r:.80}"
+        actual = (
+            f"an array of {reports.dtype} of shape {reports.shape}"
+            if isinstance(reports, np.ndarray)
+            else f"{reports!r:.80}"
         )
         row = f"{dtype.base} of shape {(m, *dtype.shape)}"
-        return f"{m} of them are an array of {row}, not {of}"
+        return f"{m} of them are an array of {row}, not {actual}"
     try:
-        oracle.check(made)
+        oracle.check(reports)
     except ReportError as error:
         return str(error)
     return None

@@ -1,4 +1,4 @@
-"""An attack on a round of a running server, through the door that genuine users use."""
+"""An attack on a round of a running server, by the interface of genuine users."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -16,15 +16,13 @@ from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 from ldprecover_client.seeds import tickets_of, with_tickets
 
-_STREAM = 2  # of the seed; a simulated population of the same seed draws from its streams 0 and 1
+_STREAM = 2
+"""Stream of the seed; simulated populations of the same seed use the streams 0 and 1."""
 
 
 @dataclass(frozen=True)
 class CampaignResult:
-    """What a campaign sent, and how much of it was accepted.
-
-    `attack` is the attack as it stood in the round: targets as indices, defaults as numbers.
-    """
+    """The attack of a campaign, as resolved in the round, and the number of accepted reports."""
 
     round_id: str
     attack: Attack

@@ -24,15 +24,16 @@ ATTACKS: dict[str, type[Attack]] = {
 """Name to class."""
 
 OPTIONS = ("targets", "model", "search", "kind", "size", "each", "rate", "item", "against")
-"""What an attack can be told by name."""
+"""The options of attacks by name."""
 
 _OF_REPORTS = ("each", "model", "rate", "search")
-"""Options that say how a report is made, which input poisoning leaves to the protocol."""
+"""Options of report making, which input poisoning does not have."""
 
 
 def attack_options(name: str) -> dict[str, bool]:
-    """Return the options of an attack, and of each whether it must be given. Raises ParameterError
-    for no attack.
+    """Return the options of an attack, and whether each is required.
+
+    Raises ParameterError for an unknown attack.
     """
     if name not in ATTACKS:
         raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}")
@@ -62,16 +63,16 @@ def make_attack(
     Raises ParameterError for an unknown name, a missing or ill-formed option, or one that does not
     belong to the attack.
     """
-    known = attack_options(name)
-    given = (targets, model, search, kind, size, each, rate, item, against)
+    allowed = attack_options(name)
+    values = (targets, model, search, kind, size, each, rate, item, against)
     options: dict[str, Any] = {
-        name: value for name, value in zip(OPTIONS, given, strict=True) if value is not None
+        name: value for name, value in zip(OPTIONS, values, strict=True) if value is not None
     }
-    stray = sorted(options.keys() - known)
+    stray = sorted(options.keys() - allowed)
     if stray:
-        its = f"its options are {', '.join(sorted(known))}" if known else "it has no options"
-        raise ParameterError(f"{stray[0]} does not belong to {name}; {its}")
-    missing = [option for option, needed in known.items() if needed and option not in options]
+        hint = f"its options are {', '.join(sorted(allowed))}" if allowed else "it has no options"
+        raise ParameterError(f"{stray[0]} does not belong to {name}; {hint}")
+    missing = [option for option, needed in allowed.items() if needed and option not in options]
     if missing:
         raise ParameterError(f"{name} needs {missing[0]}")
     idle = sorted(options.keys() & _OF_REPORTS)

@@ -82,9 +82,7 @@ class MLA(ItemAttack):
         )
 
     def _plan_of_given_seeds(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        """Return what users do who cannot send each other's report: each takes the fullest bucket
-        it has.
-        """
+        """Return the plan of users with given seeds, who each take their fullest bucket."""
         d = oracle.domain_size
         items = (
             np.arange(d)
@@ -101,7 +99,7 @@ class MLA(ItemAttack):
         )
 
     def _report(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Reports:
-        """Return the one report that everyone sends, a row of its own."""
+        """Return the report that all users send, as an array of one row."""
         d = oracle.domain_size
         if oracle.fixed_size == 1:
             return oracle.encode(np.flatnonzero(self.distribution(d, rng)), rng)

@@ -1,4 +1,4 @@
-"""Several attackers at once."""
+"""Several attackers together."""
 
 from collections.abc import Sequence
 from contextlib import suppress

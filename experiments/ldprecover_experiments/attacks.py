@@ -59,15 +59,14 @@ class AttackSpec:
     @property
     def targets(self) -> int | tuple[str, ...]:
         """The number of targets, or their labels."""
-        given = self.options.get("targets", TARGETS)
-        return given if isinstance(given, int) else tuple(given)
+        stated = self.options.get("targets", TARGETS)
+        return stated if isinstance(stated, int) else tuple(stated)
 
     def make(self, model: str, targets: tuple[int, ...] | None) -> Attack:
         """Return the attack with these targets, its reports in this model.
 
-        Of the models that have no reports of their own, "one-hot" is made as "sampled". Raises
-        ParameterError for options that do not belong to the attack, and a model that it does not
-        have.
+        The model "one-hot" has no reports, and becomes "sampled". Raises ParameterError for options
+        or a model that the attack does not have.
         """
         sets = self.options.get("sets", 1)
         if sets != 1:

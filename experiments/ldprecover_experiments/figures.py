@@ -188,13 +188,13 @@ def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Fig
                 places = [
                     (at, summary.get(cell.group, {}).get(method)) for at, cell in enumerate(cells)
                 ]
-                known = [
+                points = [
                     (at + 0.13 * (i - 2.5), getattr(mean, number))
                     for at, mean in places
                     if mean is not None
                 ]
-                if known:
-                    at, heights = zip(*known, strict=True)
+                if points:
+                    at, heights = zip(*points, strict=True)
                     panel.bar(at, heights, 0.13, label=LABELS[method], color=_COLOURS[method])
             panel.set_xticks(
                 range(len(cells)), [re.sub("[ -]", "\n", cell.label) for cell in cells], fontsize=6
@@ -225,13 +225,13 @@ def _draw(
             (getattr(cell, varied), summary.get(cell.group, {}).get(line.method))
             for cell in line.cells
         ]
-        known = [
+        numbers = [
             (x, y)
             for x, mean in points
             if mean is not None and (y := getattr(mean, line.number)) is not None
         ]
-        if known:
-            x, y = zip(*known, strict=True)
+        if numbers:
+            x, y = zip(*numbers, strict=True)
             panel.plot(
                 x, y, line.style, label=line.label, color=line.colour, marker=".", linewidth=1
             )

@@ -100,14 +100,14 @@ Summary = Mapping[tuple[str | float, ...], Mapping[str, Mean]]
 
 def summarise(cells: Mapping[Cell, Sequence[Outcome]]) -> Summary:
     """Return the means over each setting's trials."""
-    found: dict[tuple[str | float, ...], dict[str, list[Outcome]]] = {}
+    grouped: dict[tuple[str | float, ...], dict[str, list[Outcome]]] = {}
     for cell, outcomes in cells.items():
-        of_group = found.setdefault(cell.group, {})
+        by_method = grouped.setdefault(cell.group, {})
         for outcome in outcomes:
-            of_group.setdefault(outcome.method, []).append(outcome)
+            by_method.setdefault(outcome.method, []).append(outcome)
     return {
         group: {name: _mean(trials) for name, trials in methods.items()}
-        for group, methods in found.items()
+        for group, methods in grouped.items()
     }
 
 

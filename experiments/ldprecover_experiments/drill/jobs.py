@@ -97,7 +97,7 @@ class Job:
             self.update(state="failed", error=" ".join(str(error).split()))
         except MemoryError:
             self.update(
-                state="failed", error="There is too little memory for so many users and items."
+                state="failed", error="There is too little memory for these users and items."
             )
         except Exception as error:
             message = f"A fault of the drill itself: {type(error).__name__}: {error!s:.200}"
