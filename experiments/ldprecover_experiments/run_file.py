@@ -28,7 +28,7 @@ COLUMNS = (
         "xi",
         "trial",
         "seed",
-        "door",
+        "door",  # phrases: quoted
     ),
     *(
         "method",
@@ -42,14 +42,23 @@ COLUMNS = (
     ),
     *("refused", "methods"),
 )
-"""Columns of the file. `door` is the variant of a CellContext; `methods` counts the cell's rows."""
+"""Columns of the file. `methods` is the number of rows of the cell."""
 
 _WITHOUT_REASONS = tuple(name for name in COLUMNS if name != "refused")
 """Columns of files from before the reasons of refusals were stored."""
 
 _KEY = len(COLUMNS) - 10
 _MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
-_TEXT = ("data", "digest", "protocol", "attack", "model", "door", "method", "refused")
+_TEXT = (
+    "data",
+    "digest",
+    "protocol",
+    "attack",
+    "model",
+    "door",
+    "method",
+    "refused",
+)  # phrases: quoted
 _WHOLE = ("n", "trial", "seed")
 
 

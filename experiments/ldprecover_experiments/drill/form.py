@@ -67,7 +67,7 @@ class RoundForm(CommonForm):
     model: ModelName
     targets: int = Field(ge=1, le=MAX_USERS)
     methods: list[MethodName] = Field(default=list(_METHODS))
-    told: bool = True
+    told: bool = True  # phrases: quoted
 
 
 class MapForm(CommonForm):
