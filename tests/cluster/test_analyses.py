@@ -1,6 +1,4 @@
-"""The server's analyses on a cluster: the same answers, from children that stay within their
-limits.
-"""
+"""Analyses of the server on a cluster: equal results, from workers within their limits."""
 
 import asyncio
 from contextlib import closing
@@ -86,7 +84,7 @@ def test_a_server_reads_a_round_on_a_cluster_over_tls(tmp_path: Path) -> None:
             assert answer.status_code == 200, answer.text
             assert answer.json()["recovered"] == pytest.approx([0.0] + [1 / 8] * 8)
             ended(cluster.scheduler)
-            # Another question: the answer to that one is kept.
+            # Another request, because the result of the first one is cached.
             answer = server.http.post(f"/rounds/{round}/recover", json=asked | {"targets": ["1"]})
             assert answer.json()["detail"] == "the cluster that works on it was lost, or not found"
 

@@ -35,12 +35,12 @@ def long_round(server: ServerProcess) -> str:
 
 def worker_processes(server: ServerProcess) -> dict[int, psutil.Process]:
     """Return the processes for analyses that a server has, by their numbers."""
-    responses = {}
-    for process in psutil.Process(server.pid).worker_processes(recursive=True):
+    processes = {}
+    for process in psutil.Process(server.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if process.status() != psutil.STATUS_ZOMBIE:
-                responses[process.pid] = process
-    return responses
+                processes[process.pid] = process
+    return processes
 
 
 def wait_until(condition: Any) -> None:
@@ -98,16 +98,16 @@ def test_killed_worker_fails_only_its_analysis_over_http(
     id = long_round(server)
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
     wait_until(lambda: busy(server))
-    (child,) = busy(server)
-    os.kill(child, signal.SIGKILL)
+    (worker,) = busy(server)
+    os.kill(worker, signal.SIGKILL)
     answer = asking.wait()
     assert answer is not None
     assert (answer.status_code, problem_of(answer)) == (500, "analysis-failed")
     assert server.http.get(f"/rounds/{id}/alarms").status_code == 200
-    assert child not in worker_processes(server)
+    assert worker not in worker_processes(server)
 
 
-@pytest.mark.sqlite  # the reports are in a child: no database has a part in it
+@pytest.mark.sqlite  # the reports are in a worker, so the database does not matter
 def test_timed_out_analysis_is_504_while_reports_are_accepted(
     start_server: StartServer, problem_of: ProblemOf
 ) -> None:
@@ -123,7 +123,7 @@ def test_timed_out_analysis_is_504_while_reports_are_accepted(
     assert (answer.status_code, problem_of(answer)) == (504, "analysis-timeout")
 
 
-@pytest.mark.sqlite  # the reports are in a child: no database has a part in it
+@pytest.mark.sqlite  # the reports are in a worker, so the database does not matter
 def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
     server = start_server(analyses=2)
     id = long_round(server)
@@ -192,7 +192,7 @@ def test_quick_analysis_needs_no_worker(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def none(self: WorkerPool, *args: Any, **options: Any) -> bytes:
-        raise AssertionError("a child was asked")
+        raise AssertionError("a worker was used")
 
     app = start_in_process()
     rounds = {d: app.open_round("grr", 1.0, domain_size=d) for d in (4096, 4097)}
@@ -202,7 +202,7 @@ def test_quick_analysis_needs_no_worker(
         assert app.post(f"/rounds/{id}/reports", json={"reports": [1]}).status_code == 202
         request = app.http.post(f"/rounds/{id}/recover")
         answers[domain_size] = app.run(outcome(request))
-    assert answers == {4096: "200", 4097: "a child was asked"}
+    assert answers == {4096: "200", 4097: "a worker was used"}
     monkeypatch.undo()
     assert app.post(f"/rounds/{rounds[4097]}/recover").status_code == 200
 

@@ -55,8 +55,8 @@ def with_pieces(task: Task, piece: bytes) -> tuple[Task, list[bytes]]:
     return task, [piece]
 
 
-async def only_child(pool: WorkerPool) -> int:
-    """Ask the one child there may be, which starts it, and return its process number."""
+async def only_worker(pool: WorkerPool) -> int:
+    """Run a task in the only worker, and return its process id."""
     await pool.run(alarms(), keyed=True)
     (pid,) = pool.pids
     return pid
@@ -112,13 +112,13 @@ async def test_loads_numba_for_many_reports_beside_the_memory_limit(
 
 
 @pytest.mark.parametrize(
-    ("of_the_server", "of_a_child"),
+    ("of_the_server", "of_a_worker"),
     [({}, "late"), ({KERNELS: "numba"}, "late"), ({KERNELS: "numpy"}, "numpy")],
 )
 def test_workers_do_without_numba_like_their_server(
-    of_the_server: dict[str, str], of_a_child: str
+    of_the_server: dict[str, str], of_a_worker: str
 ) -> None:
-    assert environment(of_the_server)[KERNELS] == of_a_child
+    assert environment(of_the_server)[KERNELS] == of_a_worker
 
 
 async def test_progress_advances_between_passes_over_reports() -> None:
@@ -151,7 +151,7 @@ async def test_rejects_invalid_task_before_reading_reports() -> None:
         yield b""
 
     async with running_pool(count=1) as pool:
-        pid = await only_child(pool)
+        pid = await only_worker(pool)
         with pytest.raises(ParameterError, match="needs the attacked items"):
             await pool.run(lambda: (recovery("detection-any"), pieces()))
         assert pool.pids == {pid}
@@ -160,7 +160,7 @@ async def test_rejects_invalid_task_before_reading_reports() -> None:
 
 async def test_killed_worker_fails_its_analysis_alone(begun: Begun) -> None:
     async with running_pool(count=1) as pool:
-        pid = await only_child(pool)
+        pid = await only_worker(pool)
         analysis = asyncio.create_task(pool.run(endless(), on_progress=begun))
         await begun.event.wait()
         os.kill(pid, signal.SIGKILL)
@@ -173,7 +173,7 @@ async def test_killed_worker_fails_its_analysis_alone(begun: Begun) -> None:
 
 async def test_dead_idle_worker_is_replaced() -> None:
     async with running_pool(count=1) as pool:
-        pid = await only_child(pool)
+        pid = await only_worker(pool)
         os.kill(pid, signal.SIGKILL)
         psutil.Process(pid).wait()
         await pool.run(alarms())
@@ -181,7 +181,7 @@ async def test_dead_idle_worker_is_replaced() -> None:
 
 async def test_timeout_kills_the_worker() -> None:
     async with running_pool(count=1, seconds=1) as pool:
-        pid = await only_child(pool)
+        pid = await only_worker(pool)
         with pytest.raises(AnalysisTimeoutError, match="within 1 seconds"):
             await pool.run(endless())
         await pool.run(alarms(), keyed=True)
@@ -190,7 +190,7 @@ async def test_timeout_kills_the_worker() -> None:
 
 async def test_cancellation_kills_the_worker(begun: Begun) -> None:
     async with running_pool(count=1) as pool:
-        pid = await only_child(pool)
+        pid = await only_worker(pool)
         analysis = asyncio.create_task(pool.run(endless(), on_progress=begun))
         await begun.event.wait()
         analysis.cancel()
@@ -302,7 +302,7 @@ async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyP
 
 async def test_worker_is_nice_and_imports_no_server_libraries() -> None:
     async with running_pool(count=1) as pool:
-        pid = await only_child(pool)
+        pid = await only_worker(pool)
         assert psutil.Process(pid).nice() >= 10
         mapped = Path(f"/proc/{pid}/maps").read_text()
         for module in ("pydantic_core", "sqlalchemy", "_sqlite3", "_ssl", "llvmlite"):
@@ -310,7 +310,7 @@ async def test_worker_is_nice_and_imports_no_server_libraries() -> None:
 
 
 async def test_huge_round_passes_through_little_memory(begun: Begun) -> None:
-    """Of 600 MB the server holds a few pieces, and the child, whose file it is, as much as it
+    """Of 600 MB the server holds a few pieces, and the worker, whose file it is, as much as it
     may.
     """
     piece = REPORTS.tobytes()

@@ -88,7 +88,7 @@ def test_trailers_are_dropped() -> None:
 )
 @pytest.mark.parametrize("size", [1000, 16_384, 1 << 20])
 def test_bounds_chunk_sizes_and_trailers(beside: bytes, size: int) -> None:
-    """However long it goes on: what is refused has come within two pieces of the bound."""
+    """The input is endless, and the parser rejects it within two pieces of the limit."""
     head = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
     with pytest.raises(httptools.HttpParserError):
         fed(head + beside, size)

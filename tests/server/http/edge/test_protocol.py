@@ -198,9 +198,7 @@ def test_ignores_upgrade_in_any_spelling(
 def test_long_head_behind_a_body_keeps_its_response(
     server: ServerProcess,
 ) -> None:
-    """Both come in one piece, so that the end of the body stands before the head that goes on for
-    ever.
-    """
+    """Both arrive in one piece: the end of the body stands before an endless head."""
     id = server.open_round()["id"]
     packed = 100_000 * b"\1\0\0\0"
     key = server.admin["Authorization"]
@@ -221,7 +219,7 @@ def test_long_head_behind_a_body_keeps_its_response(
 
 
 def test_accepts_content_length_with_5000_zeros(server: ServerProcess) -> None:
-    """Python refuses to make a number of so many digits."""
+    """`int` rejects more than 4,300 digits."""
     id = server.open_round()["id"]
     length = f"Content-Length: {5000 * '0'}{len(REPORT)}"
     ((status, _, _),) = talk(server, post(id, length, "Connection: close") + REPORT)
@@ -293,9 +291,7 @@ USED = {"cycle", "flow", "loop", "parser", "pipeline", "scope", "shutdown", "tra
 
 
 def test_overridden_methods_of_uvicorn_are_listed_and_explained() -> None:
-    """Another one, or one whose name uvicorn begins to use, is to be looked at before its version
-    is raised.
-    """
+    """A new override, or a new name in uvicorn, needs a look before uvicorn is upgraded."""
     callables = {
         name
         for name, value in vars(EdgeProtocol).items()
@@ -306,8 +302,8 @@ def test_overridden_methods_of_uvicorn_are_listed_and_explained() -> None:
 
 
 def test_used_attributes_of_uvicorn_exist() -> None:
-    there = set(HttpToolsProtocol.__init__.__code__.co_names) | set(dir(HttpToolsProtocol))
-    assert there >= USED
+    names = set(HttpToolsProtocol.__init__.__code__.co_names) | set(dir(HttpToolsProtocol))
+    assert names >= USED
 
 
 def test_garbage_behind_a_request_keeps_its_response(

@@ -15,7 +15,7 @@ KIB = 1 << 10
 
 
 class Reader:
-    """A client that reads one piece each time it is told to, or all at once."""
+    """A client that reads everything, or, if slow, one piece per signal."""
 
     def __init__(self, *, slow: bool = False) -> None:
         self.messages: list[Message] = []
