@@ -1,4 +1,4 @@
-"""What an operator does to a database beside its servers: for the command line."""
+"""Operations on a database for the command line; servers may be running."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -12,47 +12,41 @@ from ldprecover_server.storage import Finding, QuarantinedReports, Storage
 
 
 def migrate(settings: Settings) -> list[str]:
-    """Bring the database's schema to this version's; return the revisions it went through."""
+    """Upgrade the database's schema to this version's; return the revisions that ran."""
     with contextlib.closing(Storage(settings.database_url)) as store:
         return store.migrate()
 
 
 def create_key(settings: Settings, *, scope: str = "admin", name: str | None = None) -> str:
-    """Make another key on the database and return it, this once. Raises NameTakenError or
-    ParameterError.
-    """
+    """Create a key and return it; it is not stored. Raises NameTakenError or ParameterError."""
     with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare()
         return make_key(store, scope, name)
 
 
 def list_keys(settings: Settings) -> list[AccessKey]:
-    """Return what is told of the database's keys, by name, the revoked ones too."""
+    """Return the metadata of all keys by name, revoked keys included."""
     with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare()
         return store.keys.all()
 
 
 def revoke_key(settings: Settings, name: str) -> None:
-    """Revoke a key of the database, for good. Raises KeyNotFoundError."""
+    """Revoke a key for good. Raises KeyNotFoundError."""
     with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare()
         store.keys.revoke(name)
 
 
 def check(settings: Settings) -> list[Finding]:
-    """Return what in the database does not agree with itself; nothing is written. Raises
-    ConfigurationError.
-    """
+    """Return what in the database does not agree, without writing. Raises ConfigurationError."""
     with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare(migrate=False)
         return store.check()
 
 
 def quarantined(settings: Settings, round: str) -> Iterator[QuarantinedReports]:
-    """Yield what a round has in quarantine; nothing is written. Raises ConfigurationError and
-    RoundNotFoundError.
-    """
+    """Yield a round's quarantined reports. Raises ConfigurationError and RoundNotFoundError."""
     with contextlib.closing(Storage(settings.database_url)) as store:
         store.prepare(migrate=False)
         yield from store.filters.quarantined(round)

@@ -1,6 +1,4 @@
-"""A round's reports as a dataset in a folder: written for an operator, and let go of when retention
-says so.
-"""
+"""Exports a round's reports as a dataset, and purges datasets past their retention."""
 
 import contextlib
 import logging
@@ -24,12 +22,10 @@ def export_reports(
     partial: bool = False,
     step: Callable[[int, int], None] = lambda done, of: None,
 ) -> ReportDataset:
-    """Write the reports that a round keeps as a new dataset, or go on with one that did not end;
-    return it.
+    """Write a round's stored reports as a dataset, or continue an unfinished one; return it.
 
-    All of it is of one moment. `step` is told how many reports are in their parts, and of how many.
-    A round that does not keep all its reports is refused, unless `partial` is said. Raises
-    ReportDatasetError and ServiceError.
+    All reports are of one moment. `step` is called with the numbers of written reports and of all.
+    Raises ReportDatasetError, also if reports are missing without `partial`, and ServiceError.
     """
     round = store.rounds.find(identifier)
     with DatasetWriter(folder) as writer:
@@ -40,8 +36,7 @@ def export_reports(
                     _gather(store, snapshot, writer, partial)
             except BaseException:
                 if not writer.has_plan:
-                    # What cannot be deleted is left to the servers, which know of it as long as it
-                    # is noted.
+                    # What cannot be deleted is recorded, and the servers purge it.
                     with contextlib.suppress(ReportDatasetError, ServiceError):
                         _discard(store, writer)
                 raise
@@ -77,13 +72,13 @@ def _gather(store: Storage, snapshot: Snapshot, writer: DatasetWriter, partial: 
     export = RoundExport(
         round.id, round.name, snapshot.parameters, snapshot.tally, snapshot.round.quarantined
     )
-    # They are read from the snapshot's connection, so they end before it does.
+    # The pieces read from the snapshot's connection, so they are closed first.
     with contextlib.closing(snapshot.pieces()) as pieces:
         writer.gather(export, snapshot.hours, pieces)
 
 
 def _discard(store: Storage, writer: DatasetWriter) -> None:
-    """Delete what is there of an export, and then the note of it."""
+    """Delete the files of an export, and then its record."""
     writer.discard()
     store.datasets.forget(writer.url)
 
@@ -105,18 +100,17 @@ def _is_late(store: Storage, round: StoredRound, hours: list[int]) -> bool:
 
 
 class DatasetPurge:
-    """Deletes from the datasets that were written what is past its retention."""
+    """Deletes reports past their retention from datasets."""
 
     def __init__(self, store: Storage) -> None:
         self._store = store
-        self._told: dict[int, int] = {}
-        """In which hour it was last logged of a dataset that it cannot be purged."""
+        self._logged_hours: dict[int, int] = {}
+        """The hour of the last logged error, by dataset."""
 
     def __call__(self) -> bool:
-        """Delete what is past its retention, and return whether nothing is left of it.
+        """Delete what is past its retention; return whether that succeeded for all datasets.
 
-        What cannot be deleted is logged once an hour, and is to be tried again. Raises
-        ServiceError.
+        Errors are logged once an hour, and to be tried again. Raises ServiceError.
         """
         done, now = True, self._store.hour()
         for dataset in self._store.datasets.expired():
@@ -125,19 +119,19 @@ class DatasetPurge:
                 _log.info("purged the dataset %s of reports past their retention", dataset.url)
             except FileNotFoundError:
                 _log.warning(
-                    "the dataset %s is not there: whoever has it must delete its old reports",
+                    "the dataset %s is missing: its owner must delete its old reports",
                     dataset.url,
                 )
-                # To be looked for again as long as some of its reports may be kept.
+                # Look again as long as some of its reports may be kept.
                 left = (
                     dataset.first_kept_hour(now)
                     if dataset.first_kept_hour(now) <= dataset.last
                     else None
                 )
             except ReportDatasetError as error:
-                if self._told.get(dataset.id) != now:
+                if self._logged_hours.get(dataset.id) != now:
                     _log.error("reports past their retention stay in a dataset: %s", error)
-                self._told[dataset.id] = now
+                self._logged_hours[dataset.id] = now
                 done = False
                 continue
             self._store.datasets.shorten(dataset.id, left)

@@ -1,6 +1,4 @@
-"""What a server process does from time to time: write what it refused, let go of what is over, mix
-what is closed.
-"""
+"""Regular work of a server process: retention, deletion, filters, unlinking and counts."""
 
 import asyncio
 import logging
@@ -19,15 +17,14 @@ from ldprecover_server.storage import Progress, Storage, for_seconds
 _log = logging.getLogger(__name__)
 
 _PERIOD = 10.0  # seconds
-_SOON = 1.0  # where something was left to do
-_SECONDS = 5.0  # that one kind of work may take before the others have their turn
+_SHORT_PERIOD = 1.0  # seconds, if work is left
+_TASK_SECONDS = 5.0  # time limit of each task in one run
 
 
 class Housekeeping:
-    """A task beside the requests. Several processes may do the same work at once: the second finds
-    it done.
+    """A background task. Several processes may run it on one database; the second finds no work.
 
-    Whatever fails is logged and tried again next time; nothing ends it but its owner.
+    Errors are logged, and the work is tried again in the next run.
     """
 
     def __init__(
@@ -40,59 +37,54 @@ class Housekeeping:
         self._stopping = threading.Event()
         self._purged_hour: int | None = None
         self.last_run: float | None = None
-        """When all of the work was last gone through, in seconds since the epoch; None for not yet.
-        """
+        """End of the last run, in seconds since the epoch; None before the first."""
         self.last_purge: float | None = None
-        """When nothing was found any more, or left, that is past its retention."""
+        """When the last purge found nothing left that is past its retention."""
         self.rows_to_delete = 0
-        """Keys and segments left of rounds that are deleted; see `Storage.rows_to_delete`."""
+        """Keys and segments of deleted rounds; see `Deletion.rows_left`."""
         self.rows_to_unlink = 0
-        """Keys and segments of closed rounds that are to unlink; see `Storage.rows_to_unlink`."""
+        """Keys and segments of closed rounds to unlink; see `Unlinking.rows_left`."""
 
     async def run(self) -> None:
-        """Do the work at once, and again every few seconds, until cancelled; then the piece under
-        way is finished.
-        """
+        """Run every few seconds until cancelled; the current chunk is finished first."""
         while True:
             work = asyncio.ensure_future(to_thread.run_sync(self.once))
             try:
                 soon = await asyncio.shield(work)
             except asyncio.CancelledError:
                 self._stopping.set()
-                await asyncio.wait([work])  # whoever ends this closes the database next
+                await asyncio.wait([work])  # the database is closed next
                 raise
-            except Exception:  # noqa: BLE001  it must outlive any fault: reports past their time would stay
+            except Exception:  # noqa: BLE001  otherwise retention would stop
                 _log.exception("housekeeping failed")
                 soon = False
-            await asyncio.sleep(_SOON if soon else _PERIOD)
+            await asyncio.sleep(_SHORT_PERIOD if soon else _PERIOD)
 
     def once(self) -> bool:
-        """Do each kind of work, for some seconds at the most; return whether something is left to
-        do soon.
-        """
-        works = (
+        """Run each task, with a time limit; return whether work is left."""
+        tasks = (
             self._keep_claim,
             self._flush,
             self._purge,
             self._delete,
-            self._screen,
-            self._mix,
-            self._forget,
+            self._filter,
+            self._unlink,
+            self._erase,
             self._expire,
         )
-        left = [self._try(work) for work in works]
+        is_left = [self._try(task) for task in tasks]
         self.last_run = time.time()
         self._metrics.last_housekeeping.set(self.last_run)
         self._metrics.last_purge.set(self.last_purge or 0.0)
         self._metrics.rows_to_delete.set(self.rows_to_delete)
-        return any(left)
+        return any(is_left)
 
     def _try(self, work: Callable[[], bool]) -> bool:
         try:
             return work()
         except ServiceError as error:
             _log.warning("housekeeping waits for the database: %s", error)
-        except Exception:  # noqa: BLE001  the other kinds of work must not wait for this one to be mended
+        except Exception:  # noqa: BLE001  the other tasks must run
             _log.exception("housekeeping failed")
         return False
 
@@ -108,7 +100,7 @@ class Housekeeping:
         hour = self._store.hour()
         if hour == self._purged_hour:
             return False
-        purged = self._for_a_while(self._store.deletion.purge)
+        purged = self._run_for_seconds(self._store.deletion.purge)
         if purged.rows:
             _log.info("purged %d segments past their retention", purged.rows)
         if purged.done and self._purge_datasets():
@@ -116,21 +108,21 @@ class Housekeeping:
         return not purged.done
 
     def _delete(self) -> bool:
-        deleted = self._for_a_while(self._store.deletion.delete_rest)
+        deleted = self._run_for_seconds(self._store.deletion.delete_rest)
         self.rows_to_delete = 0 if deleted.done else self._store.deletion.rows_left()
         return not deleted.done
 
-    def _screen(self) -> bool:
-        screened = self._for_a_while(self._store.filters.run)
-        self._metrics.quarantined.labels("seed").inc(screened.rows)
-        return not screened.done
+    def _filter(self) -> bool:
+        filtered = self._run_for_seconds(self._store.filters.run)
+        self._metrics.quarantined.labels("seed").inc(filtered.rows)
+        return not filtered.done
 
-    def _mix(self) -> bool:
-        mixed = self._for_a_while(self._store.unlinking.run)
-        self.rows_to_unlink = 0 if mixed.done else self._store.unlinking.rows_left()
-        return not mixed.done
+    def _unlink(self) -> bool:
+        unlinked = self._run_for_seconds(self._store.unlinking.run)
+        self.rows_to_unlink = 0 if unlinked.done else self._store.unlinking.rows_left()
+        return not unlinked.done
 
-    def _forget(self) -> bool:
+    def _erase(self) -> bool:
         if not self._store.deletion.is_erased:
             self._store.deletion.erase()
         return not self._store.deletion.is_erased
@@ -139,5 +131,5 @@ class Housekeeping:
         self._store.jobs.expire()
         return False
 
-    def _for_a_while(self, work: Callable[[Callable[[], bool]], Progress]) -> Progress:
-        return work(for_seconds(_SECONDS, unless=self._stopping.is_set))
+    def _run_for_seconds(self, work: Callable[[Callable[[], bool]], Progress]) -> Progress:
+        return work(for_seconds(_TASK_SECONDS, unless=self._stopping.is_set))

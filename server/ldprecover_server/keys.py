@@ -1,4 +1,4 @@
-"""Access keys: made at random, kept as hashes, compared in constant time, each with a scope."""
+"""Access keys: random, stored as hashes, compared in constant time, each with a scope."""
 
 import hashlib
 import hmac
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SCOPES = ("admin", "analyst", "report")
-"""What a key may do: everything; read rounds that are read with a key; submit reports."""
+"""admin: everything; analyst: read rounds with read access by key; report: submit reports."""
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 """Pattern of a key's name."""
@@ -15,7 +15,7 @@ NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 
 @dataclass(frozen=True)
 class AccessKey:
-    """What is told of a key; the key itself was shown once, when it was made."""
+    """A key's metadata; the key itself is shown once, when it is created."""
 
     name: str
     scope: str
@@ -25,7 +25,7 @@ class AccessKey:
 
 @dataclass(frozen=True)
 class HashedKey:
-    """A key that counts: not revoked."""
+    """The hash of a key that is not revoked."""
 
     name: str
     scope: str
@@ -38,25 +38,25 @@ def make_key() -> str:
 
 
 def make_name(scope: str) -> str:
-    """Return a name for a key that was given none."""
+    """Return a random name for a key."""
     return f"{scope}-{secrets.token_hex(4)}"
 
 
 def hash_key(key: str) -> bytes:
-    """Return the SHA-256 of a key; a random key of 256 bits needs no salt and no slow hash."""
+    """Return the SHA-256 of a key; 256 random bits need neither salt nor a slow hash."""
     return hashlib.sha256(key.encode()).digest()
 
 
-def find_key(key: str, known: Sequence[HashedKey]) -> HashedKey | None:
-    """Return the known key that this is, in time that does not depend on which, or whether any."""
-    given = hash_key(key)
-    found = None
-    for candidate in known:
-        if hmac.compare_digest(given, candidate.hash):
-            found = candidate
-    return found
+def find_key(key: str, candidates: Sequence[HashedKey]) -> HashedKey | None:
+    """Return the matching key or None; the time does not depend on which one matches."""
+    hash = hash_key(key)
+    match = None
+    for candidate in candidates:
+        if hmac.compare_digest(hash, candidate.hash):
+            match = candidate
+    return match
 
 
-def allows(scope: str, wanted: str) -> bool:
-    """Tell whether a key of this scope may do what another asks for; an admin key may do all."""
-    return scope in ("admin", wanted)
+def allows(scope: str, required: str) -> bool:
+    """Return whether a key of this scope has the required scope; admin has all."""
+    return scope in ("admin", required)

@@ -1,4 +1,4 @@
-"""What was refused of each round: counted in memory, written now and then."""
+"""Counts rejected submissions and duplicates by round, in memory, and stores them regularly."""
 
 import logging
 import threading
@@ -13,9 +13,9 @@ _log = logging.getLogger(__name__)
 
 
 class Rejections:
-    """Counts by round and reason. A crash loses those not yet flushed; no report hangs on them.
+    """Counts by round and reason. A crash loses the counts since the last flush.
 
-    They go to the database in a small transaction of their own, so that they can undo no report.
+    They are written in a separate transaction, so that an error in it rolls back no report.
     """
 
     def __init__(self, store: Storage) -> None:
@@ -24,12 +24,12 @@ class Rejections:
         self._counts: Counter[tuple[int, str]] = Counter()
 
     def count(self, seq: int, reason: str) -> None:
-        """Count one submission of a round that was refused, or was a duplicate."""
+        """Count one rejected or duplicate submission to a round."""
         with self._lock:
             self._counts[seq, reason] += 1
 
     def flush(self) -> None:
-        """Write what has been counted; where that fails it stays counted. Raises ServiceError."""
+        """Store the counts; after an error they stay in memory. Raises ServiceError."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
         if not counts:
@@ -42,7 +42,7 @@ class Rejections:
             raise
 
     def flush_or_warn(self) -> None:
-        """Write what has been counted; where that fails, say so in the log."""
+        """Store the counts; log an error."""
         try:
             self.flush()
         except ServiceError as error:

@@ -1,4 +1,4 @@
-"""What a round's counts say, to whoever may read it: tallies, statistics and exports."""
+"""Reads a round's tally, statistics and export, for callers with read access."""
 
 from ldprecover import Tally
 from ldprecover.evidence.quarantine import Quarantined
@@ -10,7 +10,7 @@ from ldprecover_server.storage import Storage, StoredRound
 
 
 class Results:
-    """Reads the rounds of a store, for those who may."""
+    """Reads the rounds of a storage after checking the caller's access."""
 
     def __init__(
         self, rounds: Rounds, access: Access, store: Storage, rejections: Rejections

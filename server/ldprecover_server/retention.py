@@ -1,12 +1,10 @@
-"""How long a round's reports are kept after they are counted: in words, and in hours."""
+"""A round's retention: how long its reports are kept, as text and in hours."""
 
 from ldprecover.errors import ParameterError
 
 
 def hours(retention: str) -> int | None:
-    """Return "forever" as None, "none" as 0, and "36h" or "7d" as that many hours. Raises
-    ParameterError.
-    """
+    """Return "forever" as None, "none" as 0, and "36h" or "7d" in hours. Raises ParameterError."""
     if retention == "forever":
         return None
     if retention == "none":
@@ -24,7 +22,7 @@ def hours(retention: str) -> int | None:
 
 
 def words(hours: int | None) -> str:
-    """Return what `hours` reads; whole days as days."""
+    """Return the text that `hours` reads; whole days as days."""
     if hours is None:
         return "forever"
     if hours == 0:

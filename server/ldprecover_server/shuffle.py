@@ -1,4 +1,4 @@
-"""The order of reports and rows, drawn afresh each time from the operating system's randomness."""
+"""Random orders of reports and rows, each from fresh randomness of the operating system."""
 
 import os
 import threading
@@ -8,24 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_FEW = 512
-_WORD = 8  # bytes of the numbers that are sorted
-_KEPT = 1 << 19  # of them at the most
-_RANDOM: dict[int, np.dtype[Any]] = {
-    4: np.dtype("<u4"),
-    6: np.dtype("<u2"),
-}  # by the bytes of a row: what a word has above them
+_FEW = 512  # rows
+_WORD = 8  # bytes of a sorted number
+_MAX_BUFFER = 1 << 19  # words that a thread keeps
+# By the bytes of a row: the random part of a word, above the row.
+_RANDOM: dict[int, np.dtype[Any]] = {4: np.dtype("<u4"), 6: np.dtype("<u2")}
 
 
 def permutation(n: int) -> NDArray[np.int64]:
     """Return the numbers 0 to n-1 in random order.
 
-    Each has random bits of its own to be sorted by: 64 where they are few, and where they are many
-    what 64 leave above the number itself, for such words are sorted faster than their order is
-    found. Of a million numbers two agree in theirs, and keep their order, in 3 % of draws. Nothing
-    is kept from one draw to the next, so that no order tells of another: the bits of a few are the
-    operating system's, those of many a generator's under a fresh key of 128 bits. For 16 it takes 2
-    µs, for 10,000 0.1 ms.
+    The numbers are sorted by random bits: by 64 bits each for few numbers, and for many by the bits
+    that a 64-bit word leaves above the number, because sorting words is faster than argsort. Two of
+    a million numbers share their bits, and keep their order, in 3 % of draws. No state is kept
+    between draws: few numbers take their bits from the operating system, many from a generator with
+    a fresh 128-bit key. 16 numbers take 2 µs, 10,000 take 0.1 ms.
     """
     if n <= _FEW:
         return np.argsort(np.frombuffer(os.urandom(8 * n), dtype="<u8"))
@@ -39,20 +36,18 @@ def permutation(n: int) -> NDArray[np.int64]:
 
 
 def shuffled(pieces: Sequence[NDArray[Any]]) -> bytes:
-    """Return the bytes of all rows of some arrays of one type in random order, as `permutation`
-    draws it.
+    """Return the bytes of all rows of arrays of one dtype, in random order.
 
-    Many rows of four or six bytes are sorted themselves, as numbers below 32 or 16 random bits
-    each. Where these agree the rows stand in an order that hangs on what they are, not on the one
-    in which they came; where 16 agree, which often do, also on bits that are drawn for all.
+    Many rows of 4 or 6 bytes are sorted as words with 32 or 16 random bits above the row. Rows with
+    equal random bits are ordered by their value, never by their arrival. 16 bits are often equal,
+    so the words are also masked with one random word.
     """
     n, size = sum(map(len, pieces)), pieces[0].dtype.itemsize
     if n <= _FEW or size not in _RANDOM or pieces[0].ndim != 1:
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return rows.take(
-            permutation(n), axis=0
-        ).tobytes()  # of rows of several bytes six times as fast as rows[...]
-    # Rows are copied as bytes without a type: field by field takes twice as long.
+        # Six times as fast as rows[...] for rows of several bytes.
+        return rows.take(permutation(n), axis=0).tobytes()
+    # Rows are copied as untyped bytes; copying field by field takes twice as long.
     row, random = np.dtype(f"V{size}"), _RANDOM[size]
     words = _words(n)
     places = np.ndarray(n, row, words.data, strides=(_WORD,))
@@ -60,8 +55,8 @@ def shuffled(pieces: Sequence[NDArray[Any]]) -> bytes:
     for piece in pieces:
         places[start : start + len(piece)] = np.ascontiguousarray(piece).view(row)
         start += len(piece)
-    drawn = _generator().random_raw(-(-n * random.itemsize // _WORD)).view(random)
-    np.ndarray(n, random, words.data, size, (_WORD,))[...] = drawn[:n]
+    random_bits = _generator().random_raw(-(-n * random.itemsize // _WORD)).view(random)
+    np.ndarray(n, random, words.data, size, (_WORD,))[...] = random_bits[:n]
     if random.itemsize == 2:
         mask = np.uint64(int.from_bytes(os.urandom(_WORD)))
         words ^= mask
@@ -72,18 +67,16 @@ def shuffled(pieces: Sequence[NDArray[Any]]) -> bytes:
     return places.tobytes()
 
 
-_kept = threading.local()
+_buffer = threading.local()
 
 
 def _words(n: int) -> NDArray[np.uint64]:
-    """Return room for n words, the same each time for a thread: fresh pages would cost as much as
-    sorting.
-    """
-    if n > _KEPT:
+    """Return a buffer for n words, reused by the thread: fresh pages cost as much as sorting."""
+    if n > _MAX_BUFFER:
         return np.empty(n, dtype="<u8")
-    words: NDArray[np.uint64] | None = getattr(_kept, "words", None)
+    words: NDArray[np.uint64] | None = getattr(_buffer, "words", None)
     if words is None or len(words) < n:
-        words = _kept.words = np.empty(min(_KEPT, 2 * n), dtype="<u8")
+        words = _buffer.words = np.empty(min(_MAX_BUFFER, 2 * n), dtype="<u8")
     return words[:n]
 
 

@@ -1,4 +1,4 @@
-"""Submissions: how large one may be and of whom, and its way into the store."""
+"""Submissions: size limits by caller, checks, and the hand-over to the writer."""
 
 import numpy as np
 
@@ -20,11 +20,11 @@ from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
 
-_SLACK = 4096  # bytes beside the reports: names, brackets, white space
+_SLACK = 4096  # bytes of JSON beside the reports: names, brackets, white space
 
 
 class Submissions:
-    """Takes submissions to the rounds of a store, each by who sends it."""
+    """Accepts submissions to rounds, within limits that depend on the sender."""
 
     def __init__(
         self,
@@ -43,34 +43,32 @@ class Submissions:
         self._settings = settings
         self._wrong_tries = WrongTries()
 
-    def largest(self, round: RoundInfo, sender: Sender, packed: bool) -> int:
-        """Return how many bytes the body of a submission may have, decompressed: its reports' most,
-        and 4 KiB.
+    def max_body_bytes(self, round: RoundInfo, sender: Sender, packed: bool) -> int:
+        """Return the maximum size of a decompressed body: that of its reports, and 4 KiB.
 
-        With a key they may be written with as much white space again.
+        With a key, JSON may contain as much white space again.
         """
         oracle = round.oracle
-        each = oracle.report_size if packed else wire.longest_json(oracle)
+        report_bytes = oracle.report_size if packed else wire.longest_json(oracle)
         if sender.key is None:
-            most = 1 if sender.submission_key is not None else self._settings.open_reports
-            return most * each + _SLACK
-        most = self.most_reports(oracle)
-        return min(
-            self._settings.max_decoded_bytes, most * (each if packed else 2 * each + 8) + _SLACK
-        )
+            reports = 1 if sender.submission_key is not None else self._settings.open_reports
+            return reports * report_bytes + _SLACK
+        if not packed:
+            report_bytes = 2 * report_bytes + 8
+        limit = self.max_reports(oracle) * report_bytes + _SLACK
+        return min(self._settings.max_decoded_bytes, limit)
 
-    def most_reports(self, oracle: FrequencyOracle) -> int:
-        """Return how many reports a submission with a key may hold."""
-        most = self._settings.reports_per_submission
-        if oracle.hash_tests:  # otherwise reports are counted as fast as their bytes are read
-            most = min(most, self._settings.submission_cells // oracle.hash_tests)
-        return max(1, most)
+    def max_reports(self, oracle: FrequencyOracle) -> int:
+        """Return the maximum number of reports in a submission with a key."""
+        limit = self._settings.reports_per_submission
+        if oracle.hash_tests:  # without hashing, counting is as fast as reading
+            limit = min(limit, self._settings.submission_cells // oracle.hash_tests)
+        return max(1, limit)
 
     async def submit(
         self, round: RoundInfo, sender: Sender, submission_key: str, packed: bytes | bytearray
     ) -> tuple[int, bool]:
-        """Store checked, packed reports durably; return how many, and whether they had been stored
-        before.
+        """Store checked, packed reports durably; return their number and whether it is a duplicate.
 
         Raises TooManyReportsError, ReportKeyNeededError, RateLimitedError, WrongTriesError,
         ReportError, and what `Ingest.submit` raises.
@@ -101,10 +99,11 @@ class Submissions:
         return reports, duplicate
 
     def _admit(self, round: RoundInfo, sender: Sender, reports: int) -> None:
-        most = self.most_reports(round.oracle)
-        if reports > most:
+        """Check the number of reports. Raises as `submit` does."""
+        limit = self.max_reports(round.oracle)
+        if reports > limit:
             raise TooManyReportsError(
-                f"a submission to this round holds at most {most} reports, and this one has "
+                f"a submission to this round holds at most {limit} reports, and this one has "
                 f"{reports}"
             )
         if sender.submission_key is not None:
@@ -114,27 +113,26 @@ class Submissions:
                 )
         elif sender.key is not None:
             self._access.take(sender.key, reports)
-        elif reports > (most := self._settings.open_reports):
+        elif reports > (limit := self._settings.open_reports):
             raise ReportKeyNeededError(
-                f"without a report key a submission holds at most {most} report{'s' * (most > 1)}, "
-                "and this one has "
-                f"{reports}: send one submission for each user, or the header Authorization: "
-                "Bearer KEY with a report "
-                "key"
+                f"without a report key a submission holds at most {limit} "
+                f"report{'s' * (limit > 1)}, and this one has {reports}: send one submission for "
+                "each user, or the header Authorization: Bearer KEY with a report key"
             )
 
     def check_ready(self) -> None:
-        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could
-        be stored now.
+        """Check that a submission could be stored now.
+
+        Raises QueueFullError, StorageFullError or StoreUnavailableError.
         """
-        free, least = self._store.database.free_bytes(), self._settings.min_free_bytes
-        if free is not None and free < least:
-            raise StorageFullError(f"the disk has {free} bytes free; below {least} is not ready")
+        free, required = self._store.database.free_bytes(), self._settings.min_free_bytes
+        if free is not None and free < required:
+            raise StorageFullError(f"the disk has {free} bytes free, and {required} are required")
         self._ingest.check_ready()
 
 
 def _check_seed(oracle: FrequencyOracle, sender: Sender, packed: bytes | bytearray) -> None:
-    """Raise ReportError unless the one report has the seed that its ticket picks."""
+    """Raise ReportError unless the report has the seed that its ticket picks."""
     assert sender.draw is not None  # seeds are given in rounds of tickets alone
     seed = oracle.seed_of(sender.draw)
     found = int(oracle.seeds(np.frombuffer(packed, oracle.report_dtype))[0])

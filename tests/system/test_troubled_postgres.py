@@ -53,7 +53,7 @@ def one_that_waits(watcher: psycopg.Connection) -> int:
 
 
 def tries_again(server: ServerProcess) -> int:
-    return server.log.read_text().count("commit is tried again")
+    return server.log.read_text().count("the commit is retried")
 
 
 def test_a_commit_that_dies_in_a_deadlock_is_run_again_and_counts_once(

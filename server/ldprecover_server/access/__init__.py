@@ -1,1 +1,1 @@
-"""Who may do what: access keys, tickets, and how fast a key may bring reports."""
+"""Access control: keys, tickets and rate limits."""

@@ -1,6 +1,4 @@
-"""Who may do what: keys looked up, their scopes checked, and which reports a round takes from
-whom.
-"""
+"""Access control: looks up keys, checks scopes, and identifies the sender of a submission."""
 
 import asyncio
 import re
@@ -33,17 +31,16 @@ from ldprecover_server.keys import (
 from ldprecover_server.storage import Storage
 
 CACHE_SECONDS = 1.0
-"""How long submissions go by the keys read last: so long may a revoked `report` key live on."""
+"""How long submissions use cached keys, and so how long a revoked `report` key still works."""
 
 _SETTINGS_KEY = "settings"
 
 
 @dataclass(frozen=True)
 class Sender:
-    """Who submits: the holder of a key, or of a ticket, whose submission has its key by that, or
-    anyone.
+    """The sender of a submission: the holder of a key or of a ticket, or an anonymous caller.
 
-    `draw` is the ticket's, by which it picks a seed where seeds are given.
+    A ticket determines the submission key, and `draw`, which picks the seed from a seed list.
     """
 
     key: HashedKey | None = None
@@ -52,15 +49,15 @@ class Sender:
 
 
 ANYONE = Sender()
-"""Who submits to an open round without a key."""
+"""An anonymous caller, for open rounds."""
 
 
 class Access:
-    """The keys of a server: those in its database, and the admin key of its settings.
+    """The keys of a server: those in its database, and the admin key from its settings.
 
-    Calls but submissions read the keys from the database each time, so that a revocation holds at
-    once in every process. Submissions go by a copy of at most `CACHE_SECONDS`; a key that is not in
-    it is looked for in the database before it is refused.
+    Submissions use a copy of the keys that is at most `CACHE_SECONDS` old; a key that is not in it
+    is looked up in the database. All other calls read the keys from the database, so that a
+    revocation takes effect immediately in every process.
     """
 
     def __init__(
@@ -84,14 +81,14 @@ class Access:
 
     def require(self, key: str | None, scope: str) -> HashedKey:
         """Return the key if it has this scope. Raises UnauthorizedError or ForbiddenError."""
-        return _checked(key, scope, self._known())
+        return _checked(key, scope, self._keys())
 
     async def require_sender(self, round_id: str, access: str, authorization: str | None) -> Sender:
-        """Return who submits to a round, by the value of the header Authorization.
+        """Return the sender of a submission from the value of the header Authorization.
 
-        Raises UnauthorizedError for a key that is unknown or revoked, also where none is needed,
-        ForbiddenError for one that may not submit, and InvalidTicketError for anything but a ticket
-        of the round, where it takes tickets.
+        Raises UnauthorizedError for an unknown or revoked key, even if the round needs none,
+        ForbiddenError for a key without the scope, and InvalidTicketError for an invalid, missing
+        or unexpected ticket.
         """
         if authorization is None and access == "open":
             return ANYONE
@@ -113,7 +110,7 @@ class Access:
         return Sender(key=await self._report_key(value))
 
     def mint(self, round_id: str, access: str, count: int) -> Iterator[str]:
-        """Return new tickets of a round. Raises ParameterError for one that takes none."""
+        """Return new tickets of a round. Raises ParameterError if its access is not `ticket`."""
         if access != "ticket":
             raise ParameterError(
                 f"access: the round's is {access!r}, and tickets are for rounds of access 'ticket'"
@@ -133,14 +130,12 @@ class Access:
         return _checked(key, "report", self._copy)
 
     def take(self, key: HashedKey, reports: int) -> None:
-        """Count reports that a key brings. Raises RateLimitedError for more than it may by now."""
+        """Count reports against a key's rate limit. Raises RateLimitedError."""
         if self._rates is not None:
             self._rates.take(key.hash, reports)
 
     async def knows(self, key: str | None) -> bool:
-        """Tell whether this is a key, of whatever scope, as the copy of the keys has it: it waits
-        for nobody else.
-        """
+        """Return whether this is a valid key of any scope, from the copy of the keys."""
         if key is None:
             return False
         if self._clock() - self._read_at >= CACHE_SECONDS:
@@ -148,55 +143,48 @@ class Access:
         return find_key(key, self._copy) is not None
 
     def ensure_admin_key(self) -> str | None:
-        """Make an admin key when there is none; return it this once, for the operator to see."""
+        """Create an admin key if there is none, and return it to show to the operator."""
         if self._settings or any(key.scope == "admin" for key in self._store.keys.active()):
             return None
         return create_key(self._store, "admin")
 
     async def _refresh(self) -> None:
-        """Read the keys once for all who wait, so that nobody waits for the tries of others before
-        his own.
-
-        Raises StoreUnavailableError.
-        """
+        """Read the keys once for all waiting callers. Raises StoreUnavailableError."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
         try:
-            await asyncio.shield(self._reading)  # others wait for it too
+            await asyncio.shield(self._reading)  # shared with other callers
         except StoreUnavailableError as error:
-            raise StoreUnavailableError(
-                str(error)
-            ) from None  # a shared one would gather tracebacks
+            # A new error for each caller: a shared one would collect tracebacks.
+            raise StoreUnavailableError(str(error)) from None
 
     async def _read(self) -> None:
-        began = self._clock()
+        started = self._clock()
         try:
-            self._copy = await to_thread.run_sync(self._known)
-            self._read_at = began
+            self._copy = await to_thread.run_sync(self._keys)
+            self._read_at = started
         finally:
             self._reading = None
 
-    def _known(self) -> list[HashedKey]:
+    def _keys(self) -> list[HashedKey]:
         return self._settings + self._store.keys.active()
 
 
-def _checked(key: str | None, scope: str, known: list[HashedKey]) -> HashedKey:
+def _checked(key: str | None, scope: str, keys: list[HashedKey]) -> HashedKey:
     if key is None:
         raise UnauthorizedError("this call needs the header Authorization: Bearer KEY")
-    found = find_key(key, known)
-    if found is None:
+    match = find_key(key, keys)
+    if match is None:
         raise UnauthorizedError("the server does not know this key, or it was revoked")
-    if not allows(found.scope, scope):
+    if not allows(match.scope, scope):
         raise ForbiddenError(
-            f"this needs a key of scope {scope}, and the key's scope is {found.scope}"
+            f"this needs a key of scope {scope}, and the key's scope is {match.scope}"
         )
-    return found
+    return match
 
 
 def create_key(store: Storage, scope: str, name: str | None = None) -> str:
-    """Make another key, keep its hash, and return it, this once. Raises NameTakenError or
-    ParameterError.
-    """
+    """Create a key, store its hash and return it. Raises NameTakenError or ParameterError."""
     if scope not in SCOPES:
         raise ParameterError(f"scope: must be one of {', '.join(SCOPES)}, not {scope!r}")
     if name is not None and not re.fullmatch(NAME, name):

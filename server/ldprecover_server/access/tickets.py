@@ -1,8 +1,8 @@
-"""Tickets: each admits one report to one round, and can be checked without having been stored.
+"""Tickets: each admits one report to one round, and is verified without being stored.
 
 A ticket is `id.mac`: 128 random bits, and the first 128 bits of their HMAC-SHA256 under the round's
 key, both in base64url. The round's key is derived from the server's secret and the round's id
-(HKDF, RFC 5869), so that a ticket is worth nothing in another round, or on another server.
+(HKDF, RFC 5869), so that a ticket is invalid in another round and on another server.
 
 Where a round's seeds are given, the MAC picks one too (`ldprecover.rounds.tickets`): its bits are
 as good as random to whoever has no key, so neither a user nor who hands out tickets can choose a
@@ -48,10 +48,9 @@ def mint(key: bytes, count: int) -> Iterator[str]:
 
 
 def submission_key(key: bytes, ticket: str) -> str:
-    """Return the submission key of the one submission that a ticket admits. Raises
-    InvalidTicketError.
+    """Return the submission key of a ticket's submission. Raises InvalidTicketError.
 
-    It has a space in it, which no key that a client may choose has, so the two never meet.
+    It contains a space, which keys chosen by clients cannot, so the two never collide.
     """
     parts = _TICKET.fullmatch(ticket)
     id, mac = parts.groups() if parts else ("", "")
@@ -61,7 +60,7 @@ def submission_key(key: bytes, ticket: str) -> str:
 
 
 def _mac(key: bytes, id: str) -> str:
-    # Over the text: two ways to write the same bits would be two ids.
+    # Over the text, because base64 has several texts for the same bits.
     return _text(hmac.digest(key, id.encode(), hashlib.sha256)[:_BYTES])
 
 

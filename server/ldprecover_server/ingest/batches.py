@@ -1,4 +1,4 @@
-"""Submissions on their way into the store, and batches of them: counted, shuffled and sealed."""
+"""Submissions on their way into the storage, and batches: counted, shuffled and sealed."""
 
 import asyncio
 import hashlib
@@ -14,20 +14,16 @@ from ldprecover_server.shuffle import shuffled
 from ldprecover_server.storage import SealedBatch
 
 _KEY_BYTES = 16
-_LONG = (
-    1 << 19
-)  # items to hash, which take numba 0.05 to 0.15 ms: a change of thread is a fraction of it
-_TALLY_SHARE = (
-    8  # a tally that waits takes at most an eighth of what its reports take, which is bounded
-)
+_MANY_CELLS = 1 << 19  # hashed in 0.05 to 0.15 ms; a thread switch takes a fraction of it
+_TALLY_SHARE = 8  # a waiting tally takes at most 1/8 of its reports' memory, which is limited
 
 
 class Submission:
-    """One submission on its way: `packed` reports, checked; the answer awaited.
+    """A submission of checked, `packed` reports that waits for its commit.
 
-    Stored are the first bytes of SHA-256 of the submission key, and of a digest of the packed
-    reports that is salted with the key itself: without the key, neither tells anything of the
-    report. With `quarantine` the round sets reports of impossible sizes aside.
+    The storage keeps the first bytes of the key's SHA-256, and of a digest of the reports that is
+    salted with the key: without the key neither reveals anything about the reports. With
+    `quarantine` the round quarantines reports of impossible sizes.
     """
 
     __slots__ = (
@@ -66,37 +62,30 @@ class Submission:
 
     @property
     def takes_long(self) -> bool:
-        """Whether it is to be counted ahead of its group: for long, and with a tally that is small
-        beside its bytes.
-        """
-        return self.cells >= _LONG and _TALLY_SHARE * 8 * self.oracle.summary_size <= len(
-            self.packed
-        )
+        """Whether it is counted before its group: many cells, and a comparatively small tally."""
+        tally_bytes = 8 * self.oracle.summary_size
+        return self.cells >= _MANY_CELLS and _TALLY_SHARE * tally_bytes <= len(self.packed)
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether it has been answered."""
         return self.future is not None and self.future.done()
 
     def hash(self) -> None:
-        """Take the digest, which of megabytes takes milliseconds: the event loop leaves it to the
-        writer.
-        """
+        """Compute the digest, in the writer's thread: megabytes take milliseconds."""
         digest = hashlib.sha256(self._salt)
         digest.update(self.packed)
         self.digest = digest.digest()[:_KEY_BYTES]
 
     def count(self) -> None:
-        """Count its reports ahead of its group."""
+        """Count its reports before its group does."""
         reports = np.frombuffer(self.packed, dtype=self.oracle.report_dtype)
         self.counted = _Counted.of(self.oracle, reports, self.quarantine)
 
 
 @dataclass(frozen=True)
 class _Counted:
-    """The tally of some reports, and which of them are set aside and not in it; None where none can
-    be.
-    """
+    """The tally of some reports, and the mask of those quarantined; None without a quarantine."""
 
     tally: Tally
     bad: BoolArray | None
@@ -111,27 +100,26 @@ class _Counted:
 
 @dataclass
 class Batch:
-    """The submissions of one group for one round, hashed and counted before the transaction
-    begins.
-    """
+    """The submissions of one group to one round, hashed and counted before the transaction."""
 
     seq: int
     submissions: list[Submission] = field(default_factory=list)
     whole: SealedBatch | None = None
-    aside: int = 0
-    """Reports that were set aside of what was sealed last."""
+    quarantined: int = 0
+    """Number of quarantined reports in the last sealed batch."""
 
     def count(self) -> None:
-        """Take the digests of all submissions, and count, shuffle and seal them."""
+        """Hash, count, shuffle and seal all submissions."""
         for submission in self.submissions:
             submission.hash()
         self.whole = self._sealed(self.submissions)
 
-    def seal(self, fresh: Sequence[int]) -> SealedBatch:
+    def seal(self, positions: Sequence[int]) -> SealedBatch:
         assert self.whole is not None
-        all_of_it = len(fresh) == len(self.submissions)
-        sealed = self.whole if all_of_it else self._sealed([self.submissions[i] for i in fresh])
-        self.aside = sealed.n_quarantined
+        sealed = self.whole
+        if len(positions) < len(self.submissions):
+            sealed = self._sealed([self.submissions[i] for i in positions])
+        self.quarantined = sealed.n_quarantined
         return sealed
 
     @staticmethod
@@ -142,7 +130,7 @@ class Batch:
         pieces = [np.frombuffer(submission.packed, oracle.report_dtype) for submission in ahead]
         counted = [submission.counted for submission in ahead if submission.counted is not None]
         if others:
-            # Joined as bytes: numpy takes far longer to join many small arrays.
+            # Joined as bytes, because numpy takes far longer for many small arrays.
             packed = (
                 b"".join([submission.packed for submission in others])
                 if len(others) > 1
@@ -154,10 +142,10 @@ class Batch:
         if len(counted) > 1:
             summary = np.sum([part.tally.summary for part in counted], axis=0)
             tally = Tally(summary, sum(part.tally.n for part in counted))
-        # Shuffled, so that a stored report's place says nothing of the submission it came in.
+        # Shuffled, so that a report's position reveals nothing about its submission.
         if not quarantine:
             return SealedBatch(shuffled(pieces), tally)
-        bad = [part.bad for part in counted if part.bad is not None]
-        kept = [piece[~of] for piece, of in zip(pieces, bad, strict=True)]
-        aside = [piece[of] for piece, of in zip(pieces, bad, strict=True)]
-        return SealedBatch(shuffled(kept), tally, shuffled(aside), sum(map(len, aside)))
+        masks = [part.bad for part in counted if part.bad is not None]
+        kept = [piece[~mask] for piece, mask in zip(pieces, masks, strict=True)]
+        bad = [piece[mask] for piece, mask in zip(pieces, masks, strict=True)]
+        return SealedBatch(shuffled(kept), tally, shuffled(bad), sum(map(len, bad)))

@@ -1,4 +1,4 @@
-"""Group commit: the process's one writer, which stores what waits and only then answers."""
+"""Group commit: one writer thread stores waiting submissions, and then they are answered."""
 
 import asyncio
 import collections
@@ -25,23 +25,22 @@ from ldprecover_server.timeouts import Timeouts
 
 _log = logging.getLogger(__name__)
 
-_MOST_COUNTERS = 8
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between the tries of one commit
+_MAX_COUNTERS = 8  # threads
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between attempts of one commit
 
 
 class Ingest:
-    """Stores submissions in groups: one writer a process, one group at a time.
+    """Stores submissions in groups: one writer thread a process, one group at a time.
 
-    There is no timer: while one group commits, the next gathers, at most `group_bytes` of it, and
-    at most `group_cells` items to hash, so that none is counted for long. A submission is answered
-    when the transaction that holds it is on disk. At most `max_waiting` submissions wait, each at
-    most `waiting_seconds`; then it is answered that its outcome is not known, and dropped if no
-    group has it yet. A commit that fails for want of the database is tried again for as long. The
-    event loop and the writer meet once a group, not once a submission: every meeting costs a change
-    of thread. While anyone waits the writer takes group after group by itself.
+    There is no timer: the next group gathers while one commits. A group has at most `group_bytes`
+    and `group_cells` items to hash. A submission is answered once its transaction is on disk. At
+    most `max_waiting` submissions wait, each at most `waiting_seconds`; then its outcome is
+    unknown, and it is dropped if it is in no group yet. A commit is retried for the same time while
+    the database is unavailable. Event loop and writer synchronise once a group, because each time
+    costs a thread switch; the writer takes the next group itself while submissions wait.
 
-    A submission that takes long to count is counted by threads of its own before it joins those who
-    wait: the writer meanwhile stores what others sent, and counting takes more than one processor.
+    Submissions that take long to count are counted by other threads first. Meanwhile the writer
+    stores other submissions, and counting uses several processors.
     """
 
     def __init__(
@@ -59,37 +58,34 @@ class Ingest:
         self._deadlines = Timeouts(waiting_seconds)
         self._metrics = metrics or Metrics()
         self._stopping = threading.Event()
-        self._storage_full = False  # the last commit found the disk so
+        self._storage_full = False  # at the last commit
         self._max_waiting = max_waiting
         self._group_bytes = group_bytes
         self._group_cells = group_cells
         self._groups: queue.SimpleQueue[list[Submission] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ldprecover-writer", daemon=True)
         self._long: collections.deque[Submission] = collections.deque()
-        self._counts: queue.SimpleQueue[bool] = (
-            queue.SimpleQueue()
-        )  # one for each of the long, and False at the end
+        # One True for each submission in `_long`, and one False for each counter at the end.
+        self._counts: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._counters = [
             threading.Thread(target=self._count_ahead, name="ldprecover-counter", daemon=True)
-            for _ in range(min(max((os.cpu_count() or 1) - 1, 1), _MOST_COUNTERS))
+            for _ in range(min(max((os.cpu_count() or 1) - 1, 1), _MAX_COUNTERS))
         ]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gathering: collections.deque[Submission] = collections.deque()
-        self._taking = threading.Lock()  # held to take submissions out; they are put in without it
-        # Touched in the event loop alone:
-        self._committing = False  # the writer has a group, and takes the next by itself
+        self._taking = threading.Lock()  # for removing submissions; adding needs no lock
+        # Used by the event loop alone:
+        self._committing = False  # the writer has a group and takes the next one itself
         self.waiting = 0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the writer; submissions come from `loop` and are answered in it."""
+        """Start the threads; submissions come from `loop` and are answered there."""
         self._loop = loop
         for thread in (self._thread, *self._counters):
             thread.start()
 
     def stop(self) -> None:
-        """Stop the writer once the group it has is stored. Whoever still waits must have been
-        answered.
-        """
+        """Stop the writer after its current group. All submissions must have been answered."""
         self._stopping.set()
         for _ in self._counters:
             self._counts.put(False)
@@ -97,16 +93,15 @@ class Ingest:
             counter.join(self._waiting_seconds)
         self._groups.put(None)
         self._thread.join(self._waiting_seconds)
-        if (
-            self._thread.is_alive()
-        ):  # nobody waits any more: whoever did has been answered that it is not known
+        if self._thread.is_alive():  # the submissions were answered: outcome unknown
             _log.warning(
                 "the database has not answered the last commit; the process ends without its answer"
             )
 
     def check_ready(self) -> None:
-        """Raise QueueFullError, StorageFullError or StoreUnavailableError unless a submission could
-        be stored now.
+        """Check that a submission could be stored now.
+
+        Raises QueueFullError, StorageFullError or StoreUnavailableError.
         """
         self._check_queue()
         if self._storage_full:
@@ -120,7 +115,7 @@ class Ingest:
             raise QueueFullError(f"{self.waiting} submissions wait for their commit")
 
     async def submit(self, submission: Submission) -> bool:
-        """Store a submission; return whether it was a duplicate of one stored before.
+        """Store a submission; return whether it is a duplicate of an earlier one.
 
         Raises QueueFullError, RoundNotFoundError, RoundClosedError, KeyReusedError,
         StorageFullError or StoreUnavailableError.
@@ -148,9 +143,8 @@ class Ingest:
         self._gathering.append(submission)
         if not self._committing and self._loop is not None:
             self._committing = True
-            self._loop.call_soon(
-                self._hand_over
-            )  # not at once: others may come in this turn of the loop
+            # In the next iteration of the loop, because this one may bring more submissions.
+            self._loop.call_soon(self._hand_over)
 
     def _count_ahead(self) -> None:
         assert self._loop is not None
@@ -163,9 +157,8 @@ class Ingest:
                 with self._metrics.counting_seconds.time():
                     submission.count()
             except Exception:  # noqa: BLE001
-                _log.exception(
-                    "a submission was not counted ahead"
-                )  # the writer counts it, or answers for the fault
+                # The writer counts it again and answers with the error.
+                _log.exception("counting a submission ahead failed")
             self._loop.call_soon_threadsafe(self._gather, submission)
 
     def _expire(self, submission: Submission) -> None:
@@ -175,14 +168,14 @@ class Ingest:
                     f"the submission has waited {self._waiting_seconds:g} seconds for its commit"
                 )
             )
-        # They wait in the order in which they came: whoever is answered stands first.
+        # Submissions wait in the order of arrival, so those answered are first.
         with self._taking:
             for waiting in (self._gathering, self._long):
                 while waiting and waiting[0].is_over:
                     waiting.popleft()
 
     def _take(self) -> list[Submission]:
-        """Return the next group, of those who have come first and still wait."""
+        """Return the next group: the earliest submissions that still wait."""
         group: list[Submission] = []
         size = cells = 0
         with self._taking:
@@ -207,7 +200,7 @@ class Ingest:
         while (group := self._groups.get()) is not None:
             while group:
                 outcomes = self._commit(group)
-                # Without waiting for the event loop, which may be in the midst of reading others.
+                # Without waiting for the event loop, which may be reading other requests.
                 following = self._take()
                 self._loop.call_soon_threadsafe(self._deliver, group, outcomes, not following)
                 group = following
@@ -226,7 +219,7 @@ class Ingest:
             if outcome is Outcome.STORED or outcome is Outcome.DUPLICATE:
                 future.set_result(outcome is Outcome.DUPLICATE)
             else:
-                future.set_exception(_refusal(outcome))
+                future.set_exception(_error_of(outcome))
 
     def _commit(self, group: list[Submission]) -> list[Outcome] | ServiceError:
         by_round: dict[int, Batch] = {}
@@ -241,22 +234,21 @@ class Ingest:
                 for batch in batches:
                     batch.count()
             with metrics.commit_seconds.time():
-                outcomes = self._commit_surely(batches)
+                outcomes = self._commit_with_retries(batches)
             self._storage_full = False
         except ServiceError as error:
             self._storage_full = isinstance(error, StorageFullError)
             _log.warning("a group of %d submissions was not stored: %s", len(group), error)
             return error
         except Exception:  # noqa: BLE001
-            # The writer must outlive a fault in one group: its submissions are answered, the next
-            # go on.
+            # The writer must survive an error in one group: the next ones must be stored.
             _log.exception("a group of %d submissions failed", len(group))
             return StoreUnavailableError("the server failed to store the submission")
         self._count(batches, outcomes)
         by_submission = {
             id(submission): outcome
-            for batch, found in zip(batches, outcomes, strict=True)
-            for submission, outcome in zip(batch.submissions, found, strict=True)
+            for batch, results in zip(batches, outcomes, strict=True)
+            for submission, outcome in zip(batch.submissions, results, strict=True)
         }
         return [by_submission[id(submission)] for submission in group]
 
@@ -264,20 +256,18 @@ class Ingest:
         self._metrics.commit_submissions.observe(sum(len(batch.submissions) for batch in batches))
         stored = [
             len(submission.packed) // submission.oracle.report_size
-            for batch, found in zip(batches, outcomes, strict=True)
-            for submission, outcome in zip(batch.submissions, found, strict=True)
+            for batch, results in zip(batches, outcomes, strict=True)
+            for submission, outcome in zip(batch.submissions, results, strict=True)
             if outcome is Outcome.STORED
         ]
         self._metrics.submissions.inc(len(stored))
         self._metrics.reports.inc(sum(stored))
-        for batch, found in zip(batches, outcomes, strict=True):
-            if batch.aside and Outcome.STORED in found:
-                self._metrics.quarantined.labels("size").inc(batch.aside)
+        for batch, results in zip(batches, outcomes, strict=True):
+            if batch.quarantined and Outcome.STORED in results:
+                self._metrics.quarantined.labels("size").inc(batch.quarantined)
 
-    def _commit_surely(self, batches: list[Batch]) -> list[list[Outcome]]:
-        """Commit; when the outcome is unknown run the same transaction again, which finds what was
-        stored.
-        """
+    def _commit_with_retries(self, batches: list[Batch]) -> list[list[Outcome]]:
+        """Commit; on an unknown outcome repeat the transaction, which finds what was stored."""
         end = time.monotonic() + self._waiting_seconds
         pause = _FIRST_PAUSE
         while True:
@@ -286,20 +276,19 @@ class Ingest:
             except StoreUnavailableError as error:
                 if time.monotonic() + pause > end or self._stopping.is_set():
                     raise
-                _log.warning("commit is tried again: %s", error)
+                _log.warning("the commit is retried: %s", error)
                 self._stopping.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _refusal(outcome: Outcome | ServiceError) -> ServiceError:
+def _error_of(outcome: Outcome | ServiceError) -> ServiceError:
     if isinstance(outcome, ServiceError):
-        return type(outcome)(
-            str(outcome)
-        )  # each waiter raises its own: a shared one would gather tracebacks
+        # A new error for each submission: a shared one would collect tracebacks.
+        return type(outcome)(str(outcome))
     if outcome is Outcome.KEY_REUSED:
         return KeyReusedError(
-            "this idempotency key came before with other bytes; nothing of this submission is "
-            "stored"
+            "this idempotency key was used before with other bytes; nothing of this submission "
+            "is stored"
         )
     if outcome is Outcome.CLOSED:
         return RoundClosedError("the round is closed; nothing of this submission is stored")

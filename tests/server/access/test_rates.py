@@ -252,7 +252,7 @@ def test_each_wrong_try_behind_the_first_five_costs_twice_the_wait_of_the_last()
 
 
 def test_the_keys_that_tried_last_are_remembered() -> None:
-    tries = WrongTries(most=2, clock=Clock())
+    tries = WrongTries(max_keys=2, clock=Clock())
     for _ in range(6):
         wrong(tries)
     for i in range(2):

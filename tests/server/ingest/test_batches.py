@@ -43,7 +43,7 @@ def test_a_batch_seals_the_same_whatever_of_it_was_counted_ahead(
         assert sealed.tally == (tally or Tally.of(oracle, reports))
         for data, of in ((sealed.data, reports[~bad]), (sealed.quarantined, reports[bad])):
             assert sorted(np.frombuffer(data, oracle.report_dtype).tolist()) == sorted(of.tolist())
-        assert sealed.n_quarantined == batch.aside == bad.sum()
+        assert sealed.n_quarantined == batch.quarantined == bad.sum()
 
 
 def test_only_what_takes_long_and_has_a_small_tally_is_counted_ahead() -> None:

@@ -127,10 +127,10 @@ class SubmissionRoute:
         place = (round.seq, is_anyone, sender.key is None, packed)
         found = self._limits.get(place)
         if found is None:
-            largest = self._services.submissions.largest(round, sender, packed)
+            largest = self._services.submissions.max_body_bytes(round, sender, packed)
             why = "; with a report key it may be larger" if is_anyone else ""
             if sender.key is not None:
-                most = self._services.submissions.most_reports(round.oracle)
+                most = self._services.submissions.max_reports(round.oracle)
                 why = f": a submission to this round holds at most {most} reports"
             found = BodyLimit(
                 min(largest, self._services.settings.max_body_bytes),
