@@ -13,43 +13,43 @@ from ldprecover_server.storage import Finding, QuarantinedReports, Storage
 
 def migrate(settings: Settings) -> list[str]:
     """Upgrade the database's schema to this version's; return the revisions that ran."""
-    with contextlib.closing(Storage(settings.database_url)) as store:
-        return store.migrate()
+    with contextlib.closing(Storage(settings.database_url)) as storage:
+        return storage.migrate()
 
 
 def create_key(settings: Settings, *, scope: str = "admin", name: str | None = None) -> str:
     """Create a key and return it; it is not stored. Raises NameTakenError or ParameterError."""
-    with contextlib.closing(Storage(settings.database_url)) as store:
-        store.prepare()
-        return make_key(store, scope, name)
+    with contextlib.closing(Storage(settings.database_url)) as storage:
+        storage.prepare()
+        return make_key(storage, scope, name)
 
 
 def list_keys(settings: Settings) -> list[AccessKey]:
     """Return the metadata of all keys by name, revoked keys included."""
-    with contextlib.closing(Storage(settings.database_url)) as store:
-        store.prepare()
-        return store.keys.all()
+    with contextlib.closing(Storage(settings.database_url)) as storage:
+        storage.prepare()
+        return storage.keys.all()
 
 
 def revoke_key(settings: Settings, name: str) -> None:
     """Revoke a key for good. Raises KeyNotFoundError."""
-    with contextlib.closing(Storage(settings.database_url)) as store:
-        store.prepare()
-        store.keys.revoke(name)
+    with contextlib.closing(Storage(settings.database_url)) as storage:
+        storage.prepare()
+        storage.keys.revoke(name)
 
 
 def check(settings: Settings) -> list[Finding]:
     """Return what in the database does not agree, without writing. Raises ConfigurationError."""
-    with contextlib.closing(Storage(settings.database_url)) as store:
-        store.prepare(migrate=False)
-        return store.check()
+    with contextlib.closing(Storage(settings.database_url)) as storage:
+        storage.prepare(migrate=False)
+        return storage.check()
 
 
 def quarantined(settings: Settings, round: str) -> Iterator[QuarantinedReports]:
     """Yield a round's quarantined reports. Raises ConfigurationError and RoundNotFoundError."""
-    with contextlib.closing(Storage(settings.database_url)) as store:
-        store.prepare(migrate=False)
-        yield from store.filters.quarantined(round)
+    with contextlib.closing(Storage(settings.database_url)) as storage:
+        storage.prepare(migrate=False)
+        yield from storage.filters.quarantined(round)
 
 
 def export_reports(
@@ -66,6 +66,6 @@ def export_reports(
     A round that does not keep all its reports is refused unless `partial` is said. The server may
     be running. Raises ConfigurationError, RoundNotFoundError and ReportDatasetError.
     """
-    with contextlib.closing(Storage(settings.database_url)) as store:
-        store.prepare(migrate=False)
-        return write_reports(store, round, folder, partial=partial, step=step)
+    with contextlib.closing(Storage(settings.database_url)) as storage:
+        storage.prepare(migrate=False)
+        return write_reports(storage, round, folder, partial=partial, step=step)

@@ -15,7 +15,7 @@ _LATE = "its reports are past their retention: the dataset was deleted before it
 
 
 def export_reports(
-    store: Storage,
+    storage: Storage,
     identifier: str,
     folder: str,
     *,
@@ -27,18 +27,18 @@ def export_reports(
     All reports are of one moment. `step` is called with the numbers of written reports and of all.
     Raises ReportDatasetError, also if reports are missing without `partial`, and ServiceError.
     """
-    round = store.rounds.find(identifier)
+    round = storage.rounds.find(identifier)
     with DatasetWriter(folder) as writer:
         begun = writer.unfinished()
         if begun is None:
             try:
-                with store.snapshot(round.id) as snapshot:
-                    _gather(store, snapshot, writer, partial)
+                with storage.snapshot(round.id) as snapshot:
+                    _gather(storage, snapshot, writer, partial)
             except BaseException:
                 if not writer.has_plan:
                     # What cannot be deleted is recorded, and the servers purge it.
                     with contextlib.suppress(ReportDatasetError, ServiceError):
-                        _discard(store, writer)
+                        _discard(storage, writer)
                 raise
         elif begun.round != round.id:
             raise ReportDatasetError(
@@ -48,20 +48,20 @@ def export_reports(
             raise ReportDatasetError(f"the export in {folder} was begun with --partial")
 
         def watched(done: int, of: int) -> None:
-            if _is_late(store, round, writer.hours):
-                _discard(store, writer)
+            if _is_late(storage, round, writer.hours):
+                _discard(storage, writer)
                 raise ReportDatasetError(_LATE)
             step(done, of)
 
         return writer.finish(watched)
 
 
-def _gather(store: Storage, snapshot: Snapshot, writer: DatasetWriter, partial: bool) -> None:
+def _gather(storage: Storage, snapshot: Snapshot, writer: DatasetWriter, partial: bool) -> None:
     round, kept = snapshot.round, sum(snapshot.hours.values())
     if missing := snapshot.tally.n - kept:
         _check_partial(round, missing, partial)
     if round.retention is not None and snapshot.hours:
-        store.datasets.record(
+        storage.datasets.record(
             round.id,
             writer.url,
             str(writer.work),
@@ -77,10 +77,10 @@ def _gather(store: Storage, snapshot: Snapshot, writer: DatasetWriter, partial: 
         writer.gather(export, snapshot.hours, pieces)
 
 
-def _discard(store: Storage, writer: DatasetWriter) -> None:
+def _discard(storage: Storage, writer: DatasetWriter) -> None:
     """Delete the files of an export, and then its record."""
     writer.discard()
-    store.datasets.forget(writer.url)
+    storage.datasets.forget(writer.url)
 
 
 def _check_partial(round: StoredRound, missing: int, partial: bool) -> None:
@@ -93,17 +93,17 @@ def _check_partial(round: StoredRound, missing: int, partial: bool) -> None:
         )
 
 
-def _is_late(store: Storage, round: StoredRound, hours: list[int]) -> bool:
+def _is_late(storage: Storage, round: StoredRound, hours: list[int]) -> bool:
     return round.retention is not None and any(
-        hour < store.hour() - round.retention for hour in hours
+        hour < storage.hour() - round.retention for hour in hours
     )
 
 
 class DatasetPurge:
     """Deletes reports past their retention from datasets."""
 
-    def __init__(self, store: Storage) -> None:
-        self._store = store
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
         self._logged_hours: dict[int, int] = {}
         """The hour of the last logged error, by dataset."""
 
@@ -112,8 +112,8 @@ class DatasetPurge:
 
         Errors are logged once an hour, and to be tried again. Raises ServiceError.
         """
-        done, now = True, self._store.hour()
-        for dataset in self._store.datasets.expired():
+        done, now = True, self._storage.hour()
+        for dataset in self._storage.datasets.expired():
             try:
                 left = purge(dataset.url, dataset.work, dataset.round, dataset.first_kept_hour(now))
                 _log.info("purged the dataset %s of reports past their retention", dataset.url)
@@ -134,5 +134,5 @@ class DatasetPurge:
                 self._logged_hours[dataset.id] = now
                 done = False
                 continue
-            self._store.datasets.shorten(dataset.id, left)
+            self._storage.datasets.shorten(dataset.id, left)
         return done

@@ -28,12 +28,12 @@ class Housekeeping:
     """
 
     def __init__(
-        self, store: Storage, rejections: Rejections, metrics: Metrics | None = None
+        self, storage: Storage, rejections: Rejections, metrics: Metrics | None = None
     ) -> None:
-        self._store = store
+        self._storage = storage
         self._metrics = metrics or Metrics()
         self._rejections = rejections
-        self._purge_datasets = DatasetPurge(store)
+        self._purge_datasets = DatasetPurge(storage)
         self._stopping = threading.Event()
         self._purged_hour: int | None = None
         self.last_run: float | None = None
@@ -89,7 +89,7 @@ class Housekeeping:
         return False
 
     def _keep_claim(self) -> bool:
-        self._store.database.keep_claim()
+        self._storage.database.keep_claim()
         return False
 
     def _flush(self) -> bool:
@@ -97,10 +97,10 @@ class Housekeeping:
         return False
 
     def _purge(self) -> bool:
-        hour = self._store.hour()
+        hour = self._storage.hour()
         if hour == self._purged_hour:
             return False
-        purged = self._run_for_seconds(self._store.deletion.purge)
+        purged = self._run_for_seconds(self._storage.deletion.purge)
         if purged.rows:
             _log.info("purged %d segments past their retention", purged.rows)
         if purged.done and self._purge_datasets():
@@ -108,27 +108,27 @@ class Housekeeping:
         return not purged.done
 
     def _delete(self) -> bool:
-        deleted = self._run_for_seconds(self._store.deletion.delete_rest)
-        self.rows_to_delete = 0 if deleted.done else self._store.deletion.rows_left()
+        deleted = self._run_for_seconds(self._storage.deletion.delete_rest)
+        self.rows_to_delete = 0 if deleted.done else self._storage.deletion.rows_left()
         return not deleted.done
 
     def _filter(self) -> bool:
-        filtered = self._run_for_seconds(self._store.filters.run)
+        filtered = self._run_for_seconds(self._storage.filters.run)
         self._metrics.quarantined.labels("seed").inc(filtered.rows)
         return not filtered.done
 
     def _unlink(self) -> bool:
-        unlinked = self._run_for_seconds(self._store.unlinking.run)
-        self.rows_to_unlink = 0 if unlinked.done else self._store.unlinking.rows_left()
+        unlinked = self._run_for_seconds(self._storage.unlinking.run)
+        self.rows_to_unlink = 0 if unlinked.done else self._storage.unlinking.rows_left()
         return not unlinked.done
 
     def _erase(self) -> bool:
-        if not self._store.deletion.is_erased:
-            self._store.deletion.erase()
-        return not self._store.deletion.is_erased
+        if not self._storage.deletion.is_erased:
+            self._storage.deletion.erase()
+        return not self._storage.deletion.is_erased
 
     def _expire(self) -> bool:
-        self._store.jobs.expire()
+        self._storage.jobs.expire()
         return False
 
     def _run_for_seconds(self, work: Callable[[Callable[[], bool]], Progress]) -> Progress:

@@ -18,8 +18,8 @@ class Rejections:
     They are written in a separate transaction, so that an error in it rolls back no report.
     """
 
-    def __init__(self, store: Storage) -> None:
-        self._store = store
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
         self._lock = threading.Lock()
         self._counts: Counter[tuple[int, str]] = Counter()
 
@@ -35,7 +35,7 @@ class Rejections:
         if not counts:
             return
         try:
-            self._store.rounds.add_rejections(counts)
+            self._storage.rounds.add_rejections(counts)
         except BaseException:
             with self._lock:
                 self._counts.update(counts)

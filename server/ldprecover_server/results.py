@@ -13,11 +13,11 @@ class Results:
     """Reads the rounds of a storage after checking the caller's access."""
 
     def __init__(
-        self, rounds: Rounds, access: Access, store: Storage, rejections: Rejections
+        self, rounds: Rounds, access: Access, storage: Storage, rejections: Rejections
     ) -> None:
         self._rounds = rounds
         self._access = access
-        self._store = store
+        self._storage = storage
         self._rejections = rejections
 
     def readable(self, identifier: str, key: str | None) -> RoundInfo:
@@ -40,7 +40,7 @@ class Results:
         Raises what `readable` does, RoundNotFoundError also for a round that is deleted meanwhile.
         """
         round = self.readable(identifier, key)
-        return round, self._store.rounds.tally(round.seq, round.oracle.summary_size)
+        return round, self._storage.rounds.tally(round.seq, round.oracle.summary_size)
 
     def counted(
         self, identifier: str, key: str | None = None
@@ -53,8 +53,8 @@ class Results:
         round = self.readable(identifier, key)
         size = round.oracle.summary_size
         if not round.parameters.quarantine:
-            return round, self._store.rounds.tally(round.seq, size), None
-        return round, *self._store.rounds.tally_and_quarantined(round.seq, size)
+            return round, self._storage.rounds.tally(round.seq, size), None
+        return round, *self._storage.rounds.tally_and_quarantined(round.seq, size)
 
     def stats(
         self, identifier: str, key: str | None = None
@@ -64,7 +64,7 @@ class Results:
         """
         round, tally, aside = self.counted(identifier, key)
         self._rejections.flush_or_warn()  # what can be read is answered
-        return round, tally, aside, self._store.rounds.rejections(round.seq)
+        return round, tally, aside, self._storage.rounds.rejections(round.seq)
 
     def export(self, identifier: str, key: str | None = None) -> RoundExport:
         """Return a round on its own, to estimate and recover without the server. Raises as `tally`

@@ -32,14 +32,14 @@ class Submissions:
         access: Access,
         ingest: Ingest,
         rejections: Rejections,
-        store: Storage,
+        storage: Storage,
         settings: Settings,
     ) -> None:
         self._rounds = rounds
         self._access = access
         self._ingest = ingest
         self._rejections = rejections
-        self._store = store
+        self._storage = storage
         self._settings = settings
         self._wrong_tries = WrongTries()
 
@@ -125,7 +125,7 @@ class Submissions:
 
         Raises QueueFullError, StorageFullError or StoreUnavailableError.
         """
-        free, required = self._store.database.free_bytes(), self._settings.min_free_bytes
+        free, required = self._storage.database.free_bytes(), self._settings.min_free_bytes
         if free is not None and free < required:
             raise StorageFullError(f"the disk has {free} bytes free, and {required} are required")
         self._ingest.check_ready()

@@ -62,13 +62,13 @@ class Access:
 
     def __init__(
         self,
-        store: Storage,
+        storage: Storage,
         settings_key: str | None,
         *,
         rates: ReportRates | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store = store
+        self._storage = storage
         self._settings = (
             [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
         )
@@ -115,11 +115,11 @@ class Access:
             raise ParameterError(
                 f"access: the round's is {access!r}, and tickets are for rounds of access 'ticket'"
             )
-        return tickets.mint(tickets.round_key(self._store.keys.ticket_secret(), round_id), count)
+        return tickets.mint(tickets.round_key(self._storage.keys.ticket_secret(), round_id), count)
 
     async def _ticket_key(self, round_id: str) -> bytes:
         if self._ticket_secret is None:
-            self._ticket_secret = await to_thread.run_sync(self._store.keys.ticket_secret)
+            self._ticket_secret = await to_thread.run_sync(self._storage.keys.ticket_secret)
         return tickets.round_key(self._ticket_secret, round_id)
 
     async def _report_key(self, key: str) -> HashedKey:
@@ -144,9 +144,9 @@ class Access:
 
     def ensure_admin_key(self) -> str | None:
         """Create an admin key if there is none, and return it to show to the operator."""
-        if self._settings or any(key.scope == "admin" for key in self._store.keys.active()):
+        if self._settings or any(key.scope == "admin" for key in self._storage.keys.active()):
             return None
-        return create_key(self._store, "admin")
+        return create_key(self._storage, "admin")
 
     async def _refresh(self) -> None:
         """Read the keys once for all waiting callers. Raises StoreUnavailableError."""
@@ -167,7 +167,7 @@ class Access:
             self._reading = None
 
     def _keys(self) -> list[HashedKey]:
-        return self._settings + self._store.keys.active()
+        return self._settings + self._storage.keys.active()
 
 
 def _checked(key: str | None, scope: str, keys: list[HashedKey]) -> HashedKey:
@@ -183,7 +183,7 @@ def _checked(key: str | None, scope: str, keys: list[HashedKey]) -> HashedKey:
     return match
 
 
-def create_key(store: Storage, scope: str, name: str | None = None) -> str:
+def create_key(storage: Storage, scope: str, name: str | None = None) -> str:
     """Create a key, store its hash and return it. Raises NameTakenError or ParameterError."""
     if scope not in SCOPES:
         raise ParameterError(f"scope: must be one of {', '.join(SCOPES)}, not {scope!r}")
@@ -192,5 +192,5 @@ def create_key(store: Storage, scope: str, name: str | None = None) -> str:
             f"name: must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first, not {name[:80]!r}"
         )
     key = make_key()
-    store.keys.add(name or make_name(scope), scope, hash_key(key))
+    storage.keys.add(name or make_name(scope), scope, hash_key(key))
     return key

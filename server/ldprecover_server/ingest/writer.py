@@ -45,7 +45,7 @@ class Ingest:
 
     def __init__(
         self,
-        store: Storage,
+        storage: Storage,
         *,
         max_waiting: int,
         group_bytes: int,
@@ -53,7 +53,7 @@ class Ingest:
         waiting_seconds: float = 30.0,
         metrics: Metrics | None = None,
     ) -> None:
-        self._store = store
+        self._storage = storage
         self._waiting_seconds = waiting_seconds
         self._deadlines = Timeouts(waiting_seconds)
         self._metrics = metrics or Metrics()
@@ -105,10 +105,10 @@ class Ingest:
         """
         self._check_queue()
         if self._storage_full:
-            self._store.check_space()
+            self._storage.check_space()
             self._storage_full = False
         else:
-            self._store.check_writable()
+            self._storage.check_writable()
 
     def _check_queue(self) -> None:
         if self.waiting >= self._max_waiting:
@@ -272,7 +272,7 @@ class Ingest:
         pause = _FIRST_PAUSE
         while True:
             try:
-                return self._store.commit(batches)
+                return self._storage.commit(batches)
             except StoreUnavailableError as error:
                 if time.monotonic() + pause > end or self._stopping.is_set():
                     raise
