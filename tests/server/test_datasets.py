@@ -196,7 +196,7 @@ def test_what_was_set_aside_is_in_no_dataset(collection: Collection, tmp_path: P
     assert dataset.export.quarantined.sizes == 5
 
 
-def test_a_round_that_does_not_keep_all_its_reports_is_refused_unless_that_is_said(
+def test_export_of_missing_reports_needs_partial(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path
 ) -> None:
     id, folder = collection.open(grr, retention=5), tmp_path / "round"
@@ -218,7 +218,7 @@ def test_a_round_that_does_not_keep_all_its_reports_is_refused_unless_that_is_sa
         export_reports(collection.store, none, str(tmp_path / "none"), partial=True)
 
 
-def test_what_ended_halfway_goes_on_though_the_round_has_moved_on(
+def test_unfinished_export_continues_with_its_own_snapshot(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldprecover_cluster.partitioning.PAIRS", 6 * 1_000)
@@ -245,7 +245,7 @@ def test_what_ended_halfway_goes_on_though_the_round_has_moved_on(
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
 
 
-def test_reports_that_are_damaged_in_the_database_are_no_dataset(
+def test_damaged_reports_are_not_exported(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path
 ) -> None:
     id = collection.open(grr)
@@ -290,9 +290,7 @@ def test_hours_past_their_retention_leave_a_dataset(collection: Collection, kept
     assert collection.store.datasets.expired() == []
 
 
-def test_a_dataset_of_a_round_that_is_deleted_stays_until_its_retention_ends(
-    collection: Collection, kept: Path
-) -> None:
+def test_dataset_of_a_deleted_round_keeps_its_retention(collection: Collection, kept: Path) -> None:
     collection.store.deletion.delete("current")
     collection.housekeeping()
     assert hours(ReportDataset.open(kept)) == {0, 3}
@@ -301,7 +299,7 @@ def test_a_dataset_of_a_round_that_is_deleted_stays_until_its_retention_ends(
     assert ReportDataset.open(kept).parts == ()
 
 
-def test_a_dataset_that_is_not_there_is_logged_and_then_forgotten(
+def test_missing_dataset_is_logged_and_forgotten(
     collection: Collection, kept: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept.rename(kept.with_name("away"))
@@ -322,7 +320,7 @@ def test_a_dataset_that_is_not_there_is_logged_and_then_forgotten(
     assert caplog.text.count("is not there") == 2
 
 
-def test_what_cannot_be_purged_is_logged_once_an_hour_and_tried_again(
+def test_failed_purge_is_logged_hourly_and_retried(
     collection: Collection, kept: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = kept / "round.json"
@@ -344,7 +342,7 @@ def test_what_cannot_be_purged_is_logged_once_an_hour_and_tried_again(
     assert hours(ReportDataset.open(kept)) == {3}
 
 
-def test_a_dataset_of_another_round_at_its_place_is_left_alone(
+def test_dataset_of_another_round_is_not_touched(
     collection: Collection, kept: Path, grr: FrequencyOracle, tmp_path: Path
 ) -> None:
     other = collection.open(grr)
@@ -357,7 +355,7 @@ def test_a_dataset_of_another_round_at_its_place_is_left_alone(
     assert ReportDataset.open(kept).n == 1_000
 
 
-def test_an_export_that_has_not_ended_goes_with_its_first_hour(
+def test_unfinished_export_expires_with_its_first_hour(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldprecover_cluster.partitioning.PAIRS", 6 * 1_000)
@@ -377,7 +375,7 @@ def test_an_export_that_has_not_ended_goes_with_its_first_hour(
     assert list(folder.rglob("*")) == []
 
 
-def test_an_export_that_takes_longer_than_its_retention_leaves_nothing(
+def test_export_longer_than_its_retention_leaves_nothing(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldprecover_cluster.partitioning.PAIRS", 6 * 1_000)
@@ -406,7 +404,7 @@ def nearly_full() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_is_full_while_reports_are_read_leaves_nothing(
+def test_full_disk_during_reading_leaves_nothing(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each piece is written as it comes, so the reading ends in the middle of a large segment.
@@ -442,7 +440,7 @@ def test_a_disk_that_is_full_while_reports_are_read_leaves_nothing(
     assert unraisable == []
 
 
-def test_a_disk_that_is_full_while_parts_are_made_leaves_the_export_and_its_note(
+def test_full_disk_during_parts_keeps_export_and_record(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path
 ) -> None:
     id = collection.open(grr, retention=2)
@@ -458,9 +456,7 @@ def test_a_disk_that_is_full_while_parts_are_made_leaves_the_export_and_its_note
     assert export_reports(collection.store, id, str(tmp_path / "round")).n == 3_000
 
 
-def test_the_numbers_in_the_file_are_json_that_anyone_reads(
-    collection: Collection, kept: Path
-) -> None:
+def test_export_numbers_are_portable_json(collection: Collection, kept: Path) -> None:
     written = json.loads((kept / "round.json").read_text())
     assert set(written["reports"]) == {"parts"}
     assert sum(part["n"] for part in written["reports"]["parts"]) == written["n"]

@@ -45,7 +45,7 @@ def test_a_fault_does_not_end_it(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_server_closes_its_database_though_its_housekeeping_has_died(
+def test_server_closes_its_database_after_housekeeping_died(
     new_database: NewDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def die(self: Housekeeping) -> None:

@@ -110,7 +110,7 @@ def test_requests_are_timed_by_route_from_head_to_answer(
     assert times["POST", "/rounds", "count", None] == 1
 
 
-def test_every_metric_of_the_manifest_is_there_and_no_other(in_process: InProcess) -> None:
+def test_metrics_are_those_of_the_manifest(in_process: InProcess) -> None:
     text = in_process.get("/metrics").text
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     made = {name: kind for name, kind in types.items() if not name.endswith("_created")}
@@ -128,7 +128,7 @@ print(metrics.render().decode())
 """
 
 
-def test_processes_of_one_server_answer_for_all_and_forget_the_gauges_of_the_dead() -> None:
+def test_metrics_cover_all_processes_and_drop_dead_gauges() -> None:
     """The first purged last, and what it counted is history."""
     with shared_by_processes():
         for reports, purged, rows in ((2.0, 3600.0, 7.0), (4.0, 1800.0, 3.0)):
@@ -192,7 +192,7 @@ def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInPr
 
 
 @pytest.mark.postgres
-def test_stats_are_answered_while_a_round_with_refusals_is_being_deleted(
+def test_stats_work_while_a_round_is_deleted(
     server: ServerProcess,
 ) -> None:
     """Stats write what was refused first, of every round, and wait for the deletion to end."""
@@ -219,7 +219,7 @@ def test_refusals_outlive_a_server_that_is_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite
-def test_refusals_that_cannot_be_written_stay_counted_and_those_of_a_deleted_round_are_dropped(
+def test_unwritten_rejections_stay_counted(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process()
@@ -238,7 +238,7 @@ def test_refusals_that_cannot_be_written_stay_counted_and_those_of_a_deleted_rou
     assert set(refused.values()) == {1}
 
 
-def test_every_answer_has_an_id_of_its_own_or_the_one_it_was_given(in_process: InProcess) -> None:
+def test_responses_have_their_own_or_the_given_request_id(in_process: InProcess) -> None:
     ids = {in_process.get("/healthz").headers["x-request-id"] for _ in range(5)}
     assert len(ids) == 5
     assert in_process.get("/nowhere", headers={"X-Request-ID": "trace-0123.a_B"}).headers[
@@ -251,7 +251,7 @@ def test_every_answer_has_an_id_of_its_own_or_the_one_it_was_given(in_process: I
         )
 
 
-def test_a_submission_of_too_many_reports_is_refused_whole(
+def test_rejects_submission_of_too_many_reports(
     start_in_process: StartInProcess, problem_of: ProblemOf
 ) -> None:
     app = start_in_process(reports_per_submission=3)
@@ -323,7 +323,7 @@ def _open(connection: Any, *more: object) -> None:
 
 
 @pytest.mark.sqlite
-def test_a_full_disk_answers_507_and_unready_and_recovers_by_itself(
+def test_full_disk_is_507_and_recovers(
     start_in_process: StartInProcess, problem_of: ProblemOf
 ) -> None:
     app = start_in_process()
@@ -391,7 +391,7 @@ def secret_report(d: int) -> bytes:
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("words", ["forever", "none"])
-def test_reports_reach_the_disk_unless_the_round_retains_none(
+def test_reports_are_stored_unless_retention_is_none(
     start_in_process: StartInProcess, words: str
 ) -> None:
     app = start_in_process()
@@ -425,7 +425,7 @@ class _Batch:
         return SealedBatch(self.data, Tally(np.array([0, 1, 0, 0]), 1))
 
 
-def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(
+def test_expired_segments_are_purged_from_the_disk(
     tmp_path: Path,
 ) -> None:
     """Two days: a segment of the hour from 10 to 11 is there at 10:59 two days later, and gone at
@@ -458,7 +458,7 @@ def test_segments_are_purged_once_their_time_is_over_and_their_bytes_are_gone(
         assert [store.rounds.tally(round.seq, 4).n for round in rounds.values()] == [1, 1, 1]
 
 
-def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: InProcess) -> None:
+def test_stopping_housekeeping_waits_for_its_chunk(in_process: InProcess) -> None:
     """The database is closed next, and nobody may hold a connection to it then."""
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -484,9 +484,7 @@ def test_whoever_ends_the_housekeeping_waits_for_what_it_has_begun(in_process: I
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_an_export_recomputes_to_the_bytes_of_the_servers_answers(
-    in_process: InProcess, protocol: str
-) -> None:
+def test_export_recomputes_the_servers_responses(in_process: InProcess, protocol: str) -> None:
     round = in_process.open_round(protocol, domain_size=37)
     oracle = in_process.store.rounds.parameters(in_process.store.rounds.find(round).seq).oracle
     rng = np.random.default_rng(1)
@@ -524,7 +522,7 @@ def root_logger() -> Any:
     root.handlers[:], root.level = handlers, level
 
 
-def test_console_logs_begin_with_the_time_and_end_with_the_requests_id(
+def test_console_logs_have_time_and_request_id(
     capsys: pytest.CaptureFixture[str], root_logger: logging.Logger
 ) -> None:
     logs.configure("console")
@@ -541,7 +539,7 @@ def test_console_logs_begin_with_the_time_and_end_with_the_requests_id(
     assert capsys.readouterr().err == f"{line} [request id-of-the-request]\n{line}\n"
 
 
-def test_json_logs_are_one_object_a_line_with_the_requests_id(
+def test_json_logs_have_one_object_a_line(
     capsys: pytest.CaptureFixture[str], root_logger: logging.Logger
 ) -> None:
     logs.configure("json")
@@ -566,7 +564,7 @@ def test_json_logs_are_one_object_a_line_with_the_requests_id(
     assert "request_id" not in second
 
 
-def test_the_servers_log_is_json_whoever_writes_it_and_tells_no_report_key_or_address(
+def test_server_log_is_json_without_reports_keys_and_addresses(
     start_server: StartServer,
 ) -> None:
     server = start_server(log_format="json")
@@ -586,7 +584,7 @@ def test_the_servers_log_is_json_whoever_writes_it_and_tells_no_report_key_or_ad
     assert "127.0.0.1" not in server.log.read_text()
 
 
-def test_errors_of_the_database_are_logged_without_their_parameters(tmp_path: Path) -> None:
+def test_database_errors_are_logged_without_parameters(tmp_path: Path) -> None:
     with closing(Storage(f"sqlite:///{tmp_path / 'x.db'}")) as store:
         with (
             pytest.raises(sa.exc.DBAPIError) as caught,

@@ -41,7 +41,7 @@ def metric(app: InProcess, reason: str) -> float:
     return float(found[0].removeprefix(name)) if found else 0.0
 
 
-def test_reports_of_impossible_sizes_are_accepted_and_counted_apart(app: InProcess) -> None:
+def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
     oracle = OUE(0.5, D)
     id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
     whole = np.concatenate([honest(oracle), rows(1, D)])
@@ -72,7 +72,7 @@ def test_reports_of_impossible_sizes_are_accepted_and_counted_apart(app: InProce
     assert app.store.check() == []
 
 
-def test_a_retry_is_a_duplicate_and_other_bytes_a_conflict_also_of_what_was_set_aside(
+def test_retries_of_quarantined_reports_are_recognised(
     app: InProcess, problem_of: ProblemOf
 ) -> None:
     id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
@@ -88,7 +88,7 @@ def test_a_retry_is_a_duplicate_and_other_bytes_a_conflict_also_of_what_was_set_
     assert metric(app, "size") == 1
 
 
-def test_a_round_without_quarantine_counts_every_well_formed_report(app: InProcess) -> None:
+def test_without_quarantine_every_valid_report_counts(app: InProcess) -> None:
     id = app.open_round("oue", 0.5, domain_size=D)
     send(app, id, rows(1, D), "a")
     found = app.get(f"/rounds/{id}/frequencies").json()
@@ -97,7 +97,7 @@ def test_a_round_without_quarantine_counts_every_well_formed_report(app: InProce
     assert (round_["quarantine"], round_["quarantined"], round_["canaries"]) == (False, None, [])
 
 
-def test_seeds_that_come_too_often_are_set_aside_once_the_round_is_closed(app: InProcess) -> None:
+def test_recurring_seeds_are_quarantined_after_the_close(app: InProcess) -> None:
     oracle = frequency_oracle("olh", 0.5, D)
     id = app.open_round("olh", 0.5, domain_size=D, quarantine=True)
     same = np.repeat(honest(oracle)[:1], 20)
@@ -135,16 +135,14 @@ def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
         ("oue", "of 4 items an honest report may support any number"),
     ],
 )
-def test_a_round_that_could_set_nothing_aside_is_refused_with_the_reason(
-    app: InProcess, protocol: str, reason: str
-) -> None:
+def test_rejects_quarantine_without_effect(app: InProcess, protocol: str, reason: str) -> None:
     body = {"protocol": protocol, "epsilon": 1, "domain_size": 4, "quarantine": True}
     answer = app.post("/rounds", json=body, headers=app.admin)
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith(f"quarantine: {reason}")
 
 
-def test_canaries_are_added_after_the_other_items_by_label_or_by_number(app: InProcess) -> None:
+def test_canaries_follow_the_items_by_label_or_number(app: InProcess) -> None:
     items = ["a", "canary 2", "b"]
     named = app.get(f"/rounds/{app.open_round('grr', items=items, canaries=['x', 'y'])}").json()
     assert (named["items"], named["canaries"], named["domain_size"]) == (
@@ -180,14 +178,14 @@ def test_what_cannot_be_canaries_is_refused(app: InProcess, canaries: object, st
     assert app.post("/rounds", json=body, headers=app.admin).status_code == status
 
 
-def test_rounds_of_one_series_have_the_same_numbered_canaries(app: InProcess) -> None:
+def test_rounds_of_a_series_share_numbered_canaries(app: InProcess) -> None:
     for _ in range(2):
         app.open_round("grr", items=["a", "b"], canaries=2, series="daily")
     body = {"protocol": "grr", "epsilon": 1, "items": ["a", "b"], "series": "daily"}
     assert app.post("/rounds", json=body, headers=app.admin).status_code == 409
 
 
-def test_frequencies_mark_canaries_and_their_alarm_is_raised_by_reports_that_shift_all(
+def test_frequencies_mark_canaries_and_shifted_reports_raise_their_alarm(
     app: InProcess,
 ) -> None:
     oracle = OUE(0.5, D)

@@ -41,7 +41,7 @@ def poisoned(server: ServerProcess) -> dict[str, tuple[dict[str, Any], Tally]]:
     return rounds
 
 
-def test_frequencies_are_the_estimates_of_the_counts_to_the_bit(
+def test_frequencies_equal_the_estimates_of_the_counts(
     server: ServerProcess,
     poisoned: dict[str, tuple[dict[str, Any], Tally]],
     oracle: FrequencyOracle,
@@ -200,7 +200,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "named"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_recovery_that_makes_no_sense_is_refused_by_name(
+def test_rejects_senseless_recovery_by_field(
     server: ServerProcess,
     poisoned: dict[str, tuple[dict[str, Any], Tally]],
     text: str,
@@ -218,7 +218,7 @@ def test_a_recovery_that_makes_no_sense_is_refused_by_name(
     assert named in response.json()["detail"]
 
 
-def test_when_no_estimate_is_positive_the_malicious_frequencies_are_zero(
+def test_no_positive_estimate_gives_zero_malicious_frequencies(
     server: ServerProcess,
 ) -> None:
     """OUE reports without a single one: every estimate is -q/(p - q)."""

@@ -250,9 +250,7 @@ def test_a_body_that_is_no_round_is_refused(
     assert response.json()["detail"]
 
 
-def test_a_hundred_thousand_labels_are_taken_and_one_more_is_not(
-    server: ServerProcess, problem_of: ProblemOf
-) -> None:
+def test_accepts_100_000_labels_and_no_more(server: ServerProcess, problem_of: ProblemOf) -> None:
     labels = [f"item {i}" for i in range(100_001)]
     opened = server.open_round("olh", 1.0, items=labels[:-1])
     assert opened["items"] == labels[:-1]
@@ -291,13 +289,13 @@ def test_a_name_belongs_to_one_round_until_it_is_deleted(
     assert server.http.get(f"/rounds/{name}").json() == second
 
 
-def test_a_round_without_a_name_gets_one_of_the_documented_form(server: ServerProcess) -> None:
+def test_default_name_has_the_documented_form(server: ServerProcess) -> None:
     names = {server.open_round("oue", name=None)["name"] for _ in range(3)}
     assert len(names) == 3
     assert all(name.startswith("oue-") and name == name.lower() for name in names)
 
 
-def test_a_round_is_found_by_id_by_name_and_as_the_current_one(server: ServerProcess) -> None:
+def test_finds_round_by_id_name_and_current(server: ServerProcess) -> None:
     opened = server.open_round()
     for identifier in (opened["id"], opened["name"], "current"):
         assert server.http.get(f"/rounds/{identifier}").json() == opened
@@ -327,7 +325,7 @@ def test_an_unknown_round_is_a_404(
     )
 
 
-def test_rounds_are_listed_the_one_opened_last_first_page_by_page(
+def test_lists_rounds_latest_first_in_pages(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process()
@@ -352,7 +350,7 @@ def test_rounds_are_listed_the_one_opened_last_first_page_by_page(
     assert first + second == listed
 
 
-def test_a_round_deleted_while_the_list_is_made_is_left_out(
+def test_list_leaves_out_rounds_deleted_meanwhile(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = start_in_process()
@@ -369,7 +367,7 @@ def test_a_round_deleted_while_the_list_is_made_is_left_out(
     assert [r["id"] for r in app.get("/rounds").json()["rounds"]] == [first]
 
 
-def test_a_round_deleted_between_its_finding_and_its_counts_has_no_frequencies_of_zero(
+def test_round_deleted_before_its_tally_is_read_is_404(
     start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = start_in_process()
@@ -407,7 +405,7 @@ def test_a_page_that_is_no_page_is_refused(
     assert (response.status_code, problem_of(response)) == (422, "invalid-request")
 
 
-def test_the_parameters_are_the_immutable_part_with_a_digest_anyone_can_recompute(
+def test_parameters_are_immutable_with_a_recomputable_digest(
     server: ServerProcess, oracle: FrequencyOracle
 ) -> None:
     labels = [f"№ {i}" for i in range(11)]
@@ -426,7 +424,7 @@ def test_the_parameters_are_the_immutable_part_with_a_digest_anyone_can_recomput
     assert parameters["digest"] == told.digest
 
 
-def test_parameters_never_change_and_are_cached_for_ever_by_id(server: ServerProcess) -> None:
+def test_parameters_by_id_are_cached_for_ever(server: ServerProcess) -> None:
     opened = server.open_round()
     path = f"/rounds/{opened['id']}/parameters"
     first = server.http.get(path)
@@ -451,7 +449,7 @@ def test_a_known_etag_is_answered_304(server: ServerProcess, form: str) -> None:
     assert unknown.status_code == 200
 
 
-def test_parameters_by_name_are_asked_for_again_since_a_name_can_pass_on(
+def test_parameters_by_name_are_not_cached(
     server: ServerProcess,
 ) -> None:
     name = fresh_name()
@@ -468,7 +466,7 @@ def test_parameters_by_name_are_asked_for_again_since_a_name_can_pass_on(
     assert second.json()["id"] != first.json()["id"]
 
 
-def test_closing_again_is_answered_200_and_changes_nothing(server: ServerProcess) -> None:
+def test_closing_twice_is_200_without_change(server: ServerProcess) -> None:
     opened = server.open_round()
     first = server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
     assert first.status_code == 200
@@ -482,7 +480,7 @@ def test_closing_again_is_answered_200_and_changes_nothing(server: ServerProcess
     assert server.http.get(f"/rounds/{opened['id']}").json() == closed
 
 
-def test_a_closed_round_is_still_read_and_still_the_current_one(server: ServerProcess) -> None:
+def test_closed_round_is_readable_and_current(server: ServerProcess) -> None:
     opened = server.open_round()
     server.http.post("/reports", json={"reports": [1, 1]}, headers=server.admin)
     assert (
@@ -524,7 +522,7 @@ def test_deleting_removes_the_round_and_all_its_reports(
             assert database.scalar(sa.text(there), {"id": kept["id"]}) == 1, table
 
 
-def test_after_a_deletion_the_current_round_is_the_one_opened_last_of_those_left(
+def test_current_round_after_a_deletion_is_the_latest_left(
     start_in_process: StartInProcess, problem_of: ProblemOf
 ) -> None:
     app = start_in_process()
@@ -566,7 +564,7 @@ KEYS: dict[str, Callable[[str], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("headers", KEYS.values(), ids=KEYS.keys())
-def test_nobody_without_the_key_opens_closes_or_deletes_a_round(
+def test_only_admins_open_close_and_delete_rounds(
     server: ServerProcess, headers: Callable[[str], dict[str, str]], problem_of: ProblemOf
 ) -> None:
     opened = server.open_round()
@@ -590,7 +588,7 @@ def test_the_scheme_of_the_key_is_read_in_any_case(server: ServerProcess) -> Non
 
 
 @pytest.mark.sqlite
-def test_a_round_in_use_is_remembered_however_many_others_are_asked_for(
+def test_round_in_use_stays_cached(
     new_database: NewDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldprecover_server.rounds._CACHE_SIZE", 3)
@@ -630,7 +628,7 @@ def test_submissions_by_name_look_the_round_up_once(
 @pytest.mark.parametrize(
     ("protocol", "access"), [("grr", "open"), ("oue", "open"), ("grr", "ticket")]
 )
-def test_a_report_by_a_name_that_another_process_passed_on_is_asked_for_again(
+def test_report_to_a_reused_name_must_be_sent_again(
     start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, access: str
 ) -> None:
     """Whether the round that was deleted would have refused it or not, nothing of that is the

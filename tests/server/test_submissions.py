@@ -200,7 +200,7 @@ def refused(
 @pytest.mark.parametrize(
     ("protocol", "content", "position", "words"), BAD_JSON.values(), ids=BAD_JSON.keys()
 )
-def test_one_bad_report_in_json_refuses_the_whole_submission(
+def test_one_bad_json_report_rejects_the_submission(
     server: ServerProcess,
     rounds: dict[str, str],
     protocol: str,
@@ -218,7 +218,7 @@ def test_one_bad_report_in_json_refuses_the_whole_submission(
     ("protocol", "content", "position", "words"), BAD_PACKED.values(), ids=BAD_PACKED.keys()
 )
 @pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
-def test_one_bad_packed_report_refuses_the_whole_submission(
+def test_one_bad_packed_report_rejects_the_submission(
     server: ServerProcess,
     rounds: dict[str, str],
     protocol: str,
@@ -235,7 +235,7 @@ def test_one_bad_packed_report_refuses_the_whole_submission(
     assert words in problem["detail"]
 
 
-def test_the_position_of_one_bad_report_among_many_is_exact(
+def test_position_of_a_bad_report_is_exact(
     server: ServerProcess, oracle: FrequencyOracle, problem_of: ProblemOf
 ) -> None:
     """Large enough to be decoded apart from the event loop."""
@@ -318,7 +318,7 @@ def test_damaged_gzip_is_refused(
 
 
 @pytest.mark.parametrize("key", ["a", "!", "~", "a" * 64, ",;=\"'\\", "0" * 32], ids=repr)
-def test_any_visible_ascii_of_up_to_64_characters_is_a_key(server: ServerProcess, key: str) -> None:
+def test_key_is_up_to_64_visible_ascii_characters(server: ServerProcess, key: str) -> None:
     id = server.open_round()["id"]
     answers = [server.submit(id, b"\1\0\0\0", key).json() for _ in range(2)]
     assert [answer["duplicate"] for answer in answers] == [False, True]
@@ -355,7 +355,7 @@ def test_without_a_key_every_submission_is_another(server: ServerProcess) -> Non
     assert server.frequencies(id)["counts"] == [0, 3, 0, 0]
 
 
-def test_the_same_reports_in_any_form_under_one_key_are_one_submission(
+def test_equal_reports_in_any_format_are_one_submission(
     server: ServerProcess, oracle: FrequencyOracle
 ) -> None:
     """The digest is of the canonical packed bytes, whatever travelled."""
@@ -392,7 +392,7 @@ def test_a_key_that_comes_with_other_bytes_is_a_409(
     assert server.submit(id, b"\1\0\0\0\2\0\0\0", "key").json()["duplicate"]
 
 
-def test_keys_are_told_apart_to_the_last_letter_and_by_round(server: ServerProcess) -> None:
+def test_keys_differ_by_last_letter_and_round(server: ServerProcess) -> None:
     first, second = server.open_round()["id"], server.open_round()["id"]
     for id in (first, second):
         for key in ("key", "KEY", "key.", "ke"):
@@ -404,7 +404,7 @@ def test_keys_are_told_apart_to_the_last_letter_and_by_round(server: ServerProce
         assert server.frequencies(id)["n"] == 4
 
 
-def test_a_closed_round_takes_no_report_but_answers_for_those_it_has(
+def test_closed_round_rejects_reports_but_answers_retries(
     server: ServerProcess, problem_of: ProblemOf
 ) -> None:
     id = server.open_round()["id"]
@@ -443,7 +443,7 @@ def post_together(
     return asyncio.run(send())
 
 
-def test_of_ten_equal_submissions_at_once_one_is_counted_and_all_are_answered(
+def test_ten_equal_parallel_submissions_count_once(
     server: ServerProcess,
 ) -> None:
     for _ in range(5):
@@ -454,7 +454,7 @@ def test_of_ten_equal_submissions_at_once_one_is_counted_and_all_are_answered(
         assert server.frequencies(id)["counts"] == [0, 1, 0, 1]
 
 
-def test_two_users_who_chose_the_same_key_do_not_lose_a_report(
+def test_same_key_of_two_users_loses_no_report(
     server: ServerProcess, problem_of: ProblemOf
 ) -> None:
     """One is told that the key is taken, and sends the report under another."""
@@ -470,7 +470,7 @@ def test_two_users_who_chose_the_same_key_do_not_lose_a_report(
         assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
 
 
-def test_in_a_group_of_many_keys_each_counts_once_and_clashes_hurt_nobody_else(
+def test_large_group_counts_each_key_once_despite_conflicts(
     server: ServerProcess,
 ) -> None:
     id = server.open_round("grr", domain_size=200)["id"]

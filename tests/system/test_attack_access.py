@@ -12,7 +12,7 @@ from ldprecover_client import Client, RefusedError
 TARGETS = [3, 7]
 
 
-def test_an_attacker_without_a_key_sends_one_report_a_request(server: ServerProcess) -> None:
+def test_anonymous_attacker_sends_one_report_a_request(server: ServerProcess) -> None:
     id = server.open_round("olh", 0.5, domain_size=20)["id"]
     with pytest.raises(RefusedError) as caught:
         Campaign(server.url, id, MGA(TARGETS), 40, seed=1).run()
@@ -26,7 +26,7 @@ def test_an_attacker_without_a_key_sends_one_report_a_request(server: ServerProc
     assert min(found["counts"][t] for t in TARGETS) > 55
 
 
-def test_an_attacker_reports_as_often_as_it_holds_tickets(server: ServerProcess) -> None:
+def test_attacker_sends_one_report_a_ticket(server: ServerProcess) -> None:
     id = server.open_round("olh", 0.5, domain_size=20, access="ticket")["id"]
     with Client(server.url, key=server.admin_key) as admin:
         tickets = admin.mint_tickets(id, 30)

@@ -22,7 +22,7 @@ def connected(server: ServerProcess) -> socket.socket:
     )
 
 
-def test_a_stalled_upload_is_answered_408_and_gives_back_what_it_held(
+def test_stalled_upload_is_408_and_frees_its_memory(
     start_server: StartServer,
 ) -> None:
     """While it stalls it holds all bytes there are; the next submission waits for it no longer than
@@ -44,7 +44,7 @@ def test_a_stalled_upload_is_answered_408_and_gives_back_what_it_held(
     assert server.frequencies(round)["n"] == 900
 
 
-def test_a_submission_waits_its_time_for_the_database_and_a_retry_counts_once(
+def test_submission_waits_for_the_database_and_retry_counts_once(
     start_server: StartServer,
 ) -> None:
     server = start_server(request_seconds=1)
@@ -69,7 +69,7 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
     "before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["first", "second"]
 )
 @pytest.mark.parametrize("part", [b"G", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow:"])
-def test_a_head_that_does_not_arrive_in_time_ends_its_connection(
+def test_late_request_head_ends_its_connection(
     monkeypatch: pytest.MonkeyPatch, before: bytes, part: bytes
 ) -> None:
     monkeypatch.setattr(limits, "HEAD_SECONDS", 0.2)
@@ -97,4 +97,4 @@ def test_a_head_that_does_not_arrive_in_time_ends_its_connection(
 
 
 def test_a_connection_that_says_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    test_a_head_that_does_not_arrive_in_time_ends_its_connection(monkeypatch, b"", b"")
+    test_late_request_head_ends_its_connection(monkeypatch, b"", b"")

@@ -23,7 +23,7 @@ Z = 7.0
         ("olh", "mga", "input"),
     ],
 )
-def test_a_cell_over_http_agrees_with_one_drawn_from_its_law(
+def test_run_over_http_agrees_with_its_law(
     server: ServerProcess, protocol: str, attack: str, model: str
 ) -> None:
     """Both tallies of 20,000 genuine and 1,053 malicious users: reports through the server, and

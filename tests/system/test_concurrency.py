@@ -10,7 +10,7 @@ from tests.conftest import ServerProcess
 from tests.system.conftest import NewCrowd, Submission, distinct_submissions, until_after
 
 
-def test_frequencies_never_show_fewer_reports_than_were_answered(
+def test_frequencies_include_every_answered_report(
     server: ServerProcess, new_crowd: NewCrowd
 ) -> None:
     """Whoever asks after an answer was given finds its reports, in each of the places that count
@@ -47,7 +47,7 @@ def test_frequencies_never_show_fewer_reports_than_were_answered(
 
 
 @pytest.mark.parametrize("after", [0, 1, 40, 111])
-def test_no_report_enters_a_round_after_its_close_was_answered(
+def test_no_report_enters_a_closed_round(
     server: ServerProcess, new_crowd: NewCrowd, after: int
 ) -> None:
     """What was answered 202 is counted, what was answered 409 is not, and the number never moves
@@ -78,7 +78,7 @@ def test_no_report_enters_a_round_after_its_close_was_answered(
     assert n_at_close == [server.frequencies(crowd.round_id)["n"]] == [expected.sum()]
 
 
-def test_a_round_deleted_under_load_answers_404_and_leaves_the_others_alone(
+def test_round_deleted_under_load_is_404_and_others_go_on(
     server: ServerProcess, new_crowd: NewCrowd
 ) -> None:
     kept, crowd = new_crowd(server, domain_size=100), new_crowd(server, domain_size=5_000)

@@ -39,7 +39,7 @@ def whole_and_once(crowd: Crowd) -> None:
     assert np.array_equal(np.bincount(stored, minlength=counts.size), counts)
 
 
-def test_a_report_committed_but_not_answered_is_counted_once_when_sent_again(
+def test_unanswered_commit_counts_once_when_retried(
     start_server: StartServer, new_relay: NewRelay
 ) -> None:
     """The server is killed when the answer has left it, and before it arrives."""
@@ -72,7 +72,7 @@ def test_a_report_committed_but_not_answered_is_counted_once_when_sent_again(
     assert server.frequencies(id)["counts"] == [0, 1, 0, 0]
 
 
-def test_reports_that_wait_for_their_commit_when_the_server_is_killed_were_not_answered(
+def test_reports_lost_with_a_killed_server_were_not_answered(
     start_server: StartServer, new_crowd: NewCrowd
 ) -> None:
     """No commit goes through: the queue holds five, the sixth is refused, and then the server is
@@ -121,7 +121,7 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
     "swallow", ["requests", "answers"], ids=["before it arrives", "after it is counted"]
 )
 @pytest.mark.parametrize("then", ["oue 3", ""], ids=["reporting again", "resuming"])
-def test_a_client_killed_between_send_and_answer_sends_the_same_again(
+def test_client_killed_before_the_answer_sends_the_same_again(
     server: ServerProcess,
     new_relay: NewRelay,
     processes: list[subprocess.Popen[str]],

@@ -15,7 +15,7 @@ TARGETS = [7, 8, 9, 10, 11]
 GENUINE, MALICIOUS = 500, 100
 
 
-def test_a_round_with_given_seeds_is_poisoned_no_more_than_its_law_says(
+def test_given_seeds_limit_the_gain_to_their_law(
     server: ServerProcess,
 ) -> None:
     with Client(server.url, key=server.admin_key) as admin:

@@ -437,7 +437,7 @@ def system(dialect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 @pytest.mark.timeout(300 + 3 * SECONDS)
-def test_whatever_is_dropped_killed_and_retried_what_is_answered_counts_once(
+def test_answered_submissions_count_once_despite_drops_and_kills(
     system: System,
 ) -> None:
     """Each report is of an item of its own: a count of 2 is one counted twice, a 0 one that was

@@ -21,7 +21,7 @@ def is_listening(server: ServerProcess) -> bool:
     return True
 
 
-def test_past_its_queue_the_server_answers_503_and_what_waited_is_stored(
+def test_full_queue_is_503_and_waiting_submissions_are_stored(
     start_server: StartServer, new_crowd: NewCrowd
 ) -> None:
     server = start_server(queue_requests=8)
@@ -54,7 +54,7 @@ def test_past_its_queue_the_server_answers_503_and_what_waited_is_stored(
     assert crowd.counts.max() == 1
 
 
-def test_past_its_bytes_the_server_answers_503_and_takes_more_when_they_are_stored(
+def test_full_memory_budget_is_503_until_submissions_are_stored(
     start_server: StartServer,
 ) -> None:
     """Three bodies of 2,000 bytes may wait, the fourth may not."""
@@ -92,7 +92,7 @@ def test_past_its_bytes_the_server_answers_503_and_takes_more_when_they_are_stor
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_server_that_is_asked_to_stop_stores_and_answers_what_waits(
+def test_stopping_server_stores_waiting_submissions(
     start_server: StartServer, new_crowd: NewCrowd, number: signal.Signals
 ) -> None:
     """Nine submissions wait for a commit that is held; the server stops listening; then the commit

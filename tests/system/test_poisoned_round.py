@@ -62,7 +62,7 @@ def test_a_poisoned_round_is_estimated_as_theory_says(server: ServerProcess, pro
     assert error(TARGETS) < raw
 
 
-def test_olh_reports_support_their_own_item_with_p_and_every_other_with_one_in_g(
+def test_olh_reports_have_the_support_probabilities_p_and_q(
     server: ServerProcess,
 ) -> None:
     """Through the client's operating-system randomness, the real hash and the real server.

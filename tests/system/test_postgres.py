@@ -159,7 +159,7 @@ def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None
         pass  # each process publishes its requests within a second
 
 
-def test_a_worker_killed_under_load_is_replaced_and_loses_nothing(pair: ServerProcess) -> None:
+def test_killed_worker_is_replaced_without_loss(pair: ServerProcess) -> None:
     crowd = Crowd(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
     victim = workers_of(pair)[0]
 
@@ -259,7 +259,7 @@ def _cut(*ends: socket.socket) -> None:
 @pytest.mark.parametrize(
     "lost", [("commit",), ("answer",), ("commit", "answer"), ("answer", "commit")], ids="-".join
 )
-def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
+def test_unknown_outcome_is_retried_and_counts_once(
     start_server: StartServer, cluster: Cluster, lost: tuple[str, ...]
 ) -> None:
     """The connection breaks when a commit is on its way, or has been done: the server cannot tell
@@ -285,7 +285,7 @@ def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_workers_that_are_asked_to_stop_store_and_answer_what_waits(
+def test_stopping_workers_store_waiting_submissions(
     start_server: StartServer, url: str, number: signal.Signals
 ) -> None:
     """A commit is held until nobody listens any more."""
@@ -344,7 +344,7 @@ def test_workers_end_when_their_supervisor_is_killed(start_server: StartServer, 
 
 
 @pytest.mark.parametrize("after", [0, 40, 150])
-def test_no_report_enters_a_round_after_its_close_was_answered_by_another_server(
+def test_closed_round_takes_no_report_at_another_server(
     start_server: StartServer, url: str, after: int
 ) -> None:
     """What was answered 202 is counted, what was answered 409 is not, whichever process

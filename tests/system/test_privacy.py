@@ -19,7 +19,7 @@ NEEDLES = {
 
 
 @pytest.mark.sqlite
-def test_neither_address_nor_agent_nor_key_is_kept_or_logged(start_server: StartServer) -> None:
+def test_address_agent_and_key_are_not_stored_or_logged(start_server: StartServer) -> None:
     """Reports taken, refused, repeated and broken, from an address of their own; then every byte on
     disk is read.
     """

@@ -200,7 +200,7 @@ def every_third(key: str) -> bool:
     return zlib.crc32(key.encode()) // 2 % 3 == 0
 
 
-def test_retries_that_go_by_their_key_leave_each_report_counted_once(
+def test_retries_routed_by_key_count_once(
     deployments: tuple[ServerProcess, ServerProcess], name: str, tmp_path: Path
 ) -> None:
     """A third of the answers are lost, and each deployment is killed twice with submissions on
@@ -218,7 +218,7 @@ def test_retries_that_go_by_their_key_leave_each_report_counted_once(
 
 
 @pytest.mark.sqlite
-def test_retries_that_go_to_any_deployment_count_reports_twice(
+def test_retries_at_another_deployment_count_twice(
     deployments: tuple[ServerProcess, ServerProcess], name: str, tmp_path: Path
 ) -> None:
     """What the proxy is for: the other deployment does not know the key, and takes the report once
@@ -280,7 +280,7 @@ def nginx(deployments: tuple[ServerProcess, ServerProcess], tmp_path: Path) -> I
     NGINX is None, reason="the proxy that the page shows is nginx, which is not installed"
 )
 @pytest.mark.sqlite
-def test_the_nginx_that_the_page_shows_keeps_each_key_to_its_deployment(
+def test_documented_nginx_routes_each_key_to_one_deployment(
     deployments: tuple[ServerProcess, ServerProcess], name: str, nginx: str, tmp_path: Path
 ) -> None:
     """While one is down its keys wait for it, and go nowhere else."""

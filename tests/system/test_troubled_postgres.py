@@ -56,7 +56,7 @@ def tries_again(server: ServerProcess) -> int:
     return server.log.read_text().count("the commit is retried")
 
 
-def test_a_commit_that_dies_in_a_deadlock_is_run_again_and_counts_once(
+def test_deadlocked_commit_is_retried_and_counts_once(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
     """Another session takes the tally and then wants the key, which the commit wrote before the
@@ -84,7 +84,7 @@ def test_a_commit_that_dies_in_a_deadlock_is_run_again_and_counts_once(
     assert server.frequencies(id)["counts"] == [1, 2, 0, 0]
 
 
-def test_a_commit_that_cannot_be_serialised_is_run_again_and_counts_once(
+def test_serialisation_failure_is_retried_and_counts_once(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
     """SQLSTATE 40001, as a server of another default isolation or a proxy would give it."""
@@ -113,7 +113,7 @@ def test_a_commit_that_cannot_be_serialised_is_run_again_and_counts_once(
     assert server.frequencies(id)["counts"] == [0, 1, 0, 0]
 
 
-def test_a_session_ended_in_the_middle_of_its_commit_is_replaced_and_counts_once(
+def test_session_ended_during_its_commit_is_replaced(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
     """As an administrator's pg_terminate_backend or a failover does."""
@@ -137,7 +137,7 @@ def test_a_session_ended_in_the_middle_of_its_commit_is_replaced_and_counts_once
     assert server.frequencies(id)["counts"] == [1, 1, 0, 0]
 
 
-def test_while_the_database_hangs_everybody_is_answered_503_and_then_counts_once(
+def test_hanging_database_is_503_and_retries_count_once(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
     """It is stopped until all have their answers: those who submit, and those who read."""
@@ -171,7 +171,7 @@ def test_while_the_database_hangs_everybody_is_answered_503_and_then_counts_once
     assert server.http.get("/readyz").status_code == 200
 
 
-def test_a_server_that_is_asked_to_stop_while_its_database_hangs_ends_in_its_time(
+def test_server_stops_in_time_while_the_database_hangs(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
     """Its writer holds a group, others wait, somebody reads, and a refusal is to be written

@@ -56,7 +56,7 @@ WRONG = {
 
 @pytest.mark.parametrize("access", ["open", "key"])
 @pytest.mark.parametrize("headers", WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_key_is_refused_also_where_none_is_needed(
+def test_rejects_wrong_key_even_if_none_is_needed(
     in_process: InProcess, problem_of: ProblemOf, headers: dict[str, str], access: str
 ) -> None:
     id = in_process.open_round(access=access)
@@ -67,7 +67,7 @@ def test_a_wrong_key_is_refused_also_where_none_is_needed(
     assert count(in_process, id) == 0
 
 
-def test_anyone_submits_one_report_at_a_time_to_an_open_round(
+def test_anonymous_callers_submit_single_reports(
     in_process: InProcess, problem_of: ProblemOf
 ) -> None:
     id = in_process.open_round()
@@ -87,7 +87,7 @@ def test_the_number_without_a_key_is_a_setting(start_in_process: StartInProcess)
 
 @pytest.mark.parametrize("access", ["open", "key"])
 @pytest.mark.parametrize("scope", SCOPED)
-def test_a_report_key_submits_many_and_an_analyst_key_none(
+def test_report_key_submits_many_and_analyst_key_none(
     start_in_process: StartInProcess, problem_of: ProblemOf, scope: str, access: str
 ) -> None:
     app = start_in_process()
@@ -185,7 +185,7 @@ class Clock:
         return self.now
 
 
-def test_submissions_take_a_new_key_at_once_and_a_revoked_one_for_a_second_at_most(
+def test_new_key_works_immediately_and_revoked_key_a_second_at_most(
     start_in_process: StartInProcess,
 ) -> None:
     app, clock = start_in_process(), Clock()
@@ -206,7 +206,7 @@ def test_submissions_take_a_new_key_at_once_and_a_revoked_one_for_a_second_at_mo
     assert send(second) == "second"
 
 
-def test_the_keys_are_read_once_for_all_submissions_of_a_second(
+def test_keys_are_read_once_a_second(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, clock = start_in_process(), Clock()
@@ -232,7 +232,7 @@ def test_the_keys_are_read_once_for_all_submissions_of_a_second(
     assert reads == [0.0, 1.5]
 
 
-def test_while_the_database_hangs_all_who_wait_for_the_keys_are_refused_after_one_try(
+def test_hanging_database_fails_all_waiting_callers_at_the_first_try(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One try after the other, the last of many would wait for minutes."""
@@ -278,7 +278,7 @@ def test_keys_are_kept_as_hashes_and_listed_without_them(start_in_process: Start
     assert hashlib.sha256(key.encode()).digest() in {value for row in rows for value in row}
 
 
-def test_a_key_of_the_settings_is_an_admin_key_and_others_count_beside_it(
+def test_settings_key_is_admin_beside_stored_keys(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process()

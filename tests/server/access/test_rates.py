@@ -39,7 +39,7 @@ def refused(rates: ReportRates, reports: int, key: bytes = b"k") -> float:
     return 0.0
 
 
-def test_a_bucket_gives_its_burst_at_once_and_then_its_rate() -> None:
+def test_bucket_allows_burst_then_rate() -> None:
     clock = Clock()
     rates = ReportRates(10, 100, clock=clock)
     assert refused(rates, 60) == refused(rates, 40) == 0
@@ -58,7 +58,7 @@ def test_what_is_refused_takes_nothing() -> None:
     assert refused(rates, 2) == 0
 
 
-def test_takes_a_submission_above_the_burst_from_a_full_bucket_and_bills_it_after() -> None:
+def test_submission_above_burst_needs_a_full_bucket() -> None:
     clock = Clock()
     rates = ReportRates(10, 100, clock=clock)
     assert refused(rates, 1) == 0
@@ -90,7 +90,7 @@ def test_each_key_has_a_bucket_of_its_own() -> None:
     st.integers(1, 1000),
     st.lists(st.tuples(st.integers(1, 3000), st.floats(0, 100)), min_size=1, max_size=40),
 )
-def test_no_key_brings_more_than_burst_and_rate_allow_and_who_waits_as_told_is_taken(
+def test_no_key_exceeds_burst_and_rate_and_waiting_suffices(
     rate: float, burst: int, sent: list[tuple[int, float]]
 ) -> None:
     """Over any time: at most the burst, the rate, and the last submission where that is larger than
@@ -136,7 +136,7 @@ def rejections(app: InProcess) -> float:
 SLOW: dict[str, Any] = {"report_rate": 1e-3, "report_burst": 10}
 
 
-def test_a_key_past_its_rate_is_refused_with_an_honest_time_and_nothing_is_stored(
+def test_rate_limited_key_gets_exact_retry_after_and_stores_nothing(
     start_in_process: StartInProcess, problem_of: ProblemOf
 ) -> None:
     app = start_in_process(**SLOW)
@@ -155,7 +155,7 @@ def test_a_key_past_its_rate_is_refused_with_an_honest_time_and_nothing_is_store
     assert submit(app, id, 3, headers).status_code == 202
 
 
-def test_keys_are_limited_each_by_itself_and_the_admins_too(
+def test_rate_limit_applies_to_each_key_and_admins(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process(**SLOW)
@@ -189,7 +189,7 @@ def test_a_submission_larger_than_the_burst_is_possible(start_in_process: StartI
     assert submit(app, id, 1, headers).status_code == 429
 
 
-def test_what_is_refused_for_another_reason_takes_no_token(
+def test_other_rejections_take_no_token(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process(**SLOW)
@@ -202,7 +202,7 @@ def test_what_is_refused_for_another_reason_takes_no_token(
     assert submit(app, id, 10, headers).status_code == 202
 
 
-def test_a_retry_that_was_refused_is_counted_once_when_it_is_taken(
+def test_rejected_retry_counts_once_when_accepted(
     start_in_process: StartInProcess,
 ) -> None:
     """It takes its tokens again: the server knows only at the commit that it has it."""
@@ -238,7 +238,7 @@ def wrong(tries: WrongTries) -> float:
     return 0.0
 
 
-def test_each_wrong_try_behind_the_first_five_costs_twice_the_wait_of_the_last() -> None:
+def test_back_off_doubles_after_five_wrong_attempts() -> None:
     clock = Clock()
     tries = WrongTries(clock=clock)
     assert [wrong(tries) for _ in range(6)] == 6 * [0.0]
@@ -260,7 +260,7 @@ def test_the_keys_that_tried_last_are_remembered() -> None:
     assert wrong(tries) == 0.0, "it has been forgotten for the two others"
 
 
-def test_submissions_under_one_key_are_looked_at_one_after_the_other() -> None:
+def test_submissions_under_one_key_run_one_by_one() -> None:
     async def crowd() -> list[str]:
         tries, said = WrongTries(), []
 
@@ -279,9 +279,7 @@ def test_submissions_under_one_key_are_looked_at_one_after_the_other() -> None:
     assert {words.split()[0] for words in said} == set("abc")
 
 
-def test_guessing_the_report_of_a_ticket_costs_more_with_each_try(
-    in_process: InProcess, problem_of: ProblemOf
-) -> None:
+def test_guessing_a_tickets_report_backs_off(in_process: InProcess, problem_of: ProblemOf) -> None:
     """Also after the close, when a right guess would be answered as a duplicate."""
     id = in_process.open_round(access="ticket", domain_size=50)
     (ticket,) = in_process.post(
@@ -309,7 +307,7 @@ class CountingLoop(asyncio.SelectorEventLoop):
         return super().call_soon(*arguments, **more)
 
 
-def test_the_end_of_a_submission_wakes_one_of_those_that_wait_under_its_key() -> None:
+def test_ended_submission_wakes_one_waiting_for_its_key() -> None:
     async def crowd(n: int) -> None:
         tries = WrongTries()
 
@@ -328,7 +326,7 @@ def test_the_end_of_a_submission_wakes_one_of_those_that_wait_under_its_key() ->
     assert calls(400) < 5 * calls(100), "else it grows as the square of how many wait"
 
 
-def test_a_caller_who_goes_while_it_waits_keeps_no_other_waiting() -> None:
+def test_cancelled_caller_blocks_nobody() -> None:
     async def test() -> None:
         tries = WrongTries()
         await tries.begin(PLACE)

@@ -87,9 +87,7 @@ def test_each_ticket_admits_one_report(in_process: InProcess) -> None:
     assert counts(in_process, id) == [0, 10, 0, 0]
 
 
-def test_a_ticket_sent_again_is_a_duplicate_and_with_other_bytes_a_409(
-    in_process: InProcess, problem_of: ProblemOf
-) -> None:
+def test_reused_ticket_is_duplicate_or_409(in_process: InProcess, problem_of: ProblemOf) -> None:
     """The ticket is its own idempotency key; one in a header changes nothing."""
     id = in_process.open_round(access="ticket")
     (ticket,) = mint(in_process, id, 1)
@@ -114,9 +112,7 @@ def test_a_ticket_sent_ten_times_at_once_counts_once(in_process: InProcess) -> N
     assert counts(in_process, id) == [0, 1, 0, 0]
 
 
-def test_a_ticket_admits_no_second_report_in_its_submission(
-    in_process: InProcess, problem_of: ProblemOf
-) -> None:
+def test_ticket_admits_one_report(in_process: InProcess, problem_of: ProblemOf) -> None:
     id = in_process.open_round(access="ticket")
     (ticket,) = mint(in_process, id, 1)
     response = submit(in_process, id, ticket, 2 * b"\1\0\0\0")
@@ -217,7 +213,7 @@ def test_nobody_but_an_admin_mints(in_process: InProcess, problem_of: ProblemOf)
     assert (response.status_code, problem_of(response)) == (401, "unauthorized")
 
 
-def test_minting_stores_nothing_of_the_tickets_and_they_outlive_the_server(
+def test_tickets_are_not_stored_and_survive_a_restart(
     start_in_process: StartInProcess,
 ) -> None:
     """The secret they are made under is made once, and another process on the database finds it."""

@@ -16,7 +16,7 @@ from ldprecover_server.ingest.batches import Batch, Submission
     st.booleans(),
     st.integers(0, 2**32),
 )
-def test_a_batch_seals_the_same_whatever_of_it_was_counted_ahead(
+def test_batch_is_independent_of_counting_ahead(
     sent: list[tuple[int, bool, bool]], quarantine: bool, seed: int
 ) -> None:
     oracle, rng = frequency_oracle("oue", 0.5, 60), np.random.default_rng(seed)
@@ -46,7 +46,7 @@ def test_a_batch_seals_the_same_whatever_of_it_was_counted_ahead(
         assert sealed.n_quarantined == batch.quarantined == bad.sum()
 
 
-def test_only_what_takes_long_and_has_a_small_tally_is_counted_ahead() -> None:
+def test_counts_ahead_only_large_submissions_with_small_tallies() -> None:
     def takes_long(protocol: str, d: int, n: int) -> bool:
         oracle = frequency_oracle(protocol, 0.5, d)
         return Submission(1, oracle, "key", bytes(n * oracle.report_size)).takes_long

@@ -110,7 +110,7 @@ def in_one_group(app: InProcess, commits: Commits, *requests: Post) -> list[http
     return app.run(arrive())
 
 
-def test_what_arrives_while_one_group_commits_goes_together_into_the_next(
+def test_submissions_during_a_commit_form_the_next_group(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process(queue_requests=41)
@@ -151,7 +151,7 @@ def test_no_answer_is_given_before_the_commit(app: InProcess, id: str, commits: 
     assert counts(app, id)[1] == 1
 
 
-def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
+def test_unknown_outcome_is_retried_and_counts_once(
     app: InProcess, id: str, commits: Commits
 ) -> None:
     commits.after = [StoreUnavailableError("the connection broke after COMMIT was sent")]
@@ -162,7 +162,7 @@ def test_a_commit_whose_outcome_is_unknown_is_run_again_and_counts_once(
     assert app.get(f"/rounds/{id}").json()["n"] == 3
 
 
-def test_a_store_that_stays_away_for_a_requests_time_is_a_503_and_the_retry_counts_once(
+def test_unavailable_storage_is_503_and_the_retry_counts_once(
     start_in_process: StartInProcess, problem_of: ProblemOf
 ) -> None:
     """It stored the reports all the same: the user cannot know, and sends them again."""
@@ -179,7 +179,7 @@ def test_a_store_that_stays_away_for_a_requests_time_is_a_503_and_the_retry_coun
     assert counts(app, id)[1] == 1
 
 
-def test_a_full_store_is_a_507_for_the_group_and_is_not_asked_again(
+def test_full_storage_is_507_without_retry(
     app: InProcess, id: str, commits: Commits, problem_of: ProblemOf
 ) -> None:
     commits.before = [StorageFullError("the disk is full")]
@@ -208,7 +208,7 @@ def test_the_writer_outlives_a_fault_in_one_group(
     assert counts(app, id)[:3] == [0, 1, 1]
 
 
-def test_a_round_that_is_closed_or_gone_does_not_touch_the_rest_of_its_group(
+def test_closed_or_deleted_round_does_not_affect_its_group(
     app: InProcess, id: str, commits: Commits, problem_of: ProblemOf
 ) -> None:
     """The rounds are known to the server when the submissions arrive; the commit finds what became
@@ -244,7 +244,7 @@ def test_a_round_that_is_closed_or_gone_does_not_touch_the_rest_of_its_group(
     assert problem_of(app.gather(post(gone, [4]))[0]) == "round-not-found"
 
 
-def test_when_too_many_wait_the_next_is_a_503_and_nothing_is_lost(
+def test_full_queue_rejects_the_next_and_loses_nothing(
     start_in_process: StartInProcess, problem_of: ProblemOf
 ) -> None:
     app = start_in_process(queue_requests=5)
@@ -314,7 +314,7 @@ def long(app: InProcess, id: str, seed: int, n: int = MANY) -> tuple[Post, np.nd
     ), reports
 
 
-def test_submissions_counted_ahead_and_in_their_group_add_up_to_all_reports(app: InProcess) -> None:
+def test_submissions_counted_ahead_and_in_groups_add_up(app: InProcess) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)
     sent = [long(app, id, seed, n) for seed, n in enumerate((MANY, 5, MANY, 1, 700))]
     answers = in_one_group(app, Commits(app), *(request for request, _ in sent))
@@ -325,7 +325,7 @@ def test_submissions_counted_ahead_and_in_their_group_add_up_to_all_reports(app:
     assert sorted(np.frombuffer(stored, LONG.report_dtype).tolist()) == sorted(everything.tolist())
 
 
-def test_what_takes_long_to_count_is_counted_once_however_often_it_comes(app: InProcess) -> None:
+def test_large_submission_counts_once_despite_retries(app: InProcess) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)
     request, reports = long(app, id, 1)
     request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
@@ -336,7 +336,7 @@ def test_what_takes_long_to_count_is_counted_once_however_often_it_comes(app: In
     assert counts(app, id) == LONG.support_counts(np.concatenate([reports, more])).tolist()
 
 
-def test_a_report_is_answered_while_a_submission_is_counted_that_takes_long(
+def test_report_is_answered_while_a_large_submission_is_counted(
     app: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)
@@ -393,7 +393,7 @@ def test_what_nobody_waits_for_any_more_is_not_counted(
     assert app.get(f"/rounds/{id}").json()["n"] == MANY
 
 
-def test_a_fault_of_counting_ahead_is_the_writers_to_answer(
+def test_writer_answers_errors_of_counting_ahead(
     app: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)

@@ -196,7 +196,7 @@ DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_found_where_it_is_and_as_large_as_it_is(whole: Storage, damage: str) -> None:
+def test_check_finds_each_damage_exactly(whole: Storage, damage: str) -> None:
     do, expected = DAMAGES[damage]
     with whole.database.write() as connection:
         do(connection)
@@ -214,7 +214,7 @@ def test_rows_of_a_deleted_round_are_told_and_no_fault(
     ]
 
 
-def test_a_check_beside_a_server_sees_each_round_in_one_moment(whole: Storage) -> None:
+def test_check_sees_each_round_at_one_moment(whole: Storage) -> None:
     """Commits go on between its statements."""
     seq, number = whole.rounds.find("open").seq, iter(range(1000, 2000))
 

@@ -59,7 +59,7 @@ def test_the_log_is_written_back_beside_the_commits(
     assert claimed.rounds.tally(seq, 6).n == 200
 
 
-def test_the_log_stays_bounded_however_long_the_writer_goes_on(
+def test_log_size_is_bounded_under_constant_writes(
     open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 50)
@@ -78,7 +78,7 @@ def test_the_log_stays_bounded_however_long_the_writer_goes_on(
         store.close()
 
 
-def test_a_store_that_serves_nobody_has_no_thread_and_one_that_is_closed_leaves_none(
+def test_checkpoint_thread_exists_only_while_serving(
     tmp_path: Path,
 ) -> None:
     before = threads()
@@ -99,7 +99,7 @@ def test_a_store_that_serves_nobody_has_no_thread_and_one_that_is_closed_leaves_
     assert [path.name for path in tmp_path.iterdir()] == ["ldprecover.db"]
 
 
-def test_a_log_that_cannot_be_written_back_is_tried_again(
+def test_failed_checkpoint_is_retried(
     claimed: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is not there for a while; none is made in its place."""
@@ -121,7 +121,7 @@ def test_a_log_that_cannot_be_written_back_is_tried_again(
     assert claimed.rounds.tally(seq, 6).n == 2
 
 
-def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(
+def test_long_reader_keeps_the_log_and_blocks_no_commit(
     claimed: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 20)
@@ -139,7 +139,7 @@ def test_who_reads_for_long_keeps_the_log_and_no_commit_waits(
     assert claimed.rounds.tally(seq, 6).n == 30
 
 
-def test_a_fault_that_nobody_expected_is_logged_and_the_next_time_tried_again(
+def test_unexpected_error_is_logged_and_work_is_retried(
     claimed: Storage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The file system fails once as the file is looked at."""
@@ -162,9 +162,7 @@ def test_a_fault_that_nobody_expected_is_logged_and_the_next_time_tried_again(
         thread.close()
 
 
-def test_another_file_in_the_place_of_the_servers_is_left_alone(
-    claimed: Storage, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_replaced_file_is_not_touched(claimed: Storage, caplog: pytest.LogCaptureFixture) -> None:
     path = Path(claimed.database.name)
     kept = path.rename(path.with_name("kept.db"))
     with contextlib.closing(sqlite3.connect(path)) as another:

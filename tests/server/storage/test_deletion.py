@@ -82,7 +82,7 @@ def mark_gone(monkeypatch: pytest.MonkeyPatch, store: Storage, seq: int) -> None
         store.deletion.delete(name_of(store, seq))
 
 
-def test_a_round_is_gone_from_every_answer_before_its_rows_are(
+def test_deleted_round_is_gone_before_its_rows(
     store: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seq = open_round(store)
@@ -123,7 +123,7 @@ def test_a_round_is_gone_from_every_answer_before_its_rows_are(
     assert store.rounds.tally(again.seq, 6).n == 1
 
 
-def test_the_jobs_of_a_round_are_gone_at_once_for_those_who_work_on_them_too(
+def test_deleting_a_round_stops_its_running_jobs(
     store: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seq = open_round(store)
@@ -147,7 +147,7 @@ def test_the_current_round_is_never_one_that_is_gone(
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_the_rows_of_a_round_go_in_pieces_and_whoever_comes_next_takes_over(
+def test_rows_are_deleted_in_chunks_by_any_process(
     open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece is a transaction; another round beside it loses nothing."""
@@ -172,7 +172,7 @@ def test_the_rows_of_a_round_go_in_pieces_and_whoever_comes_next_takes_over(
     assert rows_of(here, other) == [5, 5, 1, 0, 1]
 
 
-def test_a_purge_in_pieces_lets_go_of_what_is_over_and_counts_it(
+def test_purge_in_chunks_deletes_and_counts_expired_segments(
     open_store: OpenStorage, fresh: str
 ) -> None:
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
@@ -208,7 +208,7 @@ def test_a_round_that_keeps_no_report_is_never_complete(store: Storage) -> None:
     assert (store.segments.reports(seq).n, list(store.segments.reports(seq))) == (0, [])
 
 
-def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(
+def test_rejections_of_a_round_under_deletion_are_dropped(
     open_store: OpenStorage, fresh: str
 ) -> None:
     """They wait for the deletion, which they could not see when they began."""
@@ -240,9 +240,7 @@ def test_refusals_of_a_round_that_is_deleted_at_the_same_time_are_dropped(
 
 
 @pytest.mark.postgres
-def test_a_refusal_waits_for_a_round_that_is_being_deleted(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_rejection_count_waits_for_a_deletion(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     with store.database.write() as connection:
@@ -263,7 +261,7 @@ def test_a_refusal_waits_for_a_round_that_is_being_deleted(
 
 
 @pytest.mark.sqlite
-def test_the_log_of_what_was_deleted_is_emptied_as_soon_as_nobody_reads_it(
+def test_deleted_data_leave_the_log_once_nobody_reads_it(
     open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
@@ -309,7 +307,7 @@ def failing(open_store: OpenStorage, fresh: str) -> Storage:
         sa.exc.IntegrityError("", [], ValueError()),
     ],
 )
-def test_a_fault_of_one_kind_of_work_keeps_no_other_from_its_turn(
+def test_error_in_one_task_does_not_stop_others(
     failing: Storage, fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeper = Housekeeping(failing, Rejections(failing))

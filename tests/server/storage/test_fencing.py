@@ -46,9 +46,7 @@ def rewind(store: Storage, seq: int, lost: list[str], left: Tally) -> None:
         connection.execute(sa.update(tallies).values(n=left.n, counts=encode_counts(left)))
 
 
-def test_a_newcomer_that_stores_as_many_reports_as_a_failover_lost_is_not_written_over(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_equal_count_after_failover_is_not_overwritten(open_store: OpenStorage, fresh: str) -> None:
     """It has the number of a process that still runs, and remembers more than was kept."""
     survivor, newcomer = open_store(fresh), open_store(fresh)
     seq = open_round(survivor)
@@ -63,9 +61,7 @@ def test_a_newcomer_that_stores_as_many_reports_as_a_failover_lost_is_not_writte
 
 
 @pytest.mark.postgres
-def test_what_was_remembered_is_read_anew_on_a_new_connection(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_new_connection_reads_the_tally_again(open_store: OpenStorage, fresh: str) -> None:
     """Counts stand there that no process could have left, with the number and token of this
     one's.
     """
@@ -83,7 +79,7 @@ def test_what_was_remembered_is_read_anew_on_a_new_connection(
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("taken", [False, True], ids=["free", "taken meanwhile"])
-def test_a_number_lost_with_its_connection_is_taken_again_or_another(
+def test_lost_process_number_is_claimed_again(
     open_store: OpenStorage, fresh: str, taken: bool
 ) -> None:
     one, two, three = (open_store(fresh) for _ in range(3))
@@ -152,7 +148,7 @@ def wait_for_locks(store: Storage, *waiting: "Future[Any]") -> None:
 
 @pytest.mark.postgres
 @pytest.mark.parametrize(("end", "late"), [("close", Outcome.CLOSED), ("delete", Outcome.GONE)])
-def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_stores_nothing(
+def test_commit_overtaken_by_the_end_of_its_round_stores_nothing(
     open_store: OpenStorage, fresh: str, end: str, late: Outcome
 ) -> None:
     there = open_store(fresh)
@@ -192,7 +188,7 @@ def test_a_commit_that_saw_the_round_open_and_comes_too_late_to_write_its_tally_
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("end", ["close", "delete"])
-def test_who_closes_a_round_waits_for_a_commit_that_has_written_its_tally(
+def test_ending_a_round_waits_for_a_commit_under_way(
     open_store: OpenStorage, fresh: str, end: str
 ) -> None:
     here, there = open_store(fresh), open_store(fresh)
@@ -212,9 +208,7 @@ def test_who_closes_a_round_waits_for_a_commit_that_has_written_its_tally(
 
 
 @pytest.mark.postgres
-def test_usual_commits_of_several_processes_leave_no_lock_on_their_round(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_one_statement_commits_do_not_lock_their_round(open_store: OpenStorage, fresh: str) -> None:
     """Where they lock it together, each combination of them is written down, for as long as any row
     may name it.
     """

@@ -128,7 +128,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._MAX_ROWS", 8)
 
 
-def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(
+def test_housekeeping_filters_and_unlinks_a_closed_round(
     open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
@@ -157,7 +157,7 @@ def test_housekeeping_screens_a_round_once_it_is_closed_and_then_mixes_it(
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_screening_goes_on_where_it_was_left_and_numbers_are_right_after_each_piece(
+def test_filtering_continues_and_counts_agree_after_each_chunk(
     open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
@@ -182,7 +182,7 @@ def test_screening_goes_on_where_it_was_left_and_numbers_are_right_after_each_pi
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("where", ["searching", "moving"])
-def test_another_process_goes_on_with_the_seeds_that_were_written_down(
+def test_another_process_continues_with_recorded_seeds(
     open_store: OpenStorage, fresh: str, where: str
 ) -> None:
     """What a process has searched is lost with it, what it has written down is not: the same seeds
@@ -205,7 +205,7 @@ def test_another_process_goes_on_with_the_seeds_that_were_written_down(
 @pytest.mark.parametrize(
     "statement", ["INSERT INTO quarantine", "UPDATE segments", "DELETE FROM segments", "UPDATE t"]
 )
-def test_screening_that_breaks_off_loses_and_doubles_nothing(
+def test_interrupted_filtering_loses_and_doubles_nothing(
     open_store: OpenStorage, fresh: str, statement: str
 ) -> None:
     store = open_store(fresh)
@@ -230,9 +230,7 @@ def test_screening_that_breaks_off_loses_and_doubles_nothing(
 
 
 @pytest.mark.postgres
-def test_rows_of_several_processes_become_one_that_has_all_but_what_was_set_aside(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_filtering_merges_tallies_of_several_processes(open_store: OpenStorage, fresh: str) -> None:
     """No row by itself need have the support of the reports that go."""
     one, two = open_store(fresh), open_store(fresh)
     for number, store in enumerate((one, two)):
@@ -250,7 +248,7 @@ def test_rows_of_several_processes_become_one_that_has_all_but_what_was_set_asid
     assert two.filters.run().rows == 0
 
 
-def test_a_round_in_which_no_seed_comes_too_often_keeps_all_its_reports(
+def test_round_without_recurring_seeds_keeps_all_reports(
     open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
@@ -277,7 +275,7 @@ def test_rounds_that_keep_no_reports_judge_no_seeds(open_store: OpenStorage, fre
     assert store.check() == []
 
 
-def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_being_screened(
+def test_filters_skip_rounds_of_missing_plugins(
     open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(fresh)
@@ -296,9 +294,7 @@ def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_bein
     assert store.filters.run().rows == FAKE
 
 
-def test_reports_that_were_asked_for_before_the_screening_are_gone_for_their_reader(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_earlier_view_fails_after_filtering(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     fill(store, seq)
@@ -342,9 +338,7 @@ def test_what_is_set_aside_is_purged_with_what_is_kept(open_store: OpenStorage, 
     assert store.check() == []
 
 
-def test_a_check_finds_what_is_missing_from_the_quarantine(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_check_finds_missing_quarantined_reports(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     seq = open_round(store)
     fill(store, seq)

@@ -82,7 +82,7 @@ def test_a_job_may_begin_as_its_round_is_deleted(
 @pytest.mark.parametrize(
     ("one", "other"), [("beat", "expire"), ("beat", "add"), ("end", "expire"), ("end", "add")]
 )
-def test_whoever_takes_several_jobs_takes_them_in_one_order(
+def test_jobs_are_locked_in_one_order(
     both: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch, one: str, other: str
 ) -> None:
     """The jobs lie in the table in the order opposite to that of their ids, and every one counts as

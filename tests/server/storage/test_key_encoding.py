@@ -13,7 +13,7 @@ from ldprecover_server.storage.schema import submission_keys
 EDGES = [bytes(16), bytes(11) + b"\1", b"\x7f" + 15 * b"\xff", b"\x80" + bytes(15), 16 * b"\xff"]
 
 
-def test_any_bytes_come_back_in_their_order_and_under_their_round(store: Storage) -> None:
+def test_encoded_keys_keep_order_and_round(store: Storage) -> None:
     """The first and the last hash there can be, in rounds beside each other, with digests of either
     sign.
     """
@@ -49,7 +49,7 @@ def test_one_key_in_two_rounds_is_two_submissions(store: Storage) -> None:
 
 
 @pytest.mark.postgres
-def test_a_row_and_its_entry_in_the_index_have_no_byte_to_spare(store: Storage) -> None:
+def test_key_row_and_index_entry_have_no_padding(store: Storage) -> None:
     """24 bytes of header and 24 of content in the table; 8 and 16 in the index."""
     seq = open_round(store)
     with store.database.write() as connection:

@@ -18,7 +18,7 @@ from ldprecover_server.storage.backends.postgres_timeouts import Session
 NOWHERE = "postgresql+psycopg://someone@/reports?host=/no/such/folder"
 
 
-def test_callers_are_not_told_where_the_database_is_and_the_operator_is(
+def test_only_the_operator_is_told_the_database_address(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = Storage(NOWHERE)
@@ -46,7 +46,7 @@ def test_the_same_trouble_does_not_fill_the_log(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.postgres
-def test_a_server_that_no_longer_takes_writes_counts_as_gone_and_is_looked_for_anew(
+def test_reconnects_when_the_server_becomes_read_only(
     open_store: OpenStorage, fresh: str, cluster: Cluster
 ) -> None:
     """As after a switchover: the session lives and refuses, and only a new one comes to the server
@@ -69,7 +69,7 @@ def test_a_server_that_no_longer_takes_writes_counts_as_gone_and_is_looked_for_a
 
 
 @pytest.mark.postgres
-def test_the_usual_commit_on_a_server_that_no_longer_takes_writes_is_answered_the_same_way(
+def test_one_statement_commit_notices_a_read_only_server(
     open_store: OpenStorage, fresh: str, cluster: Cluster
 ) -> None:
     store = open_store(fresh)
@@ -88,7 +88,7 @@ def test_the_usual_commit_on_a_server_that_no_longer_takes_writes_is_answered_th
 
 
 @pytest.mark.postgres
-def test_notices_an_ended_session_before_a_commit_if_idle_and_else_by_the_commit(
+def test_ended_session_is_noticed_before_or_by_the_commit(
     open_store: OpenStorage, fresh: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(fresh)
@@ -127,7 +127,7 @@ def test_notices_an_ended_session_before_a_commit_if_idle_and_else_by_the_commit
 
 
 @pytest.mark.postgres
-def test_a_kept_session_whose_statements_were_forgotten_prepares_them_anew(
+def test_pinned_session_prepares_deallocated_statements_again(
     open_store: OpenStorage, fresh: str
 ) -> None:
     """psycopg has the server forget them after a rollback, on a session that the pool had lent out

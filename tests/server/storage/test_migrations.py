@@ -119,7 +119,7 @@ def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
 
 
 @pytest.mark.postgres
-def test_a_postgres_that_is_not_migrated_is_refused_with_the_command_to_run(empty: str) -> None:
+def test_rejects_unmigrated_postgres_with_the_command(empty: str) -> None:
     with (
         closing(Storage(empty)) as store,
         pytest.raises(

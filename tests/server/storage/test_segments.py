@@ -27,7 +27,7 @@ def insert_segment(connection: sa.Connection, seq: int, reports: np.ndarray) -> 
     connection.execute(sa.insert(segments), row)
 
 
-def test_the_reports_of_a_round_come_back_in_one_order_with_their_tally(store: Storage) -> None:
+def test_reports_are_read_in_one_order_with_their_tally(store: Storage) -> None:
     seq = open_round(store)
     for i in range(150):
         commit(store, seq, i, (i % 6, 5))
@@ -40,7 +40,7 @@ def test_the_reports_of_a_round_come_back_in_one_order_with_their_tally(store: S
     assert store.segments.reports(seq).n == 301
 
 
-def test_pieces_hold_whole_reports_and_no_more_than_they_may(store: Storage) -> None:
+def test_pieces_have_whole_reports_within_the_limit(store: Storage) -> None:
     """A large segment comes in slices, small ones together; other rounds' lie between them."""
     seq, other = open_round(store), open_round(store)
     rng = np.random.default_rng(1)
@@ -92,7 +92,7 @@ def test_a_segment_of_many_megabytes_is_never_held_whole(store: Storage) -> None
 
 
 @pytest.mark.postgres
-def test_a_commit_that_ends_after_a_later_one_is_not_among_the_reports_of_before(
+def test_later_commit_with_a_lower_id_is_not_in_an_earlier_view(
     store: Storage,
 ) -> None:
     """Its segment has an earlier id than one that was there already."""
@@ -106,7 +106,7 @@ def test_a_commit_that_ends_after_a_later_one_is_not_among_the_reports_of_before
     assert b"".join(reports) == b"\1\0\0\0\2\0\0\0"
 
 
-def test_reports_that_are_deleted_are_missed_before_any_is_read(
+def test_deleted_reports_fail_before_the_first_piece(
     store: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has begun sees all as they were."""
@@ -125,7 +125,7 @@ def test_reports_that_are_deleted_are_missed_before_any_is_read(
         next(iter(reports))
 
 
-def test_reports_that_are_not_there_though_they_were_counted_are_missed(store: Storage) -> None:
+def test_reading_fails_if_counted_reports_are_missing(store: Storage) -> None:
     seq = open_round(store)
     for i in range(3):
         commit(store, seq, i, (1,))
@@ -138,9 +138,7 @@ def test_reports_that_are_not_there_though_they_were_counted_are_missed(store: S
         list(store.segments.reports(seq))
 
 
-def test_how_much_there_is_to_know_of_a_round_does_not_grow_with_its_segments(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_look_up_cost_does_not_grow_with_segments(open_store: OpenStorage, fresh: str) -> None:
     """The plans say so: what looks at segments goes by their index, and stops."""
     store = open_store(fresh)
     seq = open_round(store)

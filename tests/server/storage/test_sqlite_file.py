@@ -43,7 +43,7 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
-def test_a_file_that_goes_under_the_server_is_noticed_and_none_is_made_in_its_place(
+def test_removed_file_is_noticed_and_not_recreated(
     start_in_process: StartInProcess, problem_of: ProblemOf, replaced: bool
 ) -> None:
     app = start_in_process()
@@ -74,7 +74,7 @@ def test_a_file_that_goes_under_the_server_is_noticed_and_none_is_made_in_its_pl
     assert app.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 1, 1, 0]
 
 
-def test_a_commit_into_a_file_that_went_during_it_is_not_answered_as_stored(tmp_path: Path) -> None:
+def test_commit_into_a_removed_file_fails(tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
     with closing(Storage(f"sqlite:///{path}")) as store:
         store.prepare()
@@ -91,9 +91,7 @@ def foreign(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("run", [serve, create_key], ids=["serve", "key create"])
-def test_a_database_of_another_program_is_refused_and_left_as_it_was(
-    tmp_path: Path, run: object
-) -> None:
+def test_rejects_database_of_another_program(tmp_path: Path, run: object) -> None:
     path = tmp_path / "recipes.db"
     before = foreign(path)
     assert callable(run)
@@ -104,9 +102,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_was(
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"x"])
-def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_rejects_file_that_is_no_database(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"notes\.txt"):
@@ -125,7 +121,7 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
         store.check_writable()
 
 
-def test_the_lock_goes_with_the_server_and_is_held_by_one_of_many(tmp_path: Path) -> None:
+def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:
     """Many start and stop at once: never do two hold it, though each removes its file at the
     end.
     """

@@ -43,7 +43,7 @@ HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDAT
 
 
 @pytest.mark.sqlite
-def test_every_connection_is_durable_and_waits_for_its_turn(store: Storage) -> None:
+def test_connections_are_durable_and_wait_for_locks(store: Storage) -> None:
     """PRAGMAs belong to connections, so they are read back from several at once, and from other
     threads.
     """
@@ -124,7 +124,7 @@ def test_the_same_commit_again_finds_everything_stored(store: Storage) -> None:
     assert stored(store, seq) == [1, 2, 3]
 
 
-def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Storage) -> None:
+def test_group_over_several_rounds_keeps_its_order(store: Storage) -> None:
     first, second, closed, gone = (open_round(store) for _ in range(4))
     with store.database.write() as connection:
         connection.execute(
@@ -146,9 +146,7 @@ def test_a_group_over_several_rounds_is_answered_in_its_own_order(store: Storage
     assert [stored(store, seq) for seq in (first, second, closed)] == [[3], [1, 2], []]
 
 
-def test_a_group_of_all_that_may_wait_is_stored_and_found_again(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_largest_group_is_stored_and_found_again(open_store: OpenStorage, fresh: str) -> None:
     """66,000 submissions: Postgres takes 65,535 parameters in a statement, SQLite 32,766 unless
     told otherwise.
     """
@@ -238,7 +236,7 @@ def test_tallies_of_several_processes_add(open_store: OpenStorage, fresh: str) -
     assert [tuple(row) for row in rows] == [(0, 1), (1, 2)]
 
 
-def test_processes_that_have_one_number_by_mistake_still_count_everything(
+def test_processes_sharing_a_number_still_count_everything(
     open_store: OpenStorage, fresh: str
 ) -> None:
     """What a process remembers of the row that it wrote is no longer so."""
@@ -252,7 +250,7 @@ def test_processes_that_have_one_number_by_mistake_still_count_everything(
         assert connection.exec_driver_sql("SELECT process, n FROM tallies").all() == [(0, 12)]
 
 
-def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Storage) -> None:
+def test_failed_commit_is_not_remembered(store: Storage) -> None:
     class Torn(Group):
         def seal(self, fresh: Sequence[int]) -> SealedBatch:
             raise ZeroDivisionError
@@ -267,9 +265,7 @@ def test_what_a_failed_commit_would_have_written_is_not_remembered(store: Storag
     assert store.rounds.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
 
 
-def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_one_statement_commits_or_stores_nothing(open_store: OpenStorage, fresh: str) -> None:
     """Keys that are taken, a closed round and another's tally stop it; what stands then is the
     longer way's alone.
     """
@@ -316,7 +312,7 @@ def test_the_usual_commit_takes_one_statement_and_any_other_leaves_nothing_of_it
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("taken", ["key", "tally"])
-def test_what_another_process_takes_while_a_commit_runs_undoes_it(
+def test_concurrent_change_rolls_the_statement_back(
     open_store: OpenStorage, fresh: str, taken: str
 ) -> None:
     """The commit waits for the other's, which it could not see when it began; then it is done
@@ -354,7 +350,7 @@ def test_what_another_process_takes_while_a_commit_runs_undoes_it(
     )
 
 
-def test_counts_are_stored_in_four_bytes_each_and_in_eight_once_four_may_not_hold_them(
+def test_counts_take_four_bytes_and_eight_from_2_to_the_32(
     store: Storage,
 ) -> None:
     """The row is written first, then added to in the longer way and at once, on either side of 2³²
@@ -408,14 +404,12 @@ def test_nothing_stored_tells_who_reported_what_or_when(
 
 
 @pytest.mark.sqlite
-def test_key_rows_have_no_hidden_number_that_tells_their_order(store: Storage) -> None:
+def test_key_rows_have_no_rowid(store: Storage) -> None:
     with store.database.read() as connection, pytest.raises(sa.exc.OperationalError, match="rowid"):
         connection.exec_driver_sql("SELECT rowid FROM keys")
 
 
-def test_rounds_are_found_as_opened_after_the_database_is_opened_again(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_rounds_survive_reopening_the_database(open_store: OpenStorage, fresh: str) -> None:
     parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a  b"), 7)
     before = open_store(fresh)
     opened = before.rounds.open("R1", "one", parameters)
@@ -439,9 +433,7 @@ def test_rounds_are_found_as_opened_after_the_database_is_opened_again(
         store.rounds.find("current")
 
 
-def test_the_place_of_a_deleted_round_is_never_given_again(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_sequence_numbers_are_never_reused(open_store: OpenStorage, fresh: str) -> None:
     """Or a submission on its way to the one that is gone would land in the next."""
     store = open_store(fresh)
     for _ in range(3):
@@ -453,9 +445,7 @@ def test_the_place_of_a_deleted_round_is_never_given_again(
         store.deletion.delete("R1")
 
 
-def test_a_database_of_another_schema_is_refused_in_words_and_left_alone(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_rejects_database_of_another_schema(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     store.prepare()
     with store.database.write() as connection:
@@ -489,9 +479,7 @@ def test_a_file_that_is_no_database_is_refused_in_words(
         ("sqlite:////no/such/folder/x.db", "folder"),
     ],
 )
-def test_a_database_that_could_not_keep_the_promises_is_refused_in_words(
-    url: str, words: str
-) -> None:
+def test_rejects_unsuitable_databases(url: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         Storage(url)
 

@@ -18,7 +18,7 @@ class Wide(Group):
 
 
 @pytest.mark.postgres
-def test_a_tally_stays_on_its_page_however_often_it_is_written_and_the_index_is_not(
+def test_tally_updates_stay_on_their_page_and_off_the_index(
     open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)

@@ -82,9 +82,7 @@ def pieces(most: int) -> Callable[[], bool]:
     return go_on
 
 
-def test_a_round_is_mixed_once_it_is_closed_and_only_once(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_closed_round_is_unlinked_once(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     keeper = Housekeeping(store, Rejections(store))
     seq, other = open_round(store), open_round(store)
@@ -114,7 +112,7 @@ def test_a_round_is_mixed_once_it_is_closed_and_only_once(
     assert order_of_reports(store, other) == 30 * [0] + 30 * [1]
 
 
-def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_being_mixed(
+def test_unlinking_skips_rounds_of_missing_plugins(
     open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(fresh)
@@ -133,7 +131,7 @@ def test_a_round_whose_protocol_is_not_loaded_waits_and_keeps_no_other_from_bein
 
 
 @pytest.mark.postgres
-def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
+def test_row_versions_and_places_do_not_link_keys_to_reports(
     open_store: OpenStorage, fresh: str
 ) -> None:
     store = open_store(fresh)
@@ -154,7 +152,7 @@ def test_neither_transactions_nor_places_tell_which_key_came_with_which_report(
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(
+def test_unlinking_continues_and_counts_agree_after_each_chunk(
     open_store: OpenStorage, fresh: str
 ) -> None:
     stores = [open_store(fresh) for _ in range(2)]
@@ -176,7 +174,7 @@ def test_mixing_goes_on_where_it_was_left_and_all_is_right_after_each_piece(
 @pytest.mark.parametrize(
     "where", ["INSERT INTO segments", "INSERT INTO keys", "UPDATE rounds SET", "COMMIT"]
 )
-def test_mixing_that_breaks_off_loses_and_doubles_nothing(
+def test_interrupted_unlinking_loses_and_doubles_nothing(
     open_store: OpenStorage, fresh: str, where: str
 ) -> None:
     """Wherever it does, in whichever piece."""
@@ -217,7 +215,7 @@ def test_mixing_that_breaks_off_loses_and_doubles_nothing(
     check_whole(store, seq)
 
 
-def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during_it(
+def test_earlier_view_is_readable_during_and_after_unlinking(
     store: Storage,
 ) -> None:
     """Once begun, they come in one order; whoever began before and reads again is told."""
@@ -241,7 +239,7 @@ def test_reports_that_were_asked_for_before_are_read_after_the_mixing_and_during
             list(reports)
 
 
-def test_reports_of_a_round_that_went_on_before_it_was_mixed_are_not_those_that_were_asked_for(
+def test_earlier_view_fails_if_reports_came_before_unlinking(
     store: Storage,
 ) -> None:
     seq = open_round(store)
@@ -278,7 +276,7 @@ def test_hours_are_not_joined_so_that_retention_holds_on(
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_mixing_ends_although_the_last_segment_was_purged_on_the_way(
+def test_unlinking_ends_after_the_last_segment_was_purged(
     open_store: OpenStorage, fresh: str
 ) -> None:
     """SQLite gives the id of the last one again: it is not taken for one that is yet to be
@@ -300,9 +298,7 @@ def test_mixing_ends_although_the_last_segment_was_purged_on_the_way(
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_segments_that_go_between_two_pieces_are_passed_over(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_segments_deleted_between_chunks_are_skipped(open_store: OpenStorage, fresh: str) -> None:
     """They were drawn for mixing, and past their retention before their turn came."""
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
@@ -324,9 +320,7 @@ def test_segments_that_go_between_two_pieces_are_passed_over(
     assert stored(store, seq) == []
 
 
-def test_a_round_that_keeps_no_report_and_one_without_any_are_mixed_too(
-    open_store: OpenStorage, fresh: str
-) -> None:
+def test_rounds_without_stored_reports_are_unlinked(open_store: OpenStorage, fresh: str) -> None:
     store = open_store(fresh)
     none = store.rounds.open("R1", "one", PARAMETERS, retention=0).seq
     fill(store, none)

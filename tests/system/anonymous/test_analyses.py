@@ -102,7 +102,7 @@ WIDE = 100_000
     },
 )
 @pytest.mark.parametrize("n", [0, 100_000] if ALL else [100_000])
-def test_no_abandoned_reading_of_a_wide_round_stops_the_server(
+def test_abandoned_reads_of_a_wide_round_do_not_stop_the_server(
     new_target: NewTarget, attack: MakeAttack, n: int
 ) -> None:
     target = new_target()
