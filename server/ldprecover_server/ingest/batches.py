@@ -146,6 +146,6 @@ class Batch:
         if not quarantine:
             return SealedBatch(shuffled(pieces), tally)
         masks = [part.bad for part in counted if part.bad is not None]
-        kept = [piece[~mask] for piece, mask in zip(pieces, masks, strict=True)]
+        good = [piece[~mask] for piece, mask in zip(pieces, masks, strict=True)]
         bad = [piece[mask] for piece, mask in zip(pieces, masks, strict=True)]
-        return SealedBatch(shuffled(kept), tally, shuffled(bad), sum(map(len, bad)))
+        return SealedBatch(shuffled(good), tally, shuffled(bad), sum(map(len, bad)))

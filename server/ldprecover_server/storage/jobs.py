@@ -133,7 +133,7 @@ class Jobs(Repository):
         now = self._seconds()
         is_old = sa.and_(jobs.c.created < now - MAX_AGE_SECONDS, _ended(now))
         with self.database.read() as connection:
-            # Nearly always there are none; a write would make others wait.
+            # Usually nothing has expired, and a write would make others wait.
             if connection.scalar(sa.select(jobs.c.id).where(is_old).limit(1)) is None:
                 return 0
         with self.database.write() as connection:

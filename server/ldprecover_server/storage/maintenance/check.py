@@ -141,12 +141,12 @@ class _RoundCheck:
         """The segments have all counted reports that were not purged."""
         yield from self._check_sizes(segments, "segments", oracle)
         purged = self._round.purged
-        kept = 0 if self._round.retention == 0 else tally.n - purged
+        expected = 0 if self._round.retention == 0 else tally.n - purged
         total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0))
         stored = self._scalar(total.where(segments.c.round == self._round.seq))
-        if stored != kept:
+        if stored != expected:
             what = "reports in segments" + (f", {purged} being purged" if purged else "")
-            yield self._finding(what, kept, stored)
+            yield self._finding(what, expected, stored)
 
     def _check_quarantine(self, oracle: FrequencyOracle) -> Iterator[Finding]:
         """Each quarantined report is stored, unless the round has a retention."""

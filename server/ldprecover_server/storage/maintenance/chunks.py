@@ -15,7 +15,7 @@ HasTime = Callable[[], bool]
 """Returns whether there is time for another chunk."""
 
 Chunk = Callable[[int], int]
-"""Works on at most so many rows in one transaction; returns how many it found, 0 at the end."""
+"""Works on at most `limit` rows in one transaction; returns how many it found, 0 at the end."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Deletion(Repository):
     def delete(self, identifier: str) -> StoredRound:
         """Delete a round with everything it holds; return what it was. Raises RoundNotFoundError.
 
-        The round is gone at once. After one second remaining rows are left to `delete_rest`.
+        The round is gone immediately. After one second its other rows are left to `delete_rest`.
         """
         with self.database.write() as connection:
             round = find_round(connection, identifier)

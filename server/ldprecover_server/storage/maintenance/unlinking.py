@@ -94,8 +94,8 @@ class Unlinking(Repository):
         def chunk(limit: int) -> int:
             nonlocal batches
             if not batches:
-                upto, drawn = self._draw(seq)
-                batches = [(upto, batch) for batch in _batches(drawn)]
+                upto, rows = self._draw(seq)
+                batches = [(upto, batch) for batch in _batches(rows)]
             if not batches:
                 return 0
             upto, batch = batches.pop()

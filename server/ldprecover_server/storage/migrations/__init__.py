@@ -60,15 +60,15 @@ def _revision(connection: sa.Connection) -> str | None:
 
 def _pending(revision: str | None) -> list[str]:
     """Return the revisions after this one, in order."""
-    known = revisions()
+    names = revisions()
     if revision is None:
-        return [*known]
-    if revision not in known:
+        return [*names]
+    if revision not in names:
         raise ConfigurationError(
             f"the database has schema {revision}, of a newer version of ldprecover; this one knows "
-            f"{known[-1]}"
+            f"{names[-1]}"
         )
-    return [*known[known.index(revision) + 1 :]]
+    return [*names[names.index(revision) + 1 :]]
 
 
 @functools.cache
