@@ -38,7 +38,7 @@ HOUR = 470_000
 
 @dataclass
 class Collection:
-    """A store whose clock is set by hand."""
+    """A storage whose clock is set by hand."""
 
     url: str
     hour: int = HOUR

@@ -195,7 +195,7 @@ def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInPr
 def test_stats_work_while_a_round_is_deleted(
     server: ServerProcess,
 ) -> None:
-    """Stats write what was refused first, of every round, and wait for the deletion to end."""
+    """Stats write what was rejected first, of every round, and wait for the deletion to end."""
     gone, other = server.open_round()["id"], server.open_round()["id"]
     assert server.submit(gone, b"\x09\0\0\0").status_code == 422
     waiting = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")

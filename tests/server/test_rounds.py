@@ -631,7 +631,7 @@ def test_submissions_by_name_look_the_round_up_once(
 def test_report_to_a_reused_name_must_be_sent_again(
     start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, access: str
 ) -> None:
-    """Whether the round that was deleted would have refused it or not, nothing of that is the
+    """Whether the round that was deleted would have rejected it or not, nothing of that is the
     sender's to hear.
     """
     app = start_in_process()

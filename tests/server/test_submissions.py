@@ -1,4 +1,4 @@
-"""Submissions: what is taken, what is refused whole, and what is stored exactly once."""
+"""Submissions: what is taken, what is rejected whole, and what is stored exactly once."""
 
 import asyncio
 import gzip
@@ -86,7 +86,7 @@ def test_the_documented_packed_forms_bit_by_bit(server: ServerProcess) -> None:
     assert server.frequencies(olh)["counts"] == [int((h * 7) >> 32 == 6) for h in hashes]
 
 
-# Six items, hash range 4. Each body is refused, at this position and for a reason with these words
+# Six items, hash range 4. Each body is rejected, at this position and for a reason with these words
 # in it.
 BAD_JSON: dict[str, tuple[str, Any, int | None, str]] = {
     "grr: an index of d": ("grr", '{"reports": [0, 5, 6, 7]}', 2, "0 to 5"),
@@ -186,7 +186,7 @@ def refused(
     content: str | bytes,
     problem_of: ProblemOf,
 ) -> dict[str, Any]:
-    """Send reports that must be refused, see that nothing is stored, and return the problem."""
+    """Send reports that must be rejected, see that nothing is stored, and return the problem."""
     before = server.frequencies(id)
     key = (
         server.admin if len(content) > 4096 else {}

@@ -1,4 +1,4 @@
-"""Crowds of clients, locks and severed wires for whole systems."""
+"""Concurrent clients, database locks and broken connections for whole systems."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ def until_after(
 
 
 class Wire:
-    """A client's connection to a server, made anew where the server has closed it.
+    """A client's connection to a server, made again where the server has closed it.
 
     httpx takes ten times as long for a request, of which a crowd sends thousands.
     """
@@ -194,7 +194,7 @@ def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
 
 @contextlib.contextmanager
 def locked(server: ServerProcess) -> Iterator[None]:
-    """Hold a lock on a server's database, so that no commit goes through, while reading goes on."""
+    """Hold a lock on a server's database: commits wait, and reads do not."""
     if server.database_url.startswith("postgresql"):
         with server.sql() as connection:
             connection.exec_driver_sql("LOCK TABLE rounds, tallies IN EXCLUSIVE MODE")

@@ -75,7 +75,7 @@ def test_unanswered_commit_counts_once_when_retried(
 def test_reports_lost_with_a_killed_server_were_not_answered(
     start_server: StartServer, new_crowd: NewCrowd
 ) -> None:
-    """No commit goes through: the queue holds five, the sixth is refused, and then the server is
+    """No commit goes through: the queue holds five, the sixth is rejected, and then the server is
     killed.
     """
     server = start_server(queue_requests=5)

@@ -30,7 +30,7 @@ def test_full_queue_is_503_and_waiting_submissions_are_stored(
 
     async def let_go(http: httpx.AsyncClient) -> None:
         await crowd.until(12)
-        # Reading goes on while nothing can be written.
+        # Reading continues while nothing can be written.
         assert (await http.get(f"/rounds/{crowd.round_id}/frequencies")).json()["n"] == 0
         assert (await http.get("/readyz")).status_code == 503
         lock.close()

@@ -177,7 +177,7 @@ def test_killed_worker_is_replaced_without_loss(pair: ServerProcess) -> None:
 
 
 COMMIT = b"COMMIT\0"
-# the prepared statement with its values: the whole of the usual commit
+# the prepared statement with its values: the whole of the one-statement commit
 USUAL = b"ldprecover_at_once\0\0"
 
 
@@ -262,11 +262,9 @@ def _cut(*ends: socket.socket) -> None:
 def test_unknown_outcome_is_retried_and_counts_once(
     start_server: StartServer, cluster: Cluster, lost: tuple[str, ...]
 ) -> None:
-    """The connection breaks when a commit is on its way, or has been done: the server cannot tell
-    which.
+    """The connection breaks before or after a commit, and the server cannot tell which.
 
-    What is lost first is the usual commit, in one statement; then the longer way's, which comes
-    after it.
+    First the commit in one statement is lost, and then the one in several.
     """
     with cluster.database() as name, contextlib.closing(DatabaseRelay(cluster)) as relay:
         server = start_server(cluster.url(name, host="127.0.0.1", port=relay.port))

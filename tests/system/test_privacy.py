@@ -20,9 +20,7 @@ NEEDLES = {
 
 @pytest.mark.sqlite
 def test_address_agent_and_key_are_not_stored_or_logged(start_server: StartServer) -> None:
-    """Reports taken, refused, repeated and broken, from an address of their own; then every byte on
-    disk is read.
-    """
+    """Accepted, rejected, repeated and broken reports leave nothing in any byte on disk."""
     server = start_server(max_body_bytes=4_096)
     id = server.open_round()["id"]
     path = f"/rounds/{id}/reports"

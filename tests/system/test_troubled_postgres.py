@@ -174,7 +174,7 @@ def test_hanging_database_is_503_and_retries_count_once(
 def test_server_stops_in_time_while_the_database_hangs(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
-    """Its writer holds a group, others wait, somebody reads, and a refusal is to be written
+    """Its writer holds a group, others wait, somebody reads, and a rejection is to be written
     down.
     """
     server = start_server(troubled.url(database), request_seconds=3, shutdown_seconds=3)

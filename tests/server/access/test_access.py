@@ -1,4 +1,4 @@
-"""Keys and their scopes: who may open, submit and read, and what is refused."""
+"""Keys and their scopes: who may open, submit and read, and what is rejected."""
 
 import asyncio
 import hashlib

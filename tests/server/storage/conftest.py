@@ -1,4 +1,4 @@
-"""Stores on both databases, and submissions to commit to them past HTTP."""
+"""Storages on both databases, and submissions that are committed without HTTP."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence

@@ -25,9 +25,7 @@ def fill(store: Storage, name: str, **options: int) -> None:
 
 @pytest.fixture
 def whole(open_store: OpenStorage, fresh: str) -> Storage:
-    """Rounds of every kind: open, closed and mixed, purged, without reports, without a segment, and
-    of OLH.
-    """
+    """Return a storage with rounds of every kind: open, closed, unlinked, purged and empty."""
     store = open_store(fresh)
     fill(store, "open")
     fill(store, "closed")

@@ -46,7 +46,7 @@ def threads() -> int:
 def test_the_log_is_written_back_beside_the_commits(
     claimed: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file has their pages while every connection of the store is still open."""
+    """The file has their pages while every connection of the storage is still open."""
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 200)
     seq = open_round(claimed)
     before = Path(claimed.database.name).stat().st_size

@@ -1,4 +1,4 @@
-"""Rounds and segments go in pieces: out of every answer at once, and in the end from the disk."""
+"""Deletion and purges work in chunks, and their data leave the disk."""
 
 import threading
 from collections.abc import Callable
@@ -163,7 +163,7 @@ def test_rows_are_deleted_in_chunks_by_any_process(
     assert there.deletion.rows_left() == 80
     progress = there.deletion.delete_rest(
         pieces(4)
-    )  # ten segments at the most, five left; then one that finds none; then keys
+    )  # ten segments at most, five left; then one that finds none; then keys
     assert (progress.rows, progress.done) == (25, False)
     assert rows_of(here, seq) == [55, 0, 1, 1, 1]
     assert here.deletion.delete_rest().done

@@ -1,6 +1,4 @@
-"""What a process remembers of the tally that it wrote is used only while nobody else can have
-written there.
-"""
+"""A remembered tally is used only if no other process can have written it."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -167,7 +165,7 @@ def test_commit_overtaken_by_the_end_of_its_round_stores_nothing(
             held.exec_driver_sql("SELECT pg_advisory_xact_lock(7)")
             ours = pool.submit(commit, here, seq, "b", 1)
             wait_for_locks(there, ours)
-            END[end](there, name)  # is answered before the commit goes on
+            END[end](there, name)  # is answered before the commit continues
             if end == "close":
                 assert there.rounds.find(name).n == 1
         assert ours.result(30) == [late]

@@ -1,6 +1,4 @@
-"""A closed round is screened: reports under seeds that come too often are set aside, each exactly
-once.
-"""
+"""Filters quarantine reports with recurring seeds of a closed round, each exactly once."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -146,7 +144,7 @@ def test_housekeeping_filters_and_unlinks_a_closed_round(
         everything,
         Quarantined(0, None),
     )
-    assert store.unlinking.run().rows == 0  # it waits for the screening
+    assert store.unlinking.run().rows == 0  # it waits for the filtering
     keeper.once()
     check_apart(store, seq)
     with store.database.read() as connection:

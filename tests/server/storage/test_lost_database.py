@@ -49,7 +49,7 @@ def test_the_same_trouble_does_not_fill_the_log(caplog: pytest.LogCaptureFixture
 def test_reconnects_when_the_server_becomes_read_only(
     open_store: OpenStorage, fresh: str, cluster: Cluster
 ) -> None:
-    """As after a switchover: the session lives and refuses, and only a new one comes to the server
+    """As after a switchover: the session lives and rejects, and only a new one comes to the server
     that writes.
     """
     store = open_store(fresh)

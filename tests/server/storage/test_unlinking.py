@@ -1,4 +1,4 @@
-"""A closed round is mixed: nothing of it changes but what linked its keys to its reports."""
+"""Unlinking a closed round changes nothing but what linked its keys to its reports."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -180,7 +180,7 @@ def test_interrupted_unlinking_loses_and_doubles_nothing(
     """Wherever it does, in whichever piece."""
     store = open_store(fresh)
     if where == "INSERT INTO keys" and store.database.dialect == "sqlite":
-        # keys in a SQLite file lie in the order of the keys: they are not mixed
+        # keys in a SQLite file lie in the order of the keys: they are not unlinked
         where = "DELETE FROM segments"
     seq = open_round(store)
     fill(store, seq)
@@ -280,7 +280,7 @@ def test_unlinking_ends_after_the_last_segment_was_purged(
     open_store: OpenStorage, fresh: str
 ) -> None:
     """SQLite gives the id of the last one again: it is not taken for one that is yet to be
-    mixed.
+    unlinked.
     """
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
@@ -299,7 +299,7 @@ def test_unlinking_ends_after_the_last_segment_was_purged(
 
 @pytest.mark.usefixtures("small_pieces")
 def test_segments_deleted_between_chunks_are_skipped(open_store: OpenStorage, fresh: str) -> None:
-    """They were drawn for mixing, and past their retention before their turn came."""
+    """They were drawn for unlinking, and past their retention before their turn came."""
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
     store = open_store(fresh, clock=lambda: now)
     seq = store.rounds.open("R1", "one", PARAMETERS, retention=1).seq

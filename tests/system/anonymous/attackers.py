@@ -1,6 +1,4 @@
-"""What strangers do: many plain sockets of one host that send what they like, and read when they
-like.
-"""
+"""Attackers: plain sockets of one host that send anything, and read when they like."""
 
 import asyncio
 import contextlib

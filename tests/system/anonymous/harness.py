@@ -27,7 +27,7 @@ ALL = os.environ.get("STRANGERS") == "all"
 """Whether every variation runs, for longer; else a few that stand for them."""
 
 SECONDS = 5.0 if ALL else 2.0
-"""How long an attack goes on before the honest submissions are waited for; it goes on meanwhile."""
+"""How long an attack runs before the honest submissions are waited for; it runs on meanwhile."""
 
 TRY_SECONDS = 2.0
 """How long an honest client waits for an answer before it tries again."""
@@ -35,7 +35,7 @@ TRY_SECONDS = 2.0
 _TOO_MUCH = 3 * MEMORY  # the siege ends here, for the machine's sake
 
 Attack = Callable[[Attackers], Coroutine[None, None, None]]
-"""Attacks until it is cancelled, or returns sooner, when what it did goes on by itself."""
+"""Attacks until it is cancelled, or returns sooner, when what it did continues by itself."""
 
 
 def variations(usual: dict[str, Any], more: dict[str, Any]) -> pytest.MarkDecorator:

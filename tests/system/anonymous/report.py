@@ -1,6 +1,4 @@
-"""What was seen of a server under attack, and what it has to be: no stranger can take the server
-down.
-"""
+"""What is measured of a server under attack, and the limits that it must keep."""
 
 from collections import Counter
 from collections.abc import Iterator

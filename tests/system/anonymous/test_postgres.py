@@ -1,6 +1,4 @@
-"""The same on Postgres, where a call that waits may also hold one of few connections to the
-database.
-"""
+"""The same attacks on Postgres, where a waiting call may hold one of few connections."""
 
 import pytest
 from tests.system.anonymous import test_analyses, test_bodies, test_slow_readers
