@@ -305,7 +305,7 @@ def test_missing_dataset_is_logged_and_forgotten(
     kept.rename(kept.with_name("away"))
     collection.hour = HOUR + 3
     assert collection.housekeeping().last_purge is not None
-    assert caplog.text.count("is not there") == 1
+    assert caplog.text.count("is missing") == 1
     kept.with_name("away").rename(kept)  # back in time
     collection.hour = HOUR + 4
     collection.housekeeping()
