@@ -57,7 +57,7 @@ def test_m_valid_reports_or_a_refusal_with_its_reason(
 
 @settings(deadline=None)
 @given(st.data(), oracles(max_size=12))
-def test_no_report_supports_what_none_should_and_every_one_what_all_should(
+def test_certain_supports_hold_in_every_report(
     data: st.DataObject, oracle: FrequencyOracle
 ) -> None:
     """Where pi is 0 or 1 there is no chance in it. A report of a fixed size has it, whatever the

@@ -32,7 +32,7 @@ def of_name(name: str) -> Attack:
 
 
 @pytest.mark.parametrize("name", sorted(set(ATTACKS) - {"ria"}))
-def test_an_attack_that_crafts_reports_is_refused_by_the_protocols_name(name: str) -> None:
+def test_crafted_attack_names_the_protocol_without_crafter(name: str) -> None:
     for attack in (of_name(name), Several([of_name(name), of_name("ria")])):
         with pytest.raises(ParameterError, match=r"^bare lacks .*reports"):
             attack.reports(ORACLE, 10, rng())
@@ -53,7 +53,7 @@ def test_lying_about_the_value_alone_needs_no_crafting(attack: Attack) -> None:
 @pytest.mark.parametrize(
     "attack", [MGA([1, 2], model="sampled"), Manip(model="sampled"), AA(model="sampled")], ids=repr
 )
-def test_an_encoded_item_can_be_sent_though_nothing_is_known_of_its_support(attack: Attack) -> None:
+def test_encoded_items_travel_without_a_support_law(attack: Attack) -> None:
     assert len(attack.reports(ORACLE, 10, rng())) == 10
     with pytest.raises(ParameterError, match=r"^bare lacks a law of encoded reports"):
         attack.support(ORACLE, rng())

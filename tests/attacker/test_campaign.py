@@ -87,7 +87,7 @@ def test_the_round_counts_the_m_reports_of_the_seed(protocol: str, attack: Attac
     assert first.tally.n == 700
 
 
-def test_a_campaign_shares_no_randomness_with_a_population_of_its_seed() -> None:
+def test_campaign_and_population_use_separate_streams() -> None:
     """A seed's streams 0 and 1 are the population's, and nobody is surprised who draws targets from
     the seed itself.
     """
@@ -107,7 +107,7 @@ def test_reports_go_to_the_id_behind_a_name() -> None:
     assert transport.asked == ["GET /rounds/current/parameters", "POST /rounds/r1/reports"]
 
 
-def test_targets_may_be_labels_and_the_result_says_what_was_sent() -> None:
+def test_campaign_resolves_labels_of_targets() -> None:
     transport = Round("grr")
     attack = Several([MGA(["city 7"], model="sampled"), MGA([9])])
     result = Campaign(URL, "cities", attack, 100, 1, transport=transport).run()
@@ -158,7 +158,7 @@ def test_a_closed_round_refuses_the_campaign() -> None:
 
 
 @pytest.mark.parametrize(("m", "seed"), [(-1, 0), (1.5, 0), (True, 0), (5, -1), (5, None)])
-def test_a_number_of_users_or_a_seed_that_is_none_is_refused(m: int, seed: int) -> None:
+def test_rejects_invalid_number_of_users_or_seed(m: int, seed: int) -> None:
     with pytest.raises(ParameterError, match="must be an integer from 0"):
         Campaign(URL, "cities", MGA([1]), m, seed)
 

@@ -117,12 +117,12 @@ def test_a_name_and_options_make_the_attack(
         ("mga", {"targets": [1], "model": "one-hot"}, "one-hot OLH report cannot travel"),
     ],
 )
-def test_what_does_not_belong_is_refused(name: str, options: dict[str, Any], message: str) -> None:
+def test_rejects_options_of_other_attacks(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         make_attack(name, **options)
 
 
-def test_the_options_of_an_attack_are_known_and_whether_they_must_be_given() -> None:
+def test_options_state_which_are_required() -> None:
     assert attack_options("rpa") == {}
     assert attack_options("ria") == {"targets": True}
     assert attack_options("apa2") == {"targets": True, "rate": False, "search": False}

@@ -72,7 +72,7 @@ def test_the_global_generator_is_left_alone(attack: Attack, oracle: FrequencyOra
     assert np.array_equal(before, after)
 
 
-def test_a_number_of_users_that_is_none_is_refused(attack: Attack, oracle: FrequencyOracle) -> None:
+def test_rejects_invalid_number_of_users(attack: Attack, oracle: FrequencyOracle) -> None:
     for m in (-1, 2.0, "3", True, None):
         with pytest.raises(ParameterError, match="must be an integer from 0"):
             attack.reports(oracle, m, rng())  # type: ignore[arg-type]

@@ -124,9 +124,7 @@ def genuine(oracle: FrequencyOracle) -> tuple[Tally, np.ndarray]:
 
 
 @every((102,))
-def test_real_reports_among_genuine_ones_gain_what_is_expected(
-    oracle: FrequencyOracle, attack: Attack
-) -> None:
+def test_measured_gain_equals_expected_gain(oracle: FrequencyOracle, attack: Attack) -> None:
     """To 7 sd, of the hits that 5,000 malicious reports have and of those that 95,000 honest ones
     may have at most.
 
@@ -226,7 +224,7 @@ def test_the_gains_are_those_of_the_closed_forms(
     assert ATTACKS[name].gain(oracle, f, BETA, targets=TARGETS) == pytest.approx(expected, abs=1e-5)
 
 
-def test_perfect_seeds_gain_what_oue_reports_do_where_the_hash_range_is_whole() -> None:
+def test_perfect_seeds_gain_as_much_as_oue_reports() -> None:
     """beta(2r - f_T) + 2 beta r/(e^eps - 1) needs g = e^eps + 1: epsilon = ln 2, g = 3."""
     epsilon = math.log(2)
     f = np.full(102, 1 / 102)
@@ -261,13 +259,13 @@ def test_sampled_oue_reports_lower_their_targets() -> None:
     )
 
 
-def test_a_pattern_attack_supports_other_targets_as_it_does_others() -> None:
+def test_pattern_attack_supports_all_targets_alike() -> None:
     """OUE: sum_T pi = r' + (L - r')(r - r')/(d - r')."""
     pi = MGAA(TARGETS, 4).support(oracle_of("oue"))
     assert pi[list(TARGETS)].sum() == pytest.approx(4 + (38 - 4) * (10 - 4) / (102 - 4))
 
 
-def test_one_attacker_of_mean_distributions_is_expected_of_several() -> None:
+def test_several_attackers_have_the_mean_support() -> None:
     parts = [MGA(TARGETS), RIA([3]), RPA()]
     for protocol in ("grr", "oue", "olh"):
         oracle = oracle_of(protocol)
@@ -284,7 +282,7 @@ def test_one_attacker_of_mean_distributions_is_expected_of_several() -> None:
         ({"beta": 1.5}, "beta"),
     ],
 )
-def test_a_gain_of_what_does_not_fit_is_refused(changed: dict[str, Any], reason: str) -> None:
+def test_gain_rejects_arguments_that_do_not_fit(changed: dict[str, Any], reason: str) -> None:
     arguments: dict[str, Any] = {
         "frequencies": np.full(102, 1 / 102),
         "beta": BETA,
@@ -294,7 +292,7 @@ def test_a_gain_of_what_does_not_fit_is_refused(changed: dict[str, Any], reason:
         MGA(TARGETS).gain(oracle_of("oue"), **arguments)
 
 
-def test_a_gain_is_of_the_attacks_own_targets_unless_others_are_given() -> None:
+def test_gain_defaults_to_the_attacks_targets() -> None:
     oracle, f = oracle_of("oue"), np.full(102, 1 / 102)
     aiming: list[Attack] = [
         MGA(TARGETS),

@@ -45,7 +45,7 @@ def _reports(oracle: FrequencyOracle, made: Callable[[int], Any]) -> Any:
         (SS(1, 8, 2), lambda m: np.full((m, 1), 7, "u1"), "report 0: exactly 2 bits"),
     ],
 )
-def test_what_are_no_reports_of_the_protocol_is_the_fault_of_the_attack(
+def test_invalid_reports_raise_contract_error(
     oracle: FrequencyOracle, made: Callable[[int], Any], words: str
 ) -> None:
     start = f"^the attack 'theirs' made no reports of {oracle.protocol}: .*{words}"
@@ -58,7 +58,7 @@ def test_reports_as_they_must_be_are_left_as_they_are() -> None:
     assert _reports(GRR(1, 8), lambda _: made) is made
 
 
-def test_what_an_attack_raises_is_named_and_what_it_refuses_is_left() -> None:
+def test_contract_error_names_the_attack() -> None:
     def boom(_: int) -> Any:
         raise RuntimeError("boom")
 
@@ -72,6 +72,6 @@ def test_what_an_attack_raises_is_named_and_what_it_refuses_is_left() -> None:
 
 
 @pytest.mark.parametrize("said", [np.ones(1), np.full(8, 1.5), np.full(8, np.nan), None])
-def test_what_an_attack_says_of_its_support_is_of_every_item(said: Any) -> None:
+def test_support_has_one_share_for_each_item(said: Any) -> None:
     with pytest.raises(ContractError, match="must be an array of 8 numbers from 0 to 1"):
         Theirs(said=said).gain(GRR(1, 8), np.zeros(8), 0.1, targets=[1])

@@ -50,7 +50,7 @@ def rng(seed: int = 1) -> np.random.Generator:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_reports_are_estimated_as_the_exact_law_of_the_list_has_it(name: str) -> None:
+def test_reports_of_given_seeds_follow_the_exact_law(name: str) -> None:
     """Each item of the malicious estimate within 7 standard deviations of its mean: once in 10^9
     for 102 items.
     """
@@ -86,7 +86,7 @@ def test_crafted_mga_falls_from_2_26_to_two_thirds() -> None:
     assert gains.max() < searched / 2
 
 
-def test_a_poisoned_round_of_given_seeds_gains_what_the_law_says() -> None:
+def test_gain_on_given_seeds_follows_the_law() -> None:
     n, m = 389_894, 20_520
     genuine = GIVEN.population_tally(TRUTH, n, rng(2))
     before = Estimates.of(GIVEN, genuine).frequencies
@@ -112,7 +112,7 @@ def test_an_exhaustive_search_finds_nothing_more() -> None:
     )
 
 
-def test_whoever_has_more_tickets_than_reports_takes_the_best_of_them() -> None:
+def test_attacker_uses_its_best_tickets() -> None:
     """Of k tickets for each report the best seed gains as a search of k seeds does: tickets must be
     scarce.
     """

@@ -75,7 +75,7 @@ def test_every_call_draws_another_secret() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -3, 2.5, True, "4"])
-def test_a_size_that_is_none_is_refused(size: Any) -> None:
+def test_rejects_invalid_size(size: Any) -> None:
     for make in (Manip, lambda size: AA("peaked", size)):
         with pytest.raises(ParameterError, match="integer from 1"):
             make(size)
@@ -89,7 +89,7 @@ def test_a_size_above_the_domain_is_refused() -> None:
             attack.reports(GRR(1.0, 40), 5, rng())
 
 
-def test_a_diffuse_attack_has_no_size_and_another_kind_is_refused() -> None:
+def test_rejects_size_of_diffuse_and_unknown_kind() -> None:
     with pytest.raises(ParameterError, match="size belongs to the peaked kind"):
         AA(size=4)
     with pytest.raises(ParameterError, match="kind must be one of diffuse, peaked"):
@@ -141,7 +141,7 @@ def test_input_poisoning_has_the_law_of_honest_users(
     assert (np.abs(counts - m * pi) <= 6.5 * (m * pi * (1 - pi)) ** 0.5).all()
 
 
-def test_input_poisoning_takes_no_notice_of_the_report_model() -> None:
+def test_input_poisoning_ignores_the_report_model() -> None:
     oracle = OUE(0.5, 40)
     crafted, sampled = (
         InputPoisoning(MGA([1, 2], model=m)).reports(oracle, 100, rng())

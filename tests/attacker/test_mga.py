@@ -33,12 +33,12 @@ def test_resolving_keeps_model_and_search() -> None:
 
 
 @pytest.mark.parametrize("targets", [[], (), [-1], [True], [1.0], [""], [None], "Faro"])
-def test_targets_that_are_none_are_refused(targets: object) -> None:
+def test_rejects_invalid_targets(targets: object) -> None:
     with pytest.raises(ParameterError, match="target"):
         MGA(targets)  # type: ignore[arg-type]
 
 
-def test_a_target_that_is_no_item_is_refused() -> None:
+def test_rejects_target_outside_the_domain() -> None:
     with pytest.raises(ParameterError, match="no item is labelled 'Madrid'"):
         MGA(["Madrid"]).resolve(ITEMS)
     with pytest.raises(ParameterError, match="5 is not an index from 0 to 4"):

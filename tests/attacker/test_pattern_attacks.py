@@ -25,14 +25,14 @@ def chi_square(observed: np.ndarray, law: np.ndarray) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("make", [MGAA, APA])
-def test_half_the_targets_are_promoted_by_each_user_unless_told(make: type[SubsetAttack]) -> None:
+def test_users_promote_half_the_targets_by_default(make: type[SubsetAttack]) -> None:
     labels = [str(i) for i in range(102)]
     assert [make(TARGETS[:r]).resolve(labels).each for r in (1, 2, 3, 10)] == [1, 1, 2, 5]
     assert make(["5", "7"], 2).resolve(labels) == make([5, 7], 2)
 
 
 @pytest.mark.parametrize("make", [MGAA, APA])
-def test_more_targets_for_each_user_than_there_are_are_refused(make: type[SubsetAttack]) -> None:
+def test_rejects_more_targets_per_user_than_targets(make: type[SubsetAttack]) -> None:
     with pytest.raises(
         ParameterError, match="each, a number of targets, must be from 1 to 10, not 11"
     ):
@@ -44,7 +44,7 @@ def test_more_targets_for_each_user_than_there_are_are_refused(make: type[Subset
 
 
 @pytest.mark.parametrize("make", [MGAA, APA])
-def test_targets_outside_the_domain_and_labels_are_refused(make: type[SubsetAttack]) -> None:
+def test_rejects_unresolved_and_foreign_targets(make: type[SubsetAttack]) -> None:
     for attack, reason in ((make([102]), "from 0 to 101, not 102"), (make(["Faro"]), "is a label")):
         with pytest.raises(ParameterError, match=reason):
             attack.reports(OLH_, 5, rng())
@@ -67,7 +67,7 @@ def test_a_grr_report_is_a_uniform_target(make: type[SubsetAttack]) -> None:
     assert np.abs(counts[[3, 7, 50]] - 10_000).max() <= 6 * (30_000 * 2 / 9) ** 0.5
 
 
-def test_an_oue_report_of_mga_a_has_its_subset_and_an_honest_number_of_ones() -> None:
+def test_mga_a_oue_report_has_subset_and_honest_size() -> None:
     supports = OUE_.supports(MGAA(TARGETS, 4).reports(OUE_, 3_000, rng()))
     assert (supports.sum(axis=1) == 38).all()
     assert supports[:, TARGETS].sum(axis=1).min() == 4
@@ -119,7 +119,7 @@ def test_a_report_too_small_for_its_targets_has_some_of_them() -> None:
 
 
 @pytest.mark.parametrize("oracle", [OUE(2.0, 21), OLH(2.0, 21, 9)], ids=repr)
-def test_more_targets_than_an_honest_report_has_room_for_are_refused(
+def test_rejects_targets_beyond_an_honest_report(
     oracle: FrequencyOracle,
 ) -> None:
     with pytest.raises(
@@ -128,7 +128,7 @@ def test_more_targets_than_an_honest_report_has_room_for_are_refused(
         APA([0, 1, 2], 3).reports(oracle, 5, rng())
 
 
-def test_more_coins_than_an_honest_oue_report_has_room_for_are_refused() -> None:
+def test_rejects_coins_beyond_an_honest_report() -> None:
     with pytest.raises(ParameterError, match=r"apa2 cannot hide 3\.5 targets"):
         APA2(range(7)).reports(OUE(2.0, 21), 5, rng())
     OLH(2.0, 21, 9).check(APA2(range(7)).reports(OLH(2.0, 21, 9), 5, rng()))

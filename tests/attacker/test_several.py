@@ -53,7 +53,7 @@ def test_resolving_reaches_every_attacker() -> None:
 
 
 @pytest.mark.parametrize("attacks", [[], [AA(), "mga"]])
-def test_attackers_that_are_none_are_refused(attacks: list[object]) -> None:
+def test_rejects_invalid_attackers(attacks: list[object]) -> None:
     with pytest.raises(ParameterError, match="at least one attack"):
         Several(attacks)  # type: ignore[arg-type]
 
@@ -73,6 +73,6 @@ def test_users_are_shared_out_as_the_shares_say() -> None:
 @pytest.mark.parametrize(
     "shares", [[1], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1, 1, 1]]
 )
-def test_shares_that_are_none_are_refused(shares: list[float]) -> None:
+def test_rejects_invalid_shares(shares: list[float]) -> None:
     with pytest.raises(ParameterError, match="one positive number for each attack"):
         Several([AA(), RPA()], shares)

@@ -97,7 +97,7 @@ def test_the_seed_alone_decides_the_numbers_not_the_processes(run: Any, tmp_path
 
 
 @pytest.mark.usefixtures("_undrawn")
-def test_what_is_in_the_folder_is_not_run_again(
+def test_finished_cells_are_not_run_again(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("reproduce", "mse", *SMALL, "--out", "out")
@@ -114,9 +114,7 @@ def test_what_is_in_the_folder_is_not_run_again(
 
 
 @pytest.mark.parametrize("lost", [1, 40, 400, 4_000])
-def test_a_run_goes_on_from_a_file_whose_end_was_torn_off(
-    run: Any, tmp_path: Path, lost: int
-) -> None:
+def test_resumes_from_a_truncated_file(run: Any, tmp_path: Path, lost: int) -> None:
     """What is left of a cell is dropped, the cell is run again, and comes out the same."""
     run("reproduce", "table1", *SMALL, "--out", "out")
     whole = without_seconds(tmp_path / "out")
@@ -189,9 +187,7 @@ def test_columns_of_a_user_s_own_file_are_counted(run: Any, tmp_path: Path) -> N
     }
 
 
-def test_data_sets_of_one_name_and_other_counts_are_not_taken_for_each_other(
-    run: Any, tmp_path: Path
-) -> None:
+def test_data_sets_of_one_name_are_told_apart_by_counts(run: Any, tmp_path: Path) -> None:
     for count in (50, 60):
         Path("data.csv").write_text(
             "\n".join(["item,count", *(f"{i},{count + i}" for i in range(12))]) + "\n"
@@ -214,7 +210,7 @@ def test_data_sets_of_one_name_and_other_counts_are_not_taken_for_each_other(
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_run_is_one_line_with_exit_code_2(
+def test_usage_error_is_one_line_with_exit_code_2(
     run: Any, arguments: tuple[str, ...], said: str
 ) -> None:
     Path("few.csv").write_text("\n".join(["item,count", *(f"{i},5" for i in range(10))]) + "\n")
@@ -241,7 +237,7 @@ def test_a_missing_package_is_named_before_anything_is_run(
     assert not list(tmp_path.iterdir())
 
 
-def test_over_http_leaves_out_what_cannot_travel(run: Any, tmp_path: Path) -> None:
+def test_over_http_omits_cells_without_reports(run: Any, tmp_path: Path) -> None:
     """A server of the command's own; table, picture and means are of the cells that are left."""
     result = run(
         "reproduce", "mse", "--data", "cities", "--users", "500", "--trials", "1", "--over-http"
@@ -269,7 +265,7 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
 """
 
 
-def test_a_study_says_its_cost_first_and_leaves_json_and_a_table(run: Any, tmp_path: Path) -> None:
+def test_study_prints_cost_and_writes_json_and_table(run: Any, tmp_path: Path) -> None:
     Path("mine.toml").write_text(STUDY)
     result = run("reproduce", "mine.toml", "--out", "out", "--jobs", "1")
     assert result.code == 0
@@ -325,7 +321,7 @@ def test_a_study_goes_on_and_other_methods_run_anew(
     ],
     ids=" ".join,
 )
-def test_a_study_that_cannot_be_run_is_one_line_with_exit_code_2(
+def test_invalid_study_is_one_line_with_exit_code_2(
     run: Any, arguments: tuple[str, ...], said: str
 ) -> None:
     Path("mine.toml").write_text(STUDY)
@@ -374,9 +370,7 @@ PART = (
 )
 
 
-def test_the_evaluation_says_its_cost_first_and_leaves_tables_pictures_and_results(
-    run: Any, tmp_path: Path
-) -> None:
+def test_evaluation_prints_cost_and_writes_its_files(run: Any, tmp_path: Path) -> None:
     result = run(*PART)
     assert result.code == 0
     # Six cells of the base; 3, 7, 14 targets of three protocols, for 30 are more than half of the
@@ -395,7 +389,7 @@ def test_the_evaluation_says_its_cost_first_and_leaves_tables_pictures_and_resul
 
 
 @pytest.mark.usefixtures("_undrawn")
-def test_the_evaluation_goes_on_from_what_is_in_the_folder(
+def test_evaluation_resumes_from_its_folder(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(*PART)
@@ -428,7 +422,7 @@ def test_the_evaluation_goes_on_from_what_is_in_the_folder(
     ],
     ids=" ".join,
 )
-def test_an_evaluation_that_cannot_be_run_is_one_line_with_exit_code_2(
+def test_invalid_evaluation_is_one_line_with_exit_code_2(
     run: Any, arguments: tuple[str, ...], said: str
 ) -> None:
     result = run("reproduce", *arguments)

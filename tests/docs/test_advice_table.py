@@ -48,7 +48,7 @@ def test_every_table_is_printed_with_a_number_where_one_is_due(printed: dict[str
         assert all(len(row) == len(table.columns) for row in table.rows)
 
 
-def test_projection_is_not_among_what_is_compared_with_it(printed: dict[str, Table]) -> None:
+def test_projection_is_not_compared_with_itself(printed: dict[str, Table]) -> None:
     rows = {row[0]: row for row in printed["method clean"].rows}
     assert "norm-sub" not in rows
     # With nobody malicious the true eta is 0, and LDPRecover is the projection.

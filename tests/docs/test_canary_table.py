@@ -10,7 +10,7 @@ from ldprecover_experiments.parameters import Cell, load_users_by_data
 from ldprecover_experiments.poisoned_round import RoundSimulation
 
 
-def test_targets_are_drawn_among_the_items_that_are_no_canaries() -> None:
+def test_targets_are_never_canaries() -> None:
     """One draw of ten in six of 67 items has no canary, so that many trials are passed over."""
     genuine_users = canary_table.watched(load_users_by_data(["geometric"])["geometric"])
     assert genuine_users.items[57:] == tuple(f"canary {i}" for i in range(1, 11))
@@ -24,7 +24,7 @@ def test_targets_are_drawn_among_the_items_that_are_no_canaries() -> None:
     )
 
 
-def test_the_table_has_a_number_where_one_is_due_and_its_place_on_the_page() -> None:
+def test_table_is_complete_and_has_a_place_on_its_page() -> None:
     table = canary_table.table(["geometric"], 2_000, 1, ("none", "MGA"))
     assert [row[:2] for row in table.rows] == [
         [attack, protocol] for attack in ("none", "MGA") for protocol in ("GRR", "OUE", "OLH")

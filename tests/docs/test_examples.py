@@ -16,7 +16,7 @@ from tests.docs.session import Session, has_tools, matches
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.blocks], ids=lambda page: page.name
 )
-def test_what_a_page_shows_is_what_happens(page: Page, start_server: StartServer) -> None:
+def test_examples_of_a_page_work(page: Page, start_server: StartServer) -> None:
     """A page that starts a server gets it as it starts it, in the reader's folder; every other has
     one running.
     """
@@ -70,7 +70,7 @@ def test_an_answer_other_than_the_one_shown_is_noticed(shown: Any, got: Any, sam
         ("```ruby\nputs 1\n```\n", "line 1: nobody tries ruby"),
     ],
 )
-def test_a_page_that_shows_what_does_not_happen_is_noticed(
+def test_wrong_examples_are_noticed(
     page: str, fault: str, server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "page.md"

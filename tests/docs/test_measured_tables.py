@@ -59,13 +59,13 @@ def own(page: str, header: str) -> dict[str, str]:
     return found
 
 
-def test_the_choice_between_methods_follows_from_the_page_s_own_tables() -> None:
+def test_choice_of_methods_follows_from_the_tables() -> None:
     text = read("recovery")
     tables = own(text[text.index("## Methods compared") :], "none |")
     assert squeezed(methods_table.choices(tables)) in squeezed(text)
 
 
-def test_the_choice_between_attacks_follows_from_the_page_s_own_tables() -> None:
+def test_choice_of_attacks_follows_from_the_tables() -> None:
     text = read("attacks")
     assert squeezed(attack_table.choices(own(text, "S |").values())) in squeezed(text)
 
@@ -101,19 +101,19 @@ def test_tables_of_one_header_are_replaced_in_their_order() -> None:
     )
 
 
-def test_a_paragraph_is_known_by_its_first_words_and_set_anew() -> None:
+def test_paragraph_is_found_by_its_first_words() -> None:
     new = rewritten(PAGE, ["One sentence that has the number 2 in it."])
     assert new == PAGE.replace("the\nnumber 1", "the number 2")
 
 
-def test_what_is_the_same_stays_as_it_was_set() -> None:
+def test_equal_text_keeps_its_line_breaks() -> None:
     assert rewritten(PAGE, ["One sentence that has the number 1 in it."]) == PAGE
 
 
 @pytest.mark.parametrize(
     "printed", ["| a | c |\n| --- | --- |", "Another sentence that has a number in it."]
 )
-def test_what_has_no_place_is_refused(printed: str) -> None:
+def test_rejects_table_without_place(printed: str) -> None:
     with pytest.raises(LookupError, match="no place"):
         rewritten(PAGE, [printed])
 

@@ -78,7 +78,7 @@ def test_numbers_become_labels_as_a_file_would_write_them() -> None:
     assert dataset_of(np.array([3, 2, 3])).items == ("3", "2")
 
 
-def test_without_pyarrow_values_come_through_numpy_and_arrow_alone_is_refused_in_words(
+def test_without_pyarrow_numpy_works_and_arrow_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -117,7 +117,7 @@ def test_a_parquet_file_is_counted_by_column_or_counted_already(tmp_path: Path) 
         dataset_of(file)
 
 
-def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
+def test_rejects_unreadable_file_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"cannot be read: No such file"):
         dataset_of(tmp_path / "nowhere.parquet", "pet")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
@@ -125,7 +125,7 @@ def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
         dataset_of(tmp_path / "torn.parquet", "pet")
 
 
-def test_a_csv_file_and_a_shipped_data_set_are_what_the_client_makes_of_them(
+def test_csv_and_shipped_data_equal_the_clients(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "pets.csv"
@@ -182,6 +182,6 @@ def test_a_lazy_frame_is_to_be_collected() -> None:
     ],
     ids=["list", "matrix", "one item", "nothing", "lists", "lists of pandas"],
 )
-def test_what_holds_no_items_is_refused_in_words(source: Any, said: str) -> None:
+def test_rejects_data_without_items(source: Any, said: str) -> None:
     with pytest.raises(DatasetError, match=said):
         dataset_of(source)

@@ -136,7 +136,7 @@ def test_one_s_own_file_is_played_like_a_shipped_one(play: PlayOn, tmp_path: Pat
     ],
     ids=str,
 )
-def test_settings_that_make_no_sense_are_refused_before_any_server_is_needed(
+def test_rejects_invalid_settings_without_a_server(
     settings: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):

@@ -38,7 +38,7 @@ def test_the_floor_is_near_the_mean_over_all_orders(sd: float) -> None:
     assert errors[0].mean() == pytest.approx(errors[1].mean(), rel=0.15)
 
 
-def test_without_noise_every_item_has_its_value_and_with_nothing_but_noise_the_mean() -> None:
+def test_posterior_mean_without_noise_and_with_noise_alone() -> None:
     values = np.array([0.5, 0.3, 0.2, 0.0])
     exact = matched_mean(values[::-1].copy(), values, lambda f: np.full(f.size, 1e-8))
     assert exact == pytest.approx(values[::-1])
@@ -46,7 +46,7 @@ def test_without_noise_every_item_has_its_value_and_with_nothing_but_noise_the_m
     assert lost == pytest.approx(0.25, abs=1e-3)
 
 
-def test_spikes_in_an_unknown_order_are_told_from_values_that_are_smaller() -> None:
+def test_spikes_in_unknown_order_are_separated() -> None:
     """Twenty items of 0.05 and spikes of 1 on three of them: without noise all is known."""
     values, added = np.full(20, 0.05), np.zeros(20)
     added[[3, 7, 11]] = 1.0

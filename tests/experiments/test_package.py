@@ -68,7 +68,7 @@ def test_a_public_name_is_there() -> None:
         ldprecover_experiments.nonsense  # noqa: B018
 
 
-def test_what_is_not_asked_for_is_not_loaded() -> None:
+def test_package_loads_names_lazily() -> None:
     """A study runs where none of the libraries for pictures, frames and files is installed."""
     code = """
 import sys

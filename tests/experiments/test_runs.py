@@ -33,7 +33,7 @@ def genuine_users() -> GenuineUsers:
     return load_genuine_users("cities", users=20_000)
 
 
-def test_the_stand_ins_have_the_paper_s_users_and_other_data_their_own() -> None:
+def test_stand_ins_have_the_papers_number_of_users() -> None:
     assert [load_genuine_users(name).n for name in ("cities", "fire", "emoji")] == [
         389_894,
         667_574,
@@ -58,7 +58,7 @@ def test_every_cell_is_there_once_and_in_one_task() -> None:
     assert {len(task) for task in tasks_of(cells)[:-1]} == {10}
 
 
-def test_what_recovery_assumes_does_not_change_what_is_simulated(
+def test_assumed_eta_does_not_change_the_simulation(
     genuine_users: GenuineUsers,
 ) -> None:
     cell = Cell("cities", "oue", "aa-peaked", "one-hot")
@@ -75,7 +75,7 @@ def test_what_recovery_assumes_does_not_change_what_is_simulated(
     [{"trial": 1}, {"protocol": "olh"}, {"attack": "manip"}, {"beta": 0.1}, {"epsilon": 1.0}],
     ids=str,
 )
-def test_every_other_part_of_a_cell_has_a_seed_of_its_own(
+def test_every_other_parameter_changes_the_seed(
     genuine_users: GenuineUsers, change: dict[str, Any]
 ) -> None:
     cell = Cell("cities", "oue", "aa-peaked", "one-hot")
@@ -89,9 +89,7 @@ def test_every_other_part_of_a_cell_has_a_seed_of_its_own(
 @pytest.mark.parametrize(
     "cell", [c for c in ALL if c.beta in (0.0, 0.05)], ids=lambda c: "-".join(map(str, c.group))
 )
-def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(
-    genuine_users: GenuineUsers, cell: Cell
-) -> None:
+def test_every_kind_of_cell_has_finite_errors(genuine_users: GenuineUsers, cell: Cell) -> None:
     small = replace(cell, xi=0.5) if cell.xi else cell
     round_ = simulate_round(small, genuine_users, 0)
     assert (round_.genuine.n, round_.malicious.n) == (20_000, 1_053 if cell.beta else 0)
@@ -102,7 +100,7 @@ def test_every_kind_of_cell_has_finite_errors_and_the_malicious_users_it_should(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_round_in_which_nobody_is_malicious_has_the_estimates_of_its_genuine_users(
+def test_round_without_malicious_users_has_genuine_estimates(
     protocol: str,
 ) -> None:
     """Drawn by its law and reported for, whatever the protocol's tallies are of; and a support that
@@ -185,9 +183,7 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
     assert abs(np.mean(errors) / expected - 1) < 6.5 * np.sqrt(2 / 102 / 40)
 
 
-def test_a_file_of_cells_without_reasons_is_read_and_written_anew(
-    genuine_users: GenuineUsers, tmp_path: Path
-) -> None:
+def test_file_without_reasons_is_upgraded(genuine_users: GenuineUsers, tmp_path: Path) -> None:
     run, cell, file = (
         CellContext({"cities": genuine_users}, 0),
         Cell("cities", "oue", "none", "none", 0.0),
@@ -221,7 +217,7 @@ def test_why_a_method_refused_is_in_the_file_of_cells(
     assert (math.isnan(found.mse), found.refused) == (True, "it needs more, and says so")
 
 
-def test_what_can_travel_is_said_of_every_cell() -> None:
+def test_can_travel_for_every_cell() -> None:
     left_out = {(c.protocol, c.attack, c.model) for c in ALL if not can_travel(c) and not c.xi}
     one_hot = {c.attack for c in ALL if c.model == "one-hot"}
     never = {(HASH_ONLY, "none", "none"), (HASH_ONLY, "honest", "input")}

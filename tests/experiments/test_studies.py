@@ -235,7 +235,7 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
         ("[", "is not a TOML file"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_words_with_the_file_s_name(
+def test_rejects_invalid_study_with_the_name_of_its_file(
     study: Callable[[str], Study], text: str, said: str
 ) -> None:
     rest = [
@@ -248,7 +248,7 @@ def test_what_makes_no_sense_is_refused_in_words_with_the_file_s_name(
     assert said in str(refused.value)
 
 
-def test_what_a_study_costs_is_said_before_its_cells_are_made(
+def test_cost_is_known_before_the_cells_are_made(
     study: Callable[[str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = study(
@@ -260,9 +260,7 @@ def test_what_a_study_costs_is_said_before_its_cells_are_made(
     )
 
 
-def test_a_file_that_is_not_there_is_refused_in_words(
-    tmp_path: Path, study: Callable[[str], Study]
-) -> None:
+def test_rejects_missing_files(tmp_path: Path, study: Callable[[str], Study]) -> None:
     with pytest.raises(ParameterError, match=r"cannot read .*nowhere\.toml: No such file"):
         Study.load(tmp_path / "nowhere.toml")
     with pytest.raises(DatasetError, match=r"there is no file .*nowhere\.csv"):
@@ -285,7 +283,7 @@ def test_an_attack_is_its_text(text: str) -> None:
     assert str(AttackSpec.parse(text)) == text
 
 
-def test_a_text_that_is_no_attack_is_refused() -> None:
+def test_rejects_text_of_no_attack() -> None:
     with pytest.raises(ParameterError, match="attack must be one of"):
         AttackSpec.parse("mga-b")
 
@@ -304,7 +302,7 @@ def test_a_mix_is_its_text_and_shares_the_users_out() -> None:
 @pytest.mark.parametrize(
     "text", ["mix", "mix 3", "mix [[1]]", 'mix [[1, "mga"]]', 'mix [["a", "mga", "crafted"]]']
 )
-def test_a_text_that_is_no_mix_is_refused(text: str) -> None:
+def test_rejects_text_of_no_mix(text: str) -> None:
     with pytest.raises(ParameterError, match=r"a mix is a list|attack must be one of"):
         parse(text)
 
@@ -346,7 +344,7 @@ def test_results_come_back_from_json(results: Results) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"name": "x", "cells": [{}]}', '{"name": "x", "cells": []}']
 )
-def test_what_is_no_results_is_refused(text: str) -> None:
+def test_rejects_json_of_no_results(text: str) -> None:
     with pytest.raises(ParameterError, match="not the results of a study"):
         Results.from_json(text)
 
@@ -360,7 +358,7 @@ def test_the_frame_has_a_row_for_each_cell_and_method(results: Results) -> None:
     assert frame[frame.method == "fiad"].mse.isna().all()
 
 
-def test_the_table_has_a_row_for_each_setting_and_says_what_all_share(results: Results) -> None:
+def test_table_has_a_row_for_each_setting(results: Results) -> None:
     table = results.table()
     assert table.columns == ("attack", "genuine", "poisoned", "<b>norm</b>", "fiad")
     assert [(row[0], row[-1]) for row in table.rows] == [
@@ -402,7 +400,7 @@ def test_the_picture_has_a_panel_for_each_protocol(number: str) -> None:
         figure.canvas.draw()
 
 
-def test_what_is_refused_has_no_bar(results: Results) -> None:
+def test_refused_method_has_no_bar(results: Results) -> None:
     figure = results.plot()
     figure.canvas.draw()
     heights = [bar.get_height() for bar in figure.axes[0].patches]  # type: ignore[attr-defined]
@@ -410,6 +408,6 @@ def test_what_is_refused_has_no_bar(results: Results) -> None:
     assert np.isnan(heights).sum() == 2
 
 
-def test_a_number_that_is_none_is_refused(results: Results) -> None:
+def test_rejects_unknown_number(results: Results) -> None:
     with pytest.raises(ParameterError, match="number must be"):
         results.plot("rmse")

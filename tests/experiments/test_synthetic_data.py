@@ -17,7 +17,7 @@ from ldprecover_experiments.synthetic_data import WORLDS
         ("geometric", 57, 100_000, 0.05289, 0),
     ],
 )
-def test_a_world_has_its_items_its_users_and_its_concentration(
+def test_synthetic_data_has_its_items_users_and_concentration(
     name: str, items: int, users: int, squares: float, unheld: int
 ) -> None:
     genuine_users = load_genuine_users(name)

@@ -32,7 +32,7 @@ def users_by_data() -> dict[str, GenuineUsers]:
     return load_users_by_data(DATA, users=2_000)
 
 
-def test_there_are_28_cells_of_each_data_set_and_one_factor_at_a_time_on_two(
+def test_number_of_cells_by_part(
     users_by_data: dict[str, GenuineUsers],
 ) -> None:
     places = cells_of(Only(), users_by_data, 2)
@@ -57,7 +57,7 @@ def test_there_are_28_cells_of_each_data_set_and_one_factor_at_a_time_on_two(
     assert differing == {0.5}
 
 
-def test_every_cell_can_be_played_and_attacks_have_the_targets_they_say(
+def test_every_cell_can_be_simulated_with_its_targets(
     users_by_data: dict[str, GenuineUsers],
 ) -> None:
     part = Only(part=("base", "more", "targets"), protocol=("grr", "oue", "olh", "sue", "ss", "hr"))
@@ -72,7 +72,7 @@ def test_every_cell_can_be_played_and_attacks_have_the_targets_they_say(
             )
 
 
-def test_a_part_can_be_named_and_what_there_is_not_is_refused(
+def test_selects_parts_and_rejects_unknown_names(
     users_by_data: dict[str, GenuineUsers],
 ) -> None:
     one = Only(part=("base",), protocol=("oue",), attack=("MGA", "APA"))
@@ -157,7 +157,7 @@ def test_a_score_is_the_geometric_mean_of_ratios_of_means_over_trials() -> None:
     assert isnan(scores.ratio("ldprecover", "absent").mean)
 
 
-def test_the_floor_is_that_of_counts_where_reports_say_no_more() -> None:
+def test_bound_is_that_of_counts_if_reports_say_no_more() -> None:
     scores = scored()
     assert scores.ratio("unmix", FLOOR, lambda s: s.cell.protocol == "grr").mean == pytest.approx(
         1 / 0.25
@@ -182,7 +182,7 @@ def test_the_floor_is_that_of_counts_where_reports_say_no_more() -> None:
     }
 
 
-def test_tables_say_what_a_method_says_of_itself() -> None:
+def test_tables_show_the_calibration_of_methods() -> None:
     tables = {table.title.split(":")[0]: table for table in scored().tables()}
     assert {"overall", "by protocol", "by attack", "by data"} <= tables.keys()
     certain = next(
@@ -202,7 +202,7 @@ def test_tables_say_what_a_method_says_of_itself() -> None:
     ]
 
 
-def test_a_small_run_is_the_same_again_and_no_method_beats_the_floors_by_much() -> None:
+def test_small_run_is_reproducible_and_respects_the_bounds() -> None:
     """Its numbers are pinned, to 1e-6, for what changes them changes every table of the page."""
     users_by_data = load_users_by_data(["geometric"], users=20_000)
     specs = methods(("mle", "ldprecover*"))

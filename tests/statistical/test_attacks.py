@@ -158,7 +158,7 @@ def malicious_items(attack: str, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("attack", ["mga", "manip", "aa-diffuse", "aa-peaked"])
-def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
+def test_grr_ldprecover_is_the_scaled_projection(
     zipf: Callable[[int], np.ndarray], attack: str
 ) -> None:
     """To 1e-12 under any attack, and whatever constant is added: S = 1 holds no information. No
@@ -178,7 +178,7 @@ def test_on_grr_ldprecover_is_the_projection_of_one_plus_eta_times_the_poisoned(
 
 @each_oracle
 @pytest.mark.parametrize("attack", ["mga", "manip", "aa-diffuse", "aa-peaked"])
-def test_the_loop_of_algorithm_1_ends_where_the_sorted_projection_does(
+def test_algorithm_1_equals_the_sorted_projection(
     zipf: Callable[[int], np.ndarray], oracle: FrequencyOracle, attack: str
 ) -> None:
     """For each protocol and attack, with and without targets, to 1e-11. No chance in it."""
@@ -195,7 +195,7 @@ def test_the_loop_of_algorithm_1_ends_where_the_sorted_projection_does(
     )
 
 
-def test_a_one_hot_attack_can_leave_no_estimate_positive_and_is_recovered_all_the_same(
+def test_recovers_rounds_without_positive_estimates(
     zipf: Callable[[int], np.ndarray],
 ) -> None:
     """OUE, one malicious user in two: every item is pushed down by 1.5, sd under 0.02. No chance

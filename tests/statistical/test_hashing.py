@@ -18,7 +18,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator | None:
 
 
 @pytest.mark.parametrize("form", ["packed", "json"])
-def test_a_report_supports_its_item_with_p_and_every_other_with_one_in_g(
+def test_report_supports_its_item_with_p_and_others_with_1_in_g(
     rng: np.random.Generator | None, form: str
 ) -> None:
     """400,000 users of one item: 102 binomial counts, each two-sided at 1e-9/102. A false alarm in
@@ -40,7 +40,7 @@ def test_a_report_supports_its_item_with_p_and_every_other_with_one_in_g(
     assert (counts <= high).all()
 
 
-def test_two_other_items_are_supported_together_with_one_in_g_squared() -> None:
+def test_pairs_of_other_items_are_supported_with_1_in_g_squared() -> None:
     """Pairs of the unheld items 1..40 in 100,000 reports: 780 normal scores, each two-sided at
     1e-9/780.
 

@@ -158,7 +158,7 @@ def test_each_post_processing_errs_as_simulated(
         ("olh", "exact", M / N, 1.0e-3, None),
     ],
 )
-def test_what_the_right_model_and_the_right_eta_are_worth(
+def test_value_of_the_right_model_and_eta(
     zipf: Callable[[int], np.ndarray],
     protocol: str,
     model: str,
@@ -261,7 +261,7 @@ def test_eta_is_read_off_the_sum_of_searched_olh_estimates_too(
         assert abs(result.eta / (1 + result.eta) - 0.05) <= 6.1 * 1.42e-3 + 0.0005
 
 
-def test_detection_of_grr_is_worse_than_the_attack_until_it_is_projected(
+def test_unprojected_grr_detection_is_worse_than_the_attack(
     zipf: Callable[[int], np.ndarray],
 ) -> None:
     """It removes the honest reports of the targets too: 9.7% of them, MSE 0.26, FG -15.4; projected
@@ -288,7 +288,7 @@ def test_detection_of_grr_is_worse_than_the_attack_until_it_is_projected(
     assert mse(projected.recovered, truth) < 3 * 2.2e-4
 
 
-def test_detection_by_all_targets_finds_padded_oue_reports_and_spares_honest_ones() -> None:
+def test_detection_finds_padded_oue_reports_alone() -> None:
     """r = 10 at epsilon 0.5: q^10 = 6e-5 of honest reports, and all malicious ones; any target: 99%
     of honest ones.
     """

@@ -44,9 +44,7 @@ every_protocol = pytest.mark.parametrize("protocol", ORACLES)
 
 @every_protocol
 @pytest.mark.parametrize("shape", SHAPES)
-def test_honest_reports_are_not_screened_whatever_their_users_hold(
-    protocol: str, shape: str
-) -> None:
+def test_filters_spare_honest_reports(protocol: str, shape: str) -> None:
     for seed in range(ROUNDS):
         found = filter_reports(ReportSource(ORACLES[protocol], honest(protocol, shape, seed)))
         assert (found.n, found.suspects, found.dropped, found.notes) == (N, (), (), ())

@@ -83,7 +83,7 @@ def test_an_honest_round_is_taken_for_one(users: np.ndarray, oracle: FrequencyOr
         assert gain > 1
 
 
-def test_errors_are_as_large_as_is_said_where_noise_is_small(users: np.ndarray) -> None:
+def test_errors_match_their_standard_deviations(users: np.ndarray) -> None:
     """With shapes of bare nodes, further apart than the noise, they were more than twice as
     large.
     """

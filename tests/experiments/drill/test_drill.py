@@ -15,9 +15,7 @@ from ldprecover_experiments.drill.jobs import Job
 GRR = {"protocol": "grr", "users": 2000, "targets": 3, "methods": ["ldprecover"], "seed": 7}
 
 
-def test_a_drill_scores_what_the_demo_of_the_same_settings_does(
-    drill: RunningDrill, server: ServerProcess
-) -> None:
+def test_drill_scores_equal_those_of_the_demo(drill: RunningDrill, server: ServerProcess) -> None:
     begun = drill.http.post("/drill/run", json={**GRR, "methods": ["ldprecover", "unmix"]})
     assert (begun.status_code, begun.json()["kind"]) == (202, "round")
     shown = drill.ended()
@@ -47,7 +45,7 @@ def test_a_drill_scores_what_the_demo_of_the_same_settings_does(
     assert np.asarray(shown["result"]["targets"]).tolist() == list(demo.targets or ())
 
 
-def test_a_method_that_is_not_for_the_round_is_refused_and_the_others_stand(
+def test_unfit_method_is_refused_and_others_stand(
     drill: RunningDrill,
 ) -> None:
     drill.http.post(
@@ -68,7 +66,7 @@ def test_a_map_is_made_without_the_server(start_drill: StartDrill) -> None:
     assert len(shown["result"]["rows"]) == shown["total"]
 
 
-def test_one_drill_at_a_time_and_what_was_cancelled_leaves_no_round(
+def test_one_drill_at_a_time_and_cancelling_deletes_its_round(
     drill: RunningDrill, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cancelled once its first reports are in: the progress of the genuine users is what the run
@@ -92,7 +90,7 @@ def test_one_drill_at_a_time_and_what_was_cancelled_leaves_no_round(
     assert server.http.get(f"/rounds/{shown['round']}").status_code == 404
 
 
-def test_a_drill_whose_key_may_not_open_rounds_fails_in_words(
+def test_drill_without_admin_key_fails_with_a_message(
     start_drill: StartDrill, server: ServerProcess
 ) -> None:
     drill = start_drill(server.url, "a-key-that-opens-nothing")

@@ -40,7 +40,7 @@ def test_every_choice_can_be_asked_for() -> None:
         assert len(SMALL.round({"dataset": each["name"]}).demo.parameters.items) == each["items"]
 
 
-def test_methods_are_told_the_targets_where_they_use_them() -> None:
+def test_methods_know_the_targets_if_they_use_them() -> None:
     def named(**asked: Any) -> list[str]:
         return [
             each.name
@@ -60,7 +60,7 @@ def test_methods_are_told_the_targets_where_they_use_them() -> None:
     assert named(attack="manip") == ["ldprecover", "norm-cut", "detection-all"]
 
 
-def test_a_file_of_one_s_own_is_offered_where_the_command_named_it(tmp_path: Path) -> None:
+def test_file_of_the_command_is_a_choice(tmp_path: Path) -> None:
     file = tmp_path / "pets.csv"
     file.write_text("owner,pet\n" + "1,cat\n" * 5 + "2,dog\n" * 3 + "3,newt\n")
     offer = FormChoices(DemoSettings(dataset=str(file), column="pet", users=100, targets=1))
@@ -113,7 +113,7 @@ def test_a_file_of_one_s_own_is_offered_where_the_command_named_it(tmp_path: Pat
     ],
     ids=str,
 )
-def test_what_cannot_be_played_is_refused_with_its_field(asked: Any, words: str | None) -> None:
+def test_rejects_invalid_round_form_with_its_field(asked: Any, words: str | None) -> None:
     if words is None:
         assert SMALL.round(asked).settings["users"] == asked["users"]
         return
@@ -149,7 +149,7 @@ def test_reports_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_map_that_cannot_be_made_is_refused_with_its_field(asked: Any, words: str) -> None:
+def test_rejects_invalid_map_form_with_its_field(asked: Any, words: str) -> None:
     with pytest.raises(LDPRecoverError) as refused:
         SMALL.map(asked)
     assert words in str(refused.value)

@@ -36,7 +36,7 @@ def assert_is_refused(answer: httpx.Response, word: str) -> None:
 @pytest.mark.parametrize(
     "token", [None, "", "a-token", DRILL_TOKEN[:-1], f"{DRILL_TOKEN}, {DRILL_TOKEN}", "é"]
 )
-def test_no_call_of_the_drill_is_answered_without_the_token(
+def test_drill_calls_need_the_token(
     drill: RunningDrill, method: str, path: str, token: str | None
 ) -> None:
     given = {} if token is None else {HEADER.encode(): token.encode("latin-1")}
@@ -52,7 +52,7 @@ def test_no_call_of_the_drill_is_answered_without_the_token(
         )
 
 
-def test_the_token_is_asked_for_however_the_path_is_written(drill: RunningDrill) -> None:
+def test_token_is_needed_for_every_spelling_of_the_path(drill: RunningDrill) -> None:
     for path in ("/%64rill/run", "/drill%2Frun", "/drill//run", "/drill/nothing", "/drill/"):
         assert_is_refused(ask(drill, "GET", path), "token")
 
@@ -69,9 +69,7 @@ def test_the_token_is_asked_for_however_the_path_is_written(drill: RunningDrill)
         "a@[::1]",
     ],
 )
-def test_a_name_that_was_rebound_to_this_machine_is_refused(
-    drill: RunningDrill, method: str, path: str, host: str
-) -> None:
+def test_rejects_rebound_host_names(drill: RunningDrill, method: str, path: str, host: str) -> None:
     """DNS rebinding: the browser believes that it speaks to the other site, whose name it sends."""
     assert_is_refused(ask(drill, method, path, Host=host, X_Drill_Token=DRILL_TOKEN), "Host")
 
@@ -101,9 +99,7 @@ def test_a_request_of_two_hosts_is_refused(drill: RunningDrill) -> None:
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "127.9.9.9"])
-def test_its_own_page_is_answered_under_each_name_of_this_machine(
-    drill: RunningDrill, name: str
-) -> None:
+def test_accepts_every_name_of_this_machine(drill: RunningDrill, name: str) -> None:
     host = f"{name}:{drill.url.rpartition(':')[2]}"
     for headers in (
         {"Host": host},

@@ -8,7 +8,7 @@ from ldprecover import ParameterError
 from ldprecover_experiments.drill.jobs import BusyError, CancelledError, Job, Jobs
 
 
-def test_what_is_shown_follows_the_work(run: Job) -> None:
+def test_json_follows_the_progress(run: Job) -> None:
     seen = []
 
     def make(run: Job) -> dict[str, int]:
@@ -73,7 +73,7 @@ def test_a_cancelled_run_ends_at_its_next_step(run: Job, step: str) -> None:
     assert (run.as_json()["state"], run.as_json()["result"], reached) == ("cancelled", None, [])
 
 
-def test_what_is_over_cannot_be_cancelled(run: Job) -> None:
+def test_finished_job_cannot_be_cancelled(run: Job) -> None:
     run.work(lambda run: {})
     run.cancel()
     assert run.as_json()["state"] == "done"
@@ -106,7 +106,7 @@ def test_too_little_memory_is_a_failure_in_words(run: Job) -> None:
     assert "too little memory" in run.as_json()["error"]
 
 
-def test_the_end_of_all_cancels_what_is_under_way() -> None:
+def test_end_cancels_the_running_job() -> None:
     runs = Jobs()
     runs.end()
 

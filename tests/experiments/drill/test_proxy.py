@@ -97,9 +97,7 @@ def test_status_headers_and_body_come_back_as_they_are(echo: RunningDrill) -> No
 @pytest.mark.parametrize(
     "path", ["/rounds/a%2Fb%20c", "//evil.example/x", "/%2e%2e/x", "/drill", "/drills/x"]
 )
-def test_a_path_goes_on_as_it_was_written_and_to_that_server_alone(
-    echo: RunningDrill, path: str
-) -> None:
+def test_path_is_forwarded_unchanged_to_one_server(echo: RunningDrill, path: str) -> None:
     connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)
     connection.request("GET", path)
     answer = connection.getresponse()
@@ -116,7 +114,7 @@ def test_a_path_that_would_lead_elsewhere_is_refused(echo: RunningDrill, path: s
     connection.close()
 
 
-def test_the_token_and_the_browsers_other_secrets_stay_here(echo: RunningDrill) -> None:
+def test_secrets_of_the_browser_are_not_forwarded(echo: RunningDrill) -> None:
     sent = {
         "Authorization": "Bearer key-of-the-caller",
         "Cookie": "session=1",
@@ -165,7 +163,7 @@ def test_each_method_goes_on(echo: RunningDrill, method: str) -> None:
     assert method == "HEAD" or answer.json()["method"] == method
 
 
-def test_a_body_of_any_length_within_bounds_goes_on_in_pieces(
+def test_body_up_to_the_limit_is_streamed(
     echo: RunningDrill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proxy, "MAX_BODY_BYTES", 1 << 20)
@@ -174,7 +172,7 @@ def test_a_body_of_any_length_within_bounds_goes_on_in_pieces(
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
 
 
-def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(echo: RunningDrill) -> None:
+def test_rejects_declared_large_body_before_reading(echo: RunningDrill) -> None:
     connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)
     connection.putrequest("POST", "/rounds")
     connection.putheader("Content-Length", str(proxy.MAX_BODY_BYTES + 1))
@@ -183,9 +181,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(echo: Runni
     connection.close()
 
 
-def test_an_answer_that_is_too_large_breaks_off(
-    echo: RunningDrill, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_large_answer_is_cut_off(echo: RunningDrill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy, "MAX_ANSWER_BYTES", 10)
     connection = http.client.HTTPConnection(urlsplit(echo.url).netloc)
     connection.request("GET", "/rounds")
@@ -216,7 +212,7 @@ def test_a_server_that_does_not_answer_is_a_problem(start_drill: StartDrill) -> 
     assert (answer.status_code, answer.json()["title"]) == (502, "Bad Gateway")
 
 
-def test_an_answer_that_breaks_off_is_not_passed_for_a_whole_one(
+def test_incomplete_answer_stays_incomplete(
     start_drill: StartDrill, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Ending) as upstream:
@@ -236,7 +232,7 @@ def test_an_answer_that_breaks_off_is_not_passed_for_a_whole_one(
     )
 
 
-def test_the_page_is_the_servers_own_with_the_drill_in_its_head(
+def test_page_is_the_servers_with_the_drill_in_its_head(
     drill: RunningDrill, server: ServerProcess
 ) -> None:
     own = server.http.get("/")

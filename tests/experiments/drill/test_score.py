@@ -38,7 +38,7 @@ def test_the_figures_are_those_of_the_estimates() -> None:
     assert rows["half"].notes == ("a note",)
 
 
-def test_what_everything_is_compared_with_is_the_projection_on_the_simplex() -> None:
+def test_baseline_is_the_projection_on_the_simplex() -> None:
     found = Score(
         ("a", "b"), None, np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([-0.2, 1.5]), {}, 1
     )
@@ -94,7 +94,7 @@ def test_a_method_that_refuses_says_why() -> None:
     )
 
 
-def test_without_targets_there_is_no_gain_and_without_attackers_no_attack() -> None:
+def test_no_gain_without_targets_and_no_attack_without_attackers() -> None:
     found = Score(
         ("a", "b"), None, np.array([0.5, 0.5]), np.array([0.4, 0.6]), np.array([0.4, 0.6]), {}, 0
     )
@@ -102,7 +102,7 @@ def test_without_targets_there_is_no_gain_and_without_attackers_no_attack() -> N
     assert found.rows()[1].says == "Nobody attacked."
 
 
-def test_json_has_every_column_and_nothing_that_json_has_not() -> None:
+def test_json_has_every_column_and_is_strict() -> None:
     half = np.array([0.5, 0.5])
     exact = Score(("a", "b"), (0,), half, half, half, {"it": Recovered(half)}, 1).as_json()
     assert json.loads(json.dumps(exact, allow_nan=False))["columns"].keys() == {
