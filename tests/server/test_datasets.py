@@ -310,14 +310,14 @@ def test_missing_dataset_is_logged_and_forgotten(
     collection.hour = HOUR + 4
     collection.housekeeping()
     assert hours(ReportDataset.open(kept)) == {3}
-    assert caplog.text.count("is not there") == 1
+    assert caplog.text.count("is missing") == 1
     kept.rename(kept.with_name("away"))
     collection.hour = HOUR + 6
     collection.housekeeping()
-    assert caplog.text.count("is not there") == 2
+    assert caplog.text.count("is missing") == 2
     collection.hour = HOUR + 7
     collection.housekeeping()
-    assert caplog.text.count("is not there") == 2
+    assert caplog.text.count("is missing") == 2
 
 
 def test_failed_purge_is_logged_hourly_and_retried(
