@@ -101,8 +101,8 @@ def installed() -> dict[str, tuple[str, ...]]:
 
 def loaded(groups: Iterable[str] = GROUPS) -> tuple[str, ...]:
     """Return the names of the plugins of these groups that this process has loaded."""
-    wanted = set(groups)
-    return tuple(sorted({name for group, name in LOADED if group in wanted}))
+    chosen = set(groups)
+    return tuple(sorted({name for group, name in LOADED if group in chosen}))
 
 
 def load(
@@ -122,21 +122,23 @@ def load(
         load(["above-median"])
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
-    wanted = None if names is None else set(names)
-    if wanted is not None and not wanted:
+    names_to_load = None if names is None else set(names)
+    if names_to_load is not None and not names_to_load:
         return  # do not read the metadata of every installed distribution
-    found = [
+    entries = [
         (registry, entry) for registry in chosen for entry in entry_points(group=registry.group)
     ]
-    missing = set() if wanted is None else wanted - {entry.name for _, entry in found}
+    missing = (
+        set() if names_to_load is None else names_to_load - {entry.name for _, entry in entries}
+    )
     if missing:
         groups = " or ".join(registry.group for registry in chosen)
         _fail(
             PluginError(f"no installed distribution has a plugin {min(missing)!r} in {groups}"),
             failed,
         )
-    for registry, entry in found:
-        if wanted is None or entry.name in wanted:
+    for registry, entry in entries:
+        if names_to_load is None or entry.name in names_to_load:
             try:
                 _enter(registry, entry)
             except PluginError as error:
@@ -179,10 +181,10 @@ def _tried(call: Callable[[], Any], what: str) -> Any:
         stopped.add_note(what)
         raise
     except BaseException as error:
-        said = (
+        reason = (
             str(error) if isinstance(error, ParameterError) else f"{type(error).__name__}: {error}"
         )
-        raise PluginError(f"{what}: {said}") from error
+        raise PluginError(f"{what}: {reason}") from error
 
 
 def _distribution(entry: EntryPoint) -> str:
@@ -212,7 +214,7 @@ def _protocol(kind: Any) -> str:
     default = kind.default_parameter(1.0, 2)
     if (default is None) != (parameter is None):
         raise ParameterError(
-            "default_parameter must be an integer where there is a parameter, and None where not"
+            "default_parameter must be an integer if there is a parameter, and None otherwise"
         )
     oracle = kind(1.0, 2) if default is None else kind(1.0, 2, default)
     if not 0 < oracle.q < oracle.p <= 1:
@@ -226,10 +228,10 @@ def _method(method: Any) -> str:
     check_name(method.name)
     known = {"uses": _USES, "needs": NEEDS, "better_with": NEEDS}
     for name, words in known.items():
-        given = getattr(method, name)
-        if not isinstance(given, frozenset | set) or not given <= set(words):
+        value = getattr(method, name)
+        if not isinstance(value, frozenset | set) or not value <= set(words):
             raise ParameterError(
-                f"{name} must be a set of some of {', '.join(words)}, not {given!r:.80}"
+                f"{name} must be a set of some of {', '.join(words)}, not {value!r:.80}"
             )
     for name in ("summary", "cost"):
         text = getattr(method, name)

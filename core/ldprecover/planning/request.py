@@ -49,8 +49,8 @@ class PlanRequest:
     def __post_init__(self) -> None:
         missing = [name for name in _UNKNOWNS if getattr(self, name) is None]
         if len(missing) != 1:
-            given = "all are given" if not missing else f"{' and '.join(missing)} are missing"
-            raise ParameterError(f"all but one of {', '.join(_UNKNOWNS)} must be given: {given}")
+            problem = "all are given" if not missing else f"{' and '.join(missing)} are missing"
+            raise ParameterError(f"all but one of {', '.join(_UNKNOWNS)} must be given: {problem}")
         _check_whole("domain_size", self.domain_size, 2, MAX_DOMAIN_SIZE)
         _check_whole("users", self.users, 1, MAX_USERS)
         _check_real("epsilon", self.epsilon, MIN_EPSILON, MAX_EPSILON)

@@ -232,16 +232,16 @@ def _added(sum: Any, summary: Any) -> Any:
 
 def _gathered(parts: Iterable[Part], enough: int) -> Iterator[tuple[Part, ...]]:
     """Yield consecutive parts together, with at least `enough` reports each time."""
-    held: list[Part] = []
+    pending: list[Part] = []
     rows = 0
     for part in parts:
-        held.append(part)
+        pending.append(part)
         rows += part.n
         if rows >= enough:
-            yield tuple(held)
-            held, rows = [], 0
-    if held:
-        yield tuple(held)
+            yield tuple(pending)
+            pending, rows = [], 0
+    if pending:
+        yield tuple(pending)
 
 
 def _of_parts(
@@ -277,21 +277,21 @@ def _blocks(
     """Yield the reports of some arrays in checked blocks, each with the number of its first one."""
     template = np.empty(0, dtype=oracle.report_dtype)
     form = template.dtype, template.shape[1:]
-    held: list[Reports] = []
-    rows = 0  # held
+    pending: list[Reports] = []
+    rows = 0  # of the pending arrays
     for array in arrays:
         if not isinstance(array, np.ndarray) or (array.dtype, array.shape[1:]) != form:
             raise ParameterError(f"reports must be rows of the report type of {oracle.protocol}")
         start = 0
         while rows + len(array) - start >= size:
             stop = start + size - rows
-            yield _checked(oracle, [*held, array[start:stop]], first), first
-            first, start, held, rows = first + size, stop, [], 0
+            yield _checked(oracle, [*pending, array[start:stop]], first), first
+            first, start, pending, rows = first + size, stop, [], 0
         if start < len(array):
-            held.append(array[start:])
+            pending.append(array[start:])
             rows += len(array) - start
     if rows:
-        yield _checked(oracle, held, first), first
+        yield _checked(oracle, pending, first), first
 
 
 def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Reports:

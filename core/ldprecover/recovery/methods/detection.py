@@ -40,15 +40,15 @@ def drop(
     oracle, source = inputs.oracle, inputs.reports
     if source is None:
         raise ParameterError(f"{name} needs the reports themselves")
-    found = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
-    dropped, total = found.dropped, found.n
+    totals = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
+    dropped, total = totals.dropped, totals.n
     kept = total - dropped.n
     if not kept:
         raise ParameterError(
             f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate "
             "from"
         )
-    counts, counts_dropped = _counts(inputs, source, found), dropped.counts(oracle)
+    counts, counts_dropped = _counts(inputs, source, totals), dropped.counts(oracle)
     genuine = oracle.estimate(counts - counts_dropped, kept)
     malicious = oracle.estimate(counts_dropped, dropped.n) if dropped.n else np.zeros_like(genuine)
     notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
@@ -74,7 +74,7 @@ def drop(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Counted:
     """The tally of the dropped reports, the number of all, and the counts of the checked items.
 
     If no items are checked, `counted` is the summary of all reports.
@@ -84,18 +84,20 @@ class _Found:
     n: int
     counted: Int64Array
 
-    def __add__(self, other: "_Found") -> "_Found":
-        return _Found(self.dropped + other.dropped, self.n + other.n, self.counted + other.counted)
+    def __add__(self, other: "_Counted") -> "_Counted":
+        return _Counted(
+            self.dropped + other.dropped, self.n + other.n, self.counted + other.counted
+        )
 
 
 def _find(
     oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion, checked: Int64Array | None
-) -> _Found:
+) -> _Counted:
     dropped = Tally.of(oracle, reports[suspicious(oracle, reports)])
     if checked is None:
-        return _Found(dropped, len(reports), oracle.summarise(reports))
+        return _Counted(dropped, len(reports), oracle.summarise(reports))
     supported = oracle.supported(reports, checked).T
-    return _Found(
+    return _Counted(
         dropped, len(reports), np.array([np.count_nonzero(of_item) for of_item in supported])
     )
 
@@ -110,17 +112,17 @@ def _checked(oracle: FrequencyOracle) -> Int64Array | None:
     return np.linspace(0, oracle.domain_size - 1, _CHECKED).astype(np.int64)
 
 
-def _counts(inputs: RecoveryInputs, source: ReportSource, found: _Found) -> Int64Array:
+def _counts(inputs: RecoveryInputs, source: ReportSource, totals: _Counted) -> Int64Array:
     """Return the support counts of all reports read."""
     oracle, checked = inputs.oracle, _checked(inputs.oracle)
     if checked is None:
-        return oracle.counts_from(found.counted)
+        return oracle.counts_from(totals.counted)
     # The counts that give these frequencies: the inverse of the estimator.
-    expected = oracle.laws.honest_support(inputs.poisoned) * found.n
-    nearest = np.clip(np.rint(expected), 0, found.n)
+    expected = oracle.laws.honest_support(inputs.poisoned) * totals.n
+    nearest = np.clip(np.rint(expected), 0, totals.n)
     counts: Int64Array = nearest.astype(np.int64)
     if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(
-        counts[checked], found.counted
+        counts[checked], totals.counted
     ):
         return counts
     return source.tally().counts(oracle)
@@ -130,8 +132,8 @@ def _matches(
     oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str
 ) -> BoolArray:
     """Return which reports support any or all of the targets."""
-    found = oracle.supported(reports, np.array(targets))
-    return np.asarray(found.any(axis=1) if reading == "any" else found.all(axis=1))
+    supported = oracle.supported(reports, np.array(targets))
+    return np.asarray(supported.any(axis=1) if reading == "any" else supported.all(axis=1))
 
 
 def _method(reading: str, projected: bool) -> Method:

@@ -62,13 +62,13 @@ class Place:
     def densities(self, transforms: ComplexArray) -> FloatArray:
         """Return the densities at the group's items with noise, one row for each transform."""
         if self.basis is not None:
-            found: FloatArray = np.ascontiguousarray(transforms).view(np.float64) @ self.basis
-            return found
+            densities: FloatArray = np.ascontiguousarray(transforms).view(np.float64) @ self.basis
+            return densities
         grid = self.group.grid
         dense = np.fft.irfft(transforms * (self.group.damping / grid.step), grid.size)
-        found = dense[:, self.low]
-        found += self.above * (dense[:, self.high] - found)
-        return found
+        densities = dense[:, self.low]
+        densities += self.above * (dense[:, self.high] - densities)
+        return densities
 
 
 def groups(sd: FloatArray, grid: Grid, among: Sequence[BoolArray]) -> Iterator[Group]:

@@ -28,8 +28,8 @@ def noise_sd(
     base = math.sqrt(none * r / n) / (p - q)
     # V = [c0(1-c0) + z (p(1-p) - q(1-q))] r/n/(p-q)^2, z clipped into [0, 1]. What may be noise is
     # taken as 0: otherwise the noise of an estimate would depend on its own value.
-    held = np.where(z > _CLEAR * base, np.minimum(z, 1.0), 0.0)
-    variance = np.maximum(none + held * (p * (1 - p) - q * (1 - q)), _LEAST * none)
+    frequency = np.where(z > _CLEAR * base, np.minimum(z, 1.0), 0.0)
+    variance = np.maximum(none + frequency * (p * (1 - p) - q * (1 - q)), _LEAST * none)
     levels = np.round(np.log(np.sqrt(variance / none)) / _STEP)
     sd: FloatArray = base * np.exp(_STEP * levels)
     return sd
