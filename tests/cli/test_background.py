@@ -18,6 +18,7 @@ ROUND = {
     "name": "letters",
     "protocol": "grr",
     "epsilon": 1.0,
+    "domain_size": 2,
     "items": ["a", "b"],
     "p": PARAMETERS.oracle.p,
     "q": PARAMETERS.oracle.q,
@@ -46,7 +47,7 @@ DONE = {
 FAILED = DONE | {
     "state": "failed",
     "result": None,
-    "problem": {"title": "It took too long", "status": 504},
+    "problem": {"type": "about:blank", "title": "It took too long", "status": 504},
 }
 
 Answers = dict[str, tuple[int, Any]]

@@ -98,7 +98,7 @@ def test_a_bare_install_has_the_attacks_and_says_what_a_campaign_lacks() -> None
     assert done.stdout.startswith("mga ")
     last = done.stderr.splitlines()[-1]
     assert (
-        last == "ImportError: Campaign needs httpx, which is not installed: pip install "
+        last == "ImportError: Campaign needs pydantic, which is not installed: pip install "
         "'ldprecover[attacker]'"
     )
 
@@ -107,7 +107,7 @@ def test_a_bare_install_says_what_the_client_lacks() -> None:
     done = _bare("from ldprecover_client import Reporter")
     last = done.stderr.splitlines()[-1]
     assert (
-        last == "ImportError: Reporter needs httpx, which is not installed: pip install "
+        last == "ImportError: Reporter needs pydantic, which is not installed: pip install "
         "'ldprecover[client]'"
     )
 
