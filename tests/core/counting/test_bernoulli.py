@@ -94,10 +94,10 @@ def test_bits_are_comparisons_of_64_bit_words_with_the_threshold(
     row_bytes = -(-d // 8)
     lanes = -(-n * row_bytes // 8) * 64
     prefix, *last = source.given or [np.zeros(0, dtype=np.uint64)]
-    drawn = np.unpackbits(prefix.view(np.uint8), bitorder="little").reshape(8, lanes)
+    planes = np.unpackbits(prefix.view(np.uint8), bitorder="little").reshape(8, lanes)
     numbers = [0] * lanes
     for place in range(8):
-        numbers = [2 * x + 1 - int(bit) for x, bit in zip(numbers, drawn[place], strict=True)]
+        numbers = [2 * x + 1 - int(bit) for x, bit in zip(numbers, planes[place], strict=True)]
     numbers = [x << 56 for x in numbers]
     waiting: dict[int, list[int]] = {}
     for lane, number in enumerate(numbers):
