@@ -63,7 +63,7 @@ quick test coverage: export OPENBLAS_NUM_THREADS = 1
 
 # Unit tests without servers, browsers and statistics.
 QUICK ?= tests/core/crafting tests/core/estimation tests/core/laws tests/core/planning tests/core/rounds \
-	tests/attacker tests/server/access tests/test_phrases.py
+	tests/core/evidence tests/attacker tests/test_phrases.py
 
 quick: install
 	$(BIN)/python $(PYTEST) $(QUICK)

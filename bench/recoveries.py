@@ -24,7 +24,7 @@ from ldprecover_experiments import PoisonedRound
 
 MANY, LIMIT_MS = 10_000, 50
 SLOW = {"unmix": 10_000}
-"""Limits in milliseconds of their own."""
+"""Limits in milliseconds of slower methods."""
 D, EPSILON, REPORTS, BETA, TARGETS = 490, 0.5, 100_000, 0.05, 10
 WANTED = 20
 SAMPLE = 2_000
@@ -80,14 +80,14 @@ def poisoned(oracle: FrequencyOracle) -> np.ndarray:
 
 
 def diffstats_in_python(support: np.ndarray) -> None:
-    """Take the published steps over each report; which sizes are flagged costs nothing, so here it
-    is the commonest.
-    """
+    """Take the published steps over each report; the choice of flagged sizes costs nothing."""
     sizes = [int(sum(report)) for report in support]
-    found, counts = np.unique(sizes, return_counts=True)
+    unique_sizes, counts = np.unique(sizes, return_counts=True)
     for threshold in range(1, 11):
         flagged = [
-            i for i, size in enumerate(sizes) if size in found[np.argsort(-counts)[:threshold]]
+            i
+            for i, size in enumerate(sizes)
+            if size in unique_sizes[np.argsort(-counts)[:threshold]]
         ]
         top = np.argsort(-support[flagged].sum(axis=0))[:6]
         for length in range(1, 7):

@@ -53,12 +53,12 @@ def write_commands(app: Sphinx) -> None:
         "--name",
         "ldprecover",
     ]
-    made = subprocess.run(command, capture_output=True, text=True, check=True)
-    (HERE / "reference" / "commands.md").write_text(made.stdout)
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    (HERE / "reference" / "commands.md").write_text(result.stdout)
 
 
-def name_what_is_no_page(app: Sphinx, doctree: nodes.document) -> None:
-    """Turn links to files of the repository that are no pages of the site into their names.
+def unlink_repository_files(app: Sphinx, doctree: nodes.document) -> None:
+    """Replace links to files of the repository outside the site by their text.
 
     A link to a file that does not exist stays: it is a warning, and the build fails.
     """
@@ -70,13 +70,13 @@ def name_what_is_no_page(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def keep_bars(
-    app: Sphinx, what: str, name: str, object: object, options: object, lines: list[str]
+    app: Sphinx, kind: str, name: str, object: object, options: object, lines: list[str]
 ) -> None:
-    """Keep the bars of |a|, which is no substitution."""
+    """Escape bars, so that |a| is not read as a substitution."""
     lines[:] = [line.replace("|", "\\|") for line in lines]
 
 
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_commands)
     app.connect("autodoc-process-docstring", keep_bars)
-    app.connect("doctree-read", name_what_is_no_page)
+    app.connect("doctree-read", unlink_repository_files)
