@@ -101,7 +101,7 @@ def reproduce(
     """Rerun the tables and figures of the paper's evaluation, or run your own study.
 
     The paper's are table1, mse, fg, malicious, sweep-beta, sweep-epsilon, sweep-eta,
-    ipa, km and multi; all runs every one. The folder gets cells.csv and cells.parquet,
+    ipa, km, multi, and all of them together. The folder gets cells.csv and cells.parquet,
     with a row for each cell and method; summary.csv, with means over trials; and the
     figures as PNG and SVG. Finished cells are not run again: after Ctrl-C the same
     command continues.

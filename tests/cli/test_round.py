@@ -243,7 +243,7 @@ def test_items_from_nowhere_or_two_places_are_refused(
         ),
         (
             ("current", "--epsilon", "1", "--domain-size", "4"),
-            "NAME: 'current' means the round opened last",
+            "NAME: 'current'",
         ),
         (("--epsilon", "11", "--domain-size", "4"), "--epsilon"),
         (("--epsilon", "nan", "--domain-size", "4"), "--epsilon"),

@@ -64,4 +64,4 @@ def test_a_lost_cluster_is_said_and_what_was_done_is_kept(
     )
     said = capfd.readouterr().err.splitlines()[-1]
     assert "error: the scheduler tcp://127.0.0.1:9 cannot be reached: " in said
-    assert "What was done before is kept, and the same command continues" in said
+    assert "Finished cells are stored, and the same command runs the others" in said
