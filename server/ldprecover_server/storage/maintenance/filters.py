@@ -234,12 +234,12 @@ def _subtract_from_tallies(connection: sa.Connection, seq: int, removed: Tally) 
     first, *others = (row.process for row in rows)
     if others:
         connection.execute(sa.delete(tallies).where(of_round, tallies.c.process.in_(others)))
-    values = {
-        "n": total.n,
-        "counts": encode_counts(total),
-        "quarantined": sum(row.quarantined for row in rows),
-        "token": None,
-    }
+    merged = sa.update(tallies).where(of_round, tallies.c.process == first)
     connection.execute(
-        sa.update(tallies).where(of_round, tallies.c.process == first).values(values)
+        merged.values(
+            n=total.n,
+            counts=encode_counts(total),
+            quarantined=sum(row.quarantined for row in rows),
+            token=sa.null(),
+        )
     )
