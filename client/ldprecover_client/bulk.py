@@ -75,7 +75,7 @@ def submit_reports(
     reports were accepted; a 413 names the batch size. No further submission begins then. Raises
     ArgumentError for sizes below 1 or connections above 64.
 
-        submit_reports(url, round_.id, oracle.perturb(values, rng), key=key)
+        submit_reports(url, opened.id, oracle.perturb(values, rng), key=key)
     """
     if batch_size < 1:
         raise ArgumentError("batch_size must be at least 1")
