@@ -222,7 +222,7 @@ def test_a_worker_of_a_study_that_is_gone_is_said_in_words(
     )
     (tmp_path / "study.toml").write_text(study)
     said = run(*COMMAND, "reproduce", "study.toml", "--jobs", "2", sees=(failing,), code=1).stderr
-    assert "a process that worked on it has ended" in said
+    assert "a worker process has died" in said
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_round_says_how_many_seeds_are_given(in_process: InProcess, given: str
             {"protocol": "grr", "given_seeds": 64, "access": "ticket"},
             "given_seeds belongs to olh; grr has none",
         ),
-        ({"protocol": "olh", "given_seeds": 63, "access": "ticket"}, "an integer of at least 64"),
+        ({"protocol": "olh", "given_seeds": 63, "access": "ticket"}, "greater than or equal to 64"),
         ({"protocol": "olh", "given_seeds": 64.5, "access": "ticket"}, "given_seeds"),
         (
             {"protocol": "olh", "given_seeds": 64, "access": "ticket", "domain_size": 200},

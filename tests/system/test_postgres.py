@@ -178,7 +178,7 @@ def test_killed_worker_is_replaced_without_loss(pair: ServerProcess) -> None:
 
 COMMIT = b"COMMIT\0"
 # the prepared statement with its values: the whole of the one-statement commit
-USUAL = b"ldprecover_at_once\0\0"
+USUAL = b"ldprecover_one_statement\0\0"
 
 
 class DatabaseRelay:
