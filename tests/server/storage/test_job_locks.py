@@ -46,8 +46,9 @@ def beside_one_another(prepare: Callable[[int], None], *acts: Callable[[int], ob
             for i in range(TIMES):
                 together.wait()
                 act(i)
-        finally:
-            together.abort()  # whoever is still at it fails as well, or both have done all
+        except BaseException:
+            together.abort()  # the other fails as well
+            raise
 
     with ThreadPoolExecutor(len(acts)) as pool:
         ended = [pool.submit(go_on, act) for act in acts]
