@@ -1,9 +1,8 @@
 """Oracles and attacks that the whole suite runs over."""
 
-import pytest
 from tests.attacker.strategies import tosses_coins
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
+from ldprecover import GRR, OLH, OUE, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import (
     AA,
@@ -14,7 +13,6 @@ from ldprecover_attacker import (
     MLA,
     RIA,
     RPA,
-    Attack,
     InputPoisoning,
     Manip,
     Several,
@@ -75,18 +73,3 @@ CASES = {
     for oracle in ORACLES
     if (name, oracle) not in REFUSED
 }
-
-
-@pytest.fixture(params=list(CASES.values()), ids=list(CASES))
-def case(request: pytest.FixtureRequest) -> tuple[FrequencyOracle, Attack]:
-    return request.param
-
-
-@pytest.fixture
-def oracle(case: tuple[FrequencyOracle, Attack]) -> FrequencyOracle:
-    return case[0]
-
-
-@pytest.fixture
-def attack(case: tuple[FrequencyOracle, Attack]) -> Attack:
-    return case[1]

@@ -34,9 +34,7 @@ def tosses_coins(oracle: FrequencyOracle) -> bool:
 
 
 def items_are_alike(oracle: FrequencyOracle) -> bool:
-    """Return whether what a crafted report supports depends on no more than which items are
-    wanted.
-    """
+    """Return whether the support of crafted reports depends only on which items are promoted."""
     return type(crafter_of(oracle)).crafted_support is Crafter.crafted_support
 
 
@@ -52,7 +50,7 @@ def oracles(draw: st.DrawFn, max_size: int = 40) -> FrequencyOracle:
 @st.composite
 def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
     targets = draw(st.lists(st.integers(0, d - 1), min_size=1, max_size=d, unique=True))
-    each, size = (draw(st.none() | st.integers(1, most)) for most in (len(targets), d))
+    each, size = (draw(st.none() | st.integers(1, limit)) for limit in (len(targets), d))
     search = draw(searches)
     return draw(
         st.sampled_from(
@@ -78,6 +76,6 @@ def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
 
 
 def attacks(d: int) -> st.SearchStrategy[Attack]:
-    """An attack on d items: one, its input poisoning, or several of these at once."""
+    """An attack on d items: one, its input poisoning, or several of these together."""
     one = item_attacks(d) | item_attacks(d).map(InputPoisoning)
     return one | st.lists(one, min_size=1, max_size=3).map(Several)

@@ -1,6 +1,4 @@
-"""Attacks on a protocol that says nothing of crafted reports: what an honest client can do works,
-and no more.
-"""
+"""Attacks on a protocol without a crafter: only attacks that an honest client can make work."""
 
 import numpy as np
 import pytest
@@ -50,9 +48,7 @@ def test_lying_about_the_value_alone_needs_no_crafting(attack: Attack) -> None:
     assert attack.support(ORACLE, rng()).shape == (20,)
 
 
-@pytest.mark.parametrize(
-    "attack", [MGA([1, 2], model="sampled"), Manip(model="sampled"), AA(model="sampled")], ids=repr
-)
+@pytest.mark.parametrize("attack", SAMPLED, ids=repr)
 def test_encoded_items_travel_without_a_support_law(attack: Attack) -> None:
     assert len(attack.reports(ORACLE, 10, rng())) == 10
     with pytest.raises(ParameterError, match=r"^bare lacks a law of encoded reports"):

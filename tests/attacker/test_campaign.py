@@ -1,4 +1,4 @@
-"""Campaigns through the HTTP door, against a round that unpacks and counts what it is sent."""
+"""Campaigns over HTTP, against a round that unpacks and counts what it is sent."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS, own_parameters, wire
-from ldprecover_attacker import AA, MGA, Attack, Campaign, InputPoisoning, Manip, Several
+from ldprecover_attacker import AA, MGA, Campaign, Manip, Several
 from ldprecover_client import RefusedError
 
 URL = "http://round.test"
@@ -69,15 +69,12 @@ class Round(httpx.BaseTransport):
         )
 
 
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
-@pytest.mark.parametrize(
-    "attack", [MGA([3, 4]), Manip(), AA(model="sampled"), InputPoisoning(MGA([1]))], ids=repr
-)
-def test_the_round_counts_the_m_reports_of_the_seed(protocol: str, attack: Attack) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_round_counts_the_m_reports_of_the_seed(protocol: str) -> None:
     first, second, other = Round(protocol), Round(protocol), Round(protocol)
     for transport, seed in ((first, 5), (second, 5), (other, 6)):
         result = Campaign(
-            URL, "cities", attack, 700, seed, batch_size=300, transport=transport
+            URL, "cities", Manip(), 700, seed, batch_size=300, transport=transport
         ).run()
         assert (result.accepted, result.m, result.seed, result.round_id) == (700, 700, seed, "r1")
         assert sorted(transport.batches) == [100, 300, 300]
@@ -130,12 +127,12 @@ def test_an_attack_that_does_not_fit_sends_nothing() -> None:
 
 
 def test_progress_counts_up_to_m() -> None:
-    seen: list[tuple[int, int]] = []
-    progress: Callable[[int, int], None] = lambda done, total: seen.append((done, total))  # noqa: E731
+    updates: list[tuple[int, int]] = []
+    progress: Callable[[int, int], None] = lambda done, total: updates.append((done, total))  # noqa: E731
     Campaign(URL, "cities", AA(), 250, 1, batch_size=100, transport=Round("grr")).run(progress)
-    assert [total for _, total in seen] == [250] * 4
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert (seen[0], seen[-1]) == ((0, 250), (250, 250))
+    assert [total for _, total in updates] == [250] * 4
+    assert [done for done, _ in updates] == sorted(done for done, _ in updates)
+    assert (updates[0], updates[-1]) == ((0, 250), (250, 250))
 
 
 def test_a_bar_may_show_the_progress(

@@ -1,4 +1,4 @@
-"""What an attack sends is looked at before it travels, whoever wrote it."""
+"""Reports and supports of attacks of other authors are checked."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,26 +14,26 @@ from ldprecover_attacker import Attack, Plan
 
 @dataclass(frozen=True)
 class Theirs(Attack):
-    """Sends what it is told to send."""
+    """Sends the given reports."""
 
     name = "theirs"
 
-    made: Callable[[int], Any] = field(default=lambda m: np.zeros(m, "<u4"))
-    said: Any = field(default_factory=lambda: np.full(8, 0.5))
+    make: Callable[[int], Any] = field(default=lambda m: np.zeros(m, "<u4"))
+    pi: Any = field(default_factory=lambda: np.full(8, 0.5))
 
     def resolve(self, items: Sequence[str]) -> Self:
         return self
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
-        return Plan(send=lambda m, _: self.made(m), support=lambda _: self.said)
+        return Plan(send=lambda m, _: self.make(m), support=lambda _: self.pi)
 
 
-def _reports(oracle: FrequencyOracle, made: Callable[[int], Any]) -> Any:
-    return Theirs(made).reports(oracle, 3, np.random.default_rng(1))
+def _reports(oracle: FrequencyOracle, make: Callable[[int], Any]) -> Any:
+    return Theirs(make).reports(oracle, 3, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(
-    ("oracle", "made", "words"),
+    ("oracle", "make", "words"),
     [
         (GRR(1, 8), lambda m: np.zeros(m + 1, "<u4"), "not an array of uint32 of shape .4,."),
         (GRR(1, 8), lambda m: np.zeros(m, "<i8"), "not an array of int64"),
@@ -46,16 +46,16 @@ def _reports(oracle: FrequencyOracle, made: Callable[[int], Any]) -> Any:
     ],
 )
 def test_invalid_reports_raise_contract_error(
-    oracle: FrequencyOracle, made: Callable[[int], Any], words: str
+    oracle: FrequencyOracle, make: Callable[[int], Any], words: str
 ) -> None:
     start = f"^the attack 'theirs' made no reports of {oracle.protocol}: .*{words}"
     with pytest.raises(ContractError, match=start):
-        _reports(oracle, made)
+        _reports(oracle, make)
 
 
-def test_reports_as_they_must_be_are_left_as_they_are() -> None:
-    made = np.arange(3, dtype="<u4")
-    assert _reports(GRR(1, 8), lambda _: made) is made
+def test_valid_reports_are_not_changed() -> None:
+    reports = np.arange(3, dtype="<u4")
+    assert _reports(GRR(1, 8), lambda _: reports) is reports
 
 
 def test_contract_error_names_the_attack() -> None:
@@ -71,7 +71,7 @@ def test_contract_error_names_the_attack() -> None:
         _reports(GRR(1, 8), refuse)
 
 
-@pytest.mark.parametrize("said", [np.ones(1), np.full(8, 1.5), np.full(8, np.nan), None])
-def test_support_has_one_share_for_each_item(said: Any) -> None:
+@pytest.mark.parametrize("pi", [np.ones(1), np.full(8, 1.5), np.full(8, np.nan), None])
+def test_support_has_one_share_for_each_item(pi: Any) -> None:
     with pytest.raises(ContractError, match="must be an array of 8 numbers from 0 to 1"):
-        Theirs(said=said).gain(GRR(1, 8), np.zeros(8), 0.1, targets=[1])
+        Theirs(pi=pi).gain(GRR(1, 8), np.zeros(8), 0.1, targets=[1])

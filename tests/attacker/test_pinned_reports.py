@@ -1,7 +1,6 @@
-"""Every attack's reports and expectations, as they were pinned: an attack in a paper can be
-repeated.
+"""Reports and expectations of every attack are pinned, so that a published attack can be repeated.
 
-Write the pins anew, after a change that is meant: python -m tests.attacker.test_pinned_reports
+Write new pins after an intended change: python -m tests.attacker.test_pinned_reports
 """
 
 import hashlib
@@ -20,7 +19,7 @@ SEED, USERS = 20_240_516, 257
 
 
 def pin(oracle: FrequencyOracle, attack: Attack) -> tuple[str, float]:
-    """Return a digest of the reports and of the generator after them, and a number that tells apart
+    """Return a digest of the reports and of the generator after them, and a number that differs for
     any two pi.
     """
     rng = np.random.default_rng(SEED)
@@ -33,8 +32,8 @@ def pin(oracle: FrequencyOracle, attack: Attack) -> tuple[str, float]:
 @pytest.mark.parametrize("name", json.loads(PINS.read_text()))
 def test_a_generators_state_gives_the_pinned_reports(name: str) -> None:
     digest, expected = json.loads(PINS.read_text())[name]
-    found, support = pin(*CASES[name])
-    assert found == digest
+    actual, support = pin(*CASES[name])
+    assert actual == digest
     assert support == pytest.approx(expected, rel=1e-9)
 
 

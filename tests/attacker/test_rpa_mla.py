@@ -91,7 +91,7 @@ def test_the_item_may_be_named() -> None:
 
 
 @each_oracle
-def test_no_report_loses_more_than_the_one_against_raw_estimates(oracle: FrequencyOracle) -> None:
+def test_no_report_loses_more_than_mla_against_raw(oracle: FrequencyOracle) -> None:
     """beta^2 sum ((pi - q)/(p - q) - f)^2 of MLA, against the reports of 300 honest and 300 random
     users.
     """
@@ -102,13 +102,13 @@ def test_no_report_loses_more_than_the_one_against_raw_estimates(oracle: Frequen
     def loss(support: np.ndarray) -> float:
         return float((((support - oracle.q) / (oracle.p - oracle.q) - f) ** 2).sum())
 
-    most = loss(MLA(lost, against="raw").support(oracle, rng()))
+    bound = loss(MLA(lost, against="raw").support(oracle, rng()))
     honest = oracle.perturb(rng().integers(0, 102, 300), rng())
     for reports in (honest, RPA().reports(oracle, 300, rng())):
-        assert max(map(loss, oracle.supports(reports).astype(float))) <= most
+        assert max(map(loss, oracle.supports(reports).astype(float))) <= bound
 
 
-def test_the_loss_under_grr_is_the_known_one() -> None:
+def test_loss_under_grr_equals_closed_form() -> None:
     """beta^2 [(1-q)^2 + (d-1)q^2]/(d(p-q)^2), as far as f is small beside it: 1 %."""
     oracle, beta = GRR(0.5, 490), 0.05
     p, q, d = oracle.p, oracle.q, 490
@@ -119,7 +119,7 @@ def test_the_loss_under_grr_is_the_known_one() -> None:
     )
 
 
-def test_against_projection_a_half_loses_more_than_everything() -> None:
+def test_half_of_the_items_lose_more_under_projection() -> None:
     """What all items have in common is erased: all ones lose nothing, half of them (d/4) ((p -
     q)^-2).
     """
