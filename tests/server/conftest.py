@@ -14,6 +14,7 @@ from tests.conftest import ADMIN_KEY, NewDatabase, on_both_databases
 from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server import Application, Settings
+from ldprecover_server.errors import service_errors
 from ldprecover_server.ingest.writer import Ingest
 from ldprecover_server.storage import Storage
 
@@ -133,21 +134,16 @@ def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
     return frequency_oracle(request.param, 1.0, 11, 4 if request.param == "olh" else None)
 
 
-ProblemOf = Callable[[httpx.Response], str]
+STATUS = {error.slug: error.status for error in service_errors()}
+"""The status of each problem; the errors page of the documentation records them."""
 
 
-@pytest.fixture(scope="session")
-def problem_of() -> ProblemOf:
-    """Check that an answer is a whole problem, and return the slug of its type."""
-
-    def check(response: httpx.Response) -> str:
-        assert response.headers["content-type"] == "application/problem+json", response.text
-        body = response.json()
-        assert body["status"] == response.status_code
-        assert body["title"]
-        page, slug = urldefrag(urljoin(str(response.request.url), body["type"]))
-        assert page == urljoin(str(response.request.url), "/docs/errors")
-        assert slug
-        return slug
-
-    return check
+def problem_of(response: httpx.Response) -> str:
+    """Check that a response is a whole problem with its status; return the slug of its type."""
+    assert response.headers["content-type"] == "application/problem+json", response.text
+    body = response.json()
+    page, slug = urldefrag(urljoin(str(response.request.url), body["type"]))
+    assert page == urljoin(str(response.request.url), "/docs/errors")
+    assert response.status_code == body["status"] == STATUS[slug]
+    assert body["title"]
+    return slug

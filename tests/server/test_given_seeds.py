@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.conftest import PACKED
-from tests.server.conftest import InProcess, ProblemOf
+from tests.server.conftest import InProcess, problem_of
 
 from ldprecover import Estimates, RoundExport, RoundParameters, Tally
 from ldprecover.protocols import GivenSeedsOLH, wire
@@ -85,7 +85,7 @@ def test_a_round_says_how_many_seeds_are_given(in_process: InProcess, given: str
     ],
 )
 def test_a_round_that_cannot_give_seeds_is_refused(
-    in_process: InProcess, problem_of: ProblemOf, fields: dict[str, Any], reason: str
+    in_process: InProcess, fields: dict[str, Any], reason: str
 ) -> None:
     body = {"epsilon": 1.0, "domain_size": 6} | fields
     response = in_process.post("/rounds", json=body, headers=in_process.admin)
@@ -96,7 +96,7 @@ def test_a_round_that_cannot_give_seeds_is_refused(
 
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "json"])
 def test_a_report_has_the_seed_that_its_ticket_picks(
-    in_process: InProcess, problem_of: ProblemOf, given: str, packed: bool
+    in_process: InProcess, given: str, packed: bool
 ) -> None:
     (ticket,) = mint(in_process, given, 1)
     stranger = report(ticket)
@@ -106,7 +106,7 @@ def test_a_report_has_the_seed_that_its_ticket_picks(
         (stranger, "one of the round's 64"),
     ):
         response = send(in_process, given, ticket, wrong, packed=packed)
-        assert (response.status_code, problem_of(response)) == (422, "invalid-report")
+        assert problem_of(response) == "invalid-report"
         assert reason in response.json()["detail"]
         assert response.json()["position"] == 0
     assert in_process.get(f"/rounds/{given}").json()["n"] == 0
@@ -136,11 +136,11 @@ def test_another_ticket_takes_the_same_bytes_only_where_it_picks_the_same_seed(
 
 
 def test_a_ticket_that_is_not_the_rounds_is_refused_before_its_seed_is_looked_at(
-    in_process: InProcess, problem_of: ProblemOf, given: str
+    in_process: InProcess, given: str
 ) -> None:
     (foreign,) = mint(in_process, in_process.open_round(access="ticket"), 1)
     response = send(in_process, given, foreign, report(foreign))
-    assert (response.status_code, problem_of(response)) == (401, "invalid-ticket")
+    assert problem_of(response) == "invalid-ticket"
 
 
 def test_what_is_stored_is_estimated_exported_and_recovered_by_the_list(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import PACKED
-from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import OUE, Estimates, RoundExport, RoundParameters, Tally, frequency_oracle
 from ldprecover.evidence.quarantine import Quarantined
@@ -72,9 +72,7 @@ def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
     assert app.store.check() == []
 
 
-def test_retries_of_quarantined_reports_are_recognised(
-    app: InProcess, problem_of: ProblemOf
-) -> None:
+def test_retries_of_quarantined_reports_are_recognised(app: InProcess) -> None:
     id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
     for _ in range(2):
         answers = [send(app, id, rows(1), "a").json(), send(app, id, rows(40), "b").json()]

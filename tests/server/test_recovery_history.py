@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import PACKED
-from tests.server.conftest import InProcess, ProblemOf
+from tests.server.conftest import InProcess, problem_of
 
 from ldprecover import Estimates, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.protocols import wire
@@ -67,9 +67,7 @@ def test_a_round_named_twice_is_one(in_process: InProcess) -> None:
     assert recovered(in_process, round, history=["twice", id_, "twice"]) == once
 
 
-def test_what_cannot_be_history_is_refused_with_the_reason(
-    in_process: InProcess, problem_of: ProblemOf
-) -> None:
+def test_what_cannot_be_history_is_refused_with_the_reason(in_process: InProcess) -> None:
     round = round_of(in_process, reports_of(1), name="now")
     round_of(in_process, reports_of(2), name="open", closed=False)
     round_of(in_process, reports_of(2)[:0], name="empty")
@@ -94,22 +92,20 @@ def test_what_cannot_be_history_is_refused_with_the_reason(
     missing = in_process.post(
         f"/rounds/{round}/recover", json={"method": "unmix", "history": ["nowhere"]}
     )
-    assert (missing.status_code, problem_of(missing)) == (404, "round-not-found")
+    assert problem_of(missing) == "round-not-found"
     for history in (["now"] * 51, "now", [5], [None]):
         answer = in_process.post(
             f"/rounds/{round}/recover", json={"method": "unmix", "history": history}
         )
-        assert (answer.status_code, problem_of(answer)) == (422, "invalid-request"), history
+        assert problem_of(answer) == "invalid-request", history
 
 
-def test_history_that_the_caller_may_not_read_is_refused(
-    in_process: InProcess, problem_of: ProblemOf
-) -> None:
+def test_history_that_the_caller_may_not_read_is_refused(in_process: InProcess) -> None:
     round = round_of(in_process, reports_of(1), closed=False)
     round_of(in_process, reports_of(2), name="secret", read_access="key")
     body = {"method": "unmix", "history": ["secret"]}
     answer = in_process.post(f"/rounds/{round}/recover", json=body)
-    assert (answer.status_code, problem_of(answer)) == (401, "unauthorized")
+    assert problem_of(answer) == "unauthorized"
     assert (
         in_process.post(f"/rounds/{round}/recover", json=body, headers=in_process.admin).status_code
         == 200

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from tests.conftest import PACKED, NewDatabase, ServerProcess
-from tests.server.conftest import ProblemOf, StartInProcess
+from tests.server.conftest import StartInProcess, problem_of
 
 from ldprecover import FrequencyOracle, RoundParameters
 from ldprecover_server.rounds import Rounds
@@ -97,13 +97,11 @@ def test_the_default_hash_range_is_stored(server: ServerProcess, epsilon: float)
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue"])
-def test_only_olh_has_a_hash_range(
-    server: ServerProcess, protocol: str, problem_of: ProblemOf
-) -> None:
+def test_only_olh_has_a_hash_range(server: ServerProcess, protocol: str) -> None:
     assert server.open_round(protocol)["hash_range"] is None
     body = {"protocol": protocol, "epsilon": 1, "domain_size": 4, "hash_range": 4}
     response = server.http.post("/rounds", json=body, headers=server.admin)
-    assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
+    assert problem_of(response) == "invalid-parameter"
     assert "hash_range" in response.json()["detail"]
 
 
@@ -212,7 +210,7 @@ REFUSED_FIELDS = {
 
 @pytest.mark.parametrize(("text", "named"), REFUSED_FIELDS.values(), ids=REFUSED_FIELDS.keys())
 def test_a_field_outside_its_range_is_refused_by_name(
-    server: ServerProcess, text: str, named: str, problem_of: ProblemOf
+    server: ServerProcess, text: str, named: str
 ) -> None:
     before = server.http.get("/rounds", params={"limit": 1}).json()
     response = open_raw(server, text)
@@ -242,15 +240,13 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_a_body_that_is_no_round_is_refused(
-    server: ServerProcess, content: bytes, problem_of: ProblemOf
-) -> None:
+def test_a_body_that_is_no_round_is_refused(server: ServerProcess, content: bytes) -> None:
     response = open_raw(server, content)
-    assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+    assert problem_of(response) == "invalid-request"
     assert response.json()["detail"]
 
 
-def test_accepts_100_000_labels_and_no_more(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_accepts_100_000_labels_and_no_more(server: ServerProcess) -> None:
     labels = [f"item {i}" for i in range(100_001)]
     opened = server.open_round("olh", 1.0, items=labels[:-1])
     assert opened["items"] == labels[:-1]
@@ -258,7 +254,7 @@ def test_accepts_100_000_labels_and_no_more(server: ServerProcess, problem_of: P
     server.http.delete(f"/rounds/{opened['id']}", headers=server.admin)
     body = {"protocol": "olh", "epsilon": 1.0, "items": labels}
     response = server.http.post("/rounds", json=body, headers=server.admin)
-    assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+    assert problem_of(response) == "invalid-request"
     assert "100000" in response.json()["detail"]
 
 
@@ -271,14 +267,12 @@ def test_names_of_the_documented_form_are_taken(
     assert app.get(f"/rounds/{name}").json()["id"] == opened
 
 
-def test_a_name_belongs_to_one_round_until_it_is_deleted(
-    server: ServerProcess, problem_of: ProblemOf
-) -> None:
+def test_a_name_belongs_to_one_round_until_it_is_deleted(server: ServerProcess) -> None:
     name = fresh_name()
     first = server.open_round(name=name)
     body = {"protocol": "oue", "epsilon": 1, "domain_size": 9, "name": name}
     response = server.http.post("/rounds", json=body, headers=server.admin)
-    assert (response.status_code, problem_of(response)) == (409, "name-taken")
+    assert problem_of(response) == "name-taken"
     assert name in response.json()["detail"]
     assert server.http.get(f"/rounds/{name}").json() == first
     server.http.post(f"/rounds/{name}/close", headers=server.admin)
@@ -308,9 +302,7 @@ def test_finds_round_by_id_name_and_current(server: ServerProcess) -> None:
 @pytest.mark.parametrize(
     "identifier", ["nothing", "R" + 24 * "0", "%00", "%FF", "%F0%9F%98%80", "Current", "a" * 5000]
 )
-def test_an_unknown_round_is_a_404(
-    server: ServerProcess, identifier: str, problem_of: ProblemOf
-) -> None:
+def test_an_unknown_round_is_a_404(server: ServerProcess, identifier: str) -> None:
     calls = [
         server.http.get(f"/rounds/{identifier}"),
         server.http.get(f"/rounds/{identifier}/parameters"),
@@ -320,9 +312,7 @@ def test_an_unknown_round_is_a_404(
         server.http.post(f"/rounds/{identifier}/close", headers=server.admin),
         server.http.delete(f"/rounds/{identifier}", headers=server.admin),
     ]
-    assert [(r.status_code, problem_of(r)) for r in calls] == [(404, "round-not-found")] * len(
-        calls
-    )
+    assert {problem_of(r) for r in calls} == {"round-not-found"}
 
 
 def test_lists_rounds_latest_first_in_pages(
@@ -368,7 +358,7 @@ def test_list_leaves_out_rounds_deleted_meanwhile(
 
 
 def test_round_deleted_before_its_tally_is_read_is_404(
-    start_in_process: StartInProcess, problem_of: ProblemOf, monkeypatch: pytest.MonkeyPatch
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = start_in_process()
     parameters = RoundParameters("grr", 1.0, ("a", "b"))
@@ -392,17 +382,15 @@ def test_round_deleted_before_its_tally_is_read_is_404(
         with monkeypatch.context() as patch:
             patch.setattr(app.store.rounds, "find", then_deleted)
             response = app.request(method, f"/rounds/R{path}/{path}")
-        assert (response.status_code, problem_of(response)) == (404, "round-not-found"), path
+        assert problem_of(response) == "round-not-found", path
 
 
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=-1", "limit=x", "limit=1e400", "limit=201", "limit="]
 )
-def test_a_page_that_is_no_page_is_refused(
-    server: ServerProcess, query: str, problem_of: ProblemOf
-) -> None:
+def test_a_page_that_is_no_page_is_refused(server: ServerProcess, query: str) -> None:
     response = server.http.get(f"/rounds?{query}")
-    assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+    assert problem_of(response) == "invalid-request"
 
 
 def test_parameters_are_immutable_with_a_recomputable_digest(
@@ -491,9 +479,7 @@ def test_closed_round_is_readable_and_current(server: ServerProcess) -> None:
     assert server.http.post("/recover").status_code == 200
 
 
-def test_deleting_removes_the_round_and_all_its_reports(
-    server: ServerProcess, problem_of: ProblemOf
-) -> None:
+def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess) -> None:
     kept, opened = server.open_round(), server.open_round()
     for round_ in (kept, opened):
         server.submit(round_["id"], b"\1\0\0\0", "key")
@@ -523,7 +509,7 @@ def test_deleting_removes_the_round_and_all_its_reports(
 
 
 def test_current_round_after_a_deletion_is_the_latest_left(
-    start_in_process: StartInProcess, problem_of: ProblemOf
+    start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process()
 
@@ -533,7 +519,7 @@ def test_current_round_after_a_deletion_is_the_latest_left(
     def is_nowhere() -> None:
         calls = [app.get("/frequencies"), app.post("/recover"), app.get("/rounds/current")]
         calls.append(app.post("/reports", json={"reports": [1]}))
-        assert [(r.status_code, problem_of(r)) for r in calls] == 4 * [(404, "no-current-round")]
+        assert {problem_of(r) for r in calls} == {"no-current-round"}
 
     is_nowhere()
     first, second, third = (app.open_round() for _ in range(3))
@@ -565,7 +551,7 @@ KEYS: dict[str, Callable[[str], dict[str, str]]] = {
 
 @pytest.mark.parametrize("headers", KEYS.values(), ids=KEYS.keys())
 def test_only_admins_open_close_and_delete_rounds(
-    server: ServerProcess, headers: Callable[[str], dict[str, str]], problem_of: ProblemOf
+    server: ServerProcess, headers: Callable[[str], dict[str, str]]
 ) -> None:
     opened = server.open_round()
     sent: Any = headers(server.admin_key)
@@ -575,7 +561,7 @@ def test_only_admins_open_close_and_delete_rounds(
         server.http.post(f"/rounds/{opened['id']}/close", headers=sent),
         server.http.delete(f"/rounds/{opened['id']}", headers=sent),
     ]
-    assert [(r.status_code, problem_of(r)) for r in refused] == 3 * [(401, "unauthorized")]
+    assert {problem_of(r) for r in refused} == {"unauthorized"}
     assert [r.headers["www-authenticate"] for r in refused] == 3 * ["Bearer"]
     assert server.http.get("/rounds/current").json() == opened
 
@@ -629,7 +615,7 @@ def test_submissions_by_name_look_the_round_up_once(
     ("protocol", "access"), [("grr", "open"), ("oue", "open"), ("grr", "ticket")]
 )
 def test_report_to_a_reused_name_must_be_sent_again(
-    start_in_process: StartInProcess, problem_of: ProblemOf, protocol: str, access: str
+    start_in_process: StartInProcess, protocol: str, access: str
 ) -> None:
     """Whether the round that was deleted would have rejected it or not, nothing of that is the
     sender's to hear.
@@ -647,11 +633,7 @@ def test_report_to_a_reused_name_must_be_sent_again(
     app.store.deletion.delete("cities")
     app.store.rounds.open("R2", "cities", RoundParameters(protocol, 1.0, items))
     again = app.post(path, **report)
-    assert (again.status_code, problem_of(again), again.headers["retry-after"]) == (
-        503,
-        "round-replaced",
-        "1",
-    )
+    assert (problem_of(again), again.headers["retry-after"]) == ("round-replaced", "1")
     assert app.post(path, **report).json() == {"round": "R2", "accepted": 1, "duplicate": False}
     assert app.get("/rounds/cities").json()["n"] == 1
     assert problem_of(app.post(path, content=b"\xff\xff", headers=PACKED)) == "invalid-report"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xxhash
 from tests.conftest import PACKED, ServerProcess
-from tests.server.conftest import ProblemOf
+from tests.server.conftest import problem_of
 
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import PROTOCOLS, wire
@@ -184,7 +184,6 @@ def refused(
     id: str,
     headers: dict[str, str],
     content: str | bytes,
-    problem_of: ProblemOf,
 ) -> dict[str, Any]:
     """Send reports that must be rejected, see that nothing is stored, and return the problem."""
     before = server.frequencies(id)
@@ -192,7 +191,7 @@ def refused(
         server.admin if len(content) > 4096 else {}
     )  # without one a body is no longer than one report may be
     response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers | key)
-    assert (response.status_code, problem_of(response)) == (422, "invalid-report")
+    assert problem_of(response) == "invalid-report"
     assert server.frequencies(id) == before
     return response.json()
 
@@ -207,9 +206,8 @@ def test_one_bad_json_report_rejects_the_submission(
     content: str | bytes,
     position: int | None,
     words: str,
-    problem_of: ProblemOf,
 ) -> None:
-    problem = refused(server, rounds[protocol], JSON, content, problem_of)
+    problem = refused(server, rounds[protocol], JSON, content)
     assert problem.get("position") == position
     assert words in problem["detail"]
 
@@ -226,44 +224,37 @@ def test_one_bad_packed_report_rejects_the_submission(
     position: int | None,
     words: str,
     zipped: bool,
-    problem_of: ProblemOf,
 ) -> None:
     headers = PACKED | ({"Content-Encoding": "gzip"} if zipped else {})
     body = gzip.compress(content) if zipped else content
-    problem = refused(server, rounds[protocol], headers, body, problem_of)
+    problem = refused(server, rounds[protocol], headers, body)
     assert problem.get("position") == position
     assert words in problem["detail"]
 
 
-def test_position_of_a_bad_report_is_exact(
-    server: ServerProcess, oracle: FrequencyOracle, problem_of: ProblemOf
-) -> None:
+def test_position_of_a_bad_report_is_exact(server: ServerProcess, oracle: FrequencyOracle) -> None:
     """Large enough to be decoded apart from the event loop."""
     id = open_for(server, oracle)
     n, bad = 200_000, 123_456
     packed = bytearray(wire.pack(some_reports(oracle, 200)) * (n // 200))
     size = oracle.report_size
     packed[size * bad : size * (bad + 1)] = size * b"\xff"
-    problem = refused(server, id, PACKED, bytes(packed), problem_of)
+    problem = refused(server, id, PACKED, bytes(packed))
     assert problem["position"] == bad
 
 
-def test_a_refused_submission_does_not_use_up_its_key(
-    server: ServerProcess, problem_of: ProblemOf
-) -> None:
+def test_a_refused_submission_does_not_use_up_its_key(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     headers = JSON | {"Idempotency-Key": "one"}
-    refused(server, id, headers, '{"reports": [1, 4]}', problem_of)
+    refused(server, id, headers, '{"reports": [1, 4]}')
     answer = server.http.post(f"/rounds/{id}/reports", content='{"reports": [1]}', headers=headers)
     assert answer.json() == {"round": id, "accepted": 1, "duplicate": False}
 
 
-def test_a_field_given_twice_is_refused(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_a_field_given_twice_is_refused(server: ServerProcess) -> None:
     """JSON leaves open which counts (RFC 8259, section 4)."""
     id = server.open_round()["id"]
-    problem = refused(
-        server, id, JSON | server.admin, '{"reports":[1],"reports":[2,3]}', problem_of
-    )
+    problem = refused(server, id, JSON | server.admin, '{"reports":[1],"reports":[2,3]}')
     assert "reports is given twice" in problem["detail"]
 
 
@@ -281,13 +272,13 @@ MEDIA = {
 
 @pytest.mark.parametrize("headers", MEDIA.values(), ids=MEDIA.keys())
 def test_a_form_the_server_does_not_read_is_a_415(
-    server: ServerProcess, headers: dict[str, str], problem_of: ProblemOf
+    server: ServerProcess, headers: dict[str, str]
 ) -> None:
     id = server.open_round()["id"]
     response = server.http.post(
         f"/rounds/{id}/reports", content=b'{"reports": [1]}', headers=headers
     )
-    assert (response.status_code, problem_of(response)) == (415, "unsupported-media-type")
+    assert problem_of(response) == "unsupported-media-type"
     assert server.frequencies(id)["n"] == 0
 
 
@@ -305,14 +296,12 @@ def damaged() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("content", damaged().values(), ids=damaged().keys())
-def test_damaged_gzip_is_refused(
-    server: ServerProcess, content: bytes, problem_of: ProblemOf
-) -> None:
+def test_damaged_gzip_is_refused(server: ServerProcess, content: bytes) -> None:
     id = server.open_round()["id"]
     response = server.http.post(
         f"/rounds/{id}/reports", content=content, headers=JSON | {"Content-Encoding": "gzip"}
     )
-    assert (response.status_code, problem_of(response)) == (400, "malformed-body")
+    assert problem_of(response) == "malformed-body"
     assert "gzip" in response.json()["detail"]
     assert server.frequencies(id)["n"] == 0
 
@@ -328,23 +317,23 @@ def test_key_is_up_to_64_visible_ascii_characters(server: ServerProcess, key: st
 @pytest.mark.parametrize(
     "key", [b"a" * 65, b"", b"a b", b"a\tb", "é".encode(), b"\xe9", b"\x80"], ids=repr
 )
-def test_any_other_key_is_refused(server: ServerProcess, key: bytes, problem_of: ProblemOf) -> None:
+def test_any_other_key_is_refused(server: ServerProcess, key: bytes) -> None:
     id = server.open_round()["id"]
     headers = {name.encode(): value.encode() for name, value in PACKED.items()} | {
         b"Idempotency-Key": key
     }
     response = server.http.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
-    assert (response.status_code, problem_of(response)) == (422, "invalid-header")
+    assert problem_of(response) == "invalid-header"
     assert "Idempotency-Key" in response.json()["detail"]
     assert server.frequencies(id)["n"] == 0
 
 
 @pytest.mark.parametrize("second", ["a", "b"])
-def test_two_keys_are_refused(server: ServerProcess, second: str, problem_of: ProblemOf) -> None:
+def test_two_keys_are_refused(server: ServerProcess, second: str) -> None:
     id = server.open_round()["id"]
     headers = [*PACKED.items(), ("Idempotency-Key", "a"), ("Idempotency-Key", second)]
     response = server.http.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
-    assert (response.status_code, problem_of(response)) == (422, "invalid-header")
+    assert problem_of(response) == "invalid-header"
     assert server.frequencies(id)["n"] == 0
 
 
@@ -374,9 +363,7 @@ def test_equal_reports_in_any_format_are_one_submission(
     assert server.frequencies(id)["counts"] == oracle.support_counts(reports).tolist()
 
 
-def test_a_key_that_comes_with_other_bytes_is_a_409(
-    server: ServerProcess, problem_of: ProblemOf
-) -> None:
+def test_a_key_that_comes_with_other_bytes_is_a_409(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     assert server.submit(id, b"\1\0\0\0\2\0\0\0", "key").status_code == 202
     others = {
@@ -387,7 +374,7 @@ def test_a_key_that_comes_with_other_bytes_is_a_409(
     }
     for what, packed in others.items():
         response = server.submit(id, packed, "key")
-        assert (response.status_code, problem_of(response)) == (409, "idempotency-key-reused"), what
+        assert problem_of(response) == "idempotency-key-reused", what
     assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
     assert server.submit(id, b"\1\0\0\0\2\0\0\0", "key").json()["duplicate"]
 
@@ -404,19 +391,17 @@ def test_keys_differ_by_last_letter_and_round(server: ServerProcess) -> None:
         assert server.frequencies(id)["n"] == 4
 
 
-def test_closed_round_rejects_reports_but_answers_retries(
-    server: ServerProcess, problem_of: ProblemOf
-) -> None:
+def test_closed_round_rejects_reports_but_answers_retries(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     stored = server.submit(id, b"\1\0\0\0\2\0\0\0", "stored")
     server.http.post(f"/rounds/{id}/close", headers=server.admin)
     again = server.submit(id, b"\1\0\0\0\2\0\0\0", "stored")
     assert (again.status_code, again.json()) == (202, stored.json() | {"duplicate": True})
     other = server.submit(id, b"\1\0\0\0", "stored")
-    assert (other.status_code, problem_of(other)) == (409, "idempotency-key-reused")
+    assert problem_of(other) == "idempotency-key-reused"
     for key in ("new", None):
         new = server.submit(id, b"\1\0\0\0\2\0\0\0", key)
-        assert (new.status_code, problem_of(new)) == (409, "round-closed")
+        assert problem_of(new) == "round-closed"
     assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
 
 
@@ -454,9 +439,7 @@ def test_ten_equal_parallel_submissions_count_once(
         assert server.frequencies(id)["counts"] == [0, 1, 0, 1]
 
 
-def test_same_key_of_two_users_loses_no_report(
-    server: ServerProcess, problem_of: ProblemOf
-) -> None:
+def test_same_key_of_two_users_loses_no_report(server: ServerProcess) -> None:
     """One is told that the key is taken, and sends the report under another."""
     for _ in range(5):
         id = server.open_round()["id"]

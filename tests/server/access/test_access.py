@@ -10,7 +10,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from tests.conftest import ADMIN_KEY, PACKED
-from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server.access.access import CACHE_SECONDS, Access
 from ldprecover_server.errors import (
@@ -57,7 +57,7 @@ WRONG = {
 @pytest.mark.parametrize("access", ["open", "key"])
 @pytest.mark.parametrize("headers", WRONG.values(), ids=WRONG.keys())
 def test_rejects_wrong_key_even_if_none_is_needed(
-    in_process: InProcess, problem_of: ProblemOf, headers: dict[str, str], access: str
+    in_process: InProcess, headers: dict[str, str], access: str
 ) -> None:
     id = in_process.open_round(access=access)
     response = submit(in_process, id, 1, headers)
@@ -67,13 +67,11 @@ def test_rejects_wrong_key_even_if_none_is_needed(
     assert count(in_process, id) == 0
 
 
-def test_anonymous_callers_submit_single_reports(
-    in_process: InProcess, problem_of: ProblemOf
-) -> None:
+def test_anonymous_callers_submit_single_reports(in_process: InProcess) -> None:
     id = in_process.open_round()
     assert submit(in_process, id, 1, {}).status_code == 202
     response = submit(in_process, id, 2, {})
-    assert (response.status_code, problem_of(response)) == (403, "report-key-needed")
+    assert problem_of(response) == "report-key-needed"
     assert "Authorization: Bearer KEY" in response.json()["detail"]
     assert count(in_process, id) == 1
 
@@ -88,31 +86,29 @@ def test_the_number_without_a_key_is_a_setting(start_in_process: StartInProcess)
 @pytest.mark.parametrize("access", ["open", "key"])
 @pytest.mark.parametrize("scope", SCOPED)
 def test_report_key_submits_many_and_analyst_key_none(
-    start_in_process: StartInProcess, problem_of: ProblemOf, scope: str, access: str
+    start_in_process: StartInProcess, scope: str, access: str
 ) -> None:
     app = start_in_process()
     id = app.open_round(access=access)
     response = submit(app, id, 40, add_key(app, scope))
     if scope == "analyst":
-        assert (response.status_code, problem_of(response)) == (403, "forbidden")
+        assert problem_of(response) == "forbidden"
         assert count(app, id) == 0
     else:
         assert response.json()["accepted"] == count(app, id) == 40
 
 
-def test_without_a_key_a_key_round_takes_nothing(
-    in_process: InProcess, problem_of: ProblemOf
-) -> None:
+def test_without_a_key_a_key_round_takes_nothing(in_process: InProcess) -> None:
     id = in_process.open_round(access="key")
     response = submit(in_process, id, 1, {})
-    assert (response.status_code, problem_of(response)) == (401, "unauthorized")
+    assert problem_of(response) == "unauthorized"
     assert response.headers["www-authenticate"] == "Bearer"
     assert count(in_process, id) == 0
 
 
 @pytest.mark.parametrize("scope", [None, *SCOPED])
 def test_results_read_with_a_key_need_an_analyst(
-    start_in_process: StartInProcess, problem_of: ProblemOf, scope: str | None
+    start_in_process: StartInProcess, scope: str | None
 ) -> None:
     """At the root too; parameters and the number of reports stay public."""
     app = start_in_process()
@@ -127,8 +123,8 @@ def test_results_read_with_a_key_need_an_analyst(
     if scope in ("admin", "analyst"):
         assert [a.status_code for a in answers] == 4 * [200]
     else:
-        expected = (401, "unauthorized") if scope is None else (403, "forbidden")
-        assert [(a.status_code, problem_of(a)) for a in answers] == 4 * [expected]
+        expected = "unauthorized" if scope is None else "forbidden"
+        assert {problem_of(a) for a in answers} == {expected}
         assert all("counts" not in a.text for a in answers)
     public = [app.get(f"/rounds/{id}"), app.get(f"/rounds/{id}/parameters")]
     assert [(a.status_code, a.json()["read_access"], a.json()["access"]) for a in public] == 2 * [
@@ -138,7 +134,7 @@ def test_results_read_with_a_key_need_an_analyst(
 
 @pytest.mark.parametrize("scope", SCOPED)
 def test_only_an_admin_key_opens_closes_and_deletes(
-    start_in_process: StartInProcess, problem_of: ProblemOf, scope: str
+    start_in_process: StartInProcess, scope: str
 ) -> None:
     app = start_in_process()
     id, headers = app.open_round(), add_key(app, scope)
@@ -152,14 +148,12 @@ def test_only_an_admin_key_opens_closes_and_deletes(
     if scope == "admin":
         assert [a.status_code for a in answers] == [201, 200, 204]
     else:
-        assert [(a.status_code, problem_of(a)) for a in answers] == 3 * [(403, "forbidden")]
+        assert {problem_of(a) for a in answers} == {"forbidden"}
         assert app.get(f"/rounds/{id}").json()["state"] == "open"
         assert len(app.get("/rounds").json()["rounds"]) == 1
 
 
-def test_several_keys_are_valid_until_each_is_revoked(
-    start_in_process: StartInProcess, problem_of: ProblemOf
-) -> None:
+def test_several_keys_are_valid_until_each_is_revoked(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     id = app.open_round(read_access="key")
     first, second = add_key(app, "analyst", "first"), add_key(app, "analyst", "second")
@@ -167,7 +161,7 @@ def test_several_keys_are_valid_until_each_is_revoked(
     assert [app.get(path, headers=h).status_code for h in (first, second)] == [200, 200]
     app.store.keys.revoke("first")
     refused = app.get(path, headers=first)
-    assert (refused.status_code, problem_of(refused)) == (401, "unauthorized")
+    assert problem_of(refused) == "unauthorized"
     assert app.get(path, headers=second).status_code == 200
     with pytest.raises(KeyNotFoundError):
         app.store.keys.revoke("first")

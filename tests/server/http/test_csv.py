@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import ServerProcess
-from tests.server.conftest import ProblemOf
+from tests.server.conftest import problem_of
 
 from ldprecover import GRR, OUE
 from ldprecover.protocols import wire
@@ -139,12 +139,10 @@ def test_empty_round_has_only_counts(server: ServerProcess) -> None:
     assert [(row["count"], row["frequency"]) for row in rows] == [("0", "")] * 4
 
 
-def test_another_form_is_refused(
-    server: ServerProcess, poisoned: dict[str, Any], problem_of: ProblemOf
-) -> None:
+def test_another_form_is_refused(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     for path in ("frequencies", "alarms", "suspects"):
         response = server.http.get(f"/rounds/{poisoned['id']}/{path}?format=xml")
-        assert (response.status_code, problem_of(response)) == (422, "invalid-request")
+        assert problem_of(response) == "invalid-request"
         assert response.json()["errors"][0]["field"] == "format"
 
 

@@ -5,7 +5,7 @@ from time import thread_time
 
 import pytest
 from tests.conftest import ServerProcess
-from tests.server.conftest import ProblemOf
+from tests.server.conftest import problem_of
 
 from ldprecover.planning import MAX_TARGETS, PlanRequest, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, PROTOCOLS
@@ -54,9 +54,7 @@ def test_what_no_protocol_can_have_is_an_answer_with_reasons(server: ServerProce
         (f"domain_size=1000&users=10&epsilon=1&targets={MAX_TARGETS + 1}", "invalid-request"),
     ],
 )
-def test_what_makes_no_plan_is_refused(
-    server: ServerProcess, problem_of: ProblemOf, query: str, slug: str
-) -> None:
+def test_what_makes_no_plan_is_refused(server: ServerProcess, query: str, slug: str) -> None:
     response = server.http.get(f"/plan?{query}")
     assert response.status_code == 422
     assert problem_of(response) == slug

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import StartServer
-from tests.server.conftest import InProcess, ProblemOf, StartInProcess
+from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
 from ldprecover_server.errors import DatabaseGoneError
@@ -44,7 +44,7 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
 def test_removed_file_is_noticed_and_not_recreated(
-    start_in_process: StartInProcess, problem_of: ProblemOf, replaced: bool
+    start_in_process: StartInProcess, replaced: bool
 ) -> None:
     app = start_in_process()
     id, path = app.open_round(), file_of(app)
@@ -61,12 +61,12 @@ def test_removed_file_is_noticed_and_not_recreated(
         app.get(f"/rounds/{id}/frequencies"),
         app.post(f"/rounds/{id}/close", headers=app.admin),
     ]
-    assert [(a.status_code, problem_of(a)) for a in answers] == 4 * [(503, "database-gone")]
+    assert {problem_of(a) for a in answers} == {"database-gone"}
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers)
     assert app.get("/healthz").status_code == 200
     app.store.database.engine.dispose()  # the next connection would be to another file
     again = app.post(f"/rounds/{id}/reports", **report)
-    assert (again.status_code, problem_of(again)) == (503, "database-gone")
+    assert problem_of(again) == "database-gone"
     assert path.exists() is replaced
     kept.rename(path)
     assert app.get("/readyz").status_code == 200

@@ -7,7 +7,7 @@ from contextlib import closing
 import httpx
 import pytest
 from tests.conftest import ServerProcess
-from tests.server.conftest import InProcess, ProblemOf
+from tests.server.conftest import InProcess
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ldprecover_server.http.edge import EdgeProtocol
@@ -271,7 +271,7 @@ def test_upgrade_does_not_override_connection_close(
     assert (status, headers["connection"]) == (200, "close")
 
 
-def test_connect_is_405(server: ServerProcess, problem_of: ProblemOf) -> None:
+def test_connect_is_405(server: ServerProcess) -> None:
     ((status, headers, body),) = talk(server, b"CONNECT / HTTP/1.1\r\nHost: test\r\n\r\n")
     assert (status, headers["content-type"]) == (405, "application/problem+json")
     assert json.loads(body)["type"] == "/docs/errors#method-not-allowed"
