@@ -155,36 +155,36 @@ def _enter(registry: Registry, entry: EntryPoint) -> None:
     source = Origin(_distribution(entry), entry.value)
     if LOADED.get((registry.group, entry.name)) == source:
         return
-    what = (
+    subject = (
         f"the plugin {entry.name!r} of {registry.group} in the distribution {source.distribution}"
     )
     if entry.name in registry.table:
         owner = LOADED.get((registry.group, entry.name), "ldprecover itself")
-        raise PluginError(f"{what} has a name that is taken by {owner}")
+        raise PluginError(f"{subject} has a name that is taken by {owner}")
     if entry.name in registry.reserved:
         raise PluginError(
-            f"{what} has a name that is reserved: it means {registry.reserved[entry.name]}"
+            f"{subject} has a name that is reserved: it means {registry.reserved[entry.name]}"
         )
-    value = _tried(entry.load, f"{what} cannot be imported")
-    own = _tried(lambda: registry.check(value), f"{what} does not keep the contract")
+    value = _tried(entry.load, f"{subject} cannot be imported")
+    own = _tried(lambda: registry.check(value), f"{subject} does not keep the contract")
     if own != entry.name:
-        raise PluginError(f"{what} does not keep the contract: it calls itself {own!r:.80}")
+        raise PluginError(f"{subject} does not keep the contract: it calls itself {own!r:.80}")
     registry.table[entry.name] = value
     LOADED[registry.group, entry.name] = source
 
 
-def _tried(call: Callable[[], Any], what: str) -> Any:
+def _tried(call: Callable[[], Any], subject: str) -> Any:
     """Return the result of a plugin's code. Raises PluginError for any error, also SystemExit."""
     try:
         return call()
     except KeyboardInterrupt as stopped:  # Ctrl-C, usually; the note names a plugin that raised it
-        stopped.add_note(what)
+        stopped.add_note(subject)
         raise
     except BaseException as error:
         reason = (
             str(error) if isinstance(error, ParameterError) else f"{type(error).__name__}: {error}"
         )
-        raise PluginError(f"{what}: {reason}") from error
+        raise PluginError(f"{subject}: {reason}") from error
 
 
 def _distribution(entry: EntryPoint) -> str:
@@ -226,8 +226,8 @@ def _method(method: Any) -> str:
     if not isinstance(method, Method):
         raise ParameterError(f"it must be a Method, not {method!r:.80}")
     check_name(method.name)
-    known = {"uses": _USES, "needs": NEEDS, "better_with": NEEDS}
-    for name, words in known.items():
+    vocabulary = {"uses": _USES, "needs": NEEDS, "better_with": NEEDS}
+    for name, words in vocabulary.items():
         value = getattr(method, name)
         if not isinstance(value, frozenset | set) or not value <= set(words):
             raise ParameterError(

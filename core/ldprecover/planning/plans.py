@@ -64,7 +64,7 @@ class Plan:
         """Return the plan in the form of JSON."""
         return {
             "solved": self.request.solved,
-            "wish": asdict(self.request),
+            "wish": asdict(self.request),  # phrases: quoted
             "protocols": [asdict(each) for each in self.rounds],
             "curves": None if curves is None else asdict(curves),
         }

@@ -109,8 +109,7 @@ def _noise_note(inputs: RecoveryInputs, recovery: Recovery) -> str | None:
         return None
     return (
         "The noise of so few reports exceeds what tells the items apart: 1/d for every item is "
-        "expected to be nearer "
-        "to their frequencies than the projection of the estimates is."
+        "expected to be nearer to their frequencies than the projection of the estimates is."
     )
 
 

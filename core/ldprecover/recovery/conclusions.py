@@ -12,7 +12,7 @@ class Dropped:
     """Reports that a filter dropped: its name, a description of them, and their number."""
 
     screen: str
-    what: str
+    what: str  # phrases: quoted (a field of the JSON form)
     reports: int
 
 

@@ -210,9 +210,9 @@ class Option:
 
 
 def indices_named(items: Iterable[int]) -> str:
-    """Return items in words, "item index 2" or "item indices 2, 5": labels may be numbers too."""
-    named = [str(item) for item in items]
-    return f"item {'index' if len(named) == 1 else 'indices'} {', '.join(named)}"
+    """Return the text "item index 2" or "item indices 2, 5": a label may be a number too."""
+    numbers = [str(item) for item in items]
+    return f"item {'index' if len(numbers) == 1 else 'indices'} {', '.join(numbers)}"
 
 
 def _checked_history(history: object) -> tuple[tuple[FrequencyOracle, Tally], ...]:
@@ -260,8 +260,8 @@ class Method:
     options: tuple[Option, ...] = ()
     unfit: Callable[[FrequencyOracle], str | None] = _no_reason
 
-    def refusal(self, oracle: FrequencyOracle, known: frozenset[str]) -> str | None:
-        """Return why the method cannot run under this protocol with the `known` NEEDS, or None.
+    def refusal(self, oracle: FrequencyOracle, available: frozenset[str]) -> str | None:
+        """Return why the method cannot run under this protocol with the `available` NEEDS, or None.
 
         Impossible numbers show only when it runs.
         """
@@ -280,7 +280,7 @@ class Method:
             "reports": "the reports themselves",
             "targets": "the attacked items",
         }
-        missing = [words[need] for need in NEEDS if need in self.needs and need not in known]
+        missing = [words[need] for need in NEEDS if need in self.needs and need not in available]
         return f"{self.name} needs {' and '.join(missing)}" if missing else None
 
     def unused(self, request: RecoveryRequest) -> str | None:
@@ -301,12 +301,16 @@ class Method:
             raise ParameterError(
                 f"options must be a mapping of names to numbers, not {options!r:.40}"
             )
-        known = {option.name: option for option in self.options}
+        known_options = {option.name: option for option in self.options}
         for name in options:
-            if name not in known:
-                takes = f"its options are {', '.join(known)}" if known else "it has none"
+            if name not in known_options:
+                takes = (
+                    f"its options are {', '.join(known_options)}"
+                    if known_options
+                    else "it has none"
+                )
                 raise ParameterError(f"{self.name} has no option {name!r:.40}; {takes}")
-        return {name: o.check(options.get(name, o.default)) for name, o in known.items()}
+        return {name: o.check(options.get(name, o.default)) for name, o in known_options.items()}
 
 
 METHODS: dict[str, Method] = {}

@@ -78,8 +78,8 @@ def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> Floa
     """Return f~_Y of hashed reports with the best of 1,000 random seeds: the one with most targets
     in one bucket.
 
-    pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. Where seeds are
-    given there is none to search for: pi is exact, of the bucket of each seed that holds most
+    pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. If
+    seeds are given, no seed is searched: pi is exact, of the bucket of each seed that holds most
     targets. Raises ParameterError for a protocol whose crafted reports are others, and for more
     than 200 targets.
     """

@@ -48,9 +48,8 @@ def estimate_share(
     if error > _COARSEST:
         raise ParameterError(
             f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, "
-            "so near the "
-            f"1 of honest ones that the share would have a standard error of {error:.2g} from {n} "
-            "reports"
+            "so near the 1 of honest ones that the share would have a standard error of "
+            f"{error:.2g} from {n} reports"
         )
     return MaliciousShare(float((1 - poisoned.sum()) / (1 - malicious_sum)), error)
 
@@ -69,17 +68,15 @@ def eta_of(inputs: RecoveryInputs, malicious_sum: float) -> tuple[float, list[st
     if share.beta < -_SEEN * share.standard_error or share.beta > MAX_ETA / (1 + MAX_ETA):
         raise ParameterError(
             f"eta cannot be estimated: the estimates sum to {total:.4g}, which no share of "
-            "malicious reports "
-            f"that alone would sum to {malicious_sum:.4g} explains; the reports are not those of "
-            "the malicious model"
+            f"malicious reports that alone would sum to {malicious_sum:.4g} explains; the reports "
+            "are not those of the malicious model"
         )
-    seen = share.beta > _SEEN * share.standard_error
-    verdict = "" if seen else f", within {_SEEN:g} standard errors of no malicious report"
+    visible = share.beta > _SEEN * share.standard_error
+    verdict = "" if visible else f", within {_SEEN:g} standard errors of no malicious report"
     note = (
         f"eta = {share.eta:.4g} is estimated: the estimates sum to {total:.4g}, malicious reports "
-        "alone would to "
-        f"{malicious_sum:.4g}, so a share {share.beta:.4g} of all reports is malicious, with "
-        "standard error "
-        f"{share.standard_error:.2g}{verdict}. It is right only if the malicious model is."
+        f"alone would to {malicious_sum:.4g}, so a share {share.beta:.4g} of all reports is "
+        f"malicious, with standard error {share.standard_error:.2g}{verdict}. It is right only if "
+        "the malicious model is."
     )
     return share.eta, [note]

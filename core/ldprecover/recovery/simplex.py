@@ -27,11 +27,11 @@ def project_simplex(x: ArrayLike) -> FloatArray:
     candidates = np.sort(below[below > -1])[::-1]
     ranks = np.arange(1, candidates.size + 1)
     taus = (np.cumsum(candidates) - 1) / ranks
-    kept = int(np.flatnonzero(candidates > taus)[-1]) + 1
+    positive = int(np.flatnonzero(candidates > taus)[-1]) + 1
     # tau = (sum of the kept - 1)/kept, taken from the least of them: what the others exceed it by
     # sums to less than 1, while the running sum of many items has lost digits.
-    least = candidates[kept - 1]
-    margin = (1 - (candidates[:kept] - least).sum()) / kept
+    least = candidates[positive - 1]
+    margin = (1 - (candidates[:positive] - least).sum()) / positive
     projected: FloatArray = np.maximum((below - least) + margin, 0.0)
     return projected
 

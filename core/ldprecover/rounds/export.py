@@ -241,9 +241,8 @@ class RoundExport:
             for each in export._rounds:
                 if each.round in sources:
                     raise ParameterError(
-                        f"{sources[each.round]} and {name} do not add: "
-                        f"both have the round {each.name} ({each.round}), whose reports would "
-                        "count twice"
+                        f"{sources[each.round]} and {name} do not add: both have the round "
+                        f"{each.name} ({each.round}), whose reports would count twice"
                     )
                 sources[each.round] = name
         if len(exports) == 1:

@@ -42,14 +42,14 @@ def drop(
         raise ParameterError(f"{name} needs the reports themselves")
     totals = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
     dropped, total = totals.dropped, totals.n
-    kept = total - dropped.n
-    if not kept:
+    remaining = total - dropped.n
+    if not remaining:
         raise ParameterError(
             f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate "
             "from"
         )
     counts, counts_dropped = _counts(inputs, source, totals), dropped.counts(oracle)
-    genuine = oracle.estimate(counts - counts_dropped, kept)
+    genuine = oracle.estimate(counts - counts_dropped, remaining)
     malicious = oracle.estimate(counts_dropped, dropped.n) if dropped.n else np.zeros_like(genuine)
     notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
     counted = oracle.estimate(counts, total)
@@ -62,7 +62,7 @@ def drop(
         )
     return Recovery(
         method=name,
-        eta=dropped.n / kept,
+        eta=dropped.n / remaining,
         targets=targets,
         malicious_sum=oracle.malicious_sum,
         poisoned=inputs.poisoned,
@@ -146,8 +146,7 @@ def _method(reading: str, projected: bool) -> Method:
         if reading == "all" and size is not None and len(targets) > size:
             raise ParameterError(
                 f"{name}: a {oracle.protocol} report supports {items_in_words(size)}, so none "
-                "matches all "
-                f"{len(targets)} targets"
+                f"matches all {len(targets)} targets"
             )
         matched = "any target" if reading == "any" else "all targets"
         notes = [

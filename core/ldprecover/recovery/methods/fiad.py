@@ -137,8 +137,8 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     groups = abnormal_itemsets(source, items, least=least, rate=inputs.request.options["rate"])
     if not source.n:
         raise ParameterError("fiad: there are no reports")
-    most = min(_GROUP, items.size)
-    sets = f"Sets of {least}" if least == most else f"Sets of {least} to {most}"
+    largest = min(_GROUP, items.size)
+    sets = f"Sets of {least}" if least == largest else f"Sets of {least} to {largest}"
     whole = ", and whole groups of three," if least > _SMALLEST else ""
     looked = f"{sets}{whole} of the {items.size} items with the highest estimates were looked at"
     if not groups:

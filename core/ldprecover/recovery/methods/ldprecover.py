@@ -50,9 +50,8 @@ def subtract(
     if np.abs(recovered - project_simplex(scaled)).max() <= _SAME:
         notes.append(
             "The result equals the projection of (1 + eta) times the poisoned frequencies on the "
-            "simplex: "
-            "the assumed malicious frequencies took no part in it, and no malicious mass was "
-            "removed."
+            "simplex: the assumed malicious frequencies took no part in it, and no malicious mass "
+            "was removed."
         )
     return Recovery(
         method=name,
@@ -74,8 +73,7 @@ def _malicious(inputs: RecoveryInputs) -> tuple[FloatArray, list[str]]:
         return custom(oracle, inputs.support), [
             (
                 "Malicious model custom: each item is taken to be supported by the given share of "
-                "the "
-                "malicious reports."
+                "the malicious reports."
             )
         ]
     if targets:
@@ -91,8 +89,7 @@ def _untargeted_notes(inputs: RecoveryInputs) -> list[str]:
     if positive:
         notes.append(
             f"Without targets: the malicious sum, {oracle.malicious_sum:.6g}, is spread evenly "
-            "over "
-            f"D1, the {positive} of {oracle.domain_size} items with a positive estimate."
+            f"over D1, the {positive} of {oracle.domain_size} items with a positive estimate."
         )
     else:
         notes.append(
@@ -126,8 +123,7 @@ def _targeted_notes(inputs: RecoveryInputs) -> list[str]:
         excess = _gap(model(oracle, targets)) / _gap(exact_targeted(oracle, targets))
         notes.append(
             f"The printed equations lower the targets against the other items {excess:.3g} times "
-            "as far as "
-            "such reports raise them; the model exact lowers them as far."
+            "as far as these reports raise them; the model exact lowers them as far."
         )
     return notes
 

@@ -172,8 +172,7 @@ def _em(inputs: RecoveryInputs) -> Recovery:
 def _unfit_em(oracle: FrequencyOracle) -> str | None:
     if oracle.traits.one_item:
         return (
-            f"the counts of {oracle.protocol} reports say all that the reports do; mle is "
-            "their "
+            f"the counts of {oracle.protocol} reports say all that the reports do; mle is their "
             "exact likelihood"
         )
     return (

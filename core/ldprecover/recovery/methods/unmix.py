@@ -83,8 +83,7 @@ class _Pooled:
         if self.disagreement > _DISAGREE:
             yield (
                 "The earlier rounds differ from each other by more than their noise: frequencies "
-                "drift, or one of the "
-                "rounds was attacked."
+                "drift, or one of the rounds was attacked."
             )
 
 
@@ -122,7 +121,9 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         oracle,
         estimates.z,
         estimates.sd,
-        known=KnownItems(inputs.targets or estimates.suspects, not inputs.targets, inputs.canaries),
+        known_items=KnownItems(
+            inputs.targets or estimates.suspects, not inputs.targets, inputs.canaries
+        ),
         history=history,
         progress=inputs.progress,
     )
@@ -167,13 +168,13 @@ def _conclusions(
     errors = Conclusions(standard_deviations=unmixed.sd, lower=lower, upper=upper)
     if small:
         return errors
-    gone = sum(each.reports for each in estimates.dropped)
-    beta, low, high = _shares(estimates, gone, unmixed.beta)
+    number_dropped = sum(each.reports for each in estimates.dropped)
+    beta, low, high = _shares(estimates, number_dropped, unmixed.beta)
     likely = {int(v): float(unmixed.spikes[v]) for v in np.flatnonzero(unmixed.spikes > _SUSPECT)}
     likely |= dict.fromkeys(estimates.shared, 1.0)
     return replace(
         errors,
-        attack_probability=1.0 if gone else unmixed.p_attack,
+        attack_probability=1.0 if number_dropped else unmixed.p_attack,
         beta=beta,
         beta_low=low,
         beta_high=high,
@@ -184,17 +185,17 @@ def _conclusions(
 
 
 def _shares(
-    estimates: NoisyEstimates, gone: int, of_kept: tuple[float, float, float]
+    estimates: NoisyEstimates, number_dropped: int, of_passing: tuple[float, float, float]
 ) -> tuple[float, float, float]:
     """Return the share of malicious reports among all, and its interval, from that of the rest.
 
     The honest reports that pass the filters are a known share of all honest ones, but for chance.
     """
-    if not gone:
-        return of_kept
-    n, kept = gone + estimates.n, estimates.honest_kept
-    chance = _NORMAL * math.sqrt((1 - kept) / (kept * n))
-    beta, low, high = (1 - (1 - share) * estimates.n / (kept * n) for share in of_kept)
+    if not number_dropped:
+        return of_passing
+    n, honest_kept = number_dropped + estimates.n, estimates.honest_kept
+    chance = _NORMAL * math.sqrt((1 - honest_kept) / (honest_kept * n))
+    beta, low, high = (1 - (1 - share) * estimates.n / (honest_kept * n) for share in of_passing)
     low, high = min(low - chance, beta), max(high + chance, beta)
     return max(beta, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0)
 
@@ -211,8 +212,7 @@ def _notes(conclusions: Conclusions, *, small: bool) -> tuple[str, ...]:
     if (conclusions.attack_probability or 0.0) > _SUSPECT:
         notes.append(
             "The share of malicious reports is what shows of it: reports that honest users could "
-            "as well have sent, "
-            "and lies told honestly, are not in it."
+            "as well have sent, and lies told honestly, are not in it."
         )
     if conclusions.history_weight is not None:
         notes.append("The earlier rounds are taken to be clean.")

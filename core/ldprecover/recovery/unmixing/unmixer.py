@@ -54,7 +54,7 @@ def unmix(
     z: FloatArray,
     sd: FloatArray,
     *,
-    known: KnownItems = KnownItems(),
+    known_items: KnownItems = KnownItems(),
     history: History | None = None,
     attack: bool = True,
     progress: Callable[[float], None] | None = None,
@@ -79,7 +79,7 @@ def unmix(
         )
     report_progress = progress or (lambda _: None)
     unmixer = _Unmixer(
-        oracle, z, sd, known, attack, prior, lambda share: report_progress(_SEARCH * share)
+        oracle, z, sd, known_items, attack, prior, lambda share: report_progress(_SEARCH * share)
     )
     hypotheses = unmixer.without_history()
     if history is not None:
@@ -105,13 +105,19 @@ class _Unmixer:
         oracle: FrequencyOracle,
         z: FloatArray,
         sd: FloatArray,
-        known: KnownItems,
+        known_items: KnownItems,
         attack: bool,
         prior: Prior,
         progress: Callable[[float], None],
     ) -> None:
         self.sums = Sums.of(oracle, z, sd, prior)
-        self._z, self._sd, self._known, self._attack, self._prior = z, sd, known, attack, prior
+        self._z, self._sd, self._known_items, self._attack, self._prior = (
+            z,
+            sd,
+            known_items,
+            attack,
+            prior,
+        )
         self._progress, self._seen = progress, 0
         middle = float(np.median(sd))
         largest = max(0.0, -float(np.quantile(z, prior.lowest_quantile))) + 2 * middle
@@ -121,18 +127,18 @@ class _Unmixer:
         self._spikes = on_some(z.size, uniform=not self.sums.displacements, prior=prior)
         # Where nothing shifts, the estimates do not tell which items the surplus is on: other
         # attacked items would be the popular ones.
-        self._all_known = known.shared or not self.sums.displacements
+        self._all_known = known_items.shared or not self.sums.displacements
         self._log_attack = math.log(prior.attack)
         if self.sums.displacements:
             self._log_attack -= math.log(prior.shift_choices)
-        self._shared_sums = self._displaced_by_sharing(oracle) if known.shared else None
+        self._shared_sums = self._displaced_by_sharing(oracle) if known_items.shared else None
 
     def _displaced_by_sharing(self, oracle: FrequencyOracle) -> Sums | None:
         """Return the sums if reports that share targets displace the other items, else None.
 
         Such reports support half of the t targets and no more items than honest ones.
         """
-        t, share = len(self._known.targets), self._prior.shared_support
+        t, share = len(self._known_items.targets), self._prior.shared_support
         if not t or self.sums.displacements or self.sums.fixed or oracle.q >= share:
             return None
         displaced = t * (share - oracle.q) / (self._z.size - t) / (oracle.p - oracle.q)
@@ -143,13 +149,15 @@ class _Unmixer:
         grid = grid_over(
             float(self._z.min()), self._top, float(self._sd.min()), float(self._sd.max())
         )
-        known = self._known
-        model = Mixture(self._z, self._sd, grid, known.targets, known.canaries, self._prior)
+        known_items = self._known_items
+        model = Mixture(
+            self._z, self._sd, grid, known_items.targets, known_items.canaries, self._prior
+        )
         hypotheses = self._counted(self._mixture_hypotheses(model))
         return likely(hypotheses, self._prior.most_hypotheses, self._prior)
 
     def _mixture_hypotheses(self, model: Mixture) -> Iterator[Hypothesis]:
-        prior, targets = self._prior, self._known.targets
+        prior, targets = self._prior, self._known_items.targets
         yield from model.hypotheses(
             self._shapes(HONEST), [self._honest], math.log(1 - prior.attack)
         )
@@ -229,7 +237,7 @@ class _Unmixer:
 
     def _shapes(self, kind: str) -> tuple[Shape, ...]:
         """Return a list of shapes, for the items that somebody may hold."""
-        return shapes(kind, self._z.size - len(self._known.canaries))
+        return shapes(kind, self._z.size - len(self._known_items.canaries))
 
     @property
     def _honest(self) -> Choice:

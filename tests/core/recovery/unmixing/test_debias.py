@@ -183,4 +183,4 @@ def test_lost_reports_are_those_missing_after_a_rule(oracle: FrequencyOracle) ->
     both = before.without(ONE[0])
     tallies = [Tally.of(oracle, reports[kept.of(oracle, reports)]) for kept in (before, both)]
     assert 0 < tallies[1].n < tallies[0].n < 3000
-    assert tallies[0] - lost(oracle, reports, kept=before, rule=rule) == tallies[1]
+    assert tallies[0] - lost(oracle, reports, report_filter=before, rule=rule) == tallies[1]

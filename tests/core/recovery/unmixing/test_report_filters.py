@@ -20,7 +20,7 @@ from ldprecover.recovery.reports import pair_counts
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.filters import rules
 from ldprecover.recovery.unmixing.filters.report_filters import (
-    _numbers_in_words,
+    _numbers_as_text,
     filter_reports,
     unfit,
 )
@@ -307,7 +307,7 @@ def test_hits_are_counted_by_set_and_item() -> None:
     sets = np.array([[True, True, False, True, False], [False, False, True, True, True]])
     bits = oracle.supports(rows)
     bits = bits[~(bits[:, 0] & bits[:, 1])][:, items]
-    hits = hits_by_item(oracle, rows, kept=rule, items=items, sets=sets)
+    hits = hits_by_item(oracle, rows, report_filter=rule, items=items, sets=sets)
     assert hits.shape == (2, 25, 6)
     for of_set, members in zip(hits, sets, strict=True):
         numbers = bits[:, members].sum(axis=1)
@@ -331,4 +331,4 @@ def test_pairs_are_counted_with_all_reports_last() -> None:
 def test_numbers_are_told_as_ranges(numbers: list[int], words: str) -> None:
     chosen = np.zeros(10, np.bool_)
     chosen[numbers] = True
-    assert _numbers_in_words(chosen) == words
+    assert _numbers_as_text(chosen) == words

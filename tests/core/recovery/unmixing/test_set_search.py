@@ -74,7 +74,7 @@ def test_reports_that_pass_are_those_of_the_rule(protocol: str) -> None:
     oracle, reports = {"oue": OUE_, "olh": OLH_}[protocol], rows(protocol, 2_000)
     found = shared_sets(ReportSource(oracle, reports), ReportFilter(), Tally.of(oracle, reports))
     assert found.suspects == TARGETS
-    assert found.tally == Tally.of(oracle, reports[found.kept.of(oracle, reports)])
+    assert found.tally == Tally.of(oracle, reports[found.report_filter.of(oracle, reports)])
     assert found.dropped == (len(reports) - found.tally.n,)
 
 

@@ -42,7 +42,7 @@ def unmixed(
     oracle: FrequencyOracle, counts: Any, n: int, targets: Sequence[int] = (), **fields: Any
 ) -> Unmixed:
     measured = estimates_of_counts(oracle, oracle.estimate(counts, n), n)
-    return unmix(oracle, measured.z, measured.sd, known=KnownItems(tuple(targets)), **fields)
+    return unmix(oracle, measured.z, measured.sd, known_items=KnownItems(tuple(targets)), **fields)
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])

@@ -32,8 +32,8 @@ class SetLaw:
     @classmethod
     def of(cls, dropped: DroppedSet, p: float, q: float) -> "SetLaw":
         """Return the probabilities for a set whose reports in some bins are dropped."""
-        kept, t = ~dropped.bins, dropped.items.size
-        none, holder = set_laws(t, p, q) @ kept
+        passing, t = ~dropped.bins, dropped.items.size
+        none, holder = set_laws(t, p, q) @ passing
         beside = binomial_law(t - 1, q)  # the items supported beside a given one
         two = np.append((1 - p) * binomial_law(t - 2, q), 0.0) + np.append(
             0.0, p * binomial_law(t - 2, q)
@@ -41,9 +41,9 @@ class SetLaw:
         return cls(
             none=float(none),
             holder=float(holder),
-            item=float(p * beside @ kept[1:]),
-            other=float(q * two @ kept[1:]),
-            outsider=float(q * beside @ kept[1:]),
+            item=float(p * beside @ passing[1:]),
+            other=float(q * two @ passing[1:]),
+            outsider=float(q * beside @ passing[1:]),
         )
 
     @property
@@ -56,8 +56,8 @@ class SetLaw:
 class DebiasedEstimates:
     """Estimates from the reports that pass, and their standard deviations.
 
-    They are not `trusted` if so many users hold items of the dropped sets that the sets are the
-    users' own. `honest_kept` is the probability that an honest report passes.
+    They are not `trusted` if too many users hold items of the dropped sets for the sets to be an
+    attacker's. `honest_kept` is the probability that an honest report passes.
     """
 
     z: FloatArray

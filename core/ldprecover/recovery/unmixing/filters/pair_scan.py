@@ -55,37 +55,37 @@ def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
     no items and -1.
     """
     m = len(scores)
-    most = min(MOST_ITEMS, m // 2)
-    if most < _LEAST:
+    largest = min(MOST_ITEMS, m // 2)
+    if largest < _LEAST:
         return np.empty(0, np.int64), NO_SCORE
-    best = _best_of(scores, _grown(scores, most), (np.empty(0, np.int64), -math.inf))
+    best = _best_of(scores, _grown(scores, largest), (np.empty(0, np.int64), -math.inf))
     _, vectors = np.linalg.eigh(scores)
     starts = [sign * vectors[:, -i] for i in (1, 2) for sign in (1, -1)]
     tops = np.stack([np.argsort(-start, kind="stable") for start in starts])
-    best = _best_of(scores, _improved(scores, tops, most), best)
+    best = _best_of(scores, _improved(scores, tops, largest), best)
     around = np.argsort(-scores[:, best[0]].sum(axis=1), kind="stable")[None]
-    return _best_of(scores, _improved(scores, around, most), best)
+    return _best_of(scores, _improved(scores, around, largest), best)
 
 
-def _grown(scores: FloatArray, most: int) -> list[Int64Array]:
+def _grown(scores: FloatArray, largest: int) -> list[Int64Array]:
     """Return, for each size t, the sets grown from each item by the largest sum of pairs."""
     m = len(scores)
     rows = np.arange(m)
-    order = np.empty((m, most), np.int64)
+    order = np.empty((m, largest), np.int64)
     order[:, 0] = rows
     sums = scores.copy()
     sums[rows, rows] = -np.inf
-    for t in range(1, most):
+    for t in range(1, largest):
         order[:, t] = sums.argmax(axis=1)
         sums += scores[order[:, t]]
         sums[rows, order[:, t]] = -np.inf
-    return [order[:, :t] for t in range(_LEAST, most + 1)]
+    return [order[:, :t] for t in range(_LEAST, largest + 1)]
 
 
-def _improved(scores: FloatArray, orders: Int64Array, most: int) -> list[Int64Array]:
+def _improved(scores: FloatArray, orders: Int64Array, largest: int) -> list[Int64Array]:
     """Return, for each size t, the first t items of each order, improved by exchanges."""
     improved = []
-    for t in range(_LEAST, most + 1):
+    for t in range(_LEAST, largest + 1):
         sets = np.sort(orders[:, :t], axis=1)
         for _ in range(_STEPS):
             sums = scores[sets].sum(axis=1)

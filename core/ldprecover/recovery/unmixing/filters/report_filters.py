@@ -37,8 +37,7 @@ def unfit(oracle: FrequencyOracle) -> str | None:
     if not oracle.traits.independent_bits:
         return (
             f"the items that an honest {oracle.protocol} report supports are not independent of "
-            "each other, so "
-            "the estimates from the reports that pass a filter would be biased"
+            "each other, so the estimates from the reports that pass a filter would be biased"
         )
     if oracle.domain_size < LEAST_ITEMS:
         return f"there are fewer than {LEAST_ITEMS} items"
@@ -50,7 +49,7 @@ class _Sizes:
     """The sizes that pass, the filter by them, the tally of what passes, and what was dropped."""
 
     sizes: BoolArray
-    kept: ReportFilter
+    report_filter: ReportFilter
     tally: Tally
     dropped: tuple[Dropped, ...] = ()
 
@@ -84,14 +83,16 @@ def filter_reports(
     law, observed = oracle.laws.size_law().probabilities(), first.sizes
     every = _Sizes(np.ones(law.size, np.bool_), ReportFilter(), first.tally)
     bad = _impossible(observed, law, thresholds)
-    possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, held=True)
-    sets = shared_sets(source, possible.kept, possible.tally, thresholds)
-    if not sets.kept.sets:
+    possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, hold=True)
+    sets = shared_sets(source, possible.report_filter, possible.tally, thresholds)
+    if not sets.report_filter.sets:
         return _usual(source, possible, observed, thresholds, sets.suspects)
     estimates = _debiased(oracle, possible.sizes, sets.tally, thresholds, sets)
     if estimates.trusted:
         dropped = (*possible.dropped, *_sets_in_words(sets))
-        shared = tuple(sorted({int(item) for each in sets.kept.sets for item in each.items}))
+        shared = tuple(
+            sorted({int(item) for each in sets.report_filter.sets for item in each.items})
+        )
         return NoisyEstimates(
             estimates.z,
             estimates.sd,
@@ -137,20 +138,22 @@ def _impossible(
 ) -> BoolArray:
     """Return which sizes no honest report is expected to have, or rare ones have far too often."""
     expected = sizes.sum() * law
-    most = thresholds.rare_offset + thresholds.rare_factor * expected
+    limit = thresholds.rare_offset + thresholds.rare_factor * expected
     rare = law <= thresholds.rare
-    return np.asarray((expected <= thresholds.impossible) | (rare & (sizes > most)))
+    return np.asarray((expected <= thresholds.impossible) | (rare & (sizes > limit)))
 
 
 def _too_frequent(
     sizes: Int64Array,
     law: FloatArray,
-    kept: BoolArray,
+    sizes_passing: BoolArray,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> BoolArray:
-    """Return which of the sizes `kept` are too frequent; none if most honest reports have them."""
+    """Return which sizes that pass are too frequent; none if most honest reports have them."""
     bins = np.zeros(law.size, np.bool_)
-    bins[kept] = excess_bins(sizes[kept], law[None, kept], thresholds.size_excess, thresholds).bins
+    bins[sizes_passing] = excess_bins(
+        sizes[sizes_passing], law[None, sizes_passing], thresholds.size_excess, thresholds
+    ).bins
     return bins if law[bins].sum() <= thresholds.honest_loss else np.zeros(law.size, np.bool_)
 
 
@@ -162,25 +165,35 @@ def _without(
     filter_name: str,
     why: str,
     *,
-    held: bool = False,
+    hold: bool = False,
 ) -> _Sizes:
     """Return what passes without the reports of bad sizes: one pass, if there are any.
 
-    `held` keeps these reports in memory for further passes; all reports must pass before.
+    `hold` keeps these reports in memory for further passes; all reports must pass before.
     """
     good = before.sizes & ~bad
-    gone = before.sizes & bad & (sizes > 0)
-    if not gone.any():
-        return _Sizes(good, before.kept, before.tally, before.dropped)
-    if held:
+    removed = before.sizes & bad & (sizes > 0)
+    if not removed.any():
+        return _Sizes(good, before.report_filter, before.tally, before.dropped)
+    if hold:
         others = source.total(partial(reports_of_other_sizes, sizes=good))
-        kept, taken = ReportFilter(good, others=others.reports(source.oracle)), others.tally
+        report_filter, taken = (
+            ReportFilter(good, others=others.reports(source.oracle)),
+            others.tally,
+        )
     else:
-        kept = ReportFilter(good)
-        taken = source.total(partial(lost, kept=replace(before.kept, others=None), rule=kept))
-    what = f"reports whose number of supported items is {_numbers_in_words(gone)}, {why}"
+        report_filter = ReportFilter(good)
+        taken = source.total(
+            partial(
+                lost, report_filter=replace(before.report_filter, others=None), rule=report_filter
+            )
+        )
+    description = f"reports whose number of supported items is {_numbers_as_text(removed)}, {why}"
     return _Sizes(
-        good, kept, before.tally - taken, (*before.dropped, Dropped(filter_name, what, taken.n))
+        good,
+        report_filter,
+        before.tally - taken,
+        (*before.dropped, Dropped(filter_name, description, taken.n)),
     )
 
 
@@ -193,21 +206,23 @@ def _debiased(
 ) -> DebiasedEstimates:
     if not tally.n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
-    dropped = () if sets is None else sets.kept.sets
+    dropped = () if sets is None else sets.report_filter.sets
     return unbiased(oracle, tally.counts(oracle), tally.n, sizes, dropped, thresholds)
 
 
 def _sets_in_words(sets: SharedSets) -> list[Dropped]:
     described = []
-    for dropped, number in zip(sets.kept.sets, sets.dropped, strict=True):
+    for dropped, number in zip(sets.report_filter.sets, sets.dropped, strict=True):
         items = indices_named(np.sort(dropped.items).tolist())
-        what = f"reports that support {_numbers_in_words(dropped.bins)} of {items}, {_TOO_OFTEN}"
-        described.append(Dropped("shared items", what, number))
+        description = (
+            f"reports that support {_numbers_as_text(dropped.bins)} of {items}, {_TOO_OFTEN}"
+        )
+        described.append(Dropped("shared items", description, number))
     return described
 
 
-def _numbers_in_words(chosen: BoolArray) -> str:
-    """Return the positions that are set in words, as in "1, 3 or 5 to 8"."""
+def _numbers_as_text(chosen: BoolArray) -> str:
+    """Return the positions that are set as text, such as "1, 3 or 5 to 8"."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
     runs = [
         str(a) if b == a + 1 else f"{a} to {b - 1}"

@@ -49,29 +49,29 @@ class ReportFilter:
 
     def of(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
         """Return which of the reports pass."""
-        kept = np.ones(len(reports), np.bool_)
+        passing = np.ones(len(reports), np.bool_)
         for dropped in self.sets:
-            kept &= ~dropped.bins[
+            passing &= ~dropped.bins[
                 np.count_nonzero(oracle.supported(reports, dropped.items), axis=1)
             ]
         if self.sizes is not None:
-            kept[kept] = self.sizes[oracle.support_sizes(reports[kept])]
-        return kept
+            passing[passing] = self.sizes[oracle.support_sizes(reports[passing])]
+        return passing
 
 
 def total_over_kept(
-    source: ReportSource, measure: Callable[..., T], kept: ReportFilter, **arguments: Any
+    source: ReportSource, measure: Callable[..., T], report_filter: ReportFilter, **arguments: Any
 ) -> T:
-    """Return the sum of `measure(oracle, reports, kept=kept, **arguments)` over all reports.
+    """Return the sum of `measure(oracle, reports, report_filter=..., **arguments)`, one pass.
 
-    One pass. If the reports of other sizes are held, sizes are ignored and the measure of those
+    If the reports of other sizes are held, sizes are ignored and the measure of those
     reports is subtracted: a size takes a hash of every item, for each report.
     """
-    if kept.others is None:
-        return source.total(partial(measure, kept=kept, **arguments))
-    free = replace(kept, sizes=None, others=None)
-    of_others: Any = measure(source.oracle, kept.others, kept=free, **arguments)
-    total: Any = source.total(partial(measure, kept=free, **arguments))
+    if report_filter.others is None:
+        return source.total(partial(measure, report_filter=report_filter, **arguments))
+    free = replace(report_filter, sizes=None, others=None)
+    of_others: Any = measure(source.oracle, report_filter.others, report_filter=free, **arguments)
+    total: Any = source.total(partial(measure, report_filter=free, **arguments))
     return total - of_others  # type: ignore[no-any-return]
 
 
@@ -142,28 +142,28 @@ def sized_tally(oracle: FrequencyOracle, reports: Reports) -> SizedTally:
 
 
 def lost(
-    oracle: FrequencyOracle, reports: Reports, *, kept: ReportFilter, rule: ReportFilter
+    oracle: FrequencyOracle, reports: Reports, *, report_filter: ReportFilter, rule: ReportFilter
 ) -> Tally:
-    """Return the tally of the reports that pass `kept` but not `rule`."""
+    """Return the tally of the reports that pass `report_filter` but not `rule`."""
     reports = reports[~rule.of(oracle, reports)]
-    return Tally.of(oracle, reports[kept.of(oracle, reports)])
+    return Tally.of(oracle, reports[report_filter.of(oracle, reports)])
 
 
 def pairs_kept(
-    oracle: FrequencyOracle, reports: Reports, *, kept: ReportFilter, items: Int64Array
+    oracle: FrequencyOracle, reports: Reports, *, report_filter: ReportFilter, items: Int64Array
 ) -> Int64Array:
     """Return `pair_counts` of the reports that pass."""
-    return pair_counts(oracle, reports[kept.of(oracle, reports)], items)
+    return pair_counts(oracle, reports[report_filter.of(oracle, reports)], items)
 
 
 def triples_kept(
-    oracle: FrequencyOracle, reports: Reports, *, kept: ReportFilter, items: Int64Array
+    oracle: FrequencyOracle, reports: Reports, *, report_filter: ReportFilter, items: Int64Array
 ) -> Int64Array:
     """Return how many of the reports that pass support three of the m items, (m+1, m+1, m+1).
 
     Indices are in rising order; other entries are 0. Index m stands for no condition.
     """
-    reports = reports[kept.of(oracle, reports)]
+    reports = reports[report_filter.of(oracle, reports)]
     lines = counting.packed_lines(oracle.supported(reports, items).T)
     counts = np.zeros((items.size + 1,) * 3, np.int64)
     for i in range(items.size):
@@ -180,7 +180,7 @@ def hits_by_item(
     oracle: FrequencyOracle,
     reports: Reports,
     *,
-    kept: ReportFilter,
+    report_filter: ReportFilter,
     items: Int64Array,
     sets: BoolArray,
 ) -> Int64Array:
@@ -189,7 +189,7 @@ def hits_by_item(
     Row i of `sets` says which of the items are in set i, at most 24. The result, for each set and
     k, has the shape (sets, 25, m + 1); its last column counts all reports that support k.
     """
-    reports = reports[kept.of(oracle, reports)]
+    reports = reports[report_filter.of(oracle, reports)]
     bits = oracle.supported(reports, items).T
     every = counting.packed_lines(np.concatenate([bits, np.ones((1, len(reports)), np.bool_)]))
     counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)

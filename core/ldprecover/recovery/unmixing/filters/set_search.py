@@ -36,7 +36,7 @@ _Scored = tuple[Int64Array, float]  # a set, as places among the items, and its 
 class SharedSets:
     """The filter, the tally of what passes, the items of all sets, and the reports each drops."""
 
-    kept: ReportFilter
+    report_filter: ReportFilter
     tally: Tally
     suspects: tuple[int, ...]
     dropped: tuple[int, ...]
@@ -57,25 +57,25 @@ class _Tested:
 
 def shared_sets(
     source: ReportSource,
-    kept: ReportFilter,
+    report_filter: ReportFilter,
     tally: Tally,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> SharedSets:
-    """Return the sets among the reports that pass `kept`, of this tally, and the narrower filter.
+    """Return the sets among the reports that pass, of this tally, and the narrower filter.
 
     Four to seven passes over the reports for each set.
     """
     oracle, d = source.oracle, source.oracle.domain_size
-    seen = np.zeros(d, np.bool_)
+    searched = np.zeros(d, np.bool_)
     suspects: list[int] = []
     dropped: list[int] = []
     search = SetSearch(source, thresholds)
     for _ in range(thresholds.rounds):
         order = np.argsort(-tally.counts(oracle), kind="stable")
-        items = order[~seen[order]][: thresholds.pair_items]
-        pairs = search.by_pairs(kept, items)
-        best = search.best(kept, items, pairs) or search.best(
-            kept, items, search.by_triples(kept, items)
+        items = order[~searched[order]][: thresholds.pair_items]
+        pairs = search.by_pairs(report_filter, items)
+        best = search.best(report_filter, items, pairs) or search.best(
+            report_filter, items, search.by_triples(report_filter, items)
         )
         if best is None:
             members, score = max(pairs, key=lambda pair: pair[1], default=(items[:0], 0.0))
@@ -83,12 +83,12 @@ def shared_sets(
                 suspects += items[members].tolist()
             break
         dropped_set = DroppedSet(items[best.members], best.bins)
-        taken = total_over_kept(source, lost, kept, rule=ReportFilter(sets=(dropped_set,)))
-        kept, tally = kept.without(dropped_set), tally - taken
-        seen[items[best.members]] = True
+        taken = total_over_kept(source, lost, report_filter, rule=ReportFilter(sets=(dropped_set,)))
+        report_filter, tally = report_filter.without(dropped_set), tally - taken
+        searched[items[best.members]] = True
         suspects += items[best.members].tolist()
         dropped.append(taken.n)
-    return SharedSets(kept, tally, tuple(sorted(suspects)), tuple(dropped))
+    return SharedSets(report_filter, tally, tuple(sorted(suspects)), tuple(dropped))
 
 
 @dataclass(frozen=True)
@@ -98,46 +98,58 @@ class SetSearch:
     source: ReportSource
     thresholds: Thresholds = DEFAULT_THRESHOLDS
 
-    def by_pairs(self, kept: ReportFilter, items: Int64Array) -> list[_Scored]:
+    def by_pairs(self, report_filter: ReportFilter, items: Int64Array) -> list[_Scored]:
         """Return the sets whose pairs are supported too often, and too seldom."""
         oracle = self.source.oracle
-        counts = total_over_kept(self.source, pairs_kept, kept, items=items)
+        counts = total_over_kept(self.source, pairs_kept, report_filter, items=items)
         scores = pair_scores(counts, oracle.p, oracle.q)
         return [each for each in map(best_set, (scores, -scores)) if each[1] > NO_SCORE]
 
-    def by_triples(self, kept: ReportFilter, items: Int64Array) -> list[_Scored]:
+    def by_triples(self, report_filter: ReportFilter, items: Int64Array) -> list[_Scored]:
         """Return the same by triples, among fewer items: there are many more triples."""
         oracle, few = self.source.oracle, items[: self.thresholds.triple_items]
-        counts = total_over_kept(self.source, triples_kept, kept, items=few)
+        counts = total_over_kept(self.source, triples_kept, report_filter, items=few)
         scores = triple_scores(counts, oracle.p, oracle.q)
         return [each for each in map(best_set_of_triples, (scores, -scores)) if each[1] > NO_SCORE]
 
-    def best(self, kept: ReportFilter, items: Int64Array, sets: list[_Scored]) -> _Tested | None:
+    def best(
+        self, report_filter: ReportFilter, items: Int64Array, sets: list[_Scored]
+    ) -> _Tested | None:
         """Return the test with the highest score, or None if nothing is to be dropped."""
-        tests = self.tested(kept, items, [_mask(members, items.size) for members, _ in sets])
+        tests = self.tested(
+            report_filter, items, [_mask(members, items.size) for members, _ in sets]
+        )
         return max(
             (test for test in tests if test.score), key=lambda test: test.score, default=None
         )
 
-    def tested(self, kept: ReportFilter, items: Int64Array, sets: list[BoolArray]) -> list[_Tested]:
+    def tested(
+        self, report_filter: ReportFilter, items: Int64Array, sets: list[BoolArray]
+    ) -> list[_Tested]:
         """Return the test of each set, with the items it raises if they make it score more."""
-        first = self._tests(kept, items, sets)
+        first = self._tests(report_filter, items, sets)
         wider = [test.members | test.raised for test in first]
         again = [
             i
             for i, (test, members) in enumerate(zip(first, wider, strict=True))
             if test.score and test.raised.any() and members.sum() <= MOST_ITEMS
         ]
-        second = dict(zip(again, self._tests(kept, items, [wider[i] for i in again]), strict=True))
+        second = dict(
+            zip(again, self._tests(report_filter, items, [wider[i] for i in again]), strict=True)
+        )
         return [
             second[i] if i in second and second[i].score > test.score else test
             for i, test in enumerate(first)
         ]
 
-    def _tests(self, kept: ReportFilter, items: Int64Array, sets: list[BoolArray]) -> list[_Tested]:
+    def _tests(
+        self, report_filter: ReportFilter, items: Int64Array, sets: list[BoolArray]
+    ) -> list[_Tested]:
         if not sets:
             return []
-        hits = total_over_kept(self.source, hits_by_item, kept, items=items, sets=np.array(sets))
+        hits = total_over_kept(
+            self.source, hits_by_item, report_filter, items=items, sets=np.array(sets)
+        )
         p, q = self.source.oracle.p, self.source.oracle.q
         return [
             _test(members, of_set, p, q, self.thresholds)

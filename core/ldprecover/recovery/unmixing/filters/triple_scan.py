@@ -63,19 +63,19 @@ def best_set_of_triples(scores: FloatArray) -> tuple[Int64Array, float]:
     and -1.
     """
     m = len(scores)
-    most = m // 2
+    largest = m // 2
     best = np.empty(0, np.int64), NO_SCORE
-    if most < _LEAST:
+    if largest < _LEAST:
         return best
     first, second = np.triu_indices(m, 1)
     rows = np.arange(first.size)
-    order = np.empty((first.size, most), np.int64)
+    order = np.empty((first.size, largest), np.int64)
     order[:, 0], order[:, 1] = first, second
     inside = np.zeros((first.size, m), np.bool_)
     inside[rows, first] = inside[rows, second] = True
     added = scores[first, second].copy()  # what each further item adds to the sum of triples
     total = np.zeros(first.size)
-    for t in range(2, most):
+    for t in range(2, largest):
         order[:, t] = np.where(inside, -np.inf, added).argmax(axis=1)
         new = order[:, t]
         total += added[rows, new]

@@ -35,13 +35,13 @@ class Grid:
         return damping
 
 
-def grid_over(low: float, high: float, least: float, most: float) -> Grid:
+def grid_over(low: float, high: float, least: float, largest: float) -> Grid:
     """Return a grid for values from `low` to `high` with noise of deviation `least` to `most`.
 
     Its step is a third of the least deviation, unless that takes more than 16,384 points.
     """
-    top = max(high, 0.0) + _REACH * most + 0.05
-    need = 2 * _REACH * most + max(0.0, -low) + 2 * top
+    top = max(high, 0.0) + _REACH * largest + 0.05
+    need = 2 * _REACH * largest + max(0.0, -low) + 2 * top
     step, size = least / 3, _LEAST
     while step * size < need and size < _MOST:
         size *= 2

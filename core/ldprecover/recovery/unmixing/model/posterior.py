@@ -78,8 +78,8 @@ def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
         moved: FloatArray = np.maximum(mean + multiplier * variance, 0.0)
         return moved
 
-    most = float(variance.max())
-    low, high = -1 / most, 1 / most
+    largest = float(variance.max())
+    low, high = -1 / largest, 1 / largest
     while at(low).sum() > 1:
         low *= 2
     while at(high).sum() < 1:

@@ -32,9 +32,9 @@ class Sums:
 
     `total` is the sum, `error` its standard error. `displacements` are those of the protocol
     divided by p - q: a share b of malicious reports shifts the estimates by b times one of them. If
-    there are none, nothing shifts. `encoded` is the sum of the estimates of unperturbed reports,
-    `encoded_displacement` is their displacement. `fixed` says that every report's estimates sum to
-    one.
+    there is no displacement, nothing shifts. `encoded` is the sum of the estimates of unperturbed
+    reports, `encoded_displacement` is their displacement. `fixed` says that every report's
+    estimates sum to one.
     """
 
     total: float

@@ -95,7 +95,7 @@ def best_shifts(
     }
 
 
-def likely(hypotheses: Iterable[Hypothesis], most: int, prior: Prior) -> list[Hypothesis]:
+def likely(hypotheses: Iterable[Hypothesis], limit: int, prior: Prior) -> list[Hypothesis]:
     """Return the best `most` hypotheses within `prior.likely` nats of the best one."""
-    ordered = sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:most]
+    ordered = sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:limit]
     return [each for each in ordered if each.score > ordered[0].score - prior.likely]

@@ -88,9 +88,9 @@ def on_some(d: int, *, uniform: bool, prior: Prior = DEFAULT_PRIOR) -> tuple[Spi
     `uniform` includes equal spikes on all items: where shifts are searched they are a shift.
     """
     many = [(k, narrow) for k in (d // 2, d) for narrow in (False, True)]
-    most = prior.few_of_items * d
-    few = [(k, False) for k in prior.exponential_spikes if k < most]
-    few += [(k, True) for k in prior.equal_spikes if k < most]
+    limit = prior.few_of_items * d
+    few = [(k, False) for k in prior.exponential_spikes if k < limit]
+    few += [(k, True) for k in prior.equal_spikes if k < limit]
     spikes = (*_with_priors(many, prior.many_spikes), *_with_priors(few, prior.few_spikes))
     return tuple(each for each in spikes if uniform or not (each.narrow and each.k == d))
 
