@@ -75,17 +75,17 @@ def _filled(folder: Path, parameters: RoundParameters, n: int) -> tuple[str, Tal
     """Return the URL of a database with a round of n honest reports, and its tally."""
     oracle, rng, hour = parameters.oracle, np.random.default_rng(1), 470_000
     url = f"sqlite:///{folder / 'ldprecover.db'}"
-    with closing(Storage(url, clock=lambda: datetime.fromtimestamp(3600 * hour, UTC))) as store:
-        store.prepare()
-        seq = store.rounds.open("R1", "r", parameters).seq
+    with closing(Storage(url, clock=lambda: datetime.fromtimestamp(3600 * hour, UTC))) as storage:
+        storage.prepare()
+        seq = storage.rounds.open("R1", "r", parameters).seq
         for first in range(0, n, _COMMIT):
             hour = 470_000 + first * _HOURS // n
             users = rng.integers(0, oracle.domain_size, min(_COMMIT, n - first))
             packed = oracle.perturb(users, rng).tobytes()
             batch = Batch(seq, [Submission(seq, oracle, str(first), packed)])
             batch.count()
-            store.commit([batch])
-        return url, store.rounds.tally(seq, oracle.summary_size)
+            storage.commit([batch])
+        return url, storage.rounds.tally(seq, oracle.summary_size)
 
 
 def _peak_of(command: list[str]) -> tuple[float, float]:

@@ -237,8 +237,8 @@ NewDatabase = Callable[[Path], contextlib.AbstractContextManager[str]]
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with the schema and nothing else, to be copied."""
     file = tmp_path_factory.mktemp("migrated") / "ldprecover.db"
-    with contextlib.closing(Storage(f"sqlite:///{file}")) as store:
-        store.prepare()
+    with contextlib.closing(Storage(f"sqlite:///{file}")) as storage:
+        storage.prepare()
     return file
 
 

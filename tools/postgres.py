@@ -148,8 +148,8 @@ class Cluster:
         """Create a migrated database and return its name."""
         if not self._templated:
             self._create("template1", _TEMPLATE)
-            with contextlib.closing(Storage(self.url(_TEMPLATE))) as store:
-                store.migrate()
+            with contextlib.closing(Storage(self.url(_TEMPLATE))) as storage:
+                storage.migrate()
             self._templated = True
         return self._create(_TEMPLATE)
 

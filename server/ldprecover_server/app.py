@@ -61,24 +61,24 @@ _DRAIN_SECONDS = 1.0
 
 
 class Application:
-    """The application over a prepared store.
+    """The application over a prepared storage.
 
-    Its lifespan runs the writer, the workers and housekeeping, and closes the store.
+    Its lifespan runs the writer, the workers and housekeeping, and closes the storage.
     """
 
-    def __init__(self, settings: Settings, store: Storage) -> None:
-        self.store = store
+    def __init__(self, settings: Settings, storage: Storage) -> None:
+        self.storage = storage
         self.metrics = Metrics()
-        store.watch_pool(self.metrics.pool.inc, self.metrics.pool.dec)
+        storage.watch_pool(self.metrics.pool.inc, self.metrics.pool.dec)
         self.ingest = Ingest(
-            store,
+            storage,
             max_waiting=settings.queue_requests,
             group_bytes=settings.group_bytes,
             group_cells=settings.submission_cells,
             waiting_seconds=settings.request_seconds,
             metrics=self.metrics,
         )
-        self.rejections = Rejections(store)
+        self.rejections = Rejections(storage)
         self.bodies = BodyMemory(
             settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds
         )
@@ -95,7 +95,7 @@ class Application:
             metrics=self.metrics,
             cluster=cluster,
         )
-        self.jobs = Jobs(store, waiting=settings.analysis_queue, metrics=self.metrics)
+        self.jobs = Jobs(storage, waiting=settings.analysis_queue, metrics=self.metrics)
         connections = ConnectionLimit(
             max_connections(settings.connections, settings.analyses),
             on_count=self.metrics.connections.set,
@@ -105,19 +105,19 @@ class Application:
         rates = None
         if settings.report_rate:
             rates = ReportRates(settings.report_rate, settings.report_burst)
-        access = Access(store, settings.secret_key, rates=rates)
-        round_directory = Rounds(store, settings.max_domain_size)
+        access = Access(storage, settings.secret_key, rates=rates)
+        round_directory = Rounds(storage, settings.max_domain_size)
         submissions = Submissions(
-            round_directory, access, self.ingest, self.rejections, store, settings
+            round_directory, access, self.ingest, self.rejections, storage, settings
         )
-        tallies = Results(round_directory, access, store, self.rejections)
+        tallies = Results(round_directory, access, storage, self.rejections)
         self._services = Services(
             settings=settings,
             rounds=round_directory,
             submissions=submissions,
             results=tallies,
             analyses=Analyses(
-                RoundReader(round_directory, tallies, store),
+                RoundReader(round_directory, tallies, storage),
                 self.workers,
                 ResultCache(settings.analysis_cache_bytes),
             ),
@@ -183,7 +183,7 @@ class Application:
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         self.ingest.start(get_running_loop())
         self.workers.start()
-        housekeeping = create_task(Housekeeping(self.store, self.rejections, self.metrics).run())
+        housekeeping = create_task(Housekeeping(self.storage, self.rejections, self.metrics).run())
         try:
             yield {EDGE: self.edge}
         finally:
@@ -202,10 +202,10 @@ class Application:
             await to_thread.run_sync(self._close)
 
     def _close(self) -> None:
-        """Commit queued submissions, write counts of rejections, and close the store."""
+        """Commit queued submissions, write counts of rejections, and close the storage."""
         self.ingest.stop()
         self.rejections.flush_or_warn()
-        self.store.close()
+        self.storage.close()
 
 
 def _rejection_response(rejected: RejectedError) -> Response:

@@ -57,18 +57,18 @@ def serve(settings: Settings) -> None:
         raise ConfigurationError(f"plugins: {error}") from error
     max_connections(settings.connections, settings.analyses)
     with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
-        store = Storage(settings.database_url)
-        if settings.workers > 1 and store.database.dialect == "sqlite":
+        storage = Storage(settings.database_url)
+        if settings.workers > 1 and storage.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
         is_single = settings.workers == 1
         if is_single:  # claimed until the end, so that no other server opens the database
-            claimed = stack.enter_context(contextlib.closing(_claim_store(settings)))
-        with contextlib.closing(store):
-            store.prepare()
-            key = Access(store, settings.secret_key).ensure_admin_key()
+            claimed = stack.enter_context(contextlib.closing(_claim_storage(settings)))
+        with contextlib.closing(storage):
+            storage.prepare()
+            key = Access(storage, settings.secret_key).ensure_admin_key()
         counting.warm_up()  # compiled once, for all server processes
         url = _url(listener)
-        print(f"LDPRecover serves {url} from {store.database.name}", flush=True)
+        print(f"LDPRecover serves {url} from {storage.database.name}", flush=True)
         if key is not None:
             print(f"Admin key, shown this once: {key}", flush=True)
         print(f"API reference: {url}/docs", flush=True)
@@ -121,26 +121,26 @@ def create_application() -> ASGIApp:
     plugins.load(settings.plugins)
     if (supervisor := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_exit_with, args=(supervisor,), daemon=True).start()
-    return _application(settings, _claim_store(settings))
+    return _application(settings, _claim_storage(settings))
 
 
-def _claim_store(settings: Settings) -> Storage:
-    """Return a store that is registered as a server of its database."""
-    store = Storage(settings.database_url, statement_seconds=settings.request_seconds)
-    store.database.claim()
-    return store
+def _claim_storage(settings: Settings) -> Storage:
+    """Return a storage that is registered as a server of its database."""
+    storage = Storage(settings.database_url, statement_seconds=settings.request_seconds)
+    storage.database.claim()
+    return storage
 
 
-def _application(settings: Settings, store: Storage) -> ASGIApp:
-    """Return the application over a claimed store; its lifespan closes the store."""
+def _application(settings: Settings, storage: Storage) -> ASGIApp:
+    """Return the application over a claimed storage; its lifespan closes the storage."""
     # After plugins are loaded: the routes are made from the registered protocols.
     from ldprecover_server.app import Application
 
     _give_back_memory()
     logs.configure(settings.log_format)
-    store.prepare()
+    storage.prepare()
     counting.warm_up()
-    app = Application(settings, store)
+    app = Application(settings, storage)
     # Objects of the start live as long as the process. Without this, each full collection would
     # walk them and stop all requests for tens of milliseconds.
     gc.collect()

@@ -17,14 +17,14 @@ from ldprecover_server.storage.schema import rounds
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
-    with closing(Storage(url)) as store:
-        store.prepare()
-        store.rounds.open("R1", "cities", RoundParameters("grr", 1.0, ("a", "b")), retention=24)
+    with closing(Storage(url)) as storage:
+        storage.prepare()
+        storage.rounds.open("R1", "cities", RoundParameters("grr", 1.0, ("a", "b")), retention=24)
     return url
 
 
 def damage(url: str) -> None:
-    with closing(Storage(url)) as store, store.database.write() as connection:
+    with closing(Storage(url)) as storage, storage.database.write() as connection:
         connection.execute(sa.update(rounds).values(purged=-3))
 
 
@@ -59,7 +59,7 @@ def test_a_database_that_is_not_there_is_not_made(run: Any, tmp_path: Path) -> N
 
 
 def test_rejects_a_database_of_a_newer_schema(run: Any, url: str) -> None:
-    with closing(Storage(url)) as store, store.database.write() as connection:
+    with closing(Storage(url)) as storage, storage.database.write() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     done = run("check", "--database-url", url)
     assert done.code == 2

@@ -23,13 +23,13 @@ def url(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     oracle = OUE(0.5, D)
     rows = np.packbits(np.arange(D) < np.array([1, 40, 1])[:, None], axis=1, bitorder="little")
-    with closing(Storage(url)) as store:
-        store.prepare()
+    with closing(Storage(url)) as storage:
+        storage.prepare()
         parameters = RoundParameters("oue", 0.5, tuple(map(str, range(D))), quarantine=True)
-        seq = store.rounds.open("R1", "cities", parameters).seq
+        seq = storage.rounds.open("R1", "cities", parameters).seq
         batch = Batch(seq, [Submission(seq, oracle, "a", rows.tobytes(), quarantine=True)])
         batch.count()
-        store.commit([batch])
+        storage.commit([batch])
     return url
 
 

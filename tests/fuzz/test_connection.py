@@ -156,9 +156,9 @@ class Front:
 
     def __init__(self, url: str) -> None:
         self.failures: list[str] = []
-        store = Storage(url)
-        store.prepare()
-        self._app = Application(Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY)), store)
+        storage = Storage(url)
+        storage.prepare()
+        self._app = Application(Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY)), storage)
         config = uvicorn.Config(
             self._app, http=EdgeProtocol, lifespan="off", log_config=None, access_log=False
         )

@@ -24,16 +24,16 @@ pytest_generate_tests = on_both_databases
 
 
 class InProcess:
-    """The whole ASGI application over a store on disk, called without sockets; its lifespan
+    """The whole ASGI application over a storage on disk, called without sockets; its lifespan
     runs.
     """
 
     def __init__(self, url: str, **settings: Any) -> None:
         self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
-        self.store = Storage(url)
-        self.store.prepare()
+        self.storage = Storage(url)
+        self.storage.prepare()
         self.app = Application(
-            Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings), self.store
+            Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings), self.storage
         )
         self.ingest: Ingest = self.app.ingest
         self._runner = asyncio.Runner()

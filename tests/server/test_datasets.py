@@ -46,10 +46,10 @@ class Collection:
     stored: list[Reports] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = Storage(
+        self.storage = Storage(
             self.url, clock=lambda: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=self.hour)
         )
-        self.store.prepare()
+        self.storage.prepare()
         self.rng = np.random.default_rng(7)
 
     def open(
@@ -60,7 +60,7 @@ class Collection:
         self.number += 1
         self.oracle = parameters.oracle
         id, name = f"R{self.number}", f"r{self.number}"
-        self.seq = self.store.rounds.open(id, name, parameters, retention=retention).seq
+        self.seq = self.storage.rounds.open(id, name, parameters, retention=retention).seq
         return id
 
     def submit(self, n: int, each: int = 400) -> None:
@@ -86,17 +86,17 @@ class Collection:
             ],
         )
         batch.count()
-        self.store.commit([batch])
+        self.storage.commit([batch])
         self.stored.append(reports)
 
     def housekeeping(self) -> Housekeeping:
-        keeper = Housekeeping(self.store, Rejections(self.store))
+        keeper = Housekeeping(self.storage, Rejections(self.storage))
         keeper.once()
         return keeper
 
     def noted(self) -> list[str]:
         """Return where the database knows of datasets."""
-        with self.store.database.read() as connection:
+        with self.storage.database.read() as connection:
             return list(connection.exec_driver_sql("SELECT url FROM datasets").scalars())
 
     def rows(self) -> Counter[bytes]:
@@ -107,7 +107,7 @@ class Collection:
 def collection(new_database: NewDatabase, tmp_path: Path) -> Iterator[Collection]:
     with new_database(tmp_path) as url:
         collection = Collection(url)
-        with closing(collection.store):
+        with closing(collection.storage):
             yield collection
 
 
@@ -139,11 +139,11 @@ def test_a_dataset_has_the_rounds_reports_by_hour(
     for n in (1_200, 300, 1_500):
         collection.submit(n)
         collection.hour += 1
-    dataset = export_reports(collection.store, id, str(tmp_path / "round"))
+    dataset = export_reports(collection.storage, id, str(tmp_path / "round"))
     assert (
         recount(dataset)
         == dataset.export.tally
-        == collection.store.rounds.tally(collection.seq, oracle.summary_size)
+        == collection.storage.rounds.tally(collection.seq, oracle.summary_size)
     )
     assert rows(dataset) == collection.rows()
     assert (dataset.missing, hours(dataset)) == (0, {0, 2})
@@ -156,7 +156,7 @@ def test_nothing_that_happens_meanwhile_changes_it(
     id = collection.open(grr, retention=1)
     collection.submit(2_000, each=100)
     before = collection.rows()
-    with collection.store.snapshot(id) as snapshot:
+    with collection.storage.snapshot(id) as snapshot:
         pieces = snapshot.pieces()
         found = [next(pieces)]
         with closing(Storage(collection.url)) as other:
@@ -176,9 +176,11 @@ def test_a_round_that_is_mixed_gives_the_same_dataset(
 ) -> None:
     id = collection.open(grr)
     collection.submit(3_000, each=30)
-    collection.store.rounds.close(id)
-    assert collection.store.unlinking.run().done
-    assert rows(export_reports(collection.store, id, str(tmp_path / "round"))) == collection.rows()
+    collection.storage.rounds.close(id)
+    assert collection.storage.unlinking.run().done
+    assert (
+        rows(export_reports(collection.storage, id, str(tmp_path / "round"))) == collection.rows()
+    )
 
 
 def test_what_was_set_aside_is_in_no_dataset(collection: Collection, tmp_path: Path) -> None:
@@ -189,7 +191,7 @@ def test_what_was_set_aside_is_in_no_dataset(collection: Collection, tmp_path: P
     counted = collection.rows()
     impossible = np.packbits(np.arange(102) < np.ones((5, 1)), axis=1, bitorder="little")
     collection.commit(impossible, quarantine=True)
-    dataset = export_reports(collection.store, id, str(tmp_path / "round"))
+    dataset = export_reports(collection.storage, id, str(tmp_path / "round"))
     assert rows(dataset) == counted
     assert dataset.missing == 0
     assert dataset.export.quarantined is not None
@@ -204,18 +206,18 @@ def test_export_of_missing_reports_needs_partial(
     collection.hour += 3
     collection.submit(1_500)
     collection.hour += 4
-    assert collection.store.deletion.purge().rows
+    assert collection.storage.deletion.purge().rows
     with pytest.raises(
         ReportDatasetError, match=r"no longer keeps 1,000 of its 2,500 reports: --partial"
     ):
-        export_reports(collection.store, id, str(folder))
+        export_reports(collection.storage, id, str(folder))
     assert not folder.exists()
-    dataset = export_reports(collection.store, id, str(folder), partial=True)
+    dataset = export_reports(collection.storage, id, str(folder), partial=True)
     assert (dataset.n, dataset.missing, dataset.export.tally.n) == (1_500, 1_000, 2_500)
     none = collection.open(grr, retention=0)
     collection.submit(10)
     with pytest.raises(ReportDatasetError, match="keeps none of its 10 reports"):
-        export_reports(collection.store, none, str(tmp_path / "none"), partial=True)
+        export_reports(collection.storage, none, str(tmp_path / "none"), partial=True)
 
 
 def test_unfinished_export_continues_with_its_own_snapshot(
@@ -231,15 +233,15 @@ def test_unfinished_export_continues_with_its_own_snapshot(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        export_reports(collection.store, id, str(folder), step=stop)
+        export_reports(collection.storage, id, str(folder), step=stop)
     finished = {path: path.stat().st_mtime_ns for path in folder.glob("hour=*/*")}
     assert finished
     collection.submit(100)
-    collection.store.rounds.close(id)
-    assert collection.store.unlinking.run().done
+    collection.storage.rounds.close(id)
+    assert collection.storage.unlinking.run().done
     with pytest.raises(ReportDatasetError, match="an export of the round r1 that has not ended"):
-        export_reports(collection.store, collection.open(grr), str(folder))
-    dataset = export_reports(collection.store, id, str(folder))
+        export_reports(collection.storage, collection.open(grr), str(folder))
+    dataset = export_reports(collection.storage, id, str(folder))
     assert rows(dataset) == before
     assert recount(dataset) == dataset.export.tally
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
@@ -250,13 +252,13 @@ def test_damaged_reports_are_not_exported(
 ) -> None:
     id = collection.open(grr)
     collection.submit(1_000)
-    with collection.store.database.write() as connection:
+    with collection.storage.database.write() as connection:
         connection.exec_driver_sql("UPDATE segments SET data = (SELECT data FROM segments LIMIT 1)")
     with pytest.raises(ReportDatasetError, match=r"differ|fewer reports"):
-        export_reports(collection.store, id, str(tmp_path / "round"))
+        export_reports(collection.storage, id, str(tmp_path / "round"))
     assert not (tmp_path / "round" / "round.json").exists()
     with pytest.raises(RoundNotFoundError):
-        export_reports(collection.store, "nowhere", str(tmp_path / "nowhere"))
+        export_reports(collection.storage, "nowhere", str(tmp_path / "nowhere"))
 
 
 @pytest.fixture
@@ -269,7 +271,7 @@ def kept(collection: Collection, grr: FrequencyOracle, tmp_path: Path) -> Path:
         collection.submit(n)
         collection.hour += 1
     collection.hour -= 2
-    export_reports(collection.store, id, str(tmp_path / "round"))
+    export_reports(collection.storage, id, str(tmp_path / "round"))
     return tmp_path / "round"
 
 
@@ -287,11 +289,11 @@ def test_hours_past_their_retention_leave_a_dataset(collection: Collection, kept
         }
         assert dataset.export.tally == tally
         assert dataset.missing == tally.n - recount(dataset).n
-    assert collection.store.datasets.expired() == []
+    assert collection.storage.datasets.expired() == []
 
 
 def test_dataset_of_a_deleted_round_keeps_its_retention(collection: Collection, kept: Path) -> None:
-    collection.store.deletion.delete("current")
+    collection.storage.deletion.delete("current")
     collection.housekeeping()
     assert hours(ReportDataset.open(kept)) == {0, 3}
     collection.hour = HOUR + 9
@@ -327,7 +329,7 @@ def test_failed_purge_is_logged_hourly_and_retried(
     whole = file.read_text()
     file.write_text("{")
     collection.hour = HOUR + 3
-    purge = DatasetPurge(collection.store)
+    purge = DatasetPurge(collection.storage)
     assert [purge(), purge()] == [False, False]
     assert [
         record.levelno for record in caplog.records if "stay in a dataset" in record.message
@@ -347,11 +349,11 @@ def test_dataset_of_another_round_is_not_touched(
 ) -> None:
     other = collection.open(grr)
     collection.submit(1_000)
-    export_reports(collection.store, other, str(tmp_path / "other"))
+    export_reports(collection.storage, other, str(tmp_path / "other"))
     shutil.rmtree(kept)
     (tmp_path / "other").rename(kept)
     collection.hour = HOUR + 9
-    assert DatasetPurge(collection.store)() is False
+    assert DatasetPurge(collection.storage)() is False
     assert ReportDataset.open(kept).n == 1_000
 
 
@@ -368,10 +370,10 @@ def test_unfinished_export_expires_with_its_first_hour(
     id = collection.open(grr, retention=2)
     collection.submit(3_000)
     with pytest.raises(KeyboardInterrupt):
-        export_reports(collection.store, id, str(folder), step=stop)
+        export_reports(collection.storage, id, str(folder), step=stop)
     assert list(folder.rglob("bucket-*"))
     collection.hour += 3
-    assert DatasetPurge(collection.store)()
+    assert DatasetPurge(collection.storage)()
     assert list(folder.rglob("*")) == []
 
 
@@ -386,7 +388,7 @@ def test_export_longer_than_its_retention_leaves_nothing(
     id = collection.open(grr, retention=1)
     collection.submit(3_000)
     with pytest.raises(ReportDatasetError, match="past their retention"):
-        export_reports(collection.store, id, str(tmp_path / "round"), step=dawdle)
+        export_reports(collection.storage, id, str(tmp_path / "round"), step=dawdle)
     assert list(tmp_path.glob("round*")) == []
     assert collection.noted() == []
 
@@ -411,7 +413,7 @@ def test_full_disk_during_reading_leaves_nothing(
     monkeypatch.setattr("ldprecover_cluster.buckets._BUFFER_BYTES", 1)
     monkeypatch.setattr("ldprecover_server.storage.segments.PIECE_BYTES", 64)
     unraisable: list[object] = []
-    datasets = collection.store.datasets
+    datasets = collection.storage.datasets
     record, forget_dataset = datasets.record, datasets.forget
     monkeypatch.setattr("sys.unraisablehook", unraisable.append)
     id = collection.open(grr, retention=2)
@@ -430,11 +432,11 @@ def test_full_disk_during_reading_leaves_nothing(
         monkeypatch.setattr(datasets, "record", record_and_fill)
         monkeypatch.setattr(datasets, "forget", forget)
         with pytest.raises(ReportDatasetError, match=r"the disk of .* is full") as raised:
-            export_reports(collection.store, id, str(tmp_path / "round"))
+            export_reports(collection.storage, id, str(tmp_path / "round"))
     assert list(tmp_path.glob("round*")) == []
     assert collection.noted() == []
     # What still reads when the connection ends is complained of once the error lets go of it.
-    collection.store.close()
+    collection.storage.close()
     del raised
     gc.collect()
     assert unraisable == []
@@ -447,13 +449,13 @@ def test_full_disk_during_parts_keeps_export_and_record(
     collection.submit(3_000)
     with ExitStack() as disk, pytest.raises(ReportDatasetError, match=r"the disk of .* is full"):
         export_reports(
-            collection.store,
+            collection.storage,
             id,
             str(tmp_path / "round"),
             step=lambda done, of: disk.enter_context(nearly_full()),
         )
     assert len(collection.noted()) == 1
-    assert export_reports(collection.store, id, str(tmp_path / "round")).n == 3_000
+    assert export_reports(collection.storage, id, str(tmp_path / "round")).n == 3_000
 
 
 def test_export_numbers_are_portable_json(collection: Collection, kept: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_fault_does_not_end_it(
     async def outlive() -> None:
         nonlocal loop
         loop = asyncio.get_running_loop()
-        task = asyncio.create_task(Faulty(in_process.store, Rejections(in_process.store)).run())
+        task = asyncio.create_task(Faulty(in_process.storage, Rejections(in_process.storage)).run())
         await again.wait()
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -56,13 +56,13 @@ def test_server_closes_its_database_after_housekeeping_died(
     with new_database(tmp_path) as url:
         app = InProcess(url)
         app.open_round()
-        sa.event.listen(app.store.database.engine, "engine_disposed", closed.append)
+        sa.event.listen(app.storage.database.engine, "engine_disposed", closed.append)
         app.close()
         assert len(closed) == 1
 
 
 def test_it_says_when_it_ran_and_what_is_left(in_process: InProcess) -> None:
-    keeper = Housekeeping(in_process.store, Rejections(in_process.store))
+    keeper = Housekeeping(in_process.storage, Rejections(in_process.storage))
     assert (keeper.last_run, keeper.last_purge, keeper.rows_to_delete, keeper.rows_to_unlink) == (
         None,
         None,

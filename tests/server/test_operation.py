@@ -224,16 +224,16 @@ def test_unwritten_rejections_stay_counted(
 ) -> None:
     app = start_in_process()
     kept, gone = app.open_round(), app.open_round()
-    rejections = Rejections(app.store)
+    rejections = Rejections(app.storage)
     for round in (kept, gone):
-        rejections.count(app.store.rounds.find(round).seq, "round-closed")
-    app.store.deletion.delete(gone)
+        rejections.count(app.storage.rounds.find(round).seq, "round-closed")
+    app.storage.deletion.delete(gone)
     for i in range(500):  # more than there is room for on the last page
-        rejections.count(app.store.rounds.find(kept).seq, f"reason-{i:030}")
-    with Full(app.store), pytest.raises(StorageFullError):
+        rejections.count(app.storage.rounds.find(kept).seq, f"reason-{i:030}")
+    with Full(app.storage), pytest.raises(StorageFullError):
         rejections.flush()
     rejections.flush()
-    refused = app.store.rounds.rejections(app.store.rounds.find(kept).seq)
+    refused = app.storage.rounds.rejections(app.storage.rounds.find(kept).seq)
     assert len(refused) == 501
     assert set(refused.values()) == {1}
 
@@ -298,8 +298,8 @@ def test_a_round_of_too_many_items_is_refused(start_in_process: StartInProcess) 
 class Full:
     """A database that takes not one page more, as on a full disk."""
 
-    def __init__(self, store: Storage) -> None:
-        self._engine = store.database.engine
+    def __init__(self, storage: Storage) -> None:
+        self._engine = storage.database.engine
 
     def __enter__(self) -> None:
         sa.event.listen(self._engine, "checkout", self._shut)
@@ -323,7 +323,7 @@ def test_full_disk_is_507_and_recovers(start_in_process: StartInProcess) -> None
     app = start_in_process()
     round = app.open_round()
     assert submit(app, round, 2 * ONE, "before").status_code == 202
-    with Full(app.store):
+    with Full(app.storage):
         refused = submit(app, round, 100_000 * ONE, "after")
         assert problem_of(refused) == "storage-full"
         assert int(refused.headers["retry-after"]) >= 1
@@ -367,9 +367,9 @@ def test_what_is_no_retention_is_refused(words: str, in_process: InProcess) -> N
     )
 
 
-def on_disk(store: Storage) -> bytes:
+def on_disk(storage: Storage) -> bytes:
     """Return every byte of the database and its write-ahead log."""
-    path = Path(store.database.name)
+    path = Path(storage.database.name)
     return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
 
 
@@ -393,7 +393,7 @@ def test_reports_are_stored_unless_retention_is_none(
     assert submit(app, round, report, "a").json()["duplicate"]
     counts = app.get(f"/rounds/{round}/frequencies").json()["counts"]
     assert counts == np.unpackbits(np.frombuffer(report, np.uint8), bitorder="little").tolist()
-    assert (report in on_disk(app.store)) is (words == "forever")
+    assert (report in on_disk(app.storage)) is (words == "forever")
 
 
 @pytest.mark.sqlite
@@ -402,9 +402,9 @@ def test_deleting_a_round_leaves_no_report_on_the_disk(start_in_process: StartIn
     round = app.open_round("oue", domain_size=800)
     report = secret_report(800)
     assert submit(app, round, report, "a").status_code == 202
-    assert report in on_disk(app.store)
+    assert report in on_disk(app.storage)
     assert app.request("DELETE", f"/rounds/{round}", headers=app.admin).status_code == 204
-    assert report not in on_disk(app.store)
+    assert report not in on_disk(app.storage)
 
 
 class _Batch:
@@ -423,30 +423,30 @@ def test_expired_segments_are_purged_from_the_disk(
     11:00.
     """
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    with closing(Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}", clock=lambda: now)) as store:
-        store.prepare()
+    with closing(Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}", clock=lambda: now)) as storage:
+        storage.prepare()
         parameters = RoundParameters("grr", 1.0, ("a", "b", "c", "d"))
         data = {hours: bytes(np.random.default_rng(hours).bytes(64)) for hours in (48, 72)}
         data[0] = np.random.default_rng(9).bytes(64)
         rounds = {
-            hours: store.rounds.open(f"R{hours}", f"r{hours}", parameters, retention=hours)
+            hours: storage.rounds.open(f"R{hours}", f"r{hours}", parameters, retention=hours)
             for hours in (48, 72)
         }
-        rounds[0] = store.rounds.open("R0", "r0", parameters, retention=None)
-        store.commit([_Batch(rounds[hours].seq, bytes(16), data[hours]) for hours in data])
-        keeper = Housekeeping(store, Rejections(store))
+        rounds[0] = storage.rounds.open("R0", "r0", parameters, retention=None)
+        storage.commit([_Batch(rounds[hours].seq, bytes(16), data[hours]) for hours in data])
+        keeper = Housekeeping(storage, Rejections(storage))
         now += timedelta(days=2, minutes=29)
         keeper.once()
-        assert all(kept in on_disk(store) for kept in data.values())
+        assert all(kept in on_disk(storage) for kept in data.values())
         now += timedelta(minutes=1)
         keeper.once()
-        assert data[48] not in on_disk(store)
-        assert data[72] in on_disk(store)
+        assert data[48] not in on_disk(storage)
+        assert data[72] in on_disk(storage)
         now += timedelta(days=3650)
         keeper.once()
-        assert data[72] not in on_disk(store)
-        assert data[0] in on_disk(store)
-        assert [store.rounds.tally(round.seq, 4).n for round in rounds.values()] == [1, 1, 1]
+        assert data[72] not in on_disk(storage)
+        assert data[0] in on_disk(storage)
+        assert [storage.rounds.tally(round.seq, 4).n for round in rounds.values()] == [1, 1, 1]
 
 
 def test_stopping_housekeeping_waits_for_its_chunk(in_process: InProcess) -> None:
@@ -461,7 +461,7 @@ def test_stopping_housekeeping_waits_for_its_chunk(in_process: InProcess) -> Non
             return False
 
     async def end() -> None:
-        task = asyncio.create_task(Slow(in_process.store, Rejections(in_process.store)).run())
+        task = asyncio.create_task(Slow(in_process.storage, Rejections(in_process.storage)).run())
         assert await asyncio.to_thread(begun.wait, 30)
         task.cancel()
         await asyncio.wait([task], timeout=0)
@@ -477,7 +477,7 @@ def test_stopping_housekeeping_waits_for_its_chunk(in_process: InProcess) -> Non
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_export_recomputes_the_servers_responses(in_process: InProcess, protocol: str) -> None:
     round = in_process.open_round(protocol, domain_size=37)
-    oracle = in_process.store.rounds.parameters(in_process.store.rounds.find(round).seq).oracle
+    oracle = in_process.storage.rounds.parameters(in_process.storage.rounds.find(round).seq).oracle
     rng = np.random.default_rng(1)
     assert (
         submit(
@@ -576,10 +576,10 @@ def test_server_log_is_json_without_reports_keys_and_addresses(
 
 
 def test_database_errors_are_logged_without_parameters(tmp_path: Path) -> None:
-    with closing(Storage(f"sqlite:///{tmp_path / 'x.db'}")) as store:
+    with closing(Storage(f"sqlite:///{tmp_path / 'x.db'}")) as storage:
         with (
             pytest.raises(sa.exc.DBAPIError) as caught,
-            store.database.engine.connect() as connection,
+            storage.database.engine.connect() as connection,
         ):
             connection.execute(
                 sa.text("INSERT INTO nowhere VALUES (:report)"), {"report": "a-report"}

@@ -69,7 +69,7 @@ def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
     stats = app.get(f"/rounds/{id}/stats").json()
     assert (stats["reports"], stats["quarantined"]) == (HONEST + 1, {"sizes": 3, "seeds": 0})
     assert metric(app, "size") == 3
-    assert app.store.check() == []
+    assert app.storage.check() == []
 
 
 def test_retries_of_quarantined_reports_are_recognised(app: InProcess) -> None:
@@ -102,7 +102,7 @@ def test_recurring_seeds_are_quarantined_after_the_close(app: InProcess) -> None
     send(app, id, np.concatenate([honest(oracle)[1:], same]), "a")
     assert app.get(f"/rounds/{id}/frequencies").json()["quarantined"] == {"sizes": 0, "seeds": None}
     app.post(f"/rounds/{id}/close", headers=app.admin)
-    assert app.store.filters.run().rows == 20
+    assert app.storage.filters.run().rows == 20
     found = app.get(f"/rounds/{id}/frequencies").json()
     assert (found["n"], found["quarantined"]) == (HONEST - 1, {"sizes": 0, "seeds": 20})
     assert found["counts"] == Tally.of(oracle, honest(oracle)[1:]).counts(oracle).tolist()

@@ -115,7 +115,7 @@ def test_every_malicious_model_is_taken_where_it_is_of_the_protocol(
     in_process: InProcess, protocol: str
 ) -> None:
     opened = in_process.open_round(protocol, 1.0, domain_size=D)
-    oracle = in_process.store.rounds.parameters(in_process.store.rounds.find(opened).seq).oracle
+    oracle = in_process.storage.rounds.parameters(in_process.storage.rounds.find(opened).seq).oracle
     in_process.post(
         f"/rounds/{opened}/reports", content=wire.pack(oracle.encode([3])), headers=PACKED
     )

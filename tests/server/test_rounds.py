@@ -345,15 +345,15 @@ def test_list_leaves_out_rounds_deleted_meanwhile(
 ) -> None:
     app = start_in_process()
     first = app.open_round()
-    app.store.rounds.open("R2", "two", RoundParameters("grr", 1.0, ("a", "b")))
-    rounds = app.store.rounds.page
+    app.storage.rounds.open("R2", "two", RoundParameters("grr", 1.0, ("a", "b")))
+    rounds = app.storage.rounds.page
 
     def then_deleted(limit: int, before: str | None) -> list[StoredRound]:
         found = rounds(limit, before)
-        app.store.deletion.delete("two")
+        app.storage.deletion.delete("two")
         return found
 
-    monkeypatch.setattr(app.store.rounds, "page", then_deleted)
+    monkeypatch.setattr(app.storage.rounds, "page", then_deleted)
     assert [r["id"] for r in app.get("/rounds").json()["rounds"]] == [first]
 
 
@@ -362,11 +362,11 @@ def test_round_deleted_before_its_tally_is_read_is_404(
 ) -> None:
     app = start_in_process()
     parameters = RoundParameters("grr", 1.0, ("a", "b"))
-    find = app.store.rounds.find
+    find = app.storage.rounds.find
 
     def then_deleted(identifier: str) -> StoredRound:
         found = find(identifier)
-        app.store.deletion.delete(identifier)
+        app.storage.deletion.delete(identifier)
         return found
 
     for method, path in (
@@ -375,12 +375,12 @@ def test_round_deleted_before_its_tally_is_read_is_404(
         ("GET", "stats"),
         ("GET", "export"),
     ):
-        app.store.rounds.open(f"R{path}", path, parameters)
+        app.storage.rounds.open(f"R{path}", path, parameters)
         assert app.get(f"/rounds/R{path}/frequencies").json()["counts"] == [0, 0], (
             "and it is known in memory"
         )
         with monkeypatch.context() as patch:
-            patch.setattr(app.store.rounds, "find", then_deleted)
+            patch.setattr(app.storage.rounds, "find", then_deleted)
             response = app.request(method, f"/rounds/R{path}/{path}")
         assert problem_of(response) == "round-not-found", path
 
@@ -578,9 +578,9 @@ def test_round_in_use_stays_cached(
     new_database: NewDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldprecover_server.rounds._CACHE_SIZE", 3)
-    with new_database(tmp_path) as url, contextlib.closing(Storage(url)) as store:
-        store.prepare()
-        rounds = Rounds(store, 10)
+    with new_database(tmp_path) as url, contextlib.closing(Storage(url)) as storage:
+        storage.prepare()
+        rounds = Rounds(storage, 10)
         busy, *others = (
             rounds.open(None, RoundParameters("grr", 1.0, ("a", "b")))[0].id for _ in range(8)
         )
@@ -597,13 +597,13 @@ def test_submissions_by_name_look_the_round_up_once(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = start_in_process()
-    id, find, asked = app.open_round(name="cities"), app.store.rounds.find, []
+    id, find, asked = app.open_round(name="cities"), app.storage.rounds.find, []
 
     def counted(identifier: str) -> StoredRound:
         asked.append(identifier)
         return find(identifier)
 
-    monkeypatch.setattr(app.store.rounds, "find", counted)
+    monkeypatch.setattr(app.storage.rounds, "find", counted)
     answers = [
         app.post("/rounds/cities/reports", content=b"\1\0\0\0", headers=PACKED) for _ in range(5)
     ]
@@ -626,12 +626,12 @@ def test_report_to_a_reused_name_must_be_sent_again(
     path = "/rounds/cities/reports"
     app.open_round(name="cities", access=access)
     app.post(path, content=b"\1\0\0\0", headers=PACKED)
-    app.store.deletion.delete("cities")  # as another process does, without a word to this one
+    app.storage.deletion.delete("cities")  # as another process does, without a word to this one
     assert problem_of(app.post(path, **report)) == "round-not-found"
 
     app.open_round(name="cities", access=access)
-    app.store.deletion.delete("cities")
-    app.store.rounds.open("R2", "cities", RoundParameters(protocol, 1.0, items))
+    app.storage.deletion.delete("cities")
+    app.storage.rounds.open("R2", "cities", RoundParameters(protocol, 1.0, items))
     again = app.post(path, **report)
     assert (problem_of(again), again.headers["retry-after"]) == ("round-replaced", "1")
     assert app.post(path, **report).json() == {"round": "R2", "accepted": 1, "duplicate": False}

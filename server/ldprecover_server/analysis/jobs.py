@@ -76,13 +76,13 @@ class Jobs:
 
     def __init__(
         self,
-        store: Storage,
+        storage: Storage,
         *,
         waiting: int,
         beat_seconds: float = _BEAT_SECONDS,
         metrics: Metrics | None = None,
     ) -> None:
-        self._store = store
+        self._storage = storage
         self._metrics = metrics or Metrics()
         self._limits = {True: waiting, False: max(1, waiting // 2)}
         self._beat_seconds = beat_seconds
@@ -105,7 +105,7 @@ class Jobs:
         id, job = secrets.token_hex(16), _LocalJob(keyed)
         self._local[id] = job
         try:
-            await self._threads.run(lambda: self._store.jobs.add(id, seq, keyed=keyed))
+            await self._threads.run(lambda: self._storage.jobs.add(id, seq, keyed=keyed))
         except BaseException:
             del self._local[id]
             raise
@@ -119,7 +119,7 @@ class Jobs:
 
         Raises JobNotFoundError, and BusyError if too many calls wait.
         """
-        stored = await self._reading.run(lambda: self._store.jobs.find(seq, id))
+        stored = await self._reading.run(lambda: self._storage.jobs.find(seq, id))
         state, progress = stored.state, stored.progress
         if (job := self._local.get(id)) is not None and state in ("queued", "running"):
             state, progress = job.state, max(progress, job.progress)
@@ -128,7 +128,7 @@ class Jobs:
 
     async def cancel(self, seq: int, id: str) -> None:
         """Cancel a job of a round, unless it has ended. Raises JobNotFoundError."""
-        await self._threads.run(lambda: self._store.jobs.cancel(seq, id))
+        await self._threads.run(lambda: self._storage.jobs.cancel(seq, id))
         self._cancel_local(id)
 
     def _cancel_local(self, id: str) -> None:
@@ -165,7 +165,7 @@ class Jobs:
             self._metrics.jobs.labels(state).inc()
             encoded = None if failure is None else _encode_error(failure)
             await self._threads.run(
-                lambda: self._store.jobs.finish(id, state, result=result, error=encoded)
+                lambda: self._storage.jobs.finish(id, state, result=result, error=encoded)
             )
         except ServiceError as error:
             _log.warning("the end of a job could not be written: %s", error)
@@ -183,7 +183,7 @@ class Jobs:
                 if job.task is not None
             }
             try:
-                ended = await self._threads.run(self._store.jobs.heartbeat, progress)
+                ended = await self._threads.run(self._storage.jobs.heartbeat, progress)
             except ServiceError:
                 continue
             except Exception:  # noqa: BLE001  without heartbeats every job would read as failed

@@ -1,4 +1,4 @@
-"""Reads from the store what analyses need: a round's tally and reports, and other rounds."""
+"""Reads from the storage what analyses need: a round's tally and reports, and other rounds."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,29 +17,31 @@ _MAX_EARLIER = 50
 class RoundReader:
     """Reads rounds for analyses; every method blocks on the database."""
 
-    def __init__(self, rounds: Rounds, results: Results, store: Storage) -> None:
+    def __init__(self, rounds: Rounds, results: Results, storage: Storage) -> None:
         self._rounds = rounds
         self._results = results
-        self._store = store
+        self._storage = storage
 
     def evidence(self, round: RoundInfo) -> tuple[Tally, bool]:
         """Return a round's tally, and whether all of its reports are stored.
 
         Raises RoundNotFoundError.
         """
-        return self._store.segments.evidence(round.seq, round.oracle.summary_size)
+        return self._storage.segments.evidence(round.seq, round.oracle.summary_size)
 
     def snapshot(self, round: RoundInfo) -> tuple[Tally, bool, Iterable[bytes]]:
         """Return the same, and the packed reports, all from one moment.
 
         Reading the reports raises ReportsGoneError if they are deleted meanwhile.
         """
-        tally, stored = self._store.segments.tally_and_reports(round.seq, round.oracle.summary_size)
+        tally, stored = self._storage.segments.tally_and_reports(
+            round.seq, round.oracle.summary_size
+        )
         return tally, tally.n > 0 and stored.n == tally.n, stored
 
     def earlier(self, round: RoundInfo, key: str | None) -> list[StoredRound]:
         """Return the earlier closed rounds of the series. Raises ParameterError if none exists."""
-        before = self._store.rounds.earlier_in_series(round.seq)
+        before = self._storage.rounds.earlier_in_series(round.seq)
         closed = [stored for stored in before if stored.state == "closed" and stored.n]
         if closed:
             latest = closed[:_MAX_EARLIER]
@@ -83,6 +85,6 @@ class RoundReader:
             if other.parameters.items != round.parameters.items:
                 raise ParameterError(f"the round {stored.name} of the series has other items")
             tallies.append(
-                (other.oracle, self._store.rounds.tally(other.seq, other.oracle.summary_size))
+                (other.oracle, self._storage.rounds.tally(other.seq, other.oracle.summary_size))
             )
         return tuple(tallies)

@@ -31,7 +31,7 @@ def add_key(app: InProcess, scope: str, name: str | None = None) -> dict[str, st
     header.
     """
     key = make_key()
-    app.store.keys.add(name or scope, scope, hash_key(key))
+    app.storage.keys.add(name or scope, scope, hash_key(key))
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -159,14 +159,14 @@ def test_several_keys_are_valid_until_each_is_revoked(start_in_process: StartInP
     first, second = add_key(app, "analyst", "first"), add_key(app, "analyst", "second")
     path = f"/rounds/{id}/frequencies"
     assert [app.get(path, headers=h).status_code for h in (first, second)] == [200, 200]
-    app.store.keys.revoke("first")
+    app.storage.keys.revoke("first")
     refused = app.get(path, headers=first)
     assert problem_of(refused) == "unauthorized"
     assert app.get(path, headers=second).status_code == 200
     with pytest.raises(KeyNotFoundError):
-        app.store.keys.revoke("first")
+        app.storage.keys.revoke("first")
     with pytest.raises(KeyNotFoundError):
-        app.store.keys.revoke("third")
+        app.storage.keys.revoke("third")
 
 
 class Clock:
@@ -183,7 +183,7 @@ def test_new_key_works_immediately_and_revoked_key_a_second_at_most(
     start_in_process: StartInProcess,
 ) -> None:
     app, clock = start_in_process(), Clock()
-    access = Access(app.store, None, clock=clock)
+    access = Access(app.storage, None, clock=clock)
 
     def send(headers: dict[str, str]) -> str | None:
         sender = app.run(access.require_sender("R1", "key", headers["Authorization"]))
@@ -193,7 +193,7 @@ def test_new_key_works_immediately_and_revoked_key_a_second_at_most(
     assert send(first) == "first"
     second = add_key(app, "report", "second")
     assert send(second) == "second"
-    app.store.keys.revoke("first")
+    app.storage.keys.revoke("first")
     clock.now += CACHE_SECONDS
     with pytest.raises(UnauthorizedError):
         send(first)
@@ -205,15 +205,15 @@ def test_keys_are_read_once_a_second(
 ) -> None:
     app, clock = start_in_process(), Clock()
     header = add_key(app, "report")["Authorization"]
-    access = Access(app.store, None, clock=clock)
+    access = Access(app.storage, None, clock=clock)
     reads: list[float] = []
-    active_keys = app.store.keys.active
+    active_keys = app.storage.keys.active
 
     def counted() -> Any:
         reads.append(clock.now)
         return active_keys()
 
-    monkeypatch.setattr(app.store.keys, "active", counted)
+    monkeypatch.setattr(app.storage.keys, "active", counted)
 
     async def crowd() -> None:
         await asyncio.gather(*(access.require_sender("R1", "open", header) for _ in range(50)))
@@ -231,9 +231,9 @@ def test_hanging_database_fails_all_waiting_callers_at_the_first_try(
 ) -> None:
     """One try after the other, the last of many would wait for minutes."""
     app = start_in_process()
-    access = Access(app.store, ADMIN_KEY)
+    access = Access(app.storage, ADMIN_KEY)
     header, all_wait = f"Bearer {ADMIN_KEY}", threading.Event()
-    active_keys, tries = app.store.keys.active, 0
+    active_keys, tries = app.storage.keys.active, 0
 
     def hung() -> Any:
         nonlocal tries
@@ -248,25 +248,25 @@ def test_hanging_database_fails_all_waiting_callers_at_the_first_try(
         asyncio.get_running_loop().call_soon(all_wait.set)
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    monkeypatch.setattr(app.store.keys, "active", hung)
+    monkeypatch.setattr(app.storage.keys, "active", hung)
     refused = app.run(crowd())
     assert {type(each) for each in refused} == {StoreUnavailableError}
     assert tries == 1
-    monkeypatch.setattr(app.store.keys, "active", active_keys)
+    monkeypatch.setattr(app.storage.keys, "active", active_keys)
     assert [sender.key.scope for sender in app.run(crowd())] == 50 * ["admin"]
 
 
 def test_keys_are_kept_as_hashes_and_listed_without_them(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     key = add_key(app, "report", "crowd")["Authorization"].removeprefix("Bearer ")
-    app.store.keys.revoke("crowd")
+    app.storage.keys.revoke("crowd")
     add_key(app, "admin", "boss")
-    boss, crowd = app.store.keys.all()
+    boss, crowd = app.storage.keys.all()
     assert (boss.name, boss.scope, boss.revoked_at) == ("boss", "admin", None)
     assert isinstance(crowd, AccessKey)
     assert crowd.created_at <= (crowd.revoked_at or "")
     assert not hasattr(crowd, "hash")
-    with app.store.database.read() as database:
+    with app.storage.database.read() as database:
         rows = [tuple(row) for row in database.execute(sa.select(access_keys))]
     assert all(key not in str(value) and value != key.encode() for row in rows for value in row)
     assert hashlib.sha256(key.encode()).digest() in {value for row in rows for value in row}
@@ -276,7 +276,7 @@ def test_settings_key_is_admin_beside_stored_keys(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process()
-    access = Access(app.store, ADMIN_KEY)
+    access = Access(app.storage, ADMIN_KEY)
     assert [access.require(ADMIN_KEY, scope).scope for scope in SCOPES] == 3 * ["admin"]
     key = add_key(app, "analyst")["Authorization"].removeprefix("Bearer ")
     assert access.require(key, "analyst").name == "analyst"
@@ -294,8 +294,8 @@ def test_a_revoked_key_answers_neither_for_a_duplicate(start_in_process: StartIn
         add_key(app, "report", "crowd") | {"Idempotency-Key": "k"},
     )
     assert submit(app, id, 1, headers).status_code == 202
-    app.store.keys.revoke("crowd")
-    other = Storage(app.store.database.engine.url.render_as_string(hide_password=False))
+    app.storage.keys.revoke("crowd")
+    other = Storage(app.storage.database.engine.url.render_as_string(hide_password=False))
     with closing(other):
         fresh = Access(other, None)
         with pytest.raises(UnauthorizedError):

@@ -111,7 +111,7 @@ def test_no_key_exceeds_burst_and_rate_and_waiting_suffices(
 
 def report_key(app: InProcess, name: str = "crowd") -> dict[str, str]:
     key = make_key()
-    app.store.keys.add(name, "report", hash_key(key))
+    app.storage.keys.add(name, "report", hash_key(key))
     return {"Authorization": f"Bearer {key}"}
 
 

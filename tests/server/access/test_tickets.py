@@ -213,13 +213,13 @@ def test_tickets_are_not_stored_and_survive_a_restart(
     id = app.open_round(access="ticket")
     (ticket,) = mint(app, id, 1)
     with closing(
-        Storage(app.store.database.engine.url.render_as_string(hide_password=False))
+        Storage(app.storage.database.engine.url.render_as_string(hide_password=False))
     ) as other:
         secret = other.keys.ticket_secret()
-        assert secret == app.store.keys.ticket_secret()
+        assert secret == app.storage.keys.ticket_secret()
         assert len(secret) == 32
     assert tickets.submission_key(tickets.round_key(secret, id), ticket)
-    with app.store.database.read() as database:
+    with app.storage.database.read() as database:
         rows = {
             name: database.scalar(sa.select(sa.func.count()).select_from(t))
             for name, t in metadata.tables.items()

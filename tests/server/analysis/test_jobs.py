@@ -47,10 +47,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def stores(
+def storages(
     new_database: NewDatabase, tmp_path: Path, clock: Clock
 ) -> Iterator[tuple[Storage, Storage]]:
-    """Two stores over one database with a round of seq 1, as two processes have them."""
+    """Two storages over one database with a round of seq 1, as two processes have them."""
     with new_database(tmp_path) as url, ExitStack() as stack:
         one, other = (stack.enter_context(closing(Storage(url, clock=clock))) for _ in range(2))
         one.prepare()
@@ -92,12 +92,14 @@ async def state(jobs: Jobs, id: str, expected: str) -> None:
 
 
 def in_two_processes(
-    stores: tuple[Storage, Storage], test: Callable[[Jobs, Jobs], Awaitable[None]], waiting: int = 8
+    storages: tuple[Storage, Storage],
+    test: Callable[[Jobs, Jobs], Awaitable[None]],
+    waiting: int = 8,
 ) -> None:
     """Run a test with the jobs of two processes, and stop them."""
 
     async def run() -> None:
-        both = [Jobs(store, waiting=waiting, beat_seconds=BEAT) for store in stores]
+        both = [Jobs(storage, waiting=waiting, beat_seconds=BEAT) for storage in storages]
         try:
             await test(both[0], both[1])
         finally:
@@ -107,7 +109,7 @@ def in_two_processes(
     asyncio.run(run())
 
 
-def test_each_process_sees_all_jobs(stores: tuple[Storage, Storage]) -> None:
+def test_each_process_sees_all_jobs(storages: tuple[Storage, Storage]) -> None:
     async def test(local: Jobs, remote: Jobs) -> None:
         work = Work(b'{"recovered": []}')
         job = await local.start(1, work, keyed=False)
@@ -126,11 +128,11 @@ def test_each_process_sees_all_jobs(stores: tuple[Storage, Storage]) -> None:
                 None,
             )
 
-    in_two_processes(stores, test)
+    in_two_processes(storages, test)
 
 
 @pytest.mark.parametrize("by", [0, 1], ids=["its own process", "another process"])
-def test_a_job_is_cancelled_from_any_process(stores: tuple[Storage, Storage], by: int) -> None:
+def test_a_job_is_cancelled_from_any_process(storages: tuple[Storage, Storage], by: int) -> None:
     async def test(local: Jobs, remote: Jobs) -> None:
         both = [local, remote]
         work = Work()
@@ -145,7 +147,7 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Storage, Storage], by
             await asyncio.sleep(BEAT)
         assert (await both[1].status(1, job.id)).state == "cancelled"
 
-    in_two_processes(stores, test)
+    in_two_processes(storages, test)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_a_job_is_cancelled_from_any_process(stores: tuple[Storage, Storage], by
     ids=lambda error: type(error).__name__,
 )
 def test_failed_job_has_the_error_of_its_work(
-    stores: tuple[Storage, Storage], error: Exception, expected_error: Exception
+    storages: tuple[Storage, Storage], error: Exception, expected_error: Exception
 ) -> None:
     async def test(local: Jobs, remote: Jobs) -> None:
         job = await local.start(1, failing(error), keyed=False)
@@ -166,12 +168,14 @@ def test_failed_job_has_the_error_of_its_work(
         status = (await remote.status(1, job.id)).error
         assert (type(status), str(status)) == (type(expected_error), str(expected_error))
 
-    in_two_processes(stores, test)
+    in_two_processes(storages, test)
 
 
-def test_a_job_whose_process_died_has_failed(stores: tuple[Storage, Storage], clock: Clock) -> None:
+def test_a_job_whose_process_died_has_failed(
+    storages: tuple[Storage, Storage], clock: Clock
+) -> None:
     async def test(local: Jobs, remote: Jobs) -> None:
-        stores[0].jobs.add("a" * 32, 1, keyed=False)
+        storages[0].jobs.add("a" * 32, 1, keyed=False)
         clock.pass_by(DEAD_SECONDS)
         assert (await remote.status(1, "a" * 32)).state == "queued"
         clock.pass_by(1)
@@ -179,21 +183,21 @@ def test_a_job_whose_process_died_has_failed(stores: tuple[Storage, Storage], cl
         assert status.state == "failed"
         assert isinstance(status.error, AnalysisFailedError)
 
-    in_two_processes(stores, test)
+    in_two_processes(storages, test)
 
 
 def test_heartbeat_continues_after_unexpected_error(
-    stores: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
+    storages: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
 ) -> None:
     """As long as no two jobs may be as far, a beat is an IntegrityError, which no refusal stands
     for.
     """
     there_alone = "a" * 32
-    stores[1].jobs.add(there_alone, 1, keyed=False)
-    assert not stores[1].jobs.heartbeat({there_alone: ("running", 0.5)})
+    storages[1].jobs.add(there_alone, 1, keyed=False)
+    assert not storages[1].jobs.heartbeat({there_alone: ("running", 0.5)})
 
     def change(schema: str) -> None:
-        with stores[1].database.write() as connection:
+        with storages[1].database.write() as connection:
             connection.execute(sa.text(schema))
 
     async def test(local: Jobs, remote: Jobs) -> None:
@@ -207,18 +211,18 @@ def test_heartbeat_continues_after_unexpected_error(
             await remote.cancel(1, job.id)
             await work.cancelled.wait()
 
-    in_two_processes(stores, test)
+    in_two_processes(storages, test)
 
 
 def test_a_fault_at_the_end_of_a_job_is_logged(
-    stores: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
+    storages: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It reads as failed ten seconds later, as if its process had died."""
-    stores[1].jobs.add("a" * 32, 1, keyed=False)
-    stores[1].jobs.finish("a" * 32, "done", result=b"")
+    storages[1].jobs.add("a" * 32, 1, keyed=False)
+    storages[1].jobs.finish("a" * 32, "done", result=b"")
 
     async def test(local: Jobs, remote: Jobs) -> None:
-        with stores[1].database.write() as connection:
+        with storages[1].database.write() as connection:
             connection.execute(sa.text("CREATE UNIQUE INDEX fault ON jobs (progress)"))
         work = Work()
         await local.start(1, work, keyed=False)
@@ -228,10 +232,10 @@ def test_a_fault_at_the_end_of_a_job_is_logged(
         assert "the end of a job could not be written" in caplog.text
         assert "IntegrityError" in caplog.text
 
-    in_two_processes(stores, test)
+    in_two_processes(storages, test)
 
 
-def test_stopping_server_fails_its_jobs(stores: tuple[Storage, Storage]) -> None:
+def test_stopping_server_fails_its_jobs(storages: tuple[Storage, Storage]) -> None:
     async def test(local: Jobs, remote: Jobs) -> None:
         work = Work()
         job = await local.start(1, work, keyed=False)
@@ -243,35 +247,35 @@ def test_stopping_server_fails_its_jobs(stores: tuple[Storage, Storage]) -> None
         with pytest.raises(AnalysesBusyError):
             await local.start(1, work, keyed=True)
 
-    in_two_processes(stores, test)
+    in_two_processes(storages, test)
 
 
-def test_deleting_a_round_cancels_its_jobs(stores: tuple[Storage, Storage]) -> None:
+def test_deleting_a_round_cancels_its_jobs(storages: tuple[Storage, Storage]) -> None:
     async def test(local: Jobs, remote: Jobs) -> None:
         work = Work()
         job = await local.start(1, work, keyed=False)
         await work.begun.wait()
-        stores[1].deletion.delete("first")
+        storages[1].deletion.delete("first")
         await work.cancelled.wait()
         with pytest.raises(JobNotFoundError):
             await local.status(1, job.id)
         with pytest.raises(RoundNotFoundError):
             await local.start(1, work, keyed=False)
 
-    in_two_processes(stores, test)
+    in_two_processes(storages, test)
 
 
 def test_rejects_job_for_round_being_deleted(
-    stores: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
+    storages: tuple[Storage, Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are still there: a round of many submissions goes in pieces."""
     monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._CALL_SECONDS", -1.0)
-    stores[0].deletion.delete("first")
+    storages[0].deletion.delete("first")
     with pytest.raises(RoundNotFoundError):
-        stores[1].jobs.add("a" * 32, 1, keyed=True)
+        storages[1].jobs.add("a" * 32, 1, keyed=True)
 
 
-def test_anonymous_callers_have_half_of_the_jobs(stores: tuple[Storage, Storage]) -> None:
+def test_anonymous_callers_have_half_of_the_jobs(storages: tuple[Storage, Storage]) -> None:
     async def test(local: Jobs, remote: Jobs) -> None:
         work = Work()
         for keyed in (False, False, True, True):
@@ -283,10 +287,10 @@ def test_anonymous_callers_have_half_of_the_jobs(stores: tuple[Storage, Storage]
         with pytest.raises(AnalysesBusyError):
             await local.start(1, work, keyed=True)
 
-    in_two_processes(stores, test, waiting=4)
+    in_two_processes(storages, test, waiting=4)
 
 
-def test_rejects_status_calls_beyond_the_limit(stores: tuple[Storage, Storage]) -> None:
+def test_rejects_status_calls_beyond_the_limit(storages: tuple[Storage, Storage]) -> None:
     async def test(local: Jobs, remote: Jobs) -> None:
         job = await local.start(1, Work(), keyed=False)
         replies = await asyncio.gather(
@@ -294,7 +298,7 @@ def test_rejects_status_calls_beyond_the_limit(stores: tuple[Storage, Storage]) 
         )
         assert [type(each) for each in replies] == 5 * [Job] + 15 * [BusyError]
 
-    in_two_processes(stores, test, waiting=4)
+    in_two_processes(storages, test, waiting=4)
 
 
 UNKNOWN: dict[str, Callable[[str], tuple[int, str]]] = {
@@ -306,18 +310,18 @@ UNKNOWN: dict[str, Callable[[str], tuple[int, str]]] = {
 
 @pytest.mark.parametrize("unknown", UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_job_of_another_round_is_not_found(
-    stores: tuple[Storage, Storage], unknown: Callable[[str], tuple[int, str]]
+    storages: tuple[Storage, Storage], unknown: Callable[[str], tuple[int, str]]
 ) -> None:
-    store = stores[0]
-    store.rounds.open("R2", "second", PARAMETERS)
-    store.jobs.add("a" * 32, 1, keyed=False)
-    for ask in (store.jobs.find, store.jobs.cancel):
+    storage = storages[0]
+    storage.rounds.open("R2", "second", PARAMETERS)
+    storage.jobs.add("a" * 32, 1, keyed=False)
+    for ask in (storage.jobs.find, storage.jobs.cancel):
         with pytest.raises(JobNotFoundError):
             ask(*unknown("a" * 32))
 
 
-def test_ended_jobs_expire_after_an_hour(stores: tuple[Storage, Storage], clock: Clock) -> None:
-    rows = stores[0].jobs
+def test_ended_jobs_expire_after_an_hour(storages: tuple[Storage, Storage], clock: Clock) -> None:
+    rows = storages[0].jobs
     for name in ("done", "alive", "dead"):
         rows.add(name, 1, keyed=False)
     rows.finish("done", "done", result=b"")
@@ -334,9 +338,9 @@ def test_ended_jobs_expire_after_an_hour(stores: tuple[Storage, Storage], clock:
 
 
 def test_new_job_replaces_oldest_ended_anonymous_job_first(
-    stores: tuple[Storage, Storage], clock: Clock
+    storages: tuple[Storage, Storage], clock: Clock
 ) -> None:
-    rows = stores[0].jobs
+    rows = storages[0].jobs
     for i in range(MAX_JOBS):
         rows.add(f"job {i}", 1, keyed=i < MAX_JOBS - 2)
         if i % 2:
@@ -354,9 +358,9 @@ def test_new_job_replaces_oldest_ended_anonymous_job_first(
 
 
 def test_oldest_results_beyond_the_limit_expire(
-    stores: tuple[Storage, Storage], clock: Clock
+    storages: tuple[Storage, Storage], clock: Clock
 ) -> None:
-    rows = stores[0].jobs
+    rows = storages[0].jobs
     for name in ("a", "b", "c"):
         rows.add(name, 1, keyed=False)
         rows.finish(name, "done", result=bytes(MAX_RESULT_BYTES // 2))
@@ -366,8 +370,8 @@ def test_oldest_results_beyond_the_limit_expire(
     assert rows.find(1, "b").result == rows.find(1, "c").result == bytes(MAX_RESULT_BYTES // 2)
 
 
-def test_second_end_of_a_job_changes_nothing(stores: tuple[Storage, Storage]) -> None:
-    rows = stores[0].jobs
+def test_second_end_of_a_job_changes_nothing(storages: tuple[Storage, Storage]) -> None:
+    rows = storages[0].jobs
     rows.add("a", 1, keyed=False)
     rows.cancel(1, "a")
     rows.finish("a", "done", result=b"late")

@@ -310,7 +310,7 @@ def test_a_fault_of_the_server_on_the_way_of_a_submission_is_a_problem_too(
 def locked(app: InProcess) -> Iterator[None]:
     """Hold a lock that no write gets past, and every read."""
     hold = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE rounds IN EXCLUSIVE MODE"}
-    engine = sa.create_engine(app.store.database.engine.url, poolclass=sa.NullPool)
+    engine = sa.create_engine(app.storage.database.engine.url, poolclass=sa.NullPool)
     with engine.connect() as connection:
         connection.exec_driver_sql(hold[engine.dialect.name])
         yield
@@ -352,7 +352,7 @@ def impatient(app: InProcess) -> None:
     """Let the application wait for locks a moment only, on every connection it has or makes."""
     while "ldprecover_last_housekeeping_timestamp_seconds 0.0" in app.get("/metrics").text:
         pass  # it has a connection of its own until it has run once
-    engine = app.store.database.engine
+    engine = app.storage.database.engine
     statement = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}[
         engine.dialect.name
     ]

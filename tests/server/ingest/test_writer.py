@@ -40,8 +40,8 @@ async def send(app: InProcess, request: Post) -> httpx.Response:
 
 
 class Commits:
-    """Stands before a store's commit: keeps the sizes of groups, and can hold it, fail and lose the
-    outcome.
+    """Wraps the commit of a storage: records the sizes of groups, and can hold a commit, let it
+    fail, or lose its outcome.
     """
 
     def __init__(self, app: InProcess) -> None:
@@ -49,8 +49,8 @@ class Commits:
         self.before: list[BaseException | threading.Event | Callable[[], None]] = []
         self.after: list[BaseException] = []
         self.first = threading.Event()
-        self._commit = app.store.commit
-        app.store.commit = self  # type: ignore[method-assign]
+        self._commit = app.storage.commit
+        app.storage.commit = self  # type: ignore[method-assign]
 
     def __call__(self, batches: Any) -> Any:
         self.sizes.append(sum(len(batch.submissions) for batch in batches))
@@ -213,10 +213,10 @@ def test_closed_or_deleted_round_does_not_affect_its_group(
     """
     closed, gone = (app.open_round("grr", domain_size=50) for _ in range(2))
     app.gather(post(closed, [1]), post(gone, [1]))
-    seqs = {name: app.store.rounds.find(name).seq for name in (closed, gone)}
+    seqs = {name: app.storage.rounds.find(name).seq for name in (closed, gone)}
 
     def end() -> None:
-        with app.store.database.write() as connection:
+        with app.storage.database.write() as connection:
             connection.execute(
                 sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"),
                 {"seq": seqs[closed]},
@@ -316,7 +316,9 @@ def test_submissions_counted_ahead_and_in_groups_add_up(app: InProcess) -> None:
     assert [answer.status_code for answer in answers] == 5 * [202]
     everything = np.concatenate([reports for _, reports in sent])
     assert counts(app, id) == LONG.support_counts(everything).tolist()
-    stored = b"".join(app.store.segments.tally_and_reports(app.store.rounds.find(id).seq, 100)[1])
+    stored = b"".join(
+        app.storage.segments.tally_and_reports(app.storage.rounds.find(id).seq, 100)[1]
+    )
     assert sorted(np.frombuffer(stored, LONG.report_dtype).tolist()) == sorted(everything.tolist())
 
 
@@ -407,7 +409,7 @@ def test_reports_lie_shuffled_in_their_segment(app: InProcess, id: str) -> None:
     """In order by chance once in 50! times."""
     (response,) = app.gather(post(id, range(50)))
     assert response.status_code == 202
-    with app.store.database.read() as connection:
+    with app.storage.database.read() as connection:
         data = connection.scalar(sa.text("SELECT data FROM segments"))
     items = np.frombuffer(data, dtype="<u4").tolist()
     assert sorted(items) == list(range(50))
@@ -418,7 +420,7 @@ def test_reports_lie_shuffled_in_their_segment(app: InProcess, id: str) -> None:
 def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> None:
     """The same report under two keys has two digests, and neither is a hash of the report alone."""
     app.gather(post(id, [7], "a"), post(id, [7], "b"))
-    with app.store.database.read() as connection:
+    with app.storage.database.read() as connection:
         rows = connection.execute(sa.select(submission_keys)).all()
     assert [(len(row.key), len(row.digest)) for row in rows] == [(16, 8), (16, 8)]
     assert {row.key[4:] for row in rows} == {

@@ -24,7 +24,7 @@ OpenStorage = Callable[..., Storage]
 @pytest.fixture(scope="module")
 def url(new_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A database for the module."""
-    with new_database(tmp_path_factory.mktemp("store")) as url:
+    with new_database(tmp_path_factory.mktemp("storage")) as url:
         yield url
 
 
@@ -36,21 +36,21 @@ def fresh(new_database: NewDatabase, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def open_store() -> Iterator[OpenStorage]:
-    """Open stores at URLs; all are closed at the end."""
+def open_storage() -> Iterator[OpenStorage]:
+    """Open storages at URLs; all are closed at the end."""
     with ExitStack() as stack:
 
         def open_at(url: str, **options: Any) -> Storage:
-            store = stack.enter_context(closing(Storage(url, **options)))
-            store.prepare()
-            return store
+            storage = stack.enter_context(closing(Storage(url, **options)))
+            storage.prepare()
+            return storage
 
         yield open_at
 
 
 @pytest.fixture(scope="module")
-def store(open_store: OpenStorage, url: str) -> Storage:
-    return open_store(url)
+def storage(open_storage: OpenStorage, url: str) -> Storage:
+    return open_storage(url)
 
 
 @dataclass
@@ -82,14 +82,14 @@ class Group:
         return SealedBatch(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
 
 
-def open_round(store: Storage, parameters: RoundParameters = PARAMETERS) -> int:
+def open_round(storage: Storage, parameters: RoundParameters = PARAMETERS) -> int:
     name = f"r{np.random.default_rng().integers(1 << 62)}"
-    return store.rounds.open(f"R{name}", name, parameters).seq
+    return storage.rounds.open(f"R{name}", name, parameters).seq
 
 
-def stored(store: Storage, seq: int) -> list[int]:
+def stored(storage: Storage, seq: int) -> list[int]:
     """Return the items of all reports in a round's segments, sorted."""
-    with store.database.read() as connection:
+    with storage.database.read() as connection:
         rows = connection.execute(
             sa.text("SELECT n, data FROM segments WHERE round = :seq"), {"seq": seq}
         ).all()

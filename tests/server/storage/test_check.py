@@ -17,27 +17,27 @@ from ldprecover_server.storage.schema import rounds, segments, submission_keys, 
 Damage = Callable[[sa.Connection], object]
 
 
-def fill(store: Storage, name: str, **options: int) -> None:
-    seq = store.rounds.open(f"R{name}", name, PARAMETERS, **options).seq  # type: ignore[arg-type]
+def fill(storage: Storage, name: str, **options: int) -> None:
+    seq = storage.rounds.open(f"R{name}", name, PARAMETERS, **options).seq  # type: ignore[arg-type]
     for i in range(12):
-        store.commit([Group(seq, [Submitted(b"%d" % i, (i % 6, 5))])])
+        storage.commit([Group(seq, [Submitted(b"%d" % i, (i % 6, 5))])])
 
 
 @pytest.fixture
-def whole(open_store: OpenStorage, fresh: str) -> Storage:
+def whole(open_storage: OpenStorage, fresh: str) -> Storage:
     """Return a storage with rounds of every kind: open, closed, unlinked, purged and empty."""
-    store = open_store(fresh)
-    fill(store, "open")
-    fill(store, "closed")
-    fill(store, "none", retention=0)
-    fill(store, "purged", retention=1)
-    store.rounds.open("Rempty", "empty", PARAMETERS)
-    deletion = store.deletion
+    storage = open_storage(fresh)
+    fill(storage, "open")
+    fill(storage, "closed")
+    fill(storage, "none", retention=0)
+    fill(storage, "purged", retention=1)
+    storage.rounds.open("Rempty", "empty", PARAMETERS)
+    deletion = storage.deletion
     now, deletion.clock = deletion.clock, lambda: now().replace(year=2100)
-    store.deletion.purge()
+    storage.deletion.purge()
     deletion.clock = now
-    store.rounds.close("closed")
-    store.unlinking.run()
+    storage.rounds.close("closed")
+    storage.unlinking.run()
 
     class OlhGroup(Group):
         def seal(self, fresh: object) -> SealedBatch:
@@ -45,9 +45,9 @@ def whole(open_store: OpenStorage, fresh: str) -> Storage:
 
     parameters = RoundParameters("olh", 1.0, ("a", "b", "c"), 4)
     reports = parameters.oracle.perturb(np.arange(3).repeat(50), np.random.default_rng(1))
-    olh = store.rounds.open("Rolh", "olh", parameters).seq
-    store.commit([OlhGroup(olh, [Submitted(b"a", ())])])
-    return store
+    olh = storage.rounds.open("Rolh", "olh", parameters).seq
+    storage.commit([OlhGroup(olh, [Submitted(b"a", ())])])
+    return storage
 
 
 def test_a_database_that_is_whole_has_no_finding(whole: Storage) -> None:

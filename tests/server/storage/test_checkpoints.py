@@ -18,25 +18,25 @@ pytestmark = pytest.mark.sqlite
 
 
 @pytest.fixture
-def claimed(open_store: OpenStorage, fresh: str) -> Storage:
-    store = open_store(fresh)
-    store.database.claim()
-    store.database.engine.dispose()  # connections made from now on are a server's
-    return store
+def claimed(open_storage: OpenStorage, fresh: str) -> Storage:
+    storage = open_storage(fresh)
+    storage.database.claim()
+    storage.database.engine.dispose()  # connections made from now on are a server's
+    return storage
 
 
-def thread_of(store: Storage) -> Checkpoints:
-    found = store.database._checkpoints  # type: ignore[attr-defined]
+def thread_of(storage: Storage) -> Checkpoints:
+    found = storage.database._checkpoints  # type: ignore[attr-defined]
     assert isinstance(found, Checkpoints)
     return found
 
 
-def log_of(store: Storage) -> Path:
-    return Path(f"{store.database.name}-wal")
+def log_of(storage: Storage) -> Path:
+    return Path(f"{storage.database.name}-wal")
 
 
-def commit(store: Storage, seq: int, *numbers: int) -> None:
-    store.commit([Group(seq, [Submitted(b"%d" % i, (i % 6,)) for i in numbers])])
+def commit(storage: Storage, seq: int, *numbers: int) -> None:
+    storage.commit([Group(seq, [Submitted(b"%d" % i, (i % 6,)) for i in numbers])])
 
 
 def threads() -> int:
@@ -60,41 +60,41 @@ def test_the_log_is_written_back_beside_the_commits(
 
 
 def test_log_size_is_bounded_under_constant_writes(
-    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 50)
     monkeypatch.setattr("ldprecover_server.storage.backends.sqlite.MAX_PAGES", 400)
-    store = Storage(fresh)
-    store.database.claim()
-    store.prepare()
+    storage = Storage(fresh)
+    storage.database.claim()
+    storage.prepare()
     try:
-        seq = open_round(store)
+        seq = open_round(storage)
         for i in range(1500):
-            commit(store, seq, i)
+            commit(storage, seq, i)
         assert (
-            log_of(store).stat().st_size < 3 * 400 * 4120
+            log_of(storage).stat().st_size < 3 * 400 * 4120
         )  # 1,500 commits write at least 4,500 pages
     finally:
-        store.close()
+        storage.close()
 
 
 def test_checkpoint_thread_exists_only_while_serving(
     tmp_path: Path,
 ) -> None:
     before = threads()
-    store = Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}")
-    store.prepare()
-    with store.database.read() as connection:
+    storage = Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}")
+    storage.prepare()
+    with storage.database.read() as connection:
         assert (
             connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one()
             == sqlite_checkpoints.DEFAULT_MAX_PAGES
         )
     assert threads() == before
     for _ in range(2):
-        store.database.claim()
-        thread_of(store).add_pages(sqlite_checkpoints.PAGES)
+        storage.database.claim()
+        thread_of(storage).add_pages(sqlite_checkpoints.PAGES)
         assert threads() == before + 1
-    store.close()
+    storage.close()
     assert threads() == before
     assert [path.name for path in tmp_path.iterdir()] == ["ldprecover.db"]
 

@@ -33,19 +33,19 @@ from ldprecover_server.storage.schema import rejections, rounds, segments, submi
 TABLES = (submission_keys, segments, tallies, rejections, rounds)
 
 
-def name_of(store: Storage, seq: int) -> str:
-    with store.database.read() as connection:
+def name_of(storage: Storage, seq: int) -> str:
+    with storage.database.read() as connection:
         return connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
 
 
-def fill(store: Storage, seq: int, commits: int, each: int = 1) -> None:
+def fill(storage: Storage, seq: int, commits: int, each: int = 1) -> None:
     for i in range(commits):
         names = [b"%d-%d" % (i, j) for j in range(each)]
-        store.commit([Group(seq, [Submitted(name, (i % 6,)) for name in names])])
+        storage.commit([Group(seq, [Submitted(name, (i % 6,)) for name in names])])
 
 
-def rows_of(store: Storage, seq: int) -> list[int]:
-    with store.database.read() as connection:
+def rows_of(storage: Storage, seq: int) -> list[int]:
+    with storage.database.read() as connection:
         mine = {table: table.c.round == seq for table in TABLES[1:-1]}
         mine |= {submission_keys: in_round(submission_keys.c.key, seq), rounds: rounds.c.seq == seq}
         return [
@@ -75,83 +75,83 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._MAX_ROWS", 10)
 
 
-def mark_gone(monkeypatch: pytest.MonkeyPatch, store: Storage, seq: int) -> None:
+def mark_gone(monkeypatch: pytest.MonkeyPatch, storage: Storage, seq: int) -> None:
     """Delete a round without waiting for its rows to go."""
     with monkeypatch.context() as patched:
         patched.setattr("ldprecover_server.storage.maintenance.deletion._CALL_SECONDS", -1.0)
-        store.deletion.delete(name_of(store, seq))
+        storage.deletion.delete(name_of(storage, seq))
 
 
 def test_deleted_round_is_gone_before_its_rows(
-    store: Storage, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seq = open_round(store)
-    fill(store, seq, 3)
-    found, name = store.rounds.find(name_of(store, seq)), name_of(store, seq)
-    reports = store.segments.reports(seq)
-    mark_gone(monkeypatch, store, seq)
-    assert rows_of(store, seq) == [3, 3, 1, 0, 1]
+    seq = open_round(storage)
+    fill(storage, seq, 3)
+    found, name = storage.rounds.find(name_of(storage, seq)), name_of(storage, seq)
+    reports = storage.segments.reports(seq)
+    mark_gone(monkeypatch, storage, seq)
+    assert rows_of(storage, seq) == [3, 3, 1, 0, 1]
     for gone in (
-        lambda: store.rounds.find(name),
-        lambda: store.rounds.find(found.id),
-        lambda: store.rounds.find(f"!{seq}"),
-        lambda: store.rounds.parameters(seq),
-        lambda: store.rounds.tally(seq, 6),
-        lambda: store.segments.evidence(seq, 6),
-        lambda: store.segments.tally_and_reports(seq, 6),
-        lambda: store.segments.reports(seq),
-        lambda: store.rounds.close(name),
-        lambda: store.deletion.delete(name),
+        lambda: storage.rounds.find(name),
+        lambda: storage.rounds.find(found.id),
+        lambda: storage.rounds.find(f"!{seq}"),
+        lambda: storage.rounds.parameters(seq),
+        lambda: storage.rounds.tally(seq, 6),
+        lambda: storage.segments.evidence(seq, 6),
+        lambda: storage.segments.tally_and_reports(seq, 6),
+        lambda: storage.segments.reports(seq),
+        lambda: storage.rounds.close(name),
+        lambda: storage.deletion.delete(name),
     ):
         with pytest.raises(RoundNotFoundError):
             gone()
     with pytest.raises(ReportsGoneError):
         list(reports)
-    assert seq not in [each.seq for each in store.rounds.page(1000)]
+    assert seq not in [each.seq for each in storage.rounds.page(1000)]
     for submitted in (
         Submitted(b"0-0", (0,)),
         Submitted(b"new", (1,)),
     ):  # sent again, and for the first time
-        assert store.commit([Group(seq, [submitted])]) == [[Outcome.GONE]]
-    store.rounds.add_rejections({(seq, "round-closed"): 1})
-    again = store.rounds.open(found.id, name, PARAMETERS)
+        assert storage.commit([Group(seq, [submitted])]) == [[Outcome.GONE]]
+    storage.rounds.add_rejections({(seq, "round-closed"): 1})
+    again = storage.rounds.open(found.id, name, PARAMETERS)
     assert again.seq > seq
-    assert store.commit([Group(again.seq, [Submitted(b"0-0", (0,))])]) == [[Outcome.STORED]]
-    assert rows_of(store, seq) == [3, 3, 1, 0, 1]
-    assert store.deletion.delete_rest().done
-    assert rows_of(store, seq) == [0, 0, 0, 0, 0]
-    assert store.rounds.tally(again.seq, 6).n == 1
+    assert storage.commit([Group(again.seq, [Submitted(b"0-0", (0,))])]) == [[Outcome.STORED]]
+    assert rows_of(storage, seq) == [3, 3, 1, 0, 1]
+    assert storage.deletion.delete_rest().done
+    assert rows_of(storage, seq) == [0, 0, 0, 0, 0]
+    assert storage.rounds.tally(again.seq, 6).n == 1
 
 
 def test_deleting_a_round_stops_its_running_jobs(
-    store: Storage, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seq = open_round(store)
-    fill(store, seq, commits=1)
-    store.jobs.add("a" * 32, seq, keyed=False)
-    mark_gone(monkeypatch, store, seq)
-    assert store.deletion.rows_left()
-    assert store.jobs.heartbeat({"a" * 32: ("running", 0.5)}) == {"a" * 32}
+    seq = open_round(storage)
+    fill(storage, seq, commits=1)
+    storage.jobs.add("a" * 32, seq, keyed=False)
+    mark_gone(monkeypatch, storage, seq)
+    assert storage.deletion.rows_left()
+    assert storage.jobs.heartbeat({"a" * 32: ("running", 0.5)}) == {"a" * 32}
 
 
 def test_the_current_round_is_never_one_that_is_gone(
-    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store(fresh)
-    first, second = open_round(store), open_round(store)
-    mark_gone(monkeypatch, store, second)
-    assert store.rounds.find("current").seq == first
-    mark_gone(monkeypatch, store, first)
+    storage = open_storage(fresh)
+    first, second = open_round(storage), open_round(storage)
+    mark_gone(monkeypatch, storage, second)
+    assert storage.rounds.find("current").seq == first
+    mark_gone(monkeypatch, storage, first)
     with pytest.raises(NoCurrentRoundError):
-        store.rounds.find("current")
+        storage.rounds.find("current")
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_rows_are_deleted_in_chunks_by_any_process(
-    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece is a transaction; another round beside it loses nothing."""
-    here, there = open_store(fresh), open_store(fresh)
+    here, there = open_storage(fresh), open_storage(fresh)
     seq, other = open_round(here), open_round(here)
     fill(here, other, 5)
     fill(here, seq, 25, each=3)
@@ -173,48 +173,48 @@ def test_rows_are_deleted_in_chunks_by_any_process(
 
 
 def test_purge_in_chunks_deletes_and_counts_expired_segments(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    store = open_store(fresh, clock=lambda: now)
-    seq = store.rounds.open("R1", "one", PARAMETERS, retention=1).seq
-    for_ever = open_round(store)
-    fill(store, seq, 30)
-    fill(store, for_ever, 2)
+    storage = open_storage(fresh, clock=lambda: now)
+    seq = storage.rounds.open("R1", "one", PARAMETERS, retention=1).seq
+    for_ever = open_round(storage)
+    fill(storage, seq, 30)
+    fill(storage, for_ever, 2)
     now += timedelta(hours=1)
-    fill(store, for_ever, 2)  # duplicates
-    store.commit([Group(seq, [Submitted(b"later", (5, 5))])])
-    reports = store.segments.reports(seq)
-    assert (store.deletion.purge().rows, store.segments.evidence(seq, 6)[1]) == (0, True)
+    fill(storage, for_ever, 2)  # duplicates
+    storage.commit([Group(seq, [Submitted(b"later", (5, 5))])])
+    reports = storage.segments.reports(seq)
+    assert (storage.deletion.purge().rows, storage.segments.evidence(seq, 6)[1]) == (0, True)
     assert sum(map(len, reports)) == 4 * 32
     now += timedelta(hours=1)
-    progress = store.deletion.purge(pieces(1))
+    progress = storage.deletion.purge(pieces(1))
     assert (progress.rows, progress.done) == (30, False)
-    assert store.deletion.purge().done
-    assert stored(store, seq) == [5, 5]
-    assert store.rounds.tally(seq, 6).n == 32
-    assert store.segments.evidence(seq, 6) == (store.rounds.tally(seq, 6), False)
-    assert store.segments.evidence(for_ever, 6) == (store.rounds.tally(for_ever, 6), True)
-    assert store.segments.reports(seq).n == 2
-    assert b"".join(store.segments.reports(seq)) == 2 * b"\5\0\0\0"
+    assert storage.deletion.purge().done
+    assert stored(storage, seq) == [5, 5]
+    assert storage.rounds.tally(seq, 6).n == 32
+    assert storage.segments.evidence(seq, 6) == (storage.rounds.tally(seq, 6), False)
+    assert storage.segments.evidence(for_ever, 6) == (storage.rounds.tally(for_ever, 6), True)
+    assert storage.segments.reports(seq).n == 2
+    assert b"".join(storage.segments.reports(seq)) == 2 * b"\5\0\0\0"
     with pytest.raises(ReportsGoneError):
         list(reports)
 
 
-def test_a_round_that_keeps_no_report_is_never_complete(store: Storage) -> None:
-    seq = store.rounds.open("Rnone", "none", PARAMETERS, retention=0).seq
-    fill(store, seq, 2)
-    assert store.segments.evidence(seq, 6)[1] is False
-    assert (store.segments.reports(seq).n, list(store.segments.reports(seq))) == (0, [])
+def test_a_round_that_keeps_no_report_is_never_complete(storage: Storage) -> None:
+    seq = storage.rounds.open("Rnone", "none", PARAMETERS, retention=0).seq
+    fill(storage, seq, 2)
+    assert storage.segments.evidence(seq, 6)[1] is False
+    assert (storage.segments.reports(seq).n, list(storage.segments.reports(seq))) == (0, [])
 
 
 def test_rejections_of_a_round_under_deletion_are_dropped(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
     """They wait for the deletion, which they could not see when they began."""
-    store = open_store(fresh)
+    storage = open_storage(fresh)
     for _ in range(10):
-        seq, other = open_round(store), open_round(store)
+        seq, other = open_round(storage), open_round(storage)
         begin = threading.Barrier(2)
         faults: list[BaseException] = []
 
@@ -222,7 +222,7 @@ def test_rejections_of_a_round_under_deletion_are_dropped(
             try:
                 begin.wait(30)
                 for _ in range(20):
-                    store.rounds.add_rejections(
+                    storage.rounds.add_rejections(
                         {(seq, "round-closed"): 1, (other, "round-closed"): 1}
                     )
             except BaseException as error:  # noqa: BLE001
@@ -231,53 +231,53 @@ def test_rejections_of_a_round_under_deletion_are_dropped(
         thread = threading.Thread(target=refuse)
         thread.start()
         begin.wait(30)
-        store.deletion.delete(name_of(store, seq))
+        storage.deletion.delete(name_of(storage, seq))
         thread.join(60)
         assert faults == []
-        assert store.rounds.rejections(other) == {"round-closed": 20}
-        assert store.deletion.delete_rest().done
-        assert rows_of(store, seq) == [0, 0, 0, 0, 0]
+        assert storage.rounds.rejections(other) == {"round-closed": 20}
+        assert storage.deletion.delete_rest().done
+        assert rows_of(storage, seq) == [0, 0, 0, 0, 0]
 
 
 @pytest.mark.postgres
-def test_rejection_count_waits_for_a_deletion(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
-    with store.database.write() as connection:
+def test_rejection_count_waits_for_a_deletion(open_storage: OpenStorage, fresh: str) -> None:
+    storage = open_storage(fresh)
+    seq = open_round(storage)
+    with storage.database.write() as connection:
         connection.execute(
             sa.update(rounds).where(rounds.c.seq == seq).values(state="gone", name="!")
         )
         thread = threading.Thread(
-            target=store.rounds.add_rejections, args=[{(seq, "round-closed"): 1}]
+            target=storage.rounds.add_rejections, args=[{(seq, "round-closed"): 1}]
         )
         thread.start()
-        with store.database.read() as watching:
+        with storage.database.read() as watching:
             waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
             while not watching.scalar(waits):
                 assert thread.is_alive()
                 watching.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
     thread.join(60)
-    assert rows_of(store, seq) == [0, 0, 0, 0, 1]
+    assert rows_of(storage, seq) == [0, 0, 0, 0, 1]
 
 
 @pytest.mark.sqlite
 def test_deleted_data_leave_the_log_once_nobody_reads_it(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
-    store = open_store(fresh)
-    keeper = Housekeeping(store, Rejections(store))
-    seq = open_round(store)
-    fill(store, seq, 3)
-    assert isinstance(store.database, SQLite)
-    log = store.database.path.with_name(store.database.path.name + "-wal")
-    with store.database.read() as connection:
+    storage = open_storage(fresh)
+    keeper = Housekeeping(storage, Rejections(storage))
+    seq = open_round(storage)
+    fill(storage, seq, 3)
+    assert isinstance(storage.database, SQLite)
+    log = storage.database.path.with_name(storage.database.path.name + "-wal")
+    with storage.database.read() as connection:
         connection.execute(sa.select(rounds)).all()
-        store.deletion.delete(name_of(store, seq))
-        assert not store.deletion.is_erased
+        storage.deletion.delete(name_of(storage, seq))
+        assert not storage.deletion.is_erased
         assert keeper.once() is True
         assert log.stat().st_size > 0
     assert keeper.once() is False
-    assert store.deletion.is_erased
+    assert storage.deletion.is_erased
     assert log.stat().st_size == 0
 
 
@@ -293,8 +293,8 @@ class FailingDeletion(Deletion):
 
 
 @pytest.fixture
-def failing(open_store: OpenStorage, fresh: str) -> Storage:
-    storage = open_store(fresh)
+def failing(open_storage: OpenStorage, fresh: str) -> Storage:
+    storage = open_storage(fresh)
     storage.deletion = FailingDeletion(storage.database, storage.clock)
     return storage
 

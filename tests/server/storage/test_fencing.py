@@ -28,13 +28,13 @@ END: dict[str, Callable[[Storage, str], StoredRound]] = {
 }
 
 
-def commit(store: Storage, seq: int, name: str, *items: int) -> list[Outcome]:
-    return store.commit([Group(seq, [Submitted(name.encode(), items)])])[0]
+def commit(storage: Storage, seq: int, name: str, *items: int) -> list[Outcome]:
+    return storage.commit([Group(seq, [Submitted(name.encode(), items)])])[0]
 
 
-def rewind(store: Storage, seq: int, lost: list[str], left: Tally) -> None:
+def rewind(storage: Storage, seq: int, lost: list[str], left: Tally) -> None:
     """Leave the rows as a standby has them that did not receive the last commits."""
-    with store.database.write() as connection:
+    with storage.database.write() as connection:
         these = submission_keys.c.key.in_([Submitted(n.encode(), ()).row(seq)["key"] for n in lost])
         connection.execute(sa.delete(submission_keys).where(these))
         newest = (
@@ -44,9 +44,11 @@ def rewind(store: Storage, seq: int, lost: list[str], left: Tally) -> None:
         connection.execute(sa.update(tallies).values(n=left.n, counts=encode_counts(left)))
 
 
-def test_equal_count_after_failover_is_not_overwritten(open_store: OpenStorage, fresh: str) -> None:
+def test_equal_count_after_failover_is_not_overwritten(
+    open_storage: OpenStorage, fresh: str
+) -> None:
     """It has the number of a process that still runs, and remembers more than was kept."""
-    survivor, newcomer = open_store(fresh), open_store(fresh)
+    survivor, newcomer = open_storage(fresh), open_storage(fresh)
     seq = open_round(survivor)
     for name, item in (("a", 0), ("b", 1), ("c", 2)):
         assert commit(survivor, seq, name, item) == [Outcome.STORED]
@@ -59,28 +61,28 @@ def test_equal_count_after_failover_is_not_overwritten(open_store: OpenStorage, 
 
 
 @pytest.mark.postgres
-def test_new_connection_reads_the_tally_again(open_store: OpenStorage, fresh: str) -> None:
+def test_new_connection_reads_the_tally_again(open_storage: OpenStorage, fresh: str) -> None:
     """Counts stand there that no process could have left, with the number and token of this
     one's.
     """
-    store = open_store(fresh)
-    seq = open_round(store)
+    storage = open_storage(fresh)
+    seq = open_round(storage)
     for name in ("a", "b"):
-        commit(store, seq, name, 0)
+        commit(storage, seq, name, 0)
     other = Tally(np.array([0, 2, 0, 0, 0, 0]), 2)
-    with store.database.write() as connection:
+    with storage.database.write() as connection:
         connection.execute(sa.update(tallies).values(counts=encode_counts(other)))
-    store.database.engine.dispose()
-    commit(store, seq, "c", 2)
-    assert store.rounds.tally(seq, 6).summary.tolist() == [0, 2, 1, 0, 0, 0]
+    storage.database.engine.dispose()
+    commit(storage, seq, "c", 2)
+    assert storage.rounds.tally(seq, 6).summary.tolist() == [0, 2, 1, 0, 0, 0]
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("taken", [False, True], ids=["free", "taken meanwhile"])
 def test_lost_process_number_is_claimed_again(
-    open_store: OpenStorage, fresh: str, taken: bool
+    open_storage: OpenStorage, fresh: str, taken: bool
 ) -> None:
-    one, two, three = (open_store(fresh) for _ in range(3))
+    one, two, three = (open_storage(fresh) for _ in range(3))
     one.database.claim()
     two.database.claim()
     seq = open_round(one)
@@ -94,8 +96,8 @@ def test_lost_process_number_is_claimed_again(
         commit(three, seq, "b", 1)
     one.database.keep_claim()
     assert one.database.process == (2 if taken else 0)
-    for store, name in ((one, "c"), (two, "d"), (three, "e"), (one, "f")):
-        assert commit(store, seq, name, 2) == [Outcome.STORED]
+    for storage, name in ((one, "c"), (two, "d"), (three, "e"), (one, "f")):
+        assert commit(storage, seq, name, 2) == [Outcome.STORED]
     one.database.keep_claim()  # nothing was lost since
     with two.database.read() as connection:
         assert len(connection.exec_driver_sql(HOLDERS.format(one.database.process)).all()) == 1
@@ -106,8 +108,8 @@ def test_lost_process_number_is_claimed_again(
 
 
 @pytest.mark.postgres
-def test_housekeeping_takes_a_lost_number_again(open_store: OpenStorage, fresh: str) -> None:
-    one, two = open_store(fresh), open_store(fresh)
+def test_housekeeping_takes_a_lost_number_again(open_storage: OpenStorage, fresh: str) -> None:
+    one, two = open_storage(fresh), open_storage(fresh)
     one.database.claim()
     keeper = Housekeeping(one, Rejections(one))
     with two.database.write() as connection:
@@ -132,13 +134,13 @@ def hold_segment(connection: sa.Connection, seq: int, name: str) -> None:
     connection.execute(sa.insert(segments).values(id=last + 1, round=seq, hour=0, n=0, data=b""))
 
 
-def wait_for_locks(store: Storage, *waiting: "Future[Any]") -> None:
+def wait_for_locks(storage: Storage, *waiting: "Future[Any]") -> None:
     """Wait until so many wait for a lock, and none of them has ended instead."""
     waits = sa.text(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
         "wait_event_type = 'Lock'"
     )
-    with store.database.read() as watching:
+    with storage.database.read() as watching:
         while watching.scalar(waits) != len(waiting):
             assert not any(each.done() for each in waiting)
             watching.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
@@ -147,16 +149,16 @@ def wait_for_locks(store: Storage, *waiting: "Future[Any]") -> None:
 @pytest.mark.postgres
 @pytest.mark.parametrize(("end", "late"), [("close", Outcome.CLOSED), ("delete", Outcome.GONE)])
 def test_commit_overtaken_by_the_end_of_its_round_stores_nothing(
-    open_store: OpenStorage, fresh: str, end: str, late: Outcome
+    open_storage: OpenStorage, fresh: str, end: str, late: Outcome
 ) -> None:
-    there = open_store(fresh)
+    there = open_storage(fresh)
     with there.database.write() as connection:
         connection.exec_driver_sql(LATE)
         database = connection.exec_driver_sql("SELECT current_database()").scalar_one()
         connection.exec_driver_sql(
             f"ALTER DATABASE {database} SET search_path = public, pg_catalog"
         )
-    here = open_store(fresh)
+    here = open_storage(fresh)
     seq = open_round(here)
     name = here.rounds.page(1)[0].name
     commit(here, seq, "a", 0)
@@ -187,9 +189,9 @@ def test_commit_overtaken_by_the_end_of_its_round_stores_nothing(
 @pytest.mark.postgres
 @pytest.mark.parametrize("end", ["close", "delete"])
 def test_ending_a_round_waits_for_a_commit_under_way(
-    open_store: OpenStorage, fresh: str, end: str
+    open_storage: OpenStorage, fresh: str, end: str
 ) -> None:
-    here, there = open_store(fresh), open_store(fresh)
+    here, there = open_storage(fresh), open_storage(fresh)
     seq = open_round(here)
     name = here.rounds.page(1)[0].name
     commit(here, seq, "a", 0)
@@ -206,19 +208,21 @@ def test_ending_a_round_waits_for_a_commit_under_way(
 
 
 @pytest.mark.postgres
-def test_one_statement_commits_do_not_lock_their_round(open_store: OpenStorage, fresh: str) -> None:
+def test_one_statement_commits_do_not_lock_their_round(
+    open_storage: OpenStorage, fresh: str
+) -> None:
     """Where they lock it together, each combination of them is written down, for as long as any row
     may name it.
     """
-    one, two = open_store(fresh), open_store(fresh)
+    one, two = open_storage(fresh), open_storage(fresh)
     one.database.process, two.database.process = 0, 1
     seq = open_round(one)
-    for store, name in ((one, "a"), (two, "b")):
-        commit(store, seq, name, 0)
+    for storage, name in ((one, "a"), (two, "b")):
+        commit(storage, seq, name, 0)
     locked = sa.text("SELECT xmax::text FROM rounds WHERE seq = :seq")
     with one.database.read() as connection:
         before = connection.scalar(locked, {"seq": seq})
-    for store, name in ((one, "c"), (two, "d")):
-        commit(store, seq, name, 0)
+    for storage, name in ((one, "c"), (two, "d")):
+        commit(storage, seq, name, 0)
     with one.database.read() as connection:
         assert connection.scalar(locked, {"seq": seq}) == before

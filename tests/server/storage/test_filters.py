@@ -49,32 +49,32 @@ def submission(seq: int, i: int) -> Submission:
 
 
 def open_round(
-    store: Storage, parameters: RoundParameters = PARAMETERS, retention: int | None = None
+    storage: Storage, parameters: RoundParameters = PARAMETERS, retention: int | None = None
 ) -> int:
     name = f"r{np.random.default_rng().integers(1 << 62)}"
-    return store.rounds.open(f"R{name}", name, parameters, retention=retention).seq
+    return storage.rounds.open(f"R{name}", name, parameters, retention=retention).seq
 
 
-def commit(store: Storage, seq: int, numbers: list[int]) -> list[Outcome]:
+def commit(storage: Storage, seq: int, numbers: list[int]) -> list[Outcome]:
     batch = Batch(seq, [submission(seq, i) for i in numbers])
     batch.count()
-    return store.commit([batch])[0]
+    return storage.commit([batch])[0]
 
 
-def fill(store: Storage, seq: int) -> None:
+def fill(storage: Storage, seq: int) -> None:
     for i in range(len(REPORTS)):
-        assert commit(store, seq, [i]) == [Outcome.STORED]
+        assert commit(storage, seq, [i]) == [Outcome.STORED]
 
 
-def close(store: Storage, seq: int) -> None:
-    with store.database.read() as connection:
+def close(storage: Storage, seq: int) -> None:
+    with storage.database.read() as connection:
         name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    store.rounds.close(name)
+    storage.rounds.close(name)
 
 
-def of(store: Storage, seq: int, table: sa.Table) -> list[bytes]:
+def of(storage: Storage, seq: int, table: sa.Table) -> list[bytes]:
     """Return the packed reports of a round in a table, sorted."""
-    with store.database.read() as connection:
+    with storage.database.read() as connection:
         rows = connection.execute(
             sa.select(table.c.n, table.c.data).where(table.c.round == seq)
         ).all()
@@ -87,25 +87,25 @@ def each(chosen: np.ndarray) -> list[bytes]:
     return sorted(report.tobytes() for report in chosen)
 
 
-def check_apart(store: Storage, seq: int) -> None:
+def check_apart(storage: Storage, seq: int) -> None:
     """The honest reports are counted and stored, the others are in quarantine, and every key
     answers as before.
     """
     honest = Tally.of(ORACLE, REPORTS[~IS_FAKE])
-    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
         honest,
         Quarantined(0, FAKE),
     )
-    assert (of(store, seq, segments), of(store, seq, quarantine)) == (
+    assert (of(storage, seq, segments), of(storage, seq, quarantine)) == (
         each(REPORTS[~IS_FAKE]),
         each(REPORTS[IS_FAKE]),
     )
-    assert store.segments.evidence(seq, ORACLE.summary_size) == (honest, True)
-    assert sorted(b"".join(store.segments.reports(seq))) == sorted(REPORTS[~IS_FAKE].tobytes())
-    assert Counter(commit(store, seq, list(range(len(REPORTS))))) == {
+    assert storage.segments.evidence(seq, ORACLE.summary_size) == (honest, True)
+    assert sorted(b"".join(storage.segments.reports(seq))) == sorted(REPORTS[~IS_FAKE].tobytes())
+    assert Counter(commit(storage, seq, list(range(len(REPORTS))))) == {
         Outcome.DUPLICATE: len(REPORTS)
     }
-    assert store.check() == []
+    assert storage.check() == []
 
 
 def pieces(most: int) -> Callable[[], bool]:
@@ -127,47 +127,47 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_housekeeping_filters_and_unlinks_a_closed_round(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
-    store = open_store(fresh)
-    keeper = Housekeeping(store, Rejections(store))
-    seq = open_round(store)
-    fill(store, seq)
+    storage = open_storage(fresh)
+    keeper = Housekeeping(storage, Rejections(storage))
+    seq = open_round(storage)
+    fill(storage, seq)
     keeper.once()
     everything = Tally.of(ORACLE, REPORTS)
-    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
         everything,
         Quarantined(0, None),
     )
-    close(store, seq)
-    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+    close(storage, seq)
+    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
         everything,
         Quarantined(0, None),
     )
-    assert store.unlinking.run().rows == 0  # it waits for the filtering
+    assert storage.unlinking.run().rows == 0  # it waits for the filtering
     keeper.once()
-    check_apart(store, seq)
-    with store.database.read() as connection:
+    check_apart(storage, seq)
+    with storage.database.read() as connection:
         row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one()
     assert (row.unlinked, row.filtered, row.recurring_seeds) == (True, True, None)
-    assert store.filters.run().rows == 0
-    check_apart(store, seq)
+    assert storage.filters.run().rows == 0
+    check_apart(storage, seq)
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_filtering_continues_and_counts_agree_after_each_chunk(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
-    fill(store, seq)
-    close(store, seq)
+    storage = open_storage(fresh)
+    seq = open_round(storage)
+    fill(storage, seq)
+    close(storage, seq)
     steps, moved = 0, 0
     while True:
-        progress = store.filters.run(pieces(1))
+        progress = storage.filters.run(pieces(1))
         steps, moved = steps + 1, moved + progress.rows
-        tally, aside = store.rounds.tally_and_quarantined(seq, ORACLE.summary_size)
-        kept, apart = of(store, seq, segments), of(store, seq, quarantine)
+        tally, aside = storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size)
+        kept, apart = of(storage, seq, segments), of(storage, seq, quarantine)
         assert sorted(kept + apart) == each(REPORTS)
         assert tally == Tally.of(ORACLE, np.frombuffer(b"".join(kept), ORACLE.report_dtype))
         assert aside == Quarantined(0, FAKE if progress.done else None)
@@ -175,18 +175,18 @@ def test_filtering_continues_and_counts_agree_after_each_chunk(
             break
     assert steps > 10
     assert moved == FAKE
-    check_apart(store, seq)
+    check_apart(storage, seq)
 
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("where", ["searching", "moving"])
 def test_another_process_continues_with_recorded_seeds(
-    open_store: OpenStorage, fresh: str, where: str
+    open_storage: OpenStorage, fresh: str, where: str
 ) -> None:
     """What a process has searched is lost with it, what it has written down is not: the same seeds
     go on.
     """
-    first = open_store(fresh)
+    first = open_storage(fresh)
     seq = open_round(first)
     fill(first, seq)
     close(first, seq)
@@ -194,7 +194,7 @@ def test_another_process_continues_with_recorded_seeds(
     first.filters.run(pieces(5 if where == "searching" else 19))
     assert bool(of(first, seq, quarantine)) == (where == "moving")
     first.close()
-    second = open_store(fresh)
+    second = open_storage(fresh)
     assert second.filters.run().done
     check_apart(second, seq)
 
@@ -204,14 +204,14 @@ def test_another_process_continues_with_recorded_seeds(
     "statement", ["INSERT INTO quarantine", "UPDATE segments", "DELETE FROM segments", "UPDATE t"]
 )
 def test_interrupted_filtering_loses_and_doubles_nothing(
-    open_store: OpenStorage, fresh: str, statement: str
+    open_storage: OpenStorage, fresh: str, statement: str
 ) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
-    assert set(commit(store, seq, list(range(30)))) == {Outcome.STORED}  # a segment that stays
+    storage = open_storage(fresh)
+    seq = open_round(storage)
+    assert set(commit(storage, seq, list(range(30)))) == {Outcome.STORED}  # a segment that stays
     for i in range(30, len(REPORTS)):
-        commit(store, seq, [i])  # segments that go
-    close(store, seq)
+        commit(storage, seq, [i])  # segments that go
+    close(storage, seq)
     failed: list[str] = []
 
     def fail(connection: object, cursor: object, text: str, *_: object) -> None:
@@ -219,21 +219,23 @@ def test_interrupted_filtering_loses_and_doubles_nothing(
             failed.append(text)
             raise RuntimeError("the process dies here")
 
-    sa.event.listen(store.database.engine, "after_cursor_execute", fail)
+    sa.event.listen(storage.database.engine, "after_cursor_execute", fail)
     with pytest.raises(RuntimeError, match="dies"):
-        store.filters.run()
-    sa.event.remove(store.database.engine, "after_cursor_execute", fail)
-    assert store.filters.run().done
-    check_apart(store, seq)
+        storage.filters.run()
+    sa.event.remove(storage.database.engine, "after_cursor_execute", fail)
+    assert storage.filters.run().done
+    check_apart(storage, seq)
 
 
 @pytest.mark.postgres
-def test_filtering_merges_tallies_of_several_processes(open_store: OpenStorage, fresh: str) -> None:
+def test_filtering_merges_tallies_of_several_processes(
+    open_storage: OpenStorage, fresh: str
+) -> None:
     """No row by itself need have the support of the reports that go."""
-    one, two = open_store(fresh), open_store(fresh)
-    for number, store in enumerate((one, two)):
-        store.database.claim()
-        assert store.database.process == number
+    one, two = open_storage(fresh), open_storage(fresh)
+    for number, storage in enumerate((one, two)):
+        storage.database.claim()
+        assert storage.database.process == number
     seq = open_round(one)
     honest, fake = np.flatnonzero(~IS_FAKE).tolist(), np.flatnonzero(IS_FAKE).tolist()
     commit(one, seq, honest)
@@ -247,104 +249,108 @@ def test_filtering_merges_tallies_of_several_processes(open_store: OpenStorage, 
 
 
 def test_round_without_recurring_seeds_keeps_all_reports(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
+    storage = open_storage(fresh)
+    seq = open_round(storage)
     honest = np.flatnonzero(~IS_FAKE).tolist()
-    commit(store, seq, [*honest, int(np.flatnonzero(IS_FAKE)[0])])
-    close(store, seq)
-    assert store.filters.run().done
-    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size)[1] == Quarantined(0, 0)
-    assert len(of(store, seq, segments)) == HONEST + 1
-    assert of(store, seq, quarantine) == []
+    commit(storage, seq, [*honest, int(np.flatnonzero(IS_FAKE)[0])])
+    close(storage, seq)
+    assert storage.filters.run().done
+    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size)[1] == Quarantined(0, 0)
+    assert len(of(storage, seq, segments)) == HONEST + 1
+    assert of(storage, seq, quarantine) == []
 
 
-def test_rounds_that_keep_no_reports_judge_no_seeds(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    seq = open_round(store, retention=0)
-    fill(store, seq)
-    close(store, seq)
-    assert store.filters.run().done
-    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+def test_rounds_that_keep_no_reports_judge_no_seeds(open_storage: OpenStorage, fresh: str) -> None:
+    storage = open_storage(fresh)
+    seq = open_round(storage, retention=0)
+    fill(storage, seq)
+    close(storage, seq)
+    assert storage.filters.run().done
+    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
         Tally.of(ORACLE, REPORTS),
         Quarantined(0, 0),
     )
-    assert store.check() == []
+    assert storage.check() == []
 
 
 def test_filters_skip_rounds_of_missing_plugins(
-    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store(fresh)
+    storage = open_storage(fresh)
     monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (OLH,), {"protocol": "theirs"}))
-    theirs = open_round(store, RoundParameters("theirs", 0.5, PARAMETERS.items, quarantine=True))
-    ours = open_round(store)
+    theirs = open_round(storage, RoundParameters("theirs", 0.5, PARAMETERS.items, quarantine=True))
+    ours = open_round(storage)
     for seq in (theirs, ours):
-        fill(store, seq)
-        close(store, seq)
+        fill(storage, seq)
+        close(storage, seq)
     with monkeypatch.context() as unloaded:
         unloaded.delitem(PROTOCOLS, "theirs")
-        assert store.filters.run().done
-        assert store.rounds.tally_and_quarantined(ours, ORACLE.summary_size)[1] == Quarantined(
+        assert storage.filters.run().done
+        assert storage.rounds.tally_and_quarantined(ours, ORACLE.summary_size)[1] == Quarantined(
             0, FAKE
         )
-    assert store.filters.run().rows == FAKE
+    assert storage.filters.run().rows == FAKE
 
 
-def test_earlier_view_fails_after_filtering(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
-    fill(store, seq)
-    asked = store.segments.reports(seq)
-    close(store, seq)
-    store.filters.run()
+def test_earlier_view_fails_after_filtering(open_storage: OpenStorage, fresh: str) -> None:
+    storage = open_storage(fresh)
+    seq = open_round(storage)
+    fill(storage, seq)
+    asked = storage.segments.reports(seq)
+    close(storage, seq)
+    storage.filters.run()
     with pytest.raises(ReportsGoneError, match="quarantined"):
         list(asked)
 
 
-def test_a_deleted_round_takes_its_quarantine_with_it(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
-    fill(store, seq)
-    close(store, seq)
-    store.filters.run()
-    with store.database.read() as connection:
+def test_a_deleted_round_takes_its_quarantine_with_it(
+    open_storage: OpenStorage, fresh: str
+) -> None:
+    storage = open_storage(fresh)
+    seq = open_round(storage)
+    fill(storage, seq)
+    close(storage, seq)
+    storage.filters.run()
+    with storage.database.read() as connection:
         name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    store.deletion.delete(name)
-    assert store.deletion.delete_rest().done  # what a second did not suffice for
-    with store.database.read() as connection:
+    storage.deletion.delete(name)
+    assert storage.deletion.delete_rest().done  # what a second did not suffice for
+    with storage.database.read() as connection:
         for table in (rounds, segments, quarantine, tallies):
             assert connection.execute(sa.select(table)).all() == []
 
 
-def test_what_is_set_aside_is_purged_with_what_is_kept(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    seq = open_round(store, retention=1)
-    fill(store, seq)
-    close(store, seq)
-    store.filters.run()
-    with store.database.write() as connection:
+def test_what_is_set_aside_is_purged_with_what_is_kept(
+    open_storage: OpenStorage, fresh: str
+) -> None:
+    storage = open_storage(fresh)
+    seq = open_round(storage, retention=1)
+    fill(storage, seq)
+    close(storage, seq)
+    storage.filters.run()
+    with storage.database.write() as connection:
         for table in (segments, quarantine):
             connection.execute(sa.update(table).values(hour=table.c.hour - 5))
-    store.deletion.purge()
-    assert of(store, seq, quarantine) == of(store, seq, segments) == []
-    assert store.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
+    storage.deletion.purge()
+    assert of(storage, seq, quarantine) == of(storage, seq, segments) == []
+    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
         Tally.of(ORACLE, REPORTS[~IS_FAKE]),
         Quarantined(0, FAKE),
     )
-    assert store.check() == []
+    assert storage.check() == []
 
 
-def test_check_finds_missing_quarantined_reports(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
-    fill(store, seq)
-    close(store, seq)
-    store.filters.run()
-    with store.database.write() as connection:
+def test_check_finds_missing_quarantined_reports(open_storage: OpenStorage, fresh: str) -> None:
+    storage = open_storage(fresh)
+    seq = open_round(storage)
+    fill(storage, seq)
+    close(storage, seq)
+    storage.filters.run()
+    with storage.database.write() as connection:
         connection.execute(sa.delete(quarantine))
-    (finding,) = store.check()
+    (finding,) = storage.check()
     assert (finding.what, finding.expected, finding.found) == (
         "reports quarantined by their seed",
         FAKE,

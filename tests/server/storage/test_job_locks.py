@@ -26,7 +26,7 @@ TIMES = 100
 
 @pytest.fixture
 def both(fresh: str) -> Iterator[tuple[Storage, Storage]]:
-    """Two stores over one database, as two processes have them."""
+    """Two storages over one database, as two processes have them."""
     with ExitStack() as stack:
         one, other = (stack.enter_context(closing(Storage(fresh))) for _ in range(2))
         one.prepare()
@@ -106,10 +106,10 @@ def test_jobs_are_locked_in_one_order(
         for name in names
     ]
     acts: dict[str, Callable[[Storage], object]] = {
-        "beat": lambda store: store.jobs.heartbeat(dict.fromkeys(names, ("running", 0.5))),
-        "end": lambda store: store.jobs.finish(names[0], "done", result=b"12"),
-        "expire": lambda store: store.jobs.expire(),
-        "add": lambda store: store.jobs.add("new", seq, keyed=True),
+        "beat": lambda storage: storage.jobs.heartbeat(dict.fromkeys(names, ("running", 0.5))),
+        "end": lambda storage: storage.jobs.finish(names[0], "done", result=b"12"),
+        "expire": lambda storage: storage.jobs.expire(),
+        "add": lambda storage: storage.jobs.add("new", seq, keyed=True),
     }
 
     def fill(i: int) -> None:

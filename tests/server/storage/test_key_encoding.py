@@ -13,7 +13,7 @@ from ldprecover_server.storage.schema import submission_keys
 EDGES = [bytes(16), bytes(11) + b"\1", b"\x7f" + 15 * b"\xff", b"\x80" + bytes(15), 16 * b"\xff"]
 
 
-def test_encoded_keys_keep_order_and_round(store: Storage) -> None:
+def test_encoded_keys_keep_order_and_round(storage: Storage) -> None:
     """The first and the last hash there can be, in rounds beside each other, with digests of either
     sign.
     """
@@ -23,16 +23,16 @@ def test_encoded_keys_keep_order_and_round(store: Storage) -> None:
         for round in (before, seq, after)
         for key in EDGES
     ]
-    with store.database.write() as connection:
-        assert store.database.insert_submission_keys(connection, dict(rows)) == {
+    with storage.database.write() as connection:
+        assert storage.database.insert_submission_keys(connection, dict(rows)) == {
             key for key, _ in rows
         }
     query = sa.select(submission_keys).order_by(submission_keys.c.key)
-    with store.database.read() as connection:
-        assert store.database.find_submission_keys(connection, [key for key, _ in rows]) == dict(
+    with storage.database.read() as connection:
+        assert storage.database.find_submission_keys(connection, [key for key, _ in rows]) == dict(
             rows
         )
-        assert store.database.find_submission_keys(connection, []) == {}
+        assert storage.database.find_submission_keys(connection, []) == {}
         for round in (before, seq, after):
             found = connection.execute(query.where(in_round(submission_keys.c.key, round))).all()
             assert [tuple(row) for row in found] == [
@@ -41,20 +41,22 @@ def test_encoded_keys_keep_order_and_round(store: Storage) -> None:
             assert [row.digest for row in found] == [key[:8] for key in EDGES]
 
 
-def test_one_key_in_two_rounds_is_two_submissions(store: Storage) -> None:
-    one, other = open_round(store), open_round(store)
+def test_one_key_in_two_rounds_is_two_submissions(storage: Storage) -> None:
+    one, other = open_round(storage), open_round(storage)
     for seq in (one, other):
-        assert store.commit([Group(seq, [Submitted(b"key", (seq % 6,))])]) == [[Outcome.STORED]]
-        assert store.commit([Group(seq, [Submitted(b"key", (seq % 6,))])]) == [[Outcome.DUPLICATE]]
+        assert storage.commit([Group(seq, [Submitted(b"key", (seq % 6,))])]) == [[Outcome.STORED]]
+        assert storage.commit([Group(seq, [Submitted(b"key", (seq % 6,))])]) == [
+            [Outcome.DUPLICATE]
+        ]
 
 
 @pytest.mark.postgres
-def test_key_row_and_index_entry_have_no_padding(store: Storage) -> None:
+def test_key_row_and_index_entry_have_no_padding(storage: Storage) -> None:
     """24 bytes of header and 24 of content in the table; 8 and 16 in the index."""
-    seq = open_round(store)
-    with store.database.write() as connection:
+    seq = open_round(storage)
+    with storage.database.write() as connection:
         keys = {encode_key(seq, i.to_bytes(12, "big")): bytes(8) for i in range(4000)}
-        store.database.insert_submission_keys(connection, keys)
+        storage.database.insert_submission_keys(connection, keys)
         connection.exec_driver_sql("CREATE TEMP TABLE packed ON COMMIT DROP AS SELECT * FROM keys")
         connection.exec_driver_sql(
             "CREATE UNIQUE INDEX of_packed ON packed (key) WITH (fillfactor = 100)"

@@ -48,11 +48,11 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 
 def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
-    with closing(Storage(empty)) as store:
-        assert store.migrate() == ["0001"]
-        with store.database.read() as connection:
+    with closing(Storage(empty)) as storage:
+        assert storage.migrate() == ["0001"]
+        with storage.database.read() as connection:
             assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-        store.prepare()
+        storage.prepare()
 
 
 @pytest.fixture
@@ -69,31 +69,31 @@ def later_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def test_later_revision_keeps_rounds_and_reports(
     empty: str, request: pytest.FixtureRequest
 ) -> None:
-    with closing(Storage(empty)) as store:
-        store.migrate()
-        seq = open_round(store)
-        assert store.commit([Group(seq, [SUBMITTED])]) == [[Outcome.STORED]]
+    with closing(Storage(empty)) as storage:
+        storage.migrate()
+        seq = open_round(storage)
+        assert storage.commit([Group(seq, [SUBMITTED])]) == [[Outcome.STORED]]
         request.getfixturevalue("later_revision")
         with pytest.raises(ConfigurationError, match="run: ldprecover migrate"):
-            store.prepare(migrate=False)
-        assert store.migrate() == ["0002"]
-        with store.database.read() as connection:
+            storage.prepare(migrate=False)
+        assert storage.migrate() == ["0002"]
+        with storage.database.read() as connection:
             notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
         assert notes == ["none"]
-        assert store.rounds.tally(seq, 6).n == 1
-        assert store.commit([Group(seq, [SUBMITTED])]) == [[Outcome.DUPLICATE]]
+        assert storage.rounds.tally(seq, 6).n == 1
+        assert storage.commit([Group(seq, [SUBMITTED])]) == [[Outcome.DUPLICATE]]
 
 
 def test_migrating_again_does_nothing(empty: str) -> None:
-    with closing(Storage(empty)) as store:
-        assert store.migrate() != []
-        assert store.migrate() == []
+    with closing(Storage(empty)) as storage:
+        assert storage.migrate() != []
+        assert storage.migrate() == []
 
 
 def test_of_two_who_migrate_at_once_one_does_it(empty: str) -> None:
     def migrate(_: int) -> list[str]:
-        with closing(Storage(empty)) as store:
-            return store.migrate()
+        with closing(Storage(empty)) as storage:
+            return storage.migrate()
 
     with ThreadPoolExecutor(2) as pool:
         went_through = sorted(pool.map(migrate, range(2)))
@@ -110,10 +110,10 @@ def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
         if "CREATE TABLE rounds" in statement:
             bounds.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
 
-    with closing(Storage(empty)) as store:
-        sa.event.listen(store.database.engine, "before_cursor_execute", look)
-        store.migrate()
-        with store.database.read() as connection:
+    with closing(Storage(empty)) as storage:
+        sa.event.listen(storage.database.engine, "before_cursor_execute", look)
+        storage.migrate()
+        with storage.database.read() as connection:
             bounds.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
     assert bounds == {"0", "1min"}
 
@@ -121,12 +121,12 @@ def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
 @pytest.mark.postgres
 def test_rejects_unmigrated_postgres_with_the_command(empty: str) -> None:
     with (
-        closing(Storage(empty)) as store,
+        closing(Storage(empty)) as storage,
         pytest.raises(
             ConfigurationError, match=r"run: ldprecover migrate --database-url '?postgresql"
         ),
     ):
-        store.prepare()
+        storage.prepare()
 
 
 def test_a_migration_never_changes() -> None:

@@ -45,26 +45,26 @@ class Pair:
     """Two processes on a database, of which at times one has the other's number."""
 
     def __init__(self, url: str, *, at_once: bool) -> None:
-        self.stores = [Storage(url), Storage(url)]
-        self.stores[0].prepare()
+        self.storages = [Storage(url), Storage(url)]
+        self.storages[0].prepare()
         self.taken = 0
-        for store in self.stores:
-            commit = store.database.commit_in_one_statement
+        for storage in self.storages:
+            commit = storage.database.commit_in_one_statement
 
             def count(values: Any, commit: Any = commit) -> bool:
                 took = at_once and commit(values)
                 self.taken += took
                 return took
 
-            store.database.commit_in_one_statement = count  # type: ignore[method-assign]
+            storage.database.commit_in_one_statement = count  # type: ignore[method-assign]
 
     def close(self) -> None:
-        for store in self.stores:
-            store.close()
+        for storage in self.storages:
+            storage.close()
 
     def open_rounds(self, number: int) -> list[int]:
         return [
-            self.stores[0]
+            self.storages[0]
             .rounds.open(f"R{number}{r}", f"r{number}-{r}", PARAMETERS, retention=r)
             .seq
             for r in RETENTIONS
@@ -73,14 +73,14 @@ class Pair:
     def play(
         self, number: int, seqs: list[int], history: list[Any], *, same_number: bool
     ) -> list[Any]:
-        self.stores[1].database.process = 0 if same_number else 1
+        self.storages[1].database.process = 0 if same_number else 1
         outcomes: list[Any] = []
         for who, what in history:
             if who == "close":
-                self.stores[0].rounds.close(f"r{number}-{RETENTIONS[what]}")
+                self.storages[0].rounds.close(f"r{number}-{RETENTIONS[what]}")
             else:
                 outcomes.append(
-                    self.stores[who].commit([Group(seqs[r], each) for r, each in what.items()])
+                    self.storages[who].commit([Group(seqs[r], each) for r, each in what.items()])
                 )
         return outcomes
 
@@ -97,7 +97,7 @@ class Pair:
             ),
         )
         states = sa.select(rounds.c.state).where(rounds.c.seq.in_(seqs)).order_by(rounds.c.seq)
-        with self.stores[0].database.read() as connection:
+        with self.storages[0].database.read() as connection:
             found: list[Any] = [connection.scalars(states).all()]
             for seq in seqs:
                 for table, columns in told:
@@ -130,7 +130,7 @@ def pairs(
 def test_any_history_ends_the_same_either_way(
     pairs: tuple[Pair, Pair], history: list[Any], same_number: bool
 ) -> None:
-    latest = pairs[0].stores[0].rounds.page(1)
+    latest = pairs[0].storages[0].rounds.page(1)
     number = latest[0].seq if latest else 0
     ended = []
     for pair in pairs:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sqlite
 
 
 def file_of(app: InProcess) -> Path:
-    return Path(app.store.database.name)
+    return Path(app.storage.database.name)
 
 
 def test_the_file_is_its_owners_alone(start_server: StartServer) -> None:
@@ -36,9 +36,9 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
     path.touch(mode=0o640)
     path.chmod(0o640)
-    with closing(Storage(f"sqlite:///{path}")) as store:
-        store.prepare()
-        store.check_writable()
+    with closing(Storage(f"sqlite:///{path}")) as storage:
+        storage.prepare()
+        storage.check_writable()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -64,7 +64,7 @@ def test_removed_file_is_noticed_and_not_recreated(
     assert {problem_of(a) for a in answers} == {"database-gone"}
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers)
     assert app.get("/healthz").status_code == 200
-    app.store.database.engine.dispose()  # the next connection would be to another file
+    app.storage.database.engine.dispose()  # the next connection would be to another file
     again = app.post(f"/rounds/{id}/reports", **report)
     assert problem_of(again) == "database-gone"
     assert path.exists() is replaced
@@ -76,9 +76,9 @@ def test_removed_file_is_noticed_and_not_recreated(
 
 def test_commit_into_a_removed_file_fails(tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
-    with closing(Storage(f"sqlite:///{path}")) as store:
-        store.prepare()
-        with pytest.raises(DatabaseGoneError), store.database.write():
+    with closing(Storage(f"sqlite:///{path}")) as storage:
+        storage.prepare()
+        with pytest.raises(DatabaseGoneError), storage.database.write():
             path.unlink()
 
 
@@ -115,10 +115,10 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
     """As `mktemp` makes one."""
     path = tmp_path / "ldprecover.db"
     path.touch()
-    with closing(Storage(f"sqlite:///{path}")) as store:
-        store.database.claim()
-        store.prepare()
-        store.check_writable()
+    with closing(Storage(f"sqlite:///{path}")) as storage:
+        storage.database.claim()
+        storage.prepare()
+        storage.check_writable()
 
 
 def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:
@@ -132,9 +132,9 @@ def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:
     def take_turns() -> None:
         nonlocal inside, most, turns
         while turns < 100:
-            with closing(Storage(url)) as store:
+            with closing(Storage(url)) as storage:
                 try:
-                    store.database.claim()
+                    storage.database.claim()
                 except ConfigurationError:
                     continue
                 with counting:

@@ -1,4 +1,4 @@
-"""The store: durable, exactly once, and nothing in it that links a person to a report."""
+"""The storage: durable, exactly once, and nothing in it that links a person to a report."""
 
 import sqlite3
 import threading
@@ -43,14 +43,14 @@ HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDAT
 
 
 @pytest.mark.sqlite
-def test_connections_are_durable_and_wait_for_locks(store: Storage) -> None:
+def test_connections_are_durable_and_wait_for_locks(storage: Storage) -> None:
     """PRAGMAs belong to connections, so they are read back from several at once, and from other
     threads.
     """
 
     def pragmas() -> tuple[object, ...]:
         meet.wait()
-        with store.database.read() as connection:
+        with storage.database.read() as connection:
             names = ("synchronous", "journal_mode", "foreign_keys", "busy_timeout")
             found = tuple(
                 connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names
@@ -64,18 +64,18 @@ def test_connections_are_durable_and_wait_for_locks(store: Storage) -> None:
     full = 2
     assert found == 6 * [(full, "wal", 1, 10_000)]
     with ExitStack() as stack:
-        open_ones = [stack.enter_context(store.database.engine.connect()) for _ in range(6)]
+        open_ones = [stack.enter_context(storage.database.engine.connect()) for _ in range(6)]
         assert [c.exec_driver_sql("PRAGMA synchronous").scalar_one() for c in open_ones] == 6 * [
             full
         ]
 
 
 @pytest.mark.sqlite
-def test_a_write_holds_the_lock_from_its_beginning(store: Storage) -> None:
+def test_a_write_holds_the_lock_from_its_beginning(storage: Storage) -> None:
     """Or the state it reads could change before it writes."""
-    assert isinstance(store.database, SQLite)
-    with closing(sqlite3.connect(store.database.path, timeout=0, isolation_level=None)) as other:
-        with store.database.write():
+    assert isinstance(storage.database, SQLite)
+    with closing(sqlite3.connect(storage.database.path, timeout=0, isolation_level=None)) as other:
+        with storage.database.write():
             with pytest.raises(sqlite3.OperationalError, match="locked"):
                 other.execute("BEGIN IMMEDIATE")
             other.execute("BEGIN").fetchall()
@@ -85,48 +85,48 @@ def test_a_write_holds_the_lock_from_its_beginning(store: Storage) -> None:
         other.execute("ROLLBACK")
 
 
-def test_a_read_sees_one_moment(store: Storage) -> None:
-    seq = open_round(store)
+def test_a_read_sees_one_moment(storage: Storage) -> None:
+    seq = open_round(storage)
     mine = in_round(submission_keys.c.key, seq)
     count = sa.select(sa.func.count()).select_from(submission_keys).where(mine)
-    with store.database.read() as connection:
+    with storage.database.read() as connection:
         assert connection.scalar(count) == 0
-        store.commit([Group(seq, [Submitted(b"k", (1,))])])
+        storage.commit([Group(seq, [Submitted(b"k", (1,))])])
         assert connection.scalar(count) == 0
-    with store.database.read() as connection:
+    with storage.database.read() as connection:
         assert connection.scalar(count) == 1
 
 
-def test_a_write_that_fails_leaves_nothing(store: Storage) -> None:
-    seq = open_round(store)
+def test_a_write_that_fails_leaves_nothing(storage: Storage) -> None:
+    seq = open_round(storage)
 
     class Torn(Group):
         def seal(self, fresh: Sequence[int]) -> SealedBatch:
             raise ZeroDivisionError
 
-    whole = Group(open_round(store), [Submitted(b"a", (1,))])
+    whole = Group(open_round(storage), [Submitted(b"a", (1,))])
     with pytest.raises(ZeroDivisionError):
-        store.commit([whole, Torn(seq, [Submitted(b"b", (2,))])])
+        storage.commit([whole, Torn(seq, [Submitted(b"b", (2,))])])
     for group in (whole, Group(seq, [Submitted(b"b", (2,))])):
-        assert stored(store, group.seq) == []
-        assert store.commit([group]) == [[Outcome.STORED]]
+        assert stored(storage, group.seq) == []
+        assert storage.commit([group]) == [[Outcome.STORED]]
 
 
-def test_the_same_commit_again_finds_everything_stored(store: Storage) -> None:
-    seq = open_round(store)
+def test_the_same_commit_again_finds_everything_stored(storage: Storage) -> None:
+    seq = open_round(storage)
     group = Group(seq, [Submitted(b"a", (1, 2)), Submitted(b"b", (3,)), Submitted(b"a", (1, 2))])
-    assert store.commit([group]) == [[Outcome.STORED, Outcome.STORED, Outcome.DUPLICATE]]
+    assert storage.commit([group]) == [[Outcome.STORED, Outcome.STORED, Outcome.DUPLICATE]]
     for _ in range(3):
-        assert store.commit([group]) == [3 * [Outcome.DUPLICATE]]
-    assert store.rounds.tally(seq, 6) == Tally.of(
+        assert storage.commit([group]) == [3 * [Outcome.DUPLICATE]]
+    assert storage.rounds.tally(seq, 6) == Tally.of(
         PARAMETERS.oracle, np.array([1, 2, 3], dtype="<u4")
     )
-    assert stored(store, seq) == [1, 2, 3]
+    assert stored(storage, seq) == [1, 2, 3]
 
 
-def test_group_over_several_rounds_keeps_its_order(store: Storage) -> None:
-    first, second, closed, gone = (open_round(store) for _ in range(4))
-    with store.database.write() as connection:
+def test_group_over_several_rounds_keeps_its_order(storage: Storage) -> None:
+    first, second, closed, gone = (open_round(storage) for _ in range(4))
+    with storage.database.write() as connection:
         connection.execute(
             sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": closed}
         )
@@ -137,33 +137,33 @@ def test_group_over_several_rounds_keeps_its_order(store: Storage) -> None:
         Group(first, [Submitted(b"a", (3,)), Submitted(b"a", (4,))]),
         Group(closed, [Submitted(b"c", (5,)), Submitted(b"d", (5,))]),
     ]
-    assert store.commit(groups) == [
+    assert storage.commit(groups) == [
         [Outcome.STORED, Outcome.STORED],
         [Outcome.GONE],
         [Outcome.STORED, Outcome.KEY_REUSED],
         [Outcome.CLOSED, Outcome.CLOSED],
     ]
-    assert [stored(store, seq) for seq in (first, second, closed)] == [[3], [1, 2], []]
+    assert [stored(storage, seq) for seq in (first, second, closed)] == [[3], [1, 2], []]
 
 
-def test_largest_group_is_stored_and_found_again(open_store: OpenStorage, fresh: str) -> None:
+def test_largest_group_is_stored_and_found_again(open_storage: OpenStorage, fresh: str) -> None:
     """66,000 submissions: Postgres takes 65,535 parameters in a statement, SQLite 32,766 unless
     told otherwise.
     """
-    store = open_store(fresh)
+    storage = open_storage(fresh)
     limit = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
-    if store.database.dialect == "sqlite":
+    if storage.database.dialect == "sqlite":
         event.listen(
-            store.database.engine,
+            storage.database.engine,
             "connect",
             lambda connection, record: connection.setlimit(limit, 32_766),
         )
-        store.database.engine.dispose()
-    seq = open_round(store)
+        storage.database.engine.dispose()
+    seq = open_round(storage)
     group = Group(seq, [Submitted(i.to_bytes(16, "little"), (i % 6,)) for i in range(66_000)])
-    assert set(store.commit([group])[0]) == {Outcome.STORED}
-    assert set(store.commit([group])[0]) == {Outcome.DUPLICATE}
-    assert store.rounds.tally(seq, 6).n == 66_000
+    assert set(storage.commit([group])[0]) == {Outcome.STORED}
+    assert set(storage.commit([group])[0]) == {Outcome.DUPLICATE}
+    assert storage.rounds.tally(seq, 6).n == 66_000
 
 
 groups_of_submissions = st.lists(
@@ -184,21 +184,21 @@ groups_of_submissions = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(steps=groups_of_submissions)
 def test_any_history_of_a_round_is_that_of_a_dictionary(
-    store: Storage, steps: list[list[Submitted] | str]
+    storage: Storage, steps: list[list[Submitted] | str]
 ) -> None:
     """Whatever is sent under whatever key in whatever groups: the first bytes under a key count,
     once.
     """
-    seq = open_round(store)
+    seq = open_round(storage)
     model: dict[bytes, tuple[int, ...]] = {}
     state = "open"
     for step in steps:
         if isinstance(step, str):
-            with store.database.read() as connection:
+            with storage.database.read() as connection:
                 name = connection.scalar(
                     sa.text("SELECT name FROM rounds WHERE seq = :seq"), {"seq": seq}
                 )
-            assert store.rounds.close(str(name)).state == "closed"
+            assert storage.rounds.close(str(name)).state == "closed"
             state = "closed"
             continue
         expected = []
@@ -211,16 +211,16 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(
                 expected.append(Outcome.DUPLICATE)
             else:
                 expected.append(Outcome.KEY_REUSED)
-        assert store.commit([Group(seq, step)]) == [expected]
+        assert storage.commit([Group(seq, step)]) == [expected]
         reports = sorted(item for items in model.values() for item in items)
-        assert stored(store, seq) == reports
-        assert store.rounds.tally(seq, 6) == Tally.of(
+        assert stored(storage, seq) == reports
+        assert storage.rounds.tally(seq, 6) == Tally.of(
             PARAMETERS.oracle, np.array(reports, dtype="<u4")
         )
 
 
-def test_tallies_of_several_processes_add(open_store: OpenStorage, fresh: str) -> None:
-    one, two = (open_store(fresh) for _ in range(2))
+def test_tallies_of_several_processes_add(open_storage: OpenStorage, fresh: str) -> None:
+    one, two = (open_storage(fresh) for _ in range(2))
     two.database.process = 1
     seq = open_round(one)
     assert one.commit([Group(seq, [Submitted(b"a", (1,))])]) == [[Outcome.STORED]]
@@ -237,39 +237,41 @@ def test_tallies_of_several_processes_add(open_store: OpenStorage, fresh: str) -
 
 
 def test_processes_sharing_a_number_still_count_everything(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
     """What a process remembers of the row that it wrote is no longer so."""
-    stores = [open_store(fresh) for _ in range(2)]
-    seq = open_round(stores[0])
+    storages = [open_storage(fresh) for _ in range(2)]
+    seq = open_round(storages[0])
     for i in range(12):
         submitted = Submitted(b"%d" % i, (i % 6,))
-        assert stores[i % 5 % 2].commit([Group(seq, [submitted])]) == [[Outcome.STORED]]
-    assert stores[0].rounds.tally(seq, 6).summary.tolist() == 6 * [2]
-    with stores[0].database.read() as connection:
+        assert storages[i % 5 % 2].commit([Group(seq, [submitted])]) == [[Outcome.STORED]]
+    assert storages[0].rounds.tally(seq, 6).summary.tolist() == 6 * [2]
+    with storages[0].database.read() as connection:
         assert connection.exec_driver_sql("SELECT process, n FROM tallies").all() == [(0, 12)]
 
 
-def test_failed_commit_is_not_remembered(store: Storage) -> None:
+def test_failed_commit_is_not_remembered(storage: Storage) -> None:
     class Torn(Group):
         def seal(self, fresh: Sequence[int]) -> SealedBatch:
             raise ZeroDivisionError
 
-    first, second = open_round(store), open_round(store)
-    store.commit([Group(first, [Submitted(b"a", (1,))])])
+    first, second = open_round(storage), open_round(storage)
+    storage.commit([Group(first, [Submitted(b"a", (1,))])])
     with pytest.raises(ZeroDivisionError):
-        store.commit([Group(first, [Submitted(b"b", (2,))]), Torn(second, [Submitted(b"b", (2,))])])
+        storage.commit(
+            [Group(first, [Submitted(b"b", (2,))]), Torn(second, [Submitted(b"b", (2,))])]
+        )
     # As many reports as the torn commit would have written, but others.
-    store.commit([Group(first, [Submitted(b"c", (3,))])])
-    store.commit([Group(first, [Submitted(b"d", (4,))])])
-    assert store.rounds.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
+    storage.commit([Group(first, [Submitted(b"c", (3,))])])
+    storage.commit([Group(first, [Submitted(b"d", (4,))])])
+    assert storage.rounds.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
 
 
-def test_one_statement_commits_or_stores_nothing(open_store: OpenStorage, fresh: str) -> None:
+def test_one_statement_commits_or_stores_nothing(open_storage: OpenStorage, fresh: str) -> None:
     """Keys that are taken, a closed round and another's tally stop it; what stands then is the
     longer way's alone.
     """
-    here, there = open_store(fresh), open_store(fresh)
+    here, there = open_storage(fresh), open_storage(fresh)
     seq = open_round(here)
     statements: list[str] = []
     event.listen(
@@ -313,12 +315,12 @@ def test_one_statement_commits_or_stores_nothing(open_store: OpenStorage, fresh:
 @pytest.mark.postgres
 @pytest.mark.parametrize("taken", ["key", "tally"])
 def test_concurrent_change_rolls_the_statement_back(
-    open_store: OpenStorage, fresh: str, taken: str
+    open_storage: OpenStorage, fresh: str, taken: str
 ) -> None:
     """The commit waits for the other's, which it could not see when it began; then it is done
     again.
     """
-    here, there = open_store(fresh), open_store(fresh)
+    here, there = open_storage(fresh), open_storage(fresh)
     seq = open_round(here)
     here.commit([Group(seq, [Submitted(b"a", (0,))])])
     theirs = Submitted(b"b", (1,))
@@ -351,7 +353,7 @@ def test_concurrent_change_rolls_the_statement_back(
 
 
 def test_counts_take_four_bytes_and_eight_from_2_to_the_32(
-    store: Storage,
+    storage: Storage,
 ) -> None:
     """The row is written first, then added to in the longer way and at once, on either side of 2³²
     reports.
@@ -364,30 +366,30 @@ def test_counts_take_four_bytes_and_eight_from_2_to_the_32(
         def seal(self, fresh: Sequence[int]) -> SealedBatch:
             return SealedBatch(b"", self.tally)
 
-    seq = store.rounds.open("R4", "four", PARAMETERS, retention=0).seq
+    seq = storage.rounds.open("R4", "four", PARAMETERS, retention=0).seq
     query = sa.select(tallies.c.counts).where(tallies.c.round == seq)
-    other = Group(open_round(store), [Submitted(b"other", (0,))])
+    other = Group(open_round(storage), [Submitted(b"other", (0,))])
     found = []
     for i, n in enumerate((300, 2**31 - 1, 2**31 - 300, 1)):
         tally = Tally(np.array([0, 0, 0, 0, n // 2, n]), n)
         group = Counted(seq, [Submitted(b"%d" % i, (0,))], tally)
-        assert store.commit([group, other] if i == 1 else [group])[0] == [Outcome.STORED]
-        with store.database.read() as connection:
+        assert storage.commit([group, other] if i == 1 else [group])[0] == [Outcome.STORED]
+        with storage.database.read() as connection:
             found.append(connection.scalars(query).one())
     assert found[0] == bytes(16) + bytes([150, 0, 0, 0, 44, 1, 0, 0])
     assert [len(counts) for counts in found] == [24, 24, 24, 48]
     assert found[3][-8:] == (2**32).to_bytes(8, "little")
-    assert store.rounds.tally(seq, 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
+    assert storage.rounds.tally(seq, 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
 
 
 def test_nothing_stored_tells_who_reported_what_or_when(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
     """Key rows hold neither time nor place; a segment's time is its hour."""
     moment = datetime(2024, 5, 13, 10, 59, 59, tzinfo=UTC)
-    store = open_store(fresh, clock=lambda: moment)
-    store.commit([Group(open_round(store), [Submitted(b"b", (1,)), Submitted(b"a", (2,))])])
-    with store.database.read() as connection:
+    storage = open_storage(fresh, clock=lambda: moment)
+    storage.commit([Group(open_round(storage), [Submitted(b"b", (1,)), Submitted(b"a", (2,))])])
+    with storage.database.read() as connection:
         hours = connection.exec_driver_sql("SELECT hour FROM segments").scalars().all()
         assert hours == [datetime(2024, 5, 13, 10, tzinfo=UTC).timestamp() // 3600]
         columns = {
@@ -404,55 +406,58 @@ def test_nothing_stored_tells_who_reported_what_or_when(
 
 
 @pytest.mark.sqlite
-def test_key_rows_have_no_rowid(store: Storage) -> None:
-    with store.database.read() as connection, pytest.raises(sa.exc.OperationalError, match="rowid"):
+def test_key_rows_have_no_rowid(storage: Storage) -> None:
+    with (
+        storage.database.read() as connection,
+        pytest.raises(sa.exc.OperationalError, match="rowid"),
+    ):
         connection.exec_driver_sql("SELECT rowid FROM keys")
 
 
-def test_rounds_survive_reopening_the_database(open_store: OpenStorage, fresh: str) -> None:
+def test_rounds_survive_reopening_the_database(open_storage: OpenStorage, fresh: str) -> None:
     parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a  b"), 7)
-    before = open_store(fresh)
+    before = open_storage(fresh)
     opened = before.rounds.open("R1", "one", parameters)
     before.close()
-    store = open_store(fresh)
+    storage = open_storage(fresh)
     assert (
-        store.rounds.find("one")
-        == store.rounds.find("R1")
-        == store.rounds.find("current")
+        storage.rounds.find("one")
+        == storage.rounds.find("R1")
+        == storage.rounds.find("current")
         == opened
     )
-    assert store.rounds.parameters(opened.seq) == parameters
+    assert storage.rounds.parameters(opened.seq) == parameters
     with pytest.raises(NameTakenError):
-        store.rounds.open("R2", "one", parameters)
-    store.deletion.delete("R1")
+        storage.rounds.open("R2", "one", parameters)
+    storage.deletion.delete("R1")
     with pytest.raises(RoundNotFoundError):
-        store.rounds.find("one")
+        storage.rounds.find("one")
     with pytest.raises(RoundNotFoundError):
-        store.rounds.parameters(opened.seq)
+        storage.rounds.parameters(opened.seq)
     with pytest.raises(NoCurrentRoundError):
-        store.rounds.find("current")
+        storage.rounds.find("current")
 
 
-def test_sequence_numbers_are_never_reused(open_store: OpenStorage, fresh: str) -> None:
+def test_sequence_numbers_are_never_reused(open_storage: OpenStorage, fresh: str) -> None:
     """Or a submission on its way to the one that is gone would land in the next."""
-    store = open_store(fresh)
+    storage = open_storage(fresh)
     for _ in range(3):
-        opened = store.rounds.open("R1", "one", PARAMETERS)
-        store.deletion.delete("R1")
-        again = store.rounds.open("R1", "one", PARAMETERS)
+        opened = storage.rounds.open("R1", "one", PARAMETERS)
+        storage.deletion.delete("R1")
+        again = storage.rounds.open("R1", "one", PARAMETERS)
         assert again.seq > opened.seq
-        assert store.commit([Group(opened.seq, [Submitted(b"k", (1,))])]) == [[Outcome.GONE]]
-        store.deletion.delete("R1")
+        assert storage.commit([Group(opened.seq, [Submitted(b"k", (1,))])]) == [[Outcome.GONE]]
+        storage.deletion.delete("R1")
 
 
-def test_rejects_database_of_another_schema(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    store.prepare()
-    with store.database.write() as connection:
+def test_rejects_database_of_another_schema(open_storage: OpenStorage, fresh: str) -> None:
+    storage = open_storage(fresh)
+    storage.prepare()
+    with storage.database.write() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(ConfigurationError, match="schema 9999, of a newer version"):
-        store.prepare()
-    with store.database.read() as connection:
+        storage.prepare()
+    with storage.database.read() as connection:
         assert connection.exec_driver_sql(
             "SELECT version_num FROM alembic_version"
         ).scalars().all() == ["9999"]
@@ -460,12 +465,12 @@ def test_rejects_database_of_another_schema(open_store: OpenStorage, fresh: str)
 
 @pytest.mark.sqlite
 def test_a_file_that_is_no_database_is_refused_in_words(
-    open_store: OpenStorage, tmp_path: Path
+    open_storage: OpenStorage, tmp_path: Path
 ) -> None:
     path = tmp_path / "ldprecover.db"
     path.write_bytes(b"item,count\n" * 1000)
     with pytest.raises(ConfigurationError, match="not a database of SQLite"):
-        open_store(f"sqlite:///{path}")
+        open_storage(f"sqlite:///{path}")
     assert path.read_bytes() == b"item,count\n" * 1000
 
 
@@ -484,21 +489,21 @@ def test_rejects_unsuitable_databases(url: str, words: str) -> None:
         Storage(url)
 
 
-def test_a_database_that_stays_locked_is_unavailable(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
+def test_a_database_that_stays_locked_is_unavailable(open_storage: OpenStorage, fresh: str) -> None:
+    storage = open_storage(fresh)
+    seq = open_round(storage)
     event.listen(
-        store.database.engine,
+        storage.database.engine,
         "connect",
-        lambda c, record: c.execute(IMPATIENT[store.database.dialect]),
+        lambda c, record: c.execute(IMPATIENT[storage.database.dialect]),
     )
-    store.database.engine.dispose()
+    storage.database.engine.dispose()
     group = Group(seq, [Submitted(b"a", (1,))])
     # SQLite's transaction holds the whole file, Postgres's what closing a round holds.
     holder = sa.create_engine(fresh, poolclass=sa.NullPool)
     with holder.connect() as other:
-        other.exec_driver_sql(HOLD[store.database.dialect])
+        other.exec_driver_sql(HOLD[storage.database.dialect])
         with pytest.raises(StoreUnavailableError):
-            store.commit([group])
+            storage.commit([group])
         other.rollback()
-    assert store.commit([group]) == [[Outcome.STORED]]
+    assert storage.commit([group]) == [[Outcome.STORED]]

@@ -19,17 +19,17 @@ class Wide(Group):
 
 @pytest.mark.postgres
 def test_tally_updates_stay_on_their_page_and_off_the_index(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
-    store = open_store(fresh)
-    seqs = [store.rounds.open(f"R{i}", f"r{i}", PARAMETERS, retention=0).seq for i in range(6)]
+    storage = open_storage(fresh)
+    seqs = [storage.rounds.open(f"R{i}", f"r{i}", PARAMETERS, retention=0).seq for i in range(6)]
     pages = sa.select(sa.text("ctid::text::point")).select_from(tallies).order_by(tallies.c.round)
 
     def commit(seq: int, i: int) -> None:
-        assert store.commit([Wide(seq, [Submitted(b"%d" % i, (0,))])]) == [[Outcome.STORED]]
+        assert storage.commit([Wide(seq, [Submitted(b"%d" % i, (0,))])]) == [[Outcome.STORED]]
 
     def look() -> list[str]:
-        with store.database.read() as connection:
+        with storage.database.read() as connection:
             return [str(place).split(",")[0] for place in connection.scalars(pages)]
 
     for seq in seqs:
@@ -40,4 +40,4 @@ def test_tally_updates_stay_on_their_page_and_off_the_index(
             commit(seq, i)
     assert look() == first
     assert len(set(first)) == 3
-    assert store.rounds.tally(seqs[0], 400).n == 21
+    assert storage.rounds.tally(seqs[0], 400).n == 21

@@ -32,36 +32,36 @@ def submitted(i: int) -> Submitted:
     return Submitted(NAMES[i], (int(i >= len(NAMES) // 2),))
 
 
-def fill(store: Storage, seq: int, numbers: range = range(len(NAMES))) -> None:
+def fill(storage: Storage, seq: int, numbers: range = range(len(NAMES))) -> None:
     for i in numbers:
-        assert store.commit([Group(seq, [submitted(i)])]) == [[Outcome.STORED]]
+        assert storage.commit([Group(seq, [submitted(i)])]) == [[Outcome.STORED]]
 
 
-def close(store: Storage, seq: int) -> None:
-    with store.database.read() as connection:
+def close(storage: Storage, seq: int) -> None:
+    with storage.database.read() as connection:
         name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    store.rounds.close(name)
+    storage.rounds.close(name)
 
 
-def order_of_reports(store: Storage, seq: int) -> list[int]:
-    return np.frombuffer(b"".join(store.segments.reports(seq)), dtype="<u4").tolist()
+def order_of_reports(storage: Storage, seq: int) -> list[int]:
+    return np.frombuffer(b"".join(storage.segments.reports(seq)), dtype="<u4").tolist()
 
 
-def is_mixed(store: Storage, seq: int) -> bool:
-    with store.database.read() as connection:
+def is_mixed(storage: Storage, seq: int) -> bool:
+    with storage.database.read() as connection:
         return connection.scalars(sa.select(rounds.c.unlinked).where(rounds.c.seq == seq)).one()
 
 
-def check_whole(store: Storage, seq: int) -> None:
+def check_whole(storage: Storage, seq: int) -> None:
     """Every report is there once, every key answers as before."""
-    assert stored(store, seq) == 30 * [0] + 30 * [1]
-    assert sorted(order_of_reports(store, seq)) == stored(store, seq)
-    assert store.segments.evidence(seq, 6) == (store.rounds.tally(seq, 6), True)
+    assert stored(storage, seq) == 30 * [0] + 30 * [1]
+    assert sorted(order_of_reports(storage, seq)) == stored(storage, seq)
+    assert storage.segments.evidence(seq, 6) == (storage.rounds.tally(seq, 6), True)
     again = [submitted(i) for i in range(len(NAMES))]
     others = [Submitted(NAMES[0], (5,)), Submitted(b"new", (5,))]
-    outcomes = store.commit([Group(seq, [*again, *others])])[0]
+    outcomes = storage.commit([Group(seq, [*again, *others])])[0]
     assert Counter(outcomes) == {Outcome.DUPLICATE: 60, Outcome.KEY_REUSED: 1, Outcome.CLOSED: 1}
-    assert store.rounds.tally(seq, 6).summary.tolist() == [30, 30, 0, 0, 0, 0]
+    assert storage.rounds.tally(seq, 6).summary.tolist() == [30, 30, 0, 0, 0, 0]
 
 
 @pytest.fixture
@@ -82,21 +82,23 @@ def pieces(most: int) -> Callable[[], bool]:
     return go_on
 
 
-def test_closed_round_is_unlinked_once(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    keeper = Housekeeping(store, Rejections(store))
-    seq, other = open_round(store), open_round(store)
-    fill(store, seq)
-    fill(store, other)
+def test_closed_round_is_unlinked_once(open_storage: OpenStorage, fresh: str) -> None:
+    storage = open_storage(fresh)
+    keeper = Housekeeping(storage, Rejections(storage))
+    seq, other = open_round(storage), open_round(storage)
+    fill(storage, seq)
+    fill(storage, other)
     keeper.once()
-    assert order_of_reports(store, seq) == 30 * [0] + 30 * [1]
-    close(store, seq)
-    assert store.unlinking.rows_left() == 60 + (60 if store.database.dialect == "postgresql" else 0)
+    assert order_of_reports(storage, seq) == 30 * [0] + 30 * [1]
+    close(storage, seq)
+    assert storage.unlinking.rows_left() == 60 + (
+        60 if storage.database.dialect == "postgresql" else 0
+    )
     keeper.once()
     assert (
-        is_mixed(store, seq),
-        is_mixed(store, other),
-        store.unlinking.rows_left(),
+        is_mixed(storage, seq),
+        is_mixed(storage, other),
+        storage.unlinking.rows_left(),
         keeper.rows_to_unlink,
     ) == (
         True,
@@ -104,47 +106,47 @@ def test_closed_round_is_unlinked_once(open_store: OpenStorage, fresh: str) -> N
         0,
         0,
     )
-    mixed = order_of_reports(store, seq)
+    mixed = order_of_reports(storage, seq)
     assert mixed != sorted(mixed)  # by chance once in 60! / 30!² = 10^17
-    check_whole(store, seq)
-    assert store.unlinking.run().rows == 0
-    assert order_of_reports(store, seq) == mixed
-    assert order_of_reports(store, other) == 30 * [0] + 30 * [1]
+    check_whole(storage, seq)
+    assert storage.unlinking.run().rows == 0
+    assert order_of_reports(storage, seq) == mixed
+    assert order_of_reports(storage, other) == 30 * [0] + 30 * [1]
 
 
 def test_unlinking_skips_rounds_of_missing_plugins(
-    open_store: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
+    open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store(fresh)
+    storage = open_storage(fresh)
     monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (GRR,), {"protocol": "theirs"}))
-    theirs = open_round(store, parameters=RoundParameters("theirs", 1.0, PARAMETERS.items))
-    ours = open_round(store)
+    theirs = open_round(storage, parameters=RoundParameters("theirs", 1.0, PARAMETERS.items))
+    ours = open_round(storage)
     for seq in (theirs, ours):
-        fill(store, seq)
-        close(store, seq)
+        fill(storage, seq)
+        close(storage, seq)
     with monkeypatch.context() as unloaded:
         unloaded.delitem(PROTOCOLS, "theirs")
-        assert store.unlinking.run().done
-        assert (is_mixed(store, theirs), is_mixed(store, ours)) == (False, True)
-    assert store.unlinking.run().done
-    assert is_mixed(store, theirs)
+        assert storage.unlinking.run().done
+        assert (is_mixed(storage, theirs), is_mixed(storage, ours)) == (False, True)
+    assert storage.unlinking.run().done
+    assert is_mixed(storage, theirs)
 
 
 @pytest.mark.postgres
 def test_row_versions_and_places_do_not_link_keys_to_reports(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
-    store = open_store(fresh)
-    seq = open_round(store)
-    fill(store, seq)
+    storage = open_storage(fresh)
+    seq = open_round(storage)
+    fill(storage, seq)
     linked = sa.text("SELECT count(*) FROM keys JOIN segments ON keys.xmin = segments.xmin")
     placed = sa.select(submission_keys.c.key).order_by(sa.literal_column("ctid"))
-    with store.database.read() as connection:
+    with storage.database.read() as connection:
         assert connection.scalar(linked) == 60
         assert connection.scalars(placed).all() == [submitted(i).row(seq)["key"] for i in range(60)]
-    close(store, seq)
-    store.unlinking.run()
-    with store.database.read() as connection:
+    close(storage, seq)
+    storage.unlinking.run()
+    with storage.database.read() as connection:
         assert connection.scalar(linked) == 0
         assert connection.scalars(placed).all() == sorted(
             submitted(i).row(seq)["key"] for i in range(60)
@@ -153,21 +155,21 @@ def test_row_versions_and_places_do_not_link_keys_to_reports(
 
 @pytest.mark.usefixtures("small_pieces")
 def test_unlinking_continues_and_counts_agree_after_each_chunk(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
-    stores = [open_store(fresh) for _ in range(2)]
-    seq = open_round(stores[0])
-    fill(stores[0], seq)
-    close(stores[0], seq)
-    left = [stores[0].unlinking.rows_left()]
-    while not stores[len(left) % 2].unlinking.run(pieces(3)).done:
-        check_whole(stores[0], seq)
-        left.append(stores[0].unlinking.rows_left())
+    storages = [open_storage(fresh) for _ in range(2)]
+    seq = open_round(storages[0])
+    fill(storages[0], seq)
+    close(storages[0], seq)
+    left = [storages[0].unlinking.rows_left()]
+    while not storages[len(left) % 2].unlinking.run(pieces(3)).done:
+        check_whole(storages[0], seq)
+        left.append(storages[0].unlinking.rows_left())
         assert len(left) < 40
     assert left == sorted(left, reverse=True)
     assert len(left) >= 4
-    assert is_mixed(stores[0], seq)
-    check_whole(stores[0], seq)
+    assert is_mixed(storages[0], seq)
+    check_whole(storages[0], seq)
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -175,16 +177,16 @@ def test_unlinking_continues_and_counts_agree_after_each_chunk(
     "where", ["INSERT INTO segments", "INSERT INTO keys", "UPDATE rounds SET", "COMMIT"]
 )
 def test_interrupted_unlinking_loses_and_doubles_nothing(
-    open_store: OpenStorage, fresh: str, where: str
+    open_storage: OpenStorage, fresh: str, where: str
 ) -> None:
     """Wherever it does, in whichever piece."""
-    store = open_store(fresh)
-    if where == "INSERT INTO keys" and store.database.dialect == "sqlite":
+    storage = open_storage(fresh)
+    if where == "INSERT INTO keys" and storage.database.dialect == "sqlite":
         # keys in a SQLite file lie in the order of the keys: they are not unlinked
         where = "DELETE FROM segments"
-    seq = open_round(store)
-    fill(store, seq)
-    close(store, seq)
+    seq = open_round(storage)
+    fill(storage, seq)
+    close(storage, seq)
     countdown = 0
 
     def look(connection: sa.Connection, cursor: object, statement: str, *more: object) -> None:
@@ -197,42 +199,44 @@ def test_interrupted_unlinking_loses_and_doubles_nothing(
             if countdown == 0:
                 raise InterruptedError
 
-    sa.event.listen(store.database.engine, "before_cursor_execute", look)
-    sa.event.listen(store.database.engine, "commit", lambda connection: tick("COMMIT"))
+    sa.event.listen(storage.database.engine, "before_cursor_execute", look)
+    sa.event.listen(storage.database.engine, "commit", lambda connection: tick("COMMIT"))
     broken = 0
     for attempt in range(100):
         countdown = attempt % 4 + 1
         try:
-            if store.unlinking.run(pieces(4)).done:
+            if storage.unlinking.run(pieces(4)).done:
                 break
         except InterruptedError:
             broken += 1
         countdown = 0
-        check_whole(store, seq)
+        check_whole(storage, seq)
     assert broken >= 3
     countdown = 0
-    assert store.unlinking.run().done
-    check_whole(store, seq)
+    assert storage.unlinking.run().done
+    check_whole(storage, seq)
 
 
 def test_earlier_view_is_readable_during_and_after_unlinking(
-    store: Storage,
+    storage: Storage,
 ) -> None:
     """Once begun, they come in one order; whoever began before and reads again is told."""
-    seq = open_round(store)
-    fill(store, seq)
-    early = store.segments.reports(seq)
-    close(store, seq)
-    before, during, begun = (store.segments.reports(seq) for _ in range(3))
+    seq = open_round(storage)
+    fill(storage, seq)
+    early = storage.segments.reports(seq)
+    close(storage, seq)
+    before, during, begun = (storage.segments.reports(seq) for _ in range(3))
     assert len(b"".join(begun)) == 240
     pieces = iter(during)
     first = next(pieces)
-    store.unlinking.run()
+    storage.unlinking.run()
     assert sorted(np.frombuffer(first + b"".join(pieces), dtype="<u4").tolist()) == stored(
-        store, seq
+        storage, seq
     )
     for reports in (early, before):
-        assert sorted(np.frombuffer(b"".join(reports), dtype="<u4").tolist()) == stored(store, seq)
+        assert sorted(np.frombuffer(b"".join(reports), dtype="<u4").tolist()) == stored(
+            storage, seq
+        )
         assert b"".join(reports) == b"".join(reports)
     for reports in (during, begun):
         with pytest.raises(ReportsGoneError):
@@ -240,71 +244,71 @@ def test_earlier_view_is_readable_during_and_after_unlinking(
 
 
 def test_earlier_view_fails_if_reports_came_before_unlinking(
-    store: Storage,
+    storage: Storage,
 ) -> None:
-    seq = open_round(store)
-    fill(store, seq, range(30))
-    reports = store.segments.reports(seq)
-    fill(store, seq, range(30, 60))
-    close(store, seq)
-    store.unlinking.run()
+    seq = open_round(storage)
+    fill(storage, seq, range(30))
+    reports = storage.segments.reports(seq)
+    fill(storage, seq, range(30, 60))
+    close(storage, seq)
+    storage.unlinking.run()
     with pytest.raises(ReportsGoneError):
         list(reports)
 
 
 def test_hours_are_not_joined_so_that_retention_holds_on(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    store = open_store(fresh, clock=lambda: now)
-    seq = store.rounds.open("R1", "one", PARAMETERS, retention=2).seq
-    fill(store, seq, range(30))
+    storage = open_storage(fresh, clock=lambda: now)
+    seq = storage.rounds.open("R1", "one", PARAMETERS, retention=2).seq
+    fill(storage, seq, range(30))
     now += timedelta(hours=1)
-    fill(store, seq, range(30, 60))
-    close(store, seq)
-    assert store.unlinking.run().done
-    with store.database.read() as connection:
+    fill(storage, seq, range(30, 60))
+    close(storage, seq)
+    assert storage.unlinking.run().done
+    with storage.database.read() as connection:
         found = connection.execute(
             sa.select(segments.c.hour, segments.c.n).order_by(segments.c.hour)
         ).all()
-    hour = store.hour()
+    hour = storage.hour()
     assert [tuple(row) for row in found] == [(hour - 1, 30), (hour, 30)]
     now += timedelta(hours=2)
-    assert store.deletion.purge().rows == 1
-    assert stored(store, seq) == 30 * [1]
-    assert store.segments.evidence(seq, 6)[1] is False
+    assert storage.deletion.purge().rows == 1
+    assert stored(storage, seq) == 30 * [1]
+    assert storage.segments.evidence(seq, 6)[1] is False
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_unlinking_ends_after_the_last_segment_was_purged(
-    open_store: OpenStorage, fresh: str
+    open_storage: OpenStorage, fresh: str
 ) -> None:
     """SQLite gives the id of the last one again: it is not taken for one that is yet to be
     unlinked.
     """
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    store = open_store(fresh, clock=lambda: now)
-    seq = store.rounds.open("R1", "one", PARAMETERS, retention=1).seq
+    storage = open_storage(fresh, clock=lambda: now)
+    seq = storage.rounds.open("R1", "one", PARAMETERS, retention=1).seq
     now += timedelta(hours=1)
-    fill(store, seq, range(30))
+    fill(storage, seq, range(30))
     now -= timedelta(hours=1)  # a clock that was set back
-    fill(store, seq, range(30, 60))
-    close(store, seq)
-    assert not store.unlinking.run(pieces(1)).done
+    fill(storage, seq, range(30, 60))
+    close(storage, seq)
+    assert not storage.unlinking.run(pieces(1)).done
     now += timedelta(hours=2)
-    store.deletion.purge()
-    assert store.unlinking.run(pieces(100)).done
-    assert set(stored(store, seq)) == {0}
+    storage.deletion.purge()
+    assert storage.unlinking.run(pieces(100)).done
+    assert set(stored(storage, seq)) == {0}
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_segments_deleted_between_chunks_are_skipped(open_store: OpenStorage, fresh: str) -> None:
+def test_segments_deleted_between_chunks_are_skipped(open_storage: OpenStorage, fresh: str) -> None:
     """They were drawn for unlinking, and past their retention before their turn came."""
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    store = open_store(fresh, clock=lambda: now)
-    seq = store.rounds.open("R1", "one", PARAMETERS, retention=1).seq
-    fill(store, seq)
-    close(store, seq)
+    storage = open_storage(fresh, clock=lambda: now)
+    seq = storage.rounds.open("R1", "one", PARAMETERS, retention=1).seq
+    fill(storage, seq)
+    close(storage, seq)
     asked = 0
 
     def go_on() -> bool:
@@ -312,22 +316,22 @@ def test_segments_deleted_between_chunks_are_skipped(open_store: OpenStorage, fr
         asked += 1
         if asked == 3:  # two pieces are done
             now += timedelta(hours=3)
-            assert store.deletion.purge().done
+            assert storage.deletion.purge().done
         return True
 
-    assert store.unlinking.run(go_on).done
+    assert storage.unlinking.run(go_on).done
     assert asked > 3
-    assert stored(store, seq) == []
+    assert stored(storage, seq) == []
 
 
-def test_rounds_without_stored_reports_are_unlinked(open_store: OpenStorage, fresh: str) -> None:
-    store = open_store(fresh)
-    none = store.rounds.open("R1", "one", PARAMETERS, retention=0).seq
-    fill(store, none)
-    empty = open_round(store)
+def test_rounds_without_stored_reports_are_unlinked(open_storage: OpenStorage, fresh: str) -> None:
+    storage = open_storage(fresh)
+    none = storage.rounds.open("R1", "one", PARAMETERS, retention=0).seq
+    fill(storage, none)
+    empty = open_round(storage)
     for seq in (none, empty):
-        close(store, seq)
-    assert store.unlinking.run().done
-    assert is_mixed(store, none)
-    assert is_mixed(store, empty)
-    assert store.commit([Group(none, [submitted(3)])]) == [[Outcome.DUPLICATE]]
+        close(storage, seq)
+    assert storage.unlinking.run().done
+    assert is_mixed(storage, none)
+    assert is_mixed(storage, empty)
+    assert storage.commit([Group(none, [submitted(3)])]) == [[Outcome.DUPLICATE]]
