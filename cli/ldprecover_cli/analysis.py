@@ -16,14 +16,6 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(stats)
-    app.command()(methods)
-    app.command()(alarms)
-    app.command()(suspects)
-
-
 def stats(
     round: RoundArgument = "current",
     *,

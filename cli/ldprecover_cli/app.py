@@ -3,11 +3,11 @@
 import signal
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Annotated, Any, TextIO
+from types import SimpleNamespace
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -41,46 +41,15 @@ from ldprecover_client.transport_security import InsecureTransportWarning
 
 _HELP = ["-h", "--help"]
 
-_PANELS = {
-    "Begin": ("demo", "serve"),
-    "Collect": ("plan", "round", "ticket", "report", "ledger"),
-    "Simulate and attack": ("simulate", "attack"),
-    "Analyse": (
-        "watch",
-        "frequencies",
-        "recover",
-        "methods",
-        "alarms",
-        "suspects",
-        "stats",
-        "document",
-        "export",
-        "recompute",
-        "merge",
-    ),
-    "Operate": ("key", "migrate", "check", "quarantine"),
-    "Research": ("reproduce",),
-}
-"""Commands by heading, in the order of the help."""
-
-
 _WITHOUT_PLUGINS = ("key", "ledger", "migrate", "serve", "ticket")
 """Commands that load no plugins; the server loads those that its settings name."""
-
-
-@dataclass
-class _State:
-    """The options before the command."""
-
-    debug: bool = False
 
 
 class _Commands(TyperGroup):
     """All commands. `serve` is built from the server's settings when it is called, not before."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        order = [name for names in _PANELS.values() for name in names]
-        return sorted(super().list_commands(ctx), key=order.index)
+        return [_name(command) for commands in _PANELS.values() for command in commands]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
@@ -109,11 +78,11 @@ app = typer.Typer(
 
 def run(arguments: list[str]) -> int:
     """Run one command line; return its exit code. An error is the last line on standard error."""
-    state = _State()
+    state = SimpleNamespace(debug=False)
     try:
         with _warnings_as_lines():
             # Standalone, typer would draw a box around each error and exit.
-            code = _command_line().main(
+            code = _click_command(app).main(
                 arguments, prog_name="ldprecover", standalone_mode=False, obj=state
             )
     except typer.Abort:  # Ctrl-C at a prompt
@@ -136,12 +105,9 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _command_line() -> Any:
-    """Return the click command with every command under its heading."""
-    command = get_command(app)
-    for heading, names in _PANELS.items():
-        for name in names:
-            command.commands[name].rich_help_panel = heading  # type: ignore[attr-defined]
+def _click_command(application: typer.Typer) -> Any:
+    """Return the click command, whose help shows no type for options without value."""
+    command = get_command(application)
     _hide_types_of_flags(command)
     return command
 
@@ -165,18 +131,11 @@ def _warnings_as_lines() -> Iterator[None]:
         warnings.simplefilter("always", InsecureTransportWarning)
         default = warnings.showwarning
 
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, InsecureTransportWarning):
                 warn(message)
             else:
-                default(message, category, filename, lineno, file, line)
+                default(message, category, *place, **more)
 
         warnings.showwarning = show
         yield
@@ -226,10 +185,6 @@ def ldprecover(
         load_plugins(warn)
 
 
-demo.add_to(app)
-
-
-@app.command()
 def serve() -> None:
     """Serve rounds from a SQLite file or a Postgres database until Ctrl-C.
 
@@ -249,28 +204,39 @@ def _serve_command() -> Any:
     serve_with.__signature__ = serve_options()  # type: ignore[attr-defined]
     single = typer.Typer(add_completion=False, context_settings={"help_option_names": _HELP})
     single.command("serve")(serve_with)
-    command = get_command(single)
-    _hide_types_of_flags(command)
-    return command
+    return _click_command(single)
 
 
-for module in (
-    analysis,
-    attack,
-    database,
-    document,
-    export,
-    frequencies,
-    ledger,
-    merge,
-    plan,
-    recompute,
-    recover,
-    report,
-    reproduce,
-    simulate,
-    watch,
-):
-    module.add_to(app)
-for group in (round, key, ticket):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+_PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
+    "Begin": (demo.demo, serve),
+    "Collect": (plan.plan, round.app, ticket.app, report.report, ledger.ledger),
+    "Simulate and attack": (simulate.simulate, attack.attack),
+    "Analyse": (
+        watch.watch,
+        frequencies.frequencies,
+        recover.recover,
+        analysis.methods,
+        analysis.alarms,
+        analysis.suspects,
+        analysis.stats,
+        document.document,
+        export.export,
+        recompute.recompute,
+        merge.merge,
+    ),
+    "Operate": (key.app, database.migrate, database.check, database.quarantine),
+    "Research": (reproduce.reproduce,),
+}
+"""Commands and groups of commands by heading, in the order of the help."""
+
+
+def _name(command: Callable[..., None] | typer.Typer) -> str:
+    return str(command.info.name) if isinstance(command, typer.Typer) else command.__name__
+
+
+for heading, commands in _PANELS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=heading)
+        else:
+            app.command(rich_help_panel=heading)(command)

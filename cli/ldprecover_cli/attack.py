@@ -14,7 +14,6 @@ from ldprecover_cli.options import (
     Model,
     RoundOption,
     Url,
-    connected,
     search_budget,
 )
 from ldprecover_cli.output import console, counted, joined, plain, print_json
@@ -23,32 +22,23 @@ from ldprecover_cli.resume import (
     RunSeed,
     Users,
     Wait,
-    drawn_seed,
+    chosen_seed,
     interrupted,
     new_journal,
     persistence,
-    removing_journal,
-    run_location,
+    sending,
 )
-from ldprecover_cli.signals import end_on_signals
 from ldprecover_cli.ticket_files import (
     Tickets,
     check_access,
     check_enough,
-    explain_used_tickets,
     fingerprint,
-    read_again,
     read_tickets,
 )
 
 if TYPE_CHECKING:
     from ldprecover import RoundParameters
     from ldprecover_client import Journal, RoundStatus
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(attack)
 
 
 def attack(
@@ -141,46 +131,42 @@ def attack(
         "kind": kind,
         "size": size,
         "each": each,
-    }
-    plan |= {"rate": rate, "item": item, "against": against, "input_poisoning": input_poisoning}
-    options: dict[str, Any] = {
-        "users": users,
-        "beta": beta,
-        "target": target,
-        "targets": targets,
-        "seed": seed,
-        **plan,
+        "rate": rate,
+        "item": item,
+        "against": against,
+        "input_poisoning": input_poisoning,
     }
     if resume:
-        if attackers != 1:
-            options["attackers"] = attackers
-        journal = interrupted("attack", round, url, options | {"tickets": tickets})
-        url, round = run_location(journal, url)
-        ticket_list = read_again(journal.facts["options"].get("tickets"))
+        options = {
+            "users": users,
+            "beta": beta,
+            "target": target,
+            "targets": targets,
+            "seed": seed,
+            **plan,
+            "attackers": None if attackers == 1 else attackers,
+            "tickets": tickets,
+        }
+        journal, ticket_list, url = interrupted("attack", round, url, options)
     elif (users is None) is (beta is None) and (tickets is None or users is not None):
         raise UsageError(
             "give the number of malicious users with --users, or their share with --beta; or "
             "--resume an interrupted run"
         )
     else:
-        ticket_list = None if tickets is None else read_tickets(tickets)
+        ticket_list = read_tickets(tickets)
         if users is None and beta is None:
             users = len(ticket_list or ())
-        facts = {
+        options = {
             "name": name,
             "plan": plan | {"attackers": attackers},
-            "seed": drawn_seed() if seed is None else seed,
+            "seed": chosen_seed(seed),
             "tickets": fingerprint(tickets, ticket_list),
         }
-        journal = new_journal("attack", facts)
+        journal = new_journal("attack", round, options)
     options, retries = journal.facts["options"], persistence(wait)
-    with (
-        end_on_signals(),
-        explain_used_tickets(ticket_list),
-        connected(url, key, scope="report", round=round, retries=retries) as client,
-        removing_journal(journal, "attack"),
-    ):
-        status = client.round(round)
+    with sending(journal, url, key=key, tickets=ticket_list, retries=retries) as client:
+        status = client.round(journal.facts["round"])
         check_access(status, ticket_list)
         if not resume:
             options["targets"] = _targets(name, target, targets, status.parameters, options["seed"])

@@ -1,18 +1,12 @@
 """`migrate`, `check` and `quarantine`: commands on the server's database."""
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 import typer
 
 from ldprecover_cli.options import DatabaseUrl, Json, RoundArgument
 from ldprecover_cli.output import console, note, plain, plain_table, print_json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(migrate)
-    app.command()(check)
-    app.command()(quarantine)
 
 
 def migrate(*, database_url: DatabaseUrl = None) -> None:
@@ -22,9 +16,11 @@ def migrate(*, database_url: DatabaseUrl = None) -> None:
 
     Example: ldprecover migrate --database-url postgresql+psycopg://ldprecover@db/ldprecover
     """
-    from ldprecover_cli.serve import migrate_database
+    import ldprecover_server
+    from ldprecover_cli.serve import database
 
-    revisions = migrate_database(database_url=database_url)
+    with database(database_url, create=True) as settings:
+        revisions = ldprecover_server.migrate(settings)
     note(
         f"Applied the revisions {', '.join(revisions)}."
         if revisions
@@ -39,9 +35,11 @@ def check(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
 
     Example: ldprecover check --database-url sqlite:///ldprecover.db
     """
-    from ldprecover_cli.serve import check_database
+    import ldprecover_server
+    from ldprecover_cli.serve import database
 
-    findings = check_database(database_url=database_url)
+    with database(database_url) as settings:
+        findings = ldprecover_server.check(settings)
     if json:
         print_json({"findings": [asdict(finding) for finding in findings]})
     elif findings:
@@ -63,7 +61,12 @@ def quarantine(round: RoundArgument = "current", *, database_url: DatabaseUrl = 
 
     Example: ldprecover quarantine cities --database-url sqlite:///ldprecover.db
     """
-    from ldprecover_cli.serve import quarantined_reports
+    from ldprecover.protocols.wire import to_json
+    from ldprecover_cli.serve import database
+    from ldprecover_server import quarantined
 
-    for group in quarantined_reports(round, database_url=database_url):
-        print_json(group)
+    with database(database_url) as settings:
+        for group in quarantined(settings, round):
+            hour = datetime.fromtimestamp(group.hour * 3600, UTC).isoformat()
+            reports = to_json(group.oracle, group.reports)
+            print_json({"reason": group.reason, "hour": hour, **reports})

@@ -22,11 +22,6 @@ METHODS = ("norm-sub", "ldprecover", "unmix")
 _RECOVERY_FIELDS = ("method", "eta", "targets", "recovered", "notes", "conclusions")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(document)
-
-
 def document(
     round: RoundArgument = "current",
     *,

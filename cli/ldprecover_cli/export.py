@@ -1,29 +1,20 @@
 """`export`: a round as one JSON file, or as a dataset with its reports."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.export_files import write_export
-from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
+from ldprecover_cli.options import DEFAULT_URL, Key, NewJsonFile, RoundArgument, Url, connected
 from ldprecover_cli.output import counted, note, print_json
 from ldprecover_cli.signals import end_on_signals
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(export)
 
 
 def export(
     round: RoundArgument = "current",
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="The new JSON file; standard output when absent.", metavar="FILE"),
-    ] = None,
+    output: NewJsonFile = None,
     reports: Annotated[
         str | None,
         typer.Option(
@@ -87,14 +78,17 @@ def _export_dataset(round: str, folder: str, partial: bool, database_url: str | 
         raise UsageError(
             "--reports must be a persistent folder; one in memory ends with the command"
         )
-    from ldprecover_cli.serve import export_dataset
+    from ldprecover_cli.serve import database
     from ldprecover_client import progress_bar
+    from ldprecover_server import export_reports
 
     try:
-        with end_on_signals(), progress_bar("reports", first="reading") as on_progress:
-            dataset = export_dataset(
-                round, folder, partial=partial, step=on_progress, database_url=database_url
-            )
+        with (
+            database(database_url) as settings,
+            end_on_signals(),
+            progress_bar("reports", first="reading") as on_progress,
+        ):
+            dataset = export_reports(settings, round, folder, partial=partial, step=on_progress)
     except (KeyboardInterrupt, SystemExit) as stopped:
         stopped.add_note("finished parts are kept; the same command resumes the export")
         raise

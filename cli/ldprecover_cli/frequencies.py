@@ -1,15 +1,8 @@
 """`frequencies`: the estimates of a round."""
 
-import typer
-
 from ldprecover_cli.item_tables import Top, bar, bar_width, largest, print_rest
 from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundOption, Url, connected
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(frequencies)
 
 
 def frequencies(

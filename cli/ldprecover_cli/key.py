@@ -1,15 +1,17 @@
 """`key`: make, list and revoke access keys on the machine with the database."""
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TextIO
 
 import typer
 
 from ldprecover_cli.options import DatabaseUrl, Json
 from ldprecover_cli.output import console, note, plain, plain_table, print_json
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(name="key", no_args_is_help=True)
 
 
 @app.callback()
@@ -49,22 +51,28 @@ def create_key(
 
     Example: ldprecover key create app --scope report --output report.key
     """
-    from ldprecover_cli.serve import new_key
+    import ldprecover_server
+    from ldprecover_cli.serve import database, database_file
 
-    if output is None:
-        key, description = new_key(scope=scope, name=name, database_url=database_url)
-        note(description)
-        typer.echo(key)
-        return
-    # Open the file first: a key that cannot be written would be lost, and still be valid.
-    with os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with database(database_url) as settings, ExitStack() as stack:
+        # Open the file first: a key that cannot be written would be lost, and still be valid.
+        file = None if output is None else stack.enter_context(_new_file(output))
+        key = ldprecover_server.create_key(settings, scope=scope, name=name)
+        typer.echo(key, file)
+    article = "A" if scope == "report" else "An"
+    place = "" if output is None else f", in {output}"
+    note(f"{article} {scope} key of {database_file(settings) or 'the database'}{place}")
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[TextIO]:
+    """Yield a new file that only its owner can read; delete it if the block raises."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         try:
-            key, description = new_key(scope=scope, name=name, database_url=database_url)
+            yield file
         except BaseException:
-            output.unlink()
+            path.unlink()
             raise
-        file.write(key + "\n")
-    note(f"{description}, in {output}")
 
 
 @app.command("list")
@@ -73,9 +81,11 @@ def list_keys(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
 
     Example: ldprecover key list
     """
-    from ldprecover_cli.serve import stored_keys
+    import ldprecover_server
+    from ldprecover_cli.serve import database
 
-    all_keys = stored_keys(database_url=database_url)
+    with database(database_url) as settings:
+        all_keys = ldprecover_server.list_keys(settings)
     if json:
         rows = [
             {"name": k.name, "scope": k.scope, "created": k.created_at, "revoked": k.revoked_at}
@@ -104,7 +114,9 @@ def revoke_key(
 
     Example: ldprecover key revoke app
     """
-    from ldprecover_cli.serve import end_key
+    import ldprecover_server
+    from ldprecover_cli.serve import database
 
-    end_key(name, database_url=database_url)
+    with database(database_url) as settings:
+        ldprecover_server.revoke_key(settings, name)
     note(f"The key {name} is revoked.")

@@ -10,11 +10,6 @@ from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(ledger)
-
-
 def ledger(
     *,
     file: Annotated[

@@ -7,12 +7,8 @@ import typer
 
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.export_files import read_export, write_export
+from ldprecover_cli.options import NewJsonFile
 from ldprecover_cli.output import note, print_json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(merge)
 
 
 def merge(
@@ -23,10 +19,7 @@ def merge(
         ),
     ],
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="The new JSON file; standard output when absent.", metavar="FILE"),
-    ] = None,
+    output: NewJsonFile = None,
 ) -> None:
     """Add exported rounds of several deployments into one export.
 

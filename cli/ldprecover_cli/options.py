@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -12,7 +12,6 @@ from ldprecover_cli import completion
 from ldprecover_cli.errors import CommandError, UsageError, close_to
 
 if TYPE_CHECKING:
-    from ldprecover.planning.choosing import Choice
     from ldprecover_client import Client, Retries
 
 AUTO = "auto"
@@ -48,23 +47,13 @@ DatabaseUrl = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print only JSON on standard output.")]
-RoundOption = Annotated[
-    str,
-    typer.Option(
-        "--round",
-        help="Id or name of the round; current is the one opened last.",
-        metavar="ROUND",
-        autocompletion=completion.rounds,
-    ),
-]
-RoundArgument = Annotated[
-    str,
-    typer.Argument(
-        help="Id or name of the round; current is the one opened last.",
-        metavar="ROUND",
-        autocompletion=completion.rounds,
-    ),
-]
+_ROUND: Any = {
+    "help": "Id or name of the round; current is the one opened last.",
+    "metavar": "ROUND",
+    "autocompletion": completion.rounds,
+}
+RoundOption = Annotated[str, typer.Option("--round", **_ROUND)]
+RoundArgument = Annotated[str, typer.Argument(**_ROUND)]
 DatasetName = Annotated[
     str | None,
     typer.Option(
@@ -84,6 +73,19 @@ Eta = Annotated[
     str,
     typer.Option(
         help="Assumed malicious users per genuine user, m/n, 0 to 10; or auto.", metavar="NUMBER"
+    ),
+]
+KnownTargets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        help="An item known to be attacked; repeat for several. With targets it is LDPRecover*.",
+    ),
+]
+NewJsonFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", help="The new JSON file; standard output when absent.", metavar="FILE"
     ),
 ]
 RecoveryMethod = Annotated[
@@ -135,13 +137,6 @@ Seed = Annotated[
 ]
 
 
-def choice_of(d: int, epsilon: float, users: int) -> "Choice":
-    """Return the best protocol for a round of d items, and why. Raises ParameterError."""
-    from ldprecover.planning.choosing import choose
-
-    return choose(d, epsilon, users)
-
-
 def eta_of(text: str) -> float | str:
     """Return eta as a number, or as text that the server checks."""
     number = _number(text)
@@ -155,12 +150,11 @@ def method_options(texts: Sequence[str] | None) -> dict[str, float]:
 
 def own_parameters(texts: Sequence[str] | None) -> dict[str, int]:
     """Return a protocol's own parameters of NAME=N by name. Raises UsageError."""
-    parameters = {}
-    for name, value in _by_name("--parameter", "few=3", texts).items():
+    parameters = _by_name("--parameter", "few=3", texts)
+    for name, value in parameters.items():
         if not isinstance(value, int):
             raise UsageError(f"--parameter {name} must be an integer, not {value:g}")
-        parameters[name] = value
-    return parameters
+    return cast(dict[str, int], parameters)
 
 
 def _by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str, float]:

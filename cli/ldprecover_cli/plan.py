@@ -20,11 +20,6 @@ _SOLVED = {
 }
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(plan)
-
-
 def plan(
     *,
     domain_size: Annotated[

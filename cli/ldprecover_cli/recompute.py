@@ -14,8 +14,10 @@ from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.export_files import read_export, write_export
 from ldprecover_cli.options import (
     Eta,
+    KnownTargets,
     MaliciousModel,
     MethodOptions,
+    NewJsonFile,
     RecoveryMethod,
     SupportFile,
     eta_of,
@@ -30,22 +32,12 @@ if TYPE_CHECKING:
     from ldprecover_cluster import ReportDataset, Scheduler
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(recompute)
-
-
 def recompute(
     file: Annotated[
         Path, typer.Argument(help="File of `ldprecover export` or `merge`.", metavar="FILE")
     ],
     *,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An item known to be attacked; repeat for several. With targets it is LDPRecover*."
-        ),
-    ] = None,
+    target: KnownTargets = None,
     eta: Eta = "0.2",
     method: RecoveryMethod = "ldprecover",
     option: MethodOptions = None,
@@ -78,10 +70,7 @@ def recompute(
     tls_ca: TlsCa = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="The new JSON file; standard output when absent.", metavar="FILE"),
-    ] = None,
+    output: NewJsonFile = None,
 ) -> None:
     """Estimate and recover an exported round without a server, and print the columns as JSON.
 

@@ -14,6 +14,7 @@ from ldprecover_cli.options import (
     History,
     Json,
     Key,
+    KnownTargets,
     MaliciousModel,
     MethodOptions,
     RecoveryMethod,
@@ -28,20 +29,10 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, plain, plain_table, print_json
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(recover)
-
-
 def recover(
     *,
     round: RoundOption = "current",
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An item known to be attacked; repeat for several. With targets it is LDPRecover*."
-        ),
-    ] = None,
+    target: KnownTargets = None,
     infer_targets: Annotated[
         bool,
         typer.Option("--infer-targets", help="Use the items of `ldprecover suspects` as targets."),

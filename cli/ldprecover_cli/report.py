@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from ldprecover_client import Receipt
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(report)
-
-
 def _moved_to_document(file: str | None) -> None:
     if file is not None:
         raise UsageError(

@@ -13,8 +13,7 @@ from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
 from ldprecover_cli.reproduce_output import (
     check_packages,
-    finishing,
-    make_folder,
+    run_here_or_there,
     run_missing,
     show,
 )
@@ -24,25 +23,12 @@ from ldprecover_cli.signals import end_on_signals
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
     from ldprecover_experiments.parameters import Cell
-    from ldprecover_experiments.run_file import CellContext, CellFile
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """What `all` prints; the sweeps are pictures, and their means are in the file."""
 
-_OF_THE_PAPER = {
-    "data": "--data",
-    "column": "--column",
-    "users": "--users",
-    "trials": "--trials",
-    "seed": "--seed",
-}
-_OF_THE_PAPER |= {"over_http": "--over-http"}
+_OF_THE_PAPER = ("data", "column", "users", "trials", "seed", "over_http")
 """Options that do not apply to a study: its file states them, or it has none."""
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(reproduce)
 
 
 def reproduce(
@@ -125,59 +111,55 @@ def reproduce(
     names = names or ["all"]
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     jobs = 1 if cluster else jobs or os.cpu_count() or 1
-    if any(name.endswith(".toml") for name in names):
-        if len(names) > 1:
-            raise UsageError("name one study and nothing else")
-        for option, name in _OF_THE_PAPER.items():
-            source = ctx.get_parameter_source(option)
-            if source is not None and source.name == "COMMANDLINE":
+    with end_on_signals():
+        if any(name.endswith(".toml") for name in names):
+            if len(names) > 1:
+                raise UsageError("name one study and nothing else")
+            for name in _OF_THE_PAPER:
+                source = ctx.get_parameter_source(name)
+                if source is not None and source.name == "COMMANDLINE":
+                    raise UsageError(
+                        f"--{name.replace('_', '-')} is for the paper's tables and figures: a "
+                        "study's file says all"
+                    )
+            if only:
+                raise UsageError("--only is for unmix: a study's file says all")
+            _study(Path(names[0]), out, jobs, cluster)
+        elif "unmix" in names:
+            if len(names) > 1 or over_http:
+                raise UsageError("unmix is run alone, and not over HTTP")
+            evaluate(only or [], data, column, users, trials, seed, out, jobs, cluster)
+        elif only:
+            raise UsageError("--only is for unmix: name tables and figures instead")
+        else:
+            if over_http and cluster:
                 raise UsageError(
-                    f"{name} is for the paper's tables and figures: a study's file says all"
+                    "--over-http sends reports to a server of this machine: leave out --scheduler"
                 )
-        if only:
-            raise UsageError("--only is for unmix: a study's file says all")
-        _study(Path(names[0]), out, jobs, cluster)
-    elif "unmix" in names:
-        if len(names) > 1 or over_http:
-            raise UsageError("unmix is run alone, and not over HTTP")
-        evaluate(only or [], data, column, users, trials, seed, out, jobs, cluster)
-    elif only:
-        raise UsageError("--only is for unmix: name tables and figures instead")
-    else:
-        if over_http and cluster:
-            raise UsageError(
-                "--over-http sends reports to a server of this machine: leave out --scheduler"
+            _paper(
+                names, data, column, users, trials, seed, out, jobs, cluster, over_http=over_http
             )
-        _paper(names, data, column, users, trials, seed, out, jobs, cluster, over_http=over_http)
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
 
 
 def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> None:
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.run_file import CellContext, CellFile, replaced
-    from ldprecover_experiments.runs import run_cells
+    from ldprecover_experiments.run_file import CellContext, replaced
     from ldprecover_experiments.studies import Study
 
     study = Study.load(file)
     note(study.cost)
-    make_folder(out)
-    done, run = (
-        CellFile(out / "cells.csv"),
+    _, outcomes = run_missing(
+        out,
+        study.cells,
         CellContext(study.users_by_data, study.seed, study.variant),
+        lambda missing: run_here_or_there(missing, study.work, jobs, scheduler),
     )
-    missing = [cell for cell in study.cells if done.of(run, cell) is None]
-    with end_on_signals():
-        jobs = max(1, min(jobs, len(missing)))
-        running = run_cells(
-            missing, study.work, jobs, finishing, scheduler=scheduler, report_wait=note
-        )
-        run_missing(missing, run, done, running)
-        results = Results(study.name, {cell: done.of(run, cell) or [] for cell in study.cells})
-        replaced(out / f"{file.stem}.json", results.to_json() + "\n")
-    gains = (
-        [results.table(gains=True)] if any(row.fg is not None for row in results.outcomes) else []
-    )
-    show([results.table(), *gains])
+    results = Results(study.name, outcomes)
+    replaced(out / f"{file.stem}.json", results.to_json() + "\n")
+    show([results.table()])
+    if any(row.fg is not None for row in results.outcomes):
+        show([results.table(gains=True)])
     for (method, reason), number in results.refusals.items():
         note(f"{method}: {reason} ({counted(number, 'cell')})")
 
@@ -196,41 +178,38 @@ def _paper(
     over_http: bool,
 ) -> None:
     check_packages()
+    from ldprecover_experiments.figures import draw_figures
     from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.paper import EXPERIMENTS, cells_of
     from ldprecover_experiments.parameters import load_users_by_data
-    from ldprecover_experiments.run_file import CellContext, CellFile
-    from ldprecover_experiments.runs import Work, run_cells
+    from ldprecover_experiments.run_file import CellContext, replaced
+    from ldprecover_experiments.runs import Work
+    from ldprecover_experiments.tables import summarise, summary_csv, tables
 
     selected = _selected(names, tuple(EXPERIMENTS))
     users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
+    data_names = tuple(users_by_data)
     cells = cells_of(selected, users_by_data, trials)
     if over_http:
-        cells, selected = _that_travel(cells, selected, tuple(users_by_data))
-    make_folder(out)
-    done, run = (
-        CellFile(out / "cells.csv"),
-        CellContext(users_by_data, seed, "http" if over_http else "in-process"),
-    )
+        cells, selected = _that_travel(cells, selected, data_names)
     work = Work(users_by_data, seed)
-    missing = [cell for cell in cells if done.of(run, cell) is None]
-    jobs = max(1, min(jobs, len(missing)))
-    with end_on_signals():
-        running = (
+    file, outcomes = run_missing(
+        out,
+        cells,
+        CellContext(users_by_data, seed, "http" if over_http else "in-process"),
+        lambda missing: (
             run_over_http(missing, work)
             if over_http
-            else run_cells(missing, work, jobs, finishing, scheduler=scheduler, report_wait=note)
-        )
-        run_missing(missing, run, done, running)
-        _write(
-            cells,
-            selected,
-            tuple(users_by_data),
-            run,
-            done,
-            out,
-            brief=len(selected) == len(EXPERIMENTS),
-        )
+            else run_here_or_there(missing, work, jobs, scheduler)
+        ),
+    )
+    summary = summarise(outcomes)
+    replaced(out / "cells.parquet", file.parquet())
+    replaced(out / "summary.csv", summary_csv(summary))
+    draw_figures(selected, data_names, summary, out)
+    for name in selected:
+        if len(selected) < len(EXPERIMENTS) or name in _BRIEF:
+            show(tables(EXPERIMENTS[name], data_names, summary))
 
 
 def _selected(names: list[str], available: tuple[str, ...]) -> tuple[str, ...]:
@@ -263,28 +242,3 @@ def _that_travel(
     if not experiments:
         raise UsageError("none of these cells can go over HTTP")
     return travelling, experiments
-
-
-def _write(
-    cells: "list[Cell]",
-    selected: tuple[str, ...],
-    data: tuple[str, ...],
-    run: "CellContext",
-    results: "CellFile",
-    out: Path,
-    *,
-    brief: bool,
-) -> None:
-    from ldprecover_experiments.figures import draw_figures
-    from ldprecover_experiments.paper import EXPERIMENTS
-    from ldprecover_experiments.run_file import replaced
-    from ldprecover_experiments.tables import summarise, summary_csv, tables
-
-    outcomes = {cell: results.of(run, cell) for cell in cells}
-    summary = summarise({cell: rows for cell, rows in outcomes.items() if rows is not None})
-    replaced(out / "cells.parquet", results.parquet())
-    replaced(out / "summary.csv", summary_csv(summary))
-    draw_figures(selected, data, summary, out)
-    for name in selected:
-        if not brief or name in _BRIEF:
-            show(tables(EXPERIMENTS[name], data, summary))

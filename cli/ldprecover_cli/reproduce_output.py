@@ -1,8 +1,7 @@
-"""What every run of cells does at the terminal: a folder, a bar, tables, and what to say when it is
-stopped.
-"""
+"""Runs cells into the file of a folder, with a bar, and prints tables of results."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +10,11 @@ from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.output import console, note, plain, plain_table
 
 if TYPE_CHECKING:
+    from ldprecover_cluster import Scheduler
+    from ldprecover_experiments.measures import Outcome
     from ldprecover_experiments.parameters import Cell
     from ldprecover_experiments.run_file import CellContext, CellFile
-    from ldprecover_experiments.runs import Done
+    from ldprecover_experiments.runs import Done, Work
     from ldprecover_experiments.tables import Table
 
 
@@ -27,43 +28,55 @@ def check_packages() -> None:
             )
 
 
-def make_folder(out: Path) -> None:
-    """Make the folder of results. Raises UsageError."""
+def run_missing(
+    out: Path,
+    cells: "Collection[Cell]",
+    context: "CellContext",
+    run: "Callable[[Sequence[Cell]], Generator[Done, None, None]]",
+) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
+    """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
+
+    Raises UsageError if the folder cannot be made.
+    """
+    from ldprecover_client import progress_bar
+    from ldprecover_experiments.run_file import CellFile
+
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot make the folder {out}: {error.strerror}") from error
-
-
-def finishing() -> None:
-    """Say that cells under way are waited for."""
-    note("Finishing the cells under way.")
-
-
-def run_missing(
-    missing: "Sequence[Cell]",
-    run: "CellContext",
-    results: "CellFile",
-    running: "Generator[Done, None, None]",
-) -> None:
-    """Run what is missing, into the file of cells, with a bar."""
-    from ldprecover_client import progress_bar
-
-    if not missing:
-        return
+    file = CellFile(out / "cells.csv")
+    missing = [cell for cell in cells if file.of(context, cell) is None]
     done = 0
-    try:
-        with progress_bar("cells") as progress:
-            progress(0, len(missing))
-            for some in running:
-                results.add(run, some)
-                done += len(some)
-                progress(done, len(missing))
-    except (KeyboardInterrupt, SystemExit) as stopped:
-        stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
-        raise
-    finally:
-        running.close()
+    with closing(run(missing)) as running:
+        try:
+            if missing:
+                with progress_bar("cells") as on_progress:
+                    on_progress(0, len(missing))
+                    for finished in running:
+                        file.add(context, finished)
+                        done += len(finished)
+                        on_progress(done, len(missing))
+        except (KeyboardInterrupt, SystemExit) as stopped:
+            stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
+            raise
+    return file, {cell: file.of(context, cell) or [] for cell in cells}
+
+
+def run_here_or_there(
+    missing: "Sequence[Cell]", work: "Work", jobs: int, scheduler: "Scheduler | None"
+) -> "Generator[Done, None, None]":
+    """Run cells in processes of this machine, no more than there are cells, or on a cluster."""
+    from ldprecover_experiments.runs import run_cells
+
+    return run_cells(
+        missing,
+        work,
+        max(1, min(jobs, len(missing))),
+        lambda: note("Finishing the cells under way."),
+        scheduler=scheduler,
+        report_wait=note,
+    )
 
 
 def show(tables: "Iterable[Table]") -> None:

@@ -1,6 +1,6 @@
 """`reproduce unmix`: the evaluation of un-mixing."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,15 +9,15 @@ from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.output import note
 from ldprecover_cli.reproduce_output import (
     check_packages,
-    finishing,
-    make_folder,
+    run_here_or_there,
     run_missing,
     show,
 )
-from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
+    from ldprecover_experiments.parameters import Cell
+    from ldprecover_experiments.runs import Done
 
 _PRINTED = ("overall", "by protocol:", "by attack:", "by data:")
 """What is printed; all tables are in the folder."""
@@ -39,8 +39,8 @@ def evaluate(
     from ldprecover_experiments.figures import draw_scores
     from ldprecover_experiments.parameters import load_users_by_data
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.run_file import CellContext, CellFile, replaced
-    from ldprecover_experiments.runs import Work, run_cells
+    from ldprecover_experiments.run_file import CellContext, replaced
+    from ldprecover_experiments.runs import Work
     from ldprecover_experiments.scores import Scores
     from ldprecover_experiments.tables import summarise, summary_csv
     from ldprecover_experiments.unmixing_evaluation import (
@@ -58,25 +58,23 @@ def evaluate(
     specs = methods(part.method)
     places = cells_of(part, users_by_data, trials)
     work = Work(users_by_data, seed, specs, floors=True, drift=DRIFT)
-    make_folder(out)
-    done, run = CellFile(out / "cells.csv"), CellContext(users_by_data, seed, work.variant)
-    missing = [cell for cell in places if done.of(run, cell) is None]
-    jobs = max(1, min(jobs, len(missing)))
-    note(cost(missing, users_by_data, specs, jobs))
-    with end_on_signals():
-        running = run_cells(missing, work, jobs, finishing, scheduler=scheduler, report_wait=note)
-        run_missing(missing, run, done, running)
-        outcomes_by_cell = {cell: done.of(run, cell) or [] for cell in places}
-        replaced(out / "cells.parquet", done.parquet())
-        replaced(out / "summary.csv", summary_csv(summarise(outcomes_by_cell)))
-        replaced(out / "unmix.json", Results("unmix", outcomes_by_cell).to_json() + "\n")
-        scores = Scores(outcomes_by_cell, places)
-        tables = list(scores.tables())
-        replaced(
-            out / "unmix.md",
-            "\n\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables) + "\n",
-        )
-        draw_scores(scores, out)
+
+    def run(missing: "Sequence[Cell]") -> "Generator[Done, None, None]":
+        note(cost(missing, users_by_data, specs, max(1, min(jobs, len(missing)))))
+        return run_here_or_there(missing, work, jobs, scheduler)
+
+    context = CellContext(users_by_data, seed, work.variant)
+    file, outcomes_by_cell = run_missing(out, places, context, run)
+    replaced(out / "cells.parquet", file.parquet())
+    replaced(out / "summary.csv", summary_csv(summarise(outcomes_by_cell)))
+    replaced(out / "unmix.json", Results("unmix", outcomes_by_cell).to_json() + "\n")
+    scores = Scores(outcomes_by_cell, places)
+    tables = list(scores.tables())
+    replaced(
+        out / "unmix.md",
+        "\n\n".join(f"{table.title}\n\n{table.markdown()}" for table in tables) + "\n",
+    )
+    draw_scores(scores, out)
     show([table for table in tables if table.title.startswith(_PRINTED)])
 
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ldprecover_cli.errors import CommandError, UsageError
-from ldprecover_cli.options import DEFAULT_URL, quick_retries
+from ldprecover_cli.options import DEFAULT_URL, connected, quick_retries
 from ldprecover_cli.output import note
+from ldprecover_cli.signals import end_on_signals
+from ldprecover_cli.ticket_files import explain_used_tickets, read_again
 
 if TYPE_CHECKING:
-    from ldprecover_client import Journal, RefusedError, Retries
+    from ldprecover_client import Client, Journal, RefusedError, Retries
 
 Resume = Annotated[
     bool,
@@ -33,9 +35,9 @@ _UNLIMITED = 1 << 62  # attempts, and seconds
 _PERMANENT = (409, 410, 413, 422)  # status codes of errors that a retry repeats
 
 
-def drawn_seed() -> int:
-    """Return a random seed: the same reports sent twice would count as more evidence."""
-    return secrets.randbelow(1 << 32)
+def chosen_seed(seed: int | None) -> int:
+    """Return the seed, or a random one: the same reports sent twice would count as evidence."""
+    return secrets.randbelow(1 << 32) if seed is None else seed
 
 
 def persistence(wait: bool) -> "Retries":
@@ -57,19 +59,22 @@ def persistence(wait: bool) -> "Retries":
     )
 
 
-def new_journal(command: str, options: Mapping[str, Any]) -> "Journal":
+def new_journal(command: str, round: str, options: Mapping[str, Any]) -> "Journal":
     """Return the journal of a new run; `options` and the round must determine its reports."""
     from ldprecover_client.journal import Journal, runs_folder
 
-    facts = {"command": command, "options": dict(options)}
+    facts = {"command": command, "round": round, "options": dict(options)}
     return Journal(runs_folder() / f"{command}-{secrets.token_hex(8)}.jsonl", facts)
 
 
-def interrupted(command: str, round: str, url: str, options: Mapping[str, Any]) -> "Journal":
-    """Return the journal of the latest interrupted run, of `round` unless it is "current".
+def interrupted(
+    command: str, round: str, url: str, options: Mapping[str, Any]
+) -> "tuple[Journal, tuple[str, ...] | None, str]":
+    """Return the latest interrupted run, of `round` unless it is "current".
 
-    Runs on the server with this URL have precedence. Raises UsageError if there is no such run, or
-    an option would change its reports.
+    The result is its journal, its tickets and its URL; a URL other than the default wins. Runs on
+    the server with this URL have precedence. Raises UsageError if there is no such run, an option
+    would change its reports, or its tickets have changed.
     """
     from ldprecover_client.journal import Journal, runs_folder
 
@@ -87,18 +92,37 @@ def interrupted(command: str, round: str, url: str, options: Mapping[str, Any]) 
         map(Journal.open, files), key=lambda journal: journal.facts["url"] != url.rstrip("/")
     ):
         if round in ("current", journal.facts["round"], journal.facts["name"]):
-            return journal
+            tickets = read_again(journal.facts["options"].get("tickets"))
+            return journal, tickets, journal.facts["url"] if url == DEFAULT_URL else url
     place = "" if round == "current" else f" in round {round}"
     raise UsageError(f"there is no interrupted run of `ldprecover {command}`{place}")
 
 
-def run_location(journal: "Journal", url: str) -> tuple[str, str]:
-    """Return URL and round of an interrupted run; a URL other than the default wins."""
-    return journal.facts["url"] if url == DEFAULT_URL else url, journal.facts["round"]
+@contextmanager
+def sending(
+    journal: "Journal",
+    url: str,
+    *,
+    key: str | None,
+    tickets: tuple[str, ...] | None,
+    retries: "Retries",
+) -> Iterator["Client"]:
+    """Yield a client for the reports of a run.
+
+    Signals end the run cleanly. The journal is removed as `_removing_journal` says.
+    """
+    round = journal.facts["round"]
+    with (
+        end_on_signals(),
+        explain_used_tickets(tickets),
+        connected(url, key, scope="report", round=round, retries=retries) as client,
+        _removing_journal(journal),
+    ):
+        yield client
 
 
 @contextmanager
-def removing_journal(journal: "Journal", command: str) -> Iterator[None]:
+def _removing_journal(journal: "Journal") -> Iterator[None]:
     """Remove the journal when the run is complete, or can never be; otherwise note --resume.
 
     The note is on the error that interrupts the run. Raises CommandError if the server lacks the
@@ -120,6 +144,7 @@ def removing_journal(journal: "Journal", command: str) -> Iterator[None]:
             journal.remove()
         elif journal.path.exists():
             discard = f"; removing {journal.path} discards the run" if resumed else ""
+            command = journal.facts["command"]
             error.add_note(f"`ldprecover {command} --resume` sends the rest{discard}")
         raise
     journal.remove()

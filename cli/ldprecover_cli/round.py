@@ -21,7 +21,6 @@ from ldprecover_cli.options import (
     Protocol,
     RoundArgument,
     Url,
-    choice_of,
     connected,
     own_parameters,
     read_lines,
@@ -39,7 +38,7 @@ _COSTS = (
 )
 _USERS = 10_000
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(name="round", no_args_is_help=True)
 
 
 @app.callback()
@@ -169,8 +168,11 @@ def open_round(
     if canaries is not None and canary:
         raise UsageError("give either --canaries or --canary")
     own = {"hash_range": hash_range, "subset_size": subset_size, "given_seeds": given_seeds}
-    _check_unique(parameter, **own)
-    own |= own_parameters(parameter)
+    for other, value in own_parameters(parameter).items():
+        if own.get(other) is not None:
+            option = f"--{other.replace('_', '-')}"
+            raise UsageError(f"give {other} either by {option} or by --parameter")
+        own[other] = value
     if protocol == AUTO:
         d = (len(labels) if labels is not None else domain_size or 0) + (
             len(canary) if canary else canaries or 0
@@ -205,8 +207,10 @@ def _chosen(
             raise UsageError(
                 f"{name} is a parameter of one protocol: name that with --protocol, instead of auto"
             )
+    from ldprecover.planning.choosing import choose
+
     expected = _USERS if users is None else users
-    choice = choice_of(d, epsilon, expected)
+    choice = choose(d, epsilon, expected)
     if not silent:
         _show_choice(choice, d, epsilon, expected)
     return choice.best.oracle.protocol
@@ -305,13 +309,6 @@ def delete_round(
         print_json({"deleted": status.id})
     else:
         console().print(f"Deleted {plain(status.name)} and its {counted(status.n, 'report')}.")
-
-
-def _check_unique(parameter: list[str] | None, **options: int | None) -> None:
-    """Raise UsageError for a parameter with an option of its name that is given twice."""
-    for name in own_parameters(parameter):
-        if options.get(name) is not None:
-            raise UsageError(f"give {name} either by --{name.replace('_', '-')} or by --parameter")
 
 
 @contextmanager

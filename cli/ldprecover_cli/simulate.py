@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -14,7 +12,6 @@ from ldprecover_cli.options import (
     Key,
     RoundOption,
     Url,
-    connected,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
 from ldprecover_cli.resume import (
@@ -22,28 +19,19 @@ from ldprecover_cli.resume import (
     RunSeed,
     Users,
     Wait,
-    drawn_seed,
+    chosen_seed,
     interrupted,
     new_journal,
     persistence,
-    removing_journal,
-    run_location,
+    sending,
 )
-from ldprecover_cli.signals import end_on_signals
 from ldprecover_cli.ticket_files import (
     Tickets,
     check_access,
     check_enough,
-    explain_used_tickets,
     fingerprint,
-    read_again,
     read_tickets,
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(simulate)
 
 
 def simulate(
@@ -80,9 +68,7 @@ def simulate(
         "seed": seed,
     }
     if resume:
-        journal = interrupted("simulate", round, url, options)
-        url, round = run_location(journal, url)
-        ticket_list = read_again(journal.facts["options"].get("tickets"))
+        journal, ticket_list, url = interrupted("simulate", round, url, options)
     elif users is None and tickets is None:
         raise UsageError(
             "give the number of genuine users with --users, or --resume an interrupted run"
@@ -90,24 +76,19 @@ def simulate(
     elif column is not None and dataset is None:
         raise UsageError("--column belongs to --dataset")
     else:
-        ticket_list = None if tickets is None else read_tickets(tickets)
+        ticket_list = read_tickets(tickets)
         n = len(ticket_list or ()) if users is None else users
         check_enough(ticket_list, n)
         options |= {
             "users": n,
             "dataset": _absolute(dataset),
             "tickets": fingerprint(tickets, ticket_list),
-            "seed": drawn_seed() if seed is None else seed,
+            "seed": chosen_seed(seed),
         }
-        journal = new_journal("simulate", options)
+        journal = new_journal("simulate", round, options)
     options, retries = journal.facts["options"], persistence(wait)
-    with (
-        end_on_signals(),
-        explain_used_tickets(ticket_list),
-        connected(url, key, scope="report", round=round, retries=retries) as client,
-        removing_journal(journal, "simulate"),
-    ):
-        target = client.parameters(round)
+    with sending(journal, url, key=key, tickets=ticket_list, retries=retries) as client:
+        target = client.parameters(journal.facts["round"])
         check_access(target, ticket_list)
         journal.facts |= {"url": client.url, "round": target.id, "name": target.name}
         n, seed = options["users"], options["seed"]

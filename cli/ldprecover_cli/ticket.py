@@ -6,7 +6,7 @@ import typer
 
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(name="ticket", no_args_is_help=True)
 
 
 @app.callback()

@@ -25,10 +25,15 @@ Tickets = Annotated[
 ]
 
 
-def read_tickets(file: Path) -> tuple[str, ...]:
-    """Return the tickets of a text file. Raises UsageError for other text and duplicates."""
+def read_tickets(file: Path | None) -> tuple[str, ...] | None:
+    """Return the tickets of a text file; None without a file.
+
+    Raises UsageError for other text and duplicates.
+    """
     from ldprecover_client.answers import TICKET
 
+    if file is None:
+        return None
     lines = read_lines(file)
     while lines and not lines[-1]:
         lines.pop()  # editors leave empty lines at the end
@@ -59,21 +64,21 @@ def fingerprint(file: Path | None, tickets: tuple[str, ...] | None) -> dict[str,
     """Return the path and digest of a ticket file for a run's journal, which holds no tickets."""
     if file is None or tickets is None:
         return None
-    return {"file": str(file.absolute()), "digest": _digest(tickets)}
+    digest = hashlib.sha256("\n".join(tickets).encode()).hexdigest()
+    return {"file": str(file.absolute()), "digest": digest}
 
 
-def read_again(fingerprint: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+def read_again(journaled: Mapping[str, Any] | None) -> tuple[str, ...] | None:
     """Return the tickets of a resumed run.
 
     Raises UsageError if the file has changed: other tickets would count reports twice.
     """
-    if fingerprint is None:
+    if journaled is None:
         return None
-    tickets = read_tickets(Path(fingerprint["file"]))
-    if _digest(tickets) != fingerprint["digest"]:
-        raise UsageError(
-            f"{fingerprint['file']} no longer contains the tickets of the interrupted run"
-        )
+    file = Path(journaled["file"])
+    tickets = read_tickets(file)
+    if fingerprint(file, tickets) != journaled:
+        raise UsageError(f"{file} no longer contains the tickets of the interrupted run")
     return tickets
 
 
@@ -102,7 +107,3 @@ def explain_used_tickets(tickets: tuple[str, ...] | None) -> Iterator[None]:
         raise CommandError(
             "a ticket of the file has admitted another report: give unused tickets"
         ) from error
-
-
-def _digest(tickets: tuple[str, ...]) -> str:
-    return hashlib.sha256("\n".join(tickets).encode()).hexdigest()

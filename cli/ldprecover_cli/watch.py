@@ -23,11 +23,6 @@ _Z = 1.96  # half the width of a 95 % interval, in standard errors
 _PAUSE_BETWEEN_ALARMS = 10.0  # seconds; alarms may read every report
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(watch)
-
-
 def watch(
     round: RoundArgument = "current",
     *,

@@ -111,7 +111,7 @@ def test_an_unforeseen_error_is_one_line_and_debug_shows_where(
     def fail(*args: object, **options: object) -> None:
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr(simulate, "connected", fail)
+    monkeypatch.setattr(simulate, "sending", fail)
     result = run("simulate", "--users", "3")
     assert result.code == 1
     assert result.error.startswith("ZeroDivisionError: two lines")
@@ -252,7 +252,7 @@ def test_every_command_has_its_heading(run: Any) -> None:
         name: index
         for index, name in enumerate(re.findall(r"^│ (\w+) ", run("--help").out, re.MULTILINE))
     }
-    assert list(shown) == [name for names in app._PANELS.values() for name in names]
+    assert list(shown) == [app._name(each) for panel in app._PANELS.values() for each in panel]
     assert set(shown) == {path[0] for path in COMMANDS if path}
 
 

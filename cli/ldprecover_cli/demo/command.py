@@ -23,7 +23,6 @@ from ldprecover_cli.options import (
     Protocol,
     Seed,
     Url,
-    choice_of,
     connected,
 )
 from ldprecover_cli.output import console, note, print_json
@@ -33,11 +32,6 @@ from ldprecover_experiments import DemoSettings
 _DEFAULT = DemoSettings()
 
 Part = Literal["round", "users", "attacker", "analyst"]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(demo)
 
 
 def demo(
@@ -176,10 +170,11 @@ def demo(
 
 def _chosen(settings: DemoSettings) -> DemoSettings:
     """Return the settings with the protocol that suits them best, and say why."""
+    from ldprecover.planning.choosing import choose
     from ldprecover_experiments.datasets import dataset_of
 
     d = len(dataset_of(settings.dataset, settings.column).items)
-    choice = choice_of(d, settings.epsilon, settings.users)
+    choice = choose(d, settings.epsilon, settings.users)
     note(choice.why)
     return replace(settings, protocol=choice.best.oracle.protocol)
 
