@@ -9,7 +9,6 @@ so the number of processes does not change the result.
 """
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -25,11 +24,10 @@ from ldprecover import ParameterError, frequency_oracle, recover
 from ldprecover.estimation.metrics import frequency_gain
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.recovery import METHODS, ReportSource
-from ldprecover_experiments.attacks import AttackSpec, Mix
+from ldprecover_experiments.attacks import TARGETS, AttackSpec, Mix
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.parameters import (
     EPSILON,
-    TARGETS,
     Cell,
     GenuineUsers,
     load_genuine_users,
@@ -72,7 +70,7 @@ class Candidate:
     search: int = 100
 
     @property
-    def text(self) -> str:
+    def mix(self) -> Mix:
         """The mix as the attack of a cell."""
         options: dict[str, Any] = {}
         if self.attack in ("apa", "mga-a"):
@@ -81,13 +79,12 @@ class Candidate:
             options["rate"] = self.rate
         if self.model == "crafted" and self.attack != "ria":
             options["search"] = self.search
-        name = f"{self.attack} {json.dumps(options, sort_keys=True)}" if options else self.attack
-        parts = [
-            (self.share, name, self.model),
-            (self.noise, "rpa", "crafted"),
-            (self.lies, "ria", "crafted"),
-        ]
-        return str(Mix.of(*(part for part in parts if part[0] > 0)))
+        parts = (
+            (self.share, AttackSpec(self.attack, options=options), self.model),
+            (self.noise, AttackSpec("rpa"), "crafted"),
+            (self.lies, AttackSpec("ria"), "crafted"),
+        )
+        return Mix(tuple(part for part in parts if part[0] > 0))
 
     @property
     def lies(self) -> float:
@@ -178,12 +175,12 @@ class Result:
     confirmed: Verdict | None = None
 
 
-Play = Callable[[range, Sequence[str]], Iterable[Verdict]]
-"""Maps trials and the texts of mixes to a verdict for each mix."""
+Play = Callable[[range, Sequence[Mix]], Iterable[Verdict]]
+"""Maps trials and mixes to a verdict for each mix."""
 
 
 def judge(
-    genuine_users: GenuineUsers, seed: int, protocol: str, detector: str, trials: range, text: str
+    genuine_users: GenuineUsers, seed: int, protocol: str, detector: str, trials: range, mix: Mix
 ) -> Verdict:
     """Return the verdict on a mix; playing stops at the first detection that is one too many.
 
@@ -191,7 +188,7 @@ def judge(
     """
     gains, detected_by, detections = [], set[str](), 0
     for trial in trials:
-        cell = Cell(genuine_users.name, protocol, text, "crafted", trial=trial)
+        cell = Cell(genuine_users.name, protocol, mix, "crafted", trial=trial)
         round_ = simulate_round(cell, genuine_users, seed, reports=True)
         assert round_.targets is not None
         gains.append(frequency_gain(round_.poisoned.frequencies, round_.f_genuine, round_.targets))
@@ -233,7 +230,7 @@ def search(protocol: str, detector: str, seed: int, generations: int, play: Play
     result = Result(protocol, detector)
     for number in range(generations):
         mixes = _generation(number, result.best, attacks, rng, seeded=seeded)
-        verdicts = play(range(SEARCH_ROUNDS), [mix.text for mix in mixes])
+        verdicts = play(range(SEARCH_ROUNDS), [mix.mix for mix in mixes])
         undetected = [
             (verdict.gain, mix)
             for mix, verdict in zip(mixes, verdicts, strict=True)
@@ -245,7 +242,7 @@ def search(protocol: str, detector: str, seed: int, generations: int, play: Play
             if gain <= least:
                 break
             trials = range(SEARCH_ROUNDS, SEARCH_ROUNDS + CONFIRMATION_ROUNDS)
-            (confirmed,) = play(trials, [mix.text])
+            (confirmed,) = play(trials, [mix.mix])
             if confirmed.detections <= MAX_DETECTIONS and confirmed.gain > least:
                 result = replace(result, best=mix, confirmed=confirmed)
                 break
@@ -272,8 +269,8 @@ def attacks_on(protocol: str) -> list[tuple[str, str]]:
 
     def has_reports(attack: str, model: str) -> bool:
         try:
-            made = AttackSpec(attack).make(model, tuple(range(TARGETS)))
-            made.reports(oracle, 1, np.random.default_rng(0))
+            candidate = AttackSpec(attack).make(model, tuple(range(TARGETS)))
+            candidate.reports(oracle, 1, np.random.default_rng(0))
         except ParameterError:
             return False
         return True
@@ -345,12 +342,12 @@ def main() -> None:
 
                 def play(
                     trials: range,
-                    texts: Sequence[str],
+                    mixes: Sequence[Mix],
                     protocol: str = protocol,
                     detector: str = detector,
                 ) -> Iterable[Verdict]:
                     one = partial(judge, genuine_users, arguments.seed, protocol, detector, trials)
-                    return pool.map(one, texts) if pool else map(one, texts)
+                    return pool.map(one, mixes) if pool else map(one, mixes)
 
                 results.append(
                     search(protocol, detector, arguments.seed, arguments.generations, play)

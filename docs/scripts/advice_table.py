@@ -23,9 +23,10 @@ from ldprecover.estimation.metrics import mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import MGA
 from ldprecover_experiments import MethodSpec
+from ldprecover_experiments.attacks import TARGETS, parse
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.parameters import TARGETS, Cell, GenuineUsers, load_users_by_data
+from ldprecover_experiments.parameters import Cell, GenuineUsers, load_users_by_data
 from ldprecover_experiments.poisoned_round import simulate_round
 from ldprecover_experiments.runs import Work, run_cells
 from ldprecover_experiments.tables import Mean, Table, summarise
@@ -69,7 +70,7 @@ CRAFTED = {
     "Manip, crafted": ("manip", "crafted"),
 }
 
-Summary = Mapping[tuple[str | float, ...], Mapping[str, Mean]]
+Summary = Mapping[Cell, Mapping[str, Mean]]
 Played = Mapping[Cell, Sequence[Outcome]]
 
 
@@ -82,7 +83,7 @@ def cells(
         *((text, model, beta) for (text, model), beta in product(attacks.values(), BETAS)),
     ]
     return [
-        Cell(name, protocol, text, model, beta, epsilon, trial=trial)
+        Cell(name, protocol, parse(text), model, beta, epsilon, trial=trial)
         for name, protocol, epsilon, (text, model, beta) in product(
             users_by_data, PROTOCOLS, EPSILONS, kinds
         )
@@ -147,9 +148,9 @@ def _ratios(summary: Summary, method: str, attack: str | None = None) -> list[st
     where the least is.
     """
     found = [
-        (means["norm-sub"].mse / means[method].mse, Cell(*group))  # type: ignore[arg-type]
-        for group, means in summary.items()
-        if (group[2] == "none") is (attack == "none") and method in means and means[method].mse > 0
+        (means["norm-sub"].mse / means[method].mse, cell)
+        for cell, means in summary.items()
+        if (cell.attack is None) is (attack == "none") and method in means and means[method].mse > 0
     ]
     if not found:
         return [""] * (3 if attack else 4)
@@ -185,7 +186,7 @@ def naming(users_by_data: Mapping[str, GenuineUsers], trials: int) -> Table:
         for protocol in PROTOCOLS:
             errors = {
                 (name, epsilon): _named(
-                    genuine_users, Cell(name, protocol, attack, model, beta, epsilon), trials
+                    genuine_users, Cell(name, protocol, parse(attack), model, beta, epsilon), trials
                 )
                 for (name, genuine_users), epsilon in product(users_by_data.items(), EPSILONS)
             }
@@ -246,9 +247,9 @@ def lost_to_uniform(summary: Summary) -> Table:
     rows = []
     for protocol in PROTOCOLS:
         ratios = {
-            (group[0], float(group[5])): means["norm-sub"].mse / means["uniform"].mse
-            for group, means in summary.items()
-            if group[1] == protocol and group[2] == "none"
+            (cell.data, cell.epsilon): means["norm-sub"].mse / means["uniform"].mse
+            for cell, means in summary.items()
+            if cell.protocol == protocol and cell.attack is None
         }
         lost = {setting: ratio for setting, ratio in ratios.items() if ratio > 1}
         most = max(ratios, key=lambda setting: ratios[setting])
@@ -307,13 +308,13 @@ def readers(results: Played) -> Iterator[Table]:
     for name in [spec.name for spec in READING if spec.name != "norm-sub"]:
         for protocol in PROTOCOLS[1:]:
             ratios = {
-                Cell(*group): means["norm-sub"].mse / means[name].mse  # type: ignore[arg-type]
-                for group, means in summary.items()
-                if group[1] == protocol and not np.isnan(means[name].mse)
+                cell: means["norm-sub"].mse / means[name].mse
+                for cell, means in summary.items()
+                if cell.protocol == protocol and not np.isnan(means[name].mse)
             }
             harmed = sum(ratio < 1 / NEAR for ratio in ratios.values())
             worst = min(ratios, key=lambda cell: ratios[cell])
-            few = [ratio for cell, ratio in ratios.items() if '"targets": 3' in cell.attack]
+            few = [ratio for cell, ratio in ratios.items() if '"targets": 3' in cell.attack_text]
             rows.append([
                 name, protocol.upper(), f"{harmed} of {len(ratios)}", f"{ratios[worst]:.2f}",
                 f"{worst.data}, ε = {worst.epsilon:g}, β = {worst.beta:g}, {worst.label}",

@@ -10,7 +10,7 @@ from ldprecover_experiments.paper import EXPERIMENTS
 from ldprecover_experiments.tables import Table
 
 KEPT = Path(__file__).parent.parent / "measurements" / "reproduction" / "summary.csv"
-ATTACKS = tuple((kind.attack, kind.model, kind.protocols) for kind in EXPERIMENTS["mse"].kinds)
+ATTACKS = tuple((str(kind.attack), kind.model, kind.protocols) for kind in EXPERIMENTS["mse"].kinds)
 
 
 class Means:

@@ -13,7 +13,8 @@ from ldprecover.protocols import crafter_of
 from ldprecover_attacker import plugins
 from ldprecover_client import DATASETS, Population
 from ldprecover_experiments import PoisonedRound, dataset_of
-from ldprecover_experiments.parameters import BETA, EPSILON, PAPER_USERS, TARGETS, malicious_users
+from ldprecover_experiments.attacks import TARGETS
+from ldprecover_experiments.parameters import BETA, EPSILON, PAPER_USERS, malicious_users
 
 
 @dataclass(frozen=True)

@@ -8,54 +8,41 @@ Names load when they are first used: importing the package is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from ldprecover_experiments.attacks import AttackSpec
-    from ldprecover_experiments.comparison import Comparison
-    from ldprecover_experiments.datasets import dataset_of
-    from ldprecover_experiments.demo import Demo
-    from ldprecover_experiments.demo_settings import DemoSettings
-    from ldprecover_experiments.errors import ExperimentError
-    from ldprecover_experiments.measures import MethodSpec, Outcome
-    from ldprecover_experiments.parameters import Cell
-    from ldprecover_experiments.poisoned_round import PoisonedRound
-    from ldprecover_experiments.results import Results
-    from ldprecover_experiments.studies import Study
+# ruff: noqa: F403
+if TYPE_CHECKING:  # the list of names is `_MODULES`
+    from ldprecover_experiments.attacks import *
+    from ldprecover_experiments.comparison import *
+    from ldprecover_experiments.datasets import *
+    from ldprecover_experiments.demo import *
+    from ldprecover_experiments.demo_settings import *
+    from ldprecover_experiments.errors import *
+    from ldprecover_experiments.measures import *
+    from ldprecover_experiments.parameters import *
+    from ldprecover_experiments.poisoned_round import *
+    from ldprecover_experiments.results import *
+    from ldprecover_experiments.studies import *
 
-_HOME = {
-    "AttackSpec": "attacks",
-    "Cell": "parameters",
-    "Comparison": "comparison",
-    "Demo": "demo",
-    "DemoSettings": "demo_settings",
-    "ExperimentError": "errors",
-    "MethodSpec": "measures",
-    "Outcome": "measures",
-    "PoisonedRound": "poisoned_round",
-    "Results": "results",
-    "Study": "studies",
-    "dataset_of": "datasets",
+_MODULES = {
+    "attacks": "AttackSpec",
+    "comparison": "Comparison",
+    "datasets": "dataset_of",
+    "demo": "Demo",
+    "demo_settings": "DemoSettings",
+    "errors": "ExperimentError",
+    "measures": "MethodSpec Outcome",
+    "parameters": "Cell",
+    "poisoned_round": "PoisonedRound",
+    "results": "Results",
+    "studies": "Study",
 }
-
-__all__ = [
-    "AttackSpec",
-    "Cell",
-    "Comparison",
-    "Demo",
-    "DemoSettings",
-    "ExperimentError",
-    "MethodSpec",
-    "Outcome",
-    "PoisonedRound",
-    "Results",
-    "Study",
-    "dataset_of",
-]
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = tuple(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""Attacks as the text in a cell: mga, aa-peaked-x5, apa {"each": 4}, or a mix of these."""
+"""Attacks and their texts: mga, aa-peaked-x5, apa {"each": 4}, or a mix of these."""
 
 import json
 import re
@@ -8,7 +8,9 @@ from typing import Any, Self
 
 from ldprecover import ParameterError
 from ldprecover_attacker import ATTACKS, Attack, Several, attack_options, make_attack
-from ldprecover_experiments.parameters import TARGETS
+
+TARGETS = 10
+"""The paper's number r of targets (VI-A)."""
 
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
 """The ways to make a malicious report: see Cell."""
@@ -29,9 +31,12 @@ class AttackSpec:
     attackers: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash(str(self))
+
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the attack of a cell's text. Raises ParameterError."""
+        """Return the attack of this text. Raises ParameterError."""
         names = "|".join(map(re.escape, sorted(ATTACKS, key=len, reverse=True)))  # mga-a before mga
         match = re.fullmatch(f"({names}){_OPTIONS}", text)
         if match is None:
@@ -103,13 +108,6 @@ class Mix:
 
     parts: tuple[tuple[float, AttackSpec, str], ...]
 
-    @classmethod
-    def of(cls, *parts: tuple[float, str, str]) -> Self:
-        """Return the mix of these shares, texts and models. Raises ParameterError."""
-        return cls(
-            tuple((float(share), AttackSpec.parse(text), model) for share, text, model in parts)
-        )
-
     def __str__(self) -> str:
         parts = [[share, str(spec), model] for share, spec, model in self.parts]
         return f"mix {json.dumps(parts, ensure_ascii=False)}"
@@ -136,12 +134,18 @@ class Mix:
         return Several(attacks, [share for share, _, _ in self.parts])
 
 
-def parse(text: str) -> AttackSpec | Mix:
-    """Return the attack, or the mix, of a cell's text. Raises ParameterError."""
+def parse(text: str) -> AttackSpec | Mix | None:
+    """Return the attack or the mix of a text, None for "none" and "honest".
+
+    Raises ParameterError.
+    """
+    if text in ("none", "honest"):
+        return None
     if not text.startswith("mix "):
         return AttackSpec.parse(text)
     try:
-        return Mix.of(*json.loads(text.removeprefix("mix ")))
+        parts = json.loads(text.removeprefix("mix "))
+        return Mix(tuple((float(s), AttackSpec.parse(name), model) for s, name, model in parts))
     except (ValueError, TypeError) as error:
         raise ParameterError(
             f"a mix is a list of shares, attacks and models, not {text!r:.80}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldprecover_experiments.demo_settings import DemoSettings
 from ldprecover_experiments.measures import errors
+from ldprecover_experiments.plots import draw_comparison
 from ldprecover_experiments.poisoned_round import Targets, Vector
 from ldprecover_experiments.tables import Table, frame, shown_error, shown_gain
 
@@ -56,6 +57,11 @@ class Comparison:
             for name, f in self.estimates.items()
         }
 
+    @property
+    def _columns(self) -> dict[str, Vector]:
+        """The truth and the estimates."""
+        return {"true": self.true} | {n: f for n, f in self.estimates.items() if f is not None}
+
     def as_json(self) -> dict[str, Any]:
         """Return settings, targets (labels), MSE and FG."""
         targets = None if self.targets is None else [self.items[i] for i in self.targets]
@@ -71,10 +77,7 @@ class Comparison:
 
         Raises ExperimentError without pandas.
         """
-        return frame(
-            {"true": self.true} | {n: f for n, f in self.estimates.items() if f is not None},
-            self.items,
-        )
+        return frame(self._columns, self.items)
 
     def table(self) -> Table:
         """Return the error of each estimate, and with targets its gain."""
@@ -94,9 +97,7 @@ class Comparison:
 
         Raises ExperimentError without matplotlib.
         """
-        from ldprecover_experiments.plots import draw_comparison
-
-        return draw_comparison(self)
+        return draw_comparison(self.items, self.targets or (), self._columns)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()

@@ -185,9 +185,7 @@ def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Fig
         for panel, protocol in zip(row, PROTOCOLS, strict=True):
             cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
             for i, method in enumerate(_BARS):
-                places = [
-                    (at, summary.get(cell.group, {}).get(method)) for at, cell in enumerate(cells)
-                ]
+                places = [(at, summary.get(cell, {}).get(method)) for at, cell in enumerate(cells)]
                 points = [
                     (at + 0.13 * (i - 2.5), getattr(mean, number))
                     for at, mean in places
@@ -220,10 +218,9 @@ def _draw(
     varied = experiment.varied
     assert varied is not None, experiment.name
     cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
-    for line in _lines(experiment, [cell for cell in cells if attack in (None, cell.attack)]):
+    for line in _lines(experiment, [cell for cell in cells if attack in (None, cell.attack_text)]):
         points = [
-            (getattr(cell, varied), summary.get(cell.group, {}).get(line.method))
-            for cell in line.cells
+            (getattr(cell, varied), summary.get(cell, {}).get(line.method)) for cell in line.cells
         ]
         numbers = [
             (x, y)

@@ -17,8 +17,9 @@ import numpy as np
 from ldprecover import ContractError, ParameterError, Recovery, RecoveryRequest, project_simplex
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
+from ldprecover_experiments.attacks import TARGETS
 from ldprecover_experiments.oracle_bounds import floor_counts, floor_removed
-from ldprecover_experiments.parameters import ETA, TARGETS
+from ldprecover_experiments.parameters import ETA
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ldprecover import project_simplex
+from ldprecover_experiments.attacks import AttackSpec
 from ldprecover_experiments.measures import (
     GENUINE,
     POISONED,
@@ -117,7 +118,7 @@ Name = Literal[
 class Kind:
     """An attack in a report model, under some protocols."""
 
-    attack: str
+    attack: AttackSpec | None
     model: str = "one-hot"
     protocols: tuple[str, ...] = PROTOCOLS
     beta: float = BETA
@@ -148,13 +149,14 @@ class Experiment:
         return [{self.varied: value} for value in self.values] if self.varied else [{}]
 
 
-_AA = (Kind("aa-peaked"), Kind("aa-diffuse"))
+_MGA = AttackSpec("mga")
+_AA = tuple(Kind(AttackSpec("aa", kind)) for kind in ("peaked", "diffuse"))
 _ATTACKS = (
-    Kind("manip"),
-    Kind("mga"),
+    Kind(AttackSpec("manip")),
+    Kind(_MGA),
     *_AA,
-    Kind("mga", "crafted", ("oue", "olh")),
-    Kind("mga", "sampled", ("olh",)),
+    Kind(_MGA, "crafted", ("oue", "olh")),
+    Kind(_MGA, "sampled", ("olh",)),
 )
 _BETAS = (0.0, 0.001, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1)
 _WIDE_BETAS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25)
@@ -168,10 +170,10 @@ _TABLE = (
         "Table I",
         "recovery of unpoisoned frequencies",
         (
-            Kind("none", "none", (*PROTOCOLS, HASH_ONLY), 0.0),
+            Kind(None, "none", (*PROTOCOLS, HASH_ONLY), 0.0),
             # A share beta more users, all honest: N = n/(1 - beta), as if the attack had been
             # switched off.
-            Kind("honest", "input", (*PROTOCOLS, HASH_ONLY)),
+            Kind(None, "input", (*PROTOCOLS, HASH_ONLY)),
         ),
     ),
     Experiment("mse", "VI-C", "mean squared error under each attack", _ATTACKS),
@@ -179,13 +181,13 @@ _TABLE = (
         "fg",
         "VI-C",
         "frequency gain of the targets",
-        tuple(k for k in _ATTACKS if k.attack == "mga"),
+        tuple(k for k in _ATTACKS if k.attack == _MGA),
     ),
     Experiment(
         "malicious",
         "VI-C",
         "error of the assumed malicious frequencies",
-        (Kind("mga"),),
+        (Kind(_MGA),),
         "beta",
         _BETAS[1:],
     ),
@@ -198,18 +200,18 @@ _TABLE = (
         "ipa",
         "VII-B",
         "MGA against the same lies reported honestly",
-        (Kind("mga"), Kind("mga", "input")),
+        (Kind(_MGA), Kind(_MGA, "input")),
         "beta",
         _WIDE_BETAS,
     ),
     Experiment(
-        "km", "VII-B", "k-means over random subsets of users", (Kind("mga", "input"),), "xi", _XIS
+        "km", "VII-B", "k-means over random subsets of users", (Kind(_MGA, "input"),), "xi", _XIS
     ),
     Experiment(
         "multi",
         "VII-C",
         "five attackers together",
-        (Kind("aa-diffuse-x5"), Kind("aa-peaked-x5")),
+        tuple(Kind(AttackSpec("aa", kind, 5)) for kind in ("diffuse", "peaked")),
         "beta",
         _WIDE_BETAS,
     ),

@@ -2,19 +2,20 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import ParameterError
 from ldprecover_client import Population
+from ldprecover_experiments.attacks import TARGETS, AttackSpec, Mix
 from ldprecover_experiments.datasets import dataset_of
 
-BETA, EPSILON, ETA, TARGETS = 0.05, 0.5, 0.2, 10
-"""The paper's setting (VI-A): malicious share, privacy budget, assumed m/n, number r of targets."""
+BETA, EPSILON, ETA = 0.05, 0.5, 0.2
+"""The paper's setting (VI-A): malicious share, privacy budget, assumed m/n."""
 
 PAPER_USERS = {"cities": 389_894, "fire": 667_574}
 """Genuine users of the paper's data sets, which the shipped ones stand in for."""
@@ -116,15 +117,15 @@ def load_users_by_data(
 class Cell:
     """One trial of one attack on one protocol and data set, and what recovery assumes of it.
 
-    `attack` is "none", "honest" or the text of an AttackSpec. `model` is how a malicious report is
-    made: "one-hot" supports exactly its item (the paper's), "sampled" is its item encoded and not
-    perturbed, "crafted" is the attack's own report, "input" is perturbed honestly. `xi` is the
-    share of users in a subset, 0 where there are no subsets.
+    `model` is how a malicious report is made: "one-hot" supports exactly its item (the paper's),
+    "sampled" is its item encoded and not perturbed, "crafted" is the attack's own report, "input"
+    is perturbed honestly. Without an attack the model is "none", or "input" for a share beta of
+    further honest users. `xi` is the share of users in a subset, 0 where there are no subsets.
     """
 
     data: str
     protocol: str
-    attack: str
+    attack: AttackSpec | Mix | None
     model: str
     beta: float = BETA
     epsilon: float = EPSILON
@@ -133,15 +134,25 @@ class Cell:
     trial: int = 0
 
     @property
-    def group(self) -> tuple[str | float, ...]:
-        """The cell without its trial; means are over the trials of a group."""
-        return astuple(self)[:-1]
+    def setting(self) -> Self:
+        """The first trial of the cell; means are over the trials of a setting."""
+        return replace(self, trial=0)
+
+    @property
+    def attack_text(self) -> str:
+        """The text of the attack, without one "none", or "honest" for further honest users."""
+        return str(self.attack or ("honest" if self.model == "input" else "none"))
+
+    @property
+    def columns(self) -> dict[str, str | float]:
+        """The fields as text and numbers."""
+        return vars(self) | {"attack": self.attack_text}
 
     @property
     def label(self) -> str:
         """The name of the attack, with its report model unless that is the paper's."""
-        attack = self.attack.translate(str.maketrans("", "", '{}"'))  # its options: apa each: 4
-        plain = self.model in ("one-hot", "none") or self.attack == "honest"
+        attack = self.attack_text.translate(str.maketrans("", "", '{}"'))  # such as: apa each: 4
+        plain = self.model == "one-hot" or self.attack is None
         return attack if plain else f"{attack} ({self.model})"
 
     def seed(self, genuine_users: GenuineUsers, seed: int) -> np.random.SeedSequence:
@@ -152,7 +163,7 @@ class Cell:
         simulated = (
             genuine_users.digest,
             self.protocol,
-            self.attack,
+            self.attack_text,
             self.model,
             self.beta,
             self.epsilon,

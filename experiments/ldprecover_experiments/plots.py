@@ -1,6 +1,7 @@
 """Figures of a study's errors or gains, and of a demo's estimates."""
 
 from importlib.util import find_spec
+from math import nan
 from typing import TYPE_CHECKING
 
 from ldprecover import ParameterError
@@ -8,39 +9,43 @@ from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.figures import AXES, grid, legend, plain_label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ldprecover_experiments.comparison import Comparison
     from ldprecover_experiments.parameters import Cell
-    from ldprecover_experiments.results import Results
+    from ldprecover_experiments.poisoned_round import Vector
+    from ldprecover_experiments.tables import Summary
 
 _MOST_FREQUENT = 10
 
 
-def draw_results(results: "Results", number: str = "mse") -> "Figure":
-    """Return the figure of a study: a panel for each data set and protocol.
+def draw_results(means: "Summary", parameters: "Sequence[str]", number: str) -> "Figure":
+    """Return the figure of a study, where these parameters vary: a panel for each data set and
+    protocol.
 
     One varied parameter gives lines; several, or none, give a group of bars for each setting.
     """
     _check_matplotlib()
     if number not in ("mse", "fg"):
         raise ParameterError(f'number must be "mse" or "fg", not {number!r}')
-    settings = list(results.settings.values())
     data, protocols = (
-        list(dict.fromkeys(getattr(cell, key) for cell in settings)) for key in ("data", "protocol")
+        list(dict.fromkeys(getattr(cell, key) for cell in means)) for key in ("data", "protocol")
     )
-    varied = [key for key in results.varied if key in AXES]
+    varied = [key for key in parameters if key in AXES]
     figure, axes = grid(max(1, len(data)), max(1, len(protocols)), width=4.0)
     for row, source in zip(axes, data, strict=False):
         for panel, protocol in zip(row, protocols, strict=False):
-            cells = [cell for cell in settings if (cell.data, cell.protocol) == (source, protocol)]
+            of_panel = {
+                cell: by_method
+                for cell, by_method in means.items()
+                if (cell.data, cell.protocol) == (source, protocol)
+            }
             if len(varied) == 1:
-                _lines(panel, results, number, cells, varied[0])
+                _lines(panel, of_panel, number, varied[0])
             else:
-                _bars(panel, results, number, cells, varied)
+                _bars(panel, of_panel, number, varied)
             panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
             panel.set_ylabel(number.upper())
             if number == "mse":
@@ -51,13 +56,22 @@ def draw_results(results: "Results", number: str = "mse") -> "Figure":
     return figure
 
 
-def _lines(
-    panel: "Axes", results: "Results", number: str, cells: "Sequence[Cell]", varied: str
-) -> None:
-    for attack in dict.fromkeys(cell.label for cell in cells):
-        of_attack = [cell for cell in cells if cell.label == attack]
-        for method in results.methods:
-            heights = [results.number(cell, method, number) for cell in of_attack]
+def _methods(means: "Summary") -> list[str]:
+    return list(dict.fromkeys(name for by_method in means.values() for name in by_method))
+
+
+def _height(means: "Summary", cell: "Cell", method: str, number: str) -> float:
+    """Return the mean of a method in a setting, NaN if it has none."""
+    mean = means[cell].get(method)
+    value = None if mean is None else getattr(mean, number)
+    return nan if value is None else float(value)
+
+
+def _lines(panel: "Axes", means: "Summary", number: str, varied: str) -> None:
+    for attack in dict.fromkeys(cell.label for cell in means):
+        of_attack = [cell for cell in means if cell.label == attack]
+        for method in _methods(means):
+            heights = [_height(means, cell, method, number) for cell in of_attack]
             label = plain_label(f"{method}, {attack}")
             panel.plot(
                 [getattr(cell, varied) for cell in of_attack], heights, marker=".", label=label
@@ -65,32 +79,31 @@ def _lines(
     panel.set_xlabel(AXES[varied])
 
 
-def _bars(
-    panel: "Axes", results: "Results", number: str, cells: "Sequence[Cell]", varied: "Sequence[str]"
-) -> None:
-    width = 0.8 / len(results.methods)
-    for i, method in enumerate(results.methods):
-        heights = [results.number(cell, method, number) for cell in cells]
-        at = [place + width * i - 0.4 for place in range(len(cells))]
+def _bars(panel: "Axes", means: "Summary", number: str, varied: "Sequence[str]") -> None:
+    methods = _methods(means)
+    width = 0.8 / len(methods)
+    for i, method in enumerate(methods):
+        heights = [_height(means, cell, method, number) for cell in means]
+        at = [place + width * i - 0.4 for place in range(len(means))]
         panel.bar(at, heights, width, align="edge", label=plain_label(method))
     ticks = [
-        ", ".join([c.label, *(f"{AXES[key]} {getattr(c, key):g}" for key in varied)]) for c in cells
+        ", ".join([c.label, *(f"{AXES[key]} {getattr(c, key):g}" for key in varied)]) for c in means
     ]
     panel.set_xticks(
-        range(len(cells)), list(map(plain_label, ticks)), rotation=30, ha="right", fontsize=6
+        range(len(means)), list(map(plain_label, ticks)), rotation=30, ha="right", fontsize=6
     )
 
 
-def draw_comparison(comparison: "Comparison") -> "Figure":
-    """Return the figure of a demo: truth and estimates of frequent items and targets."""
+def draw_comparison(
+    items: "Sequence[str]", targets: "Collection[int]", columns: "Mapping[str, Vector]"
+) -> "Figure":
+    """Return the figure of a demo: estimates of the items that are frequent in the first column,
+    and of the targets.
+    """
     _check_matplotlib()
-    by_share = (-comparison.true).argsort(kind="stable").tolist()
-    targets = set(comparison.targets or ())
+    by_share = (-next(iter(columns.values()))).argsort(kind="stable").tolist()
     chosen = by_share[:_MOST_FREQUENT] + [i for i in by_share[_MOST_FREQUENT:] if i in targets]
     figure, ((panel,),) = grid(1, 1, width=max(6.0, 0.6 * len(chosen)))
-    columns = {"true": comparison.true} | {
-        name: f for name, f in comparison.estimates.items() if f is not None
-    }
     width = 0.8 / len(columns)
     for i, (name, f) in enumerate(columns.items()):
         panel.bar(
@@ -100,7 +113,7 @@ def draw_comparison(comparison: "Comparison") -> "Figure":
             align="edge",
             label=name,
         )
-    labels = [("> " if i in targets else "") + plain_label(comparison.items[i]) for i in chosen]
+    labels = [("> " if i in targets else "") + plain_label(items[i]) for i in chosen]
     panel.set_xticks(range(len(chosen)), labels, rotation=45, ha="right")
     panel.set_ylabel("share of all users")
     legend(figure)

@@ -26,8 +26,8 @@ from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tall
 from ldprecover.protocols import crafter_of
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
-from ldprecover_experiments.attacks import parse
-from ldprecover_experiments.parameters import TARGETS, Cell, GenuineUsers, malicious_users
+from ldprecover_experiments.attacks import TARGETS
+from ldprecover_experiments.parameters import Cell, GenuineUsers, malicious_users
 
 Vector = NDArray[np.float64]
 Targets = tuple[int, ...]
@@ -160,7 +160,7 @@ class RoundSimulation:
         self.oracle = _oracle(cell.protocol, cell.epsilon, d)
         streams = map(np.random.default_rng, cell.seed(genuine_users, seed).spawn(4))
         secrets, self.genuine_rng, self.malicious_rng, self.earlier_rng = streams
-        spec = None if cell.attack in ("none", "honest") else parse(cell.attack)
+        spec = cell.attack
         chosen = _targets(TARGETS if spec is None else spec.targets, genuine_users.items, secrets)
         self.targets = chosen if spec is not None and spec.targeted else None
         self.attack = (

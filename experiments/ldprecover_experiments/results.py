@@ -9,8 +9,10 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Self
 
 from ldprecover import ParameterError
+from ldprecover_experiments.attacks import parse
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.parameters import Cell
+from ldprecover_experiments.plots import draw_results
 from ldprecover_experiments.tables import Summary, Table, frame, shown, shown_parameter, summarise
 
 if TYPE_CHECKING:
@@ -38,11 +40,6 @@ class Results:
         """The means over the trials, by setting and method."""
         return summarise(self.cells)
 
-    @cached_property
-    def settings(self) -> dict[tuple[str | float, ...], Cell]:
-        """The first cell of each setting, by its group."""
-        return {group: Cell(*group) for group in self.means}  # type: ignore[arg-type]
-
     @property
     def varied(self) -> list[str]:
         """The parameters that vary among the cells with an attack."""
@@ -68,7 +65,7 @@ class Results:
     def to_json(self) -> str:
         """Return the results as one JSON object; the error of a method that refuses is null."""
         rows = [
-            asdict(cell)
+            cell.columns
             | {"outcomes": [asdict(o) | {"mse": None if isnan(o.mse) else o.mse} for o in outcomes]}
             for cell, outcomes in self.cells.items()
         ]
@@ -80,7 +77,10 @@ class Results:
         try:
             document = json.loads(text)
             cells = {
-                Cell(**{each.name: row[each.name] for each in fields(Cell)}): [
+                Cell(
+                    **{each.name: row[each.name] for each in fields(Cell)}
+                    | {"attack": parse(row["attack"])}
+                ): [
                     Outcome(**o | {"mse": nan if o["mse"] is None else o["mse"]})
                     for o in row["outcomes"]
                 ]
@@ -96,7 +96,7 @@ class Results:
         Raises ExperimentError without pandas.
         """
         rows = [
-            asdict(cell) | asdict(outcome)
+            cell.columns | asdict(outcome)
             for cell, outcomes in self.cells.items()
             for outcome in outcomes
         ]
@@ -109,8 +109,7 @@ class Results:
         """
         varied = self.varied
         rows = []
-        for group, cell in self.settings.items():
-            means = self.means[group]
+        for cell, means in self.means.items():
             if gains and all(mean.fg is None for mean in means.values()):
                 continue
             row = [*(shown_parameter(getattr(cell, key)) for key in varied), cell.label]
@@ -123,9 +122,7 @@ class Results:
 
         `number` is "mse" or "fg". Raises ExperimentError without matplotlib.
         """
-        from ldprecover_experiments.plots import draw_results
-
-        return draw_results(self, number)
+        return draw_results(self.means, self.varied, number)
 
     def _repr_html_(self) -> str:
         tables = [self.table()]
@@ -133,17 +130,9 @@ class Results:
             tables.append(self.table(gains=True))
         return "".join(table._repr_html_() for table in tables)
 
-    def number(self, cell: Cell, method: str, name: str) -> float:
-        """Return the mean `mse` or `fg` of a method in a cell's setting, NaN if it has none."""
-        mean = self.means[cell.group].get(method)
-        value = None if mean is None else getattr(mean, name)
-        return nan if value is None else float(value)
-
     @property
     def _attacked(self) -> list[Cell]:
-        return [cell for cell in self.settings.values() if cell.attack != "none"] or list(
-            self.settings.values()
-        )
+        return [cell for cell in self.means if cell.attack] or list(self.means)
 
     @property
     def _constant(self) -> str:

@@ -75,30 +75,9 @@ class CellContext:
 
     def key(self, cell: Cell) -> tuple[str, ...]:
         """Return the columns that identify a cell in the file."""
-        genuine_users = self.users_by_data[cell.data]
-        values = (
-            cell.data,
-            genuine_users.digest,
-            genuine_users.n,
-            cell.protocol,
-            cell.attack,
-            cell.model,
-        )
-        return tuple(
-            map(
-                str,
-                (
-                    *values,
-                    cell.beta,
-                    cell.epsilon,
-                    cell.eta,
-                    cell.xi,
-                    cell.trial,
-                    self.seed,
-                    self.variant,
-                ),
-            )
-        )
+        users = self.users_by_data[cell.data]
+        data, *columns = cell.columns.values()
+        return tuple(map(str, (data, users.digest, users.n, *columns, self.seed, self.variant)))
 
 
 class CellFile:

@@ -48,7 +48,7 @@ class SettingMeans:
     def removable(self) -> bool:
         """Whether malicious reports can be told from honest ones by more than the counts."""
         oracle = frequency_oracle(self.cell.protocol, self.cell.epsilon, 64)
-        if self.cell.attack == "none":
+        if self.cell.attack is None:
             return True
         natural = self.cell.model == "sampled" and bool(crafter_of(oracle).encoded_others)
         return not (oracle.traits.one_item or self.cell.model == "input" or natural)
@@ -75,9 +75,8 @@ class Scores:
     def __init__(
         self, cells: Mapping[Cell, Sequence[Outcome]], places: Mapping[Cell, Place]
     ) -> None:
-        standing = {cell.group: (cell, place) for cell, place in reversed(list(places.items()))}
         self.settings = [
-            SettingMeans(*standing[group], means) for group, means in summarise(cells).items()
+            SettingMeans(cell, places[cell], means) for cell, means in summarise(cells).items()
         ]
 
     @cached_property

@@ -236,8 +236,7 @@ class Study:
             for beta, epsilon, eta in product(
                 self.beta if spec else (0.0,), self.epsilon, self.eta
             ):
-                attack = "none" if spec is None else str(spec)
-                cell = Cell(data, protocol, attack, model, float(beta), float(epsilon), float(eta))
+                cell = Cell(data, protocol, spec, model, float(beta), float(epsilon), float(eta))
                 simulation = RoundSimulation(cell, self.users_by_data[data], self.seed)
                 if model == "crafted" or self.work.reads_reports:
                     simulation.malicious_reports(1)  # raises for a model without reports

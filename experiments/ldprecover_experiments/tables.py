@@ -94,31 +94,32 @@ class Mean:
     attack_probability: float | None = None
 
 
-Summary = Mapping[tuple[str | float, ...], Mapping[str, Mean]]
-"""A cell's group -> method -> means."""
+Summary = Mapping[Cell, Mapping[str, Mean]]
+"""A setting -> method -> means."""
 
 
 def summarise(cells: Mapping[Cell, Sequence[Outcome]]) -> Summary:
     """Return the means over each setting's trials."""
-    grouped: dict[tuple[str | float, ...], dict[str, list[Outcome]]] = {}
+    trials: dict[Cell, dict[str, list[Outcome]]] = {}
     for cell, outcomes in cells.items():
-        by_method = grouped.setdefault(cell.group, {})
+        by_method = trials.setdefault(cell.setting, {})
         for outcome in outcomes:
             by_method.setdefault(outcome.method, []).append(outcome)
     return {
-        group: {name: _mean(trials) for name, trials in methods.items()}
-        for group, methods in grouped.items()
+        setting: {name: _mean(each) for name, each in methods.items()}
+        for setting, methods in trials.items()
     }
 
 
 def summary_csv(summary: Summary) -> str:
     """Return the means as CSV text, four significant digits."""
     lines = [csv_line(COLUMNS)]
-    for group, methods in summary.items():
+    for cell, methods in summary.items():
+        *parameters, _ = map(shown_parameter, cell.columns.values())
         for name, mean in methods.items():
             numbers = (mean.mse, mean.mse_sd, mean.fg, mean.malicious_mse)
             digits = [None if value is None else f"{value:.4g}" for value in numbers]
-            lines.append(csv_line((*map(shown_parameter, group), name, mean.trials, *digits)))
+            lines.append(csv_line((*parameters, name, mean.trials, *digits)))
     return "".join(lines)
 
 
@@ -126,19 +127,18 @@ def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Ite
     """Yield the table of an experiment for each data set, with the cells that were run."""
     gains = experiment.name == "fg"
     for name in data:
-        groups = [group for cell in experiment.cells(name, 1) if (group := cell.group) in summary]
+        cells = [cell for cell in experiment.cells(name, 1) if cell in summary]
         present = [
             method
             for method in _methods(experiment)
-            if any(method in summary[group] for group in groups)
+            if any(method in summary[cell] for cell in cells)
         ]
         number = "FG" if gains else "MSE"
         varied = [experiment.varied] if experiment.varied else []
         names = _HEADERS | ({"poisoned": "before"} if experiment.name == "table1" else {})
         rows = []
-        for group in groups:
-            cell = Cell(*group)  # type: ignore[arg-type]
-            means = summary[group]
+        for cell in cells:
+            means = summary[cell]
             row = [f"{cell.protocol} {cell.label}", *(f"{getattr(cell, key):g}" for key in varied)]
             rows.append([*row, *(shown(means.get(method), gains=gains) for method in present)])
         yield Table(

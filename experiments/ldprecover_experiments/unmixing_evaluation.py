@@ -4,7 +4,6 @@ Further parts vary one parameter at a time; the others are the paper's (epsilon 
 targets). The poisoned round of a cell is simulated once, and every method recovers that round.
 """
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -15,13 +14,12 @@ import numpy as np
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.protocols import PROTOCOLS as REGISTERED
 from ldprecover.recovery import METHODS
-from ldprecover_experiments.attacks import Mix
+from ldprecover_experiments.attacks import TARGETS, AttackSpec, Mix
 from ldprecover_experiments.measures import MethodSpec
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.parameters import (
     BETA,
     EPSILON,
-    TARGETS,
     Cell,
     GenuineUsers,
     malicious_users,
@@ -39,52 +37,53 @@ _EXCLUDED = ("conditional-probability", "em", "k-means", "ldprecover-km")
 """Methods for a single target, and methods that read the reports many times."""
 
 
-def _none(oracle: FrequencyOracle, r: int) -> tuple[str, str]:
-    return "none", "none"
-
-
-def _camouflaged(oracle: FrequencyOracle, r: int) -> tuple[str, str]:
+def _camouflaged(oracle: FrequencyOracle, r: int) -> tuple[AttackSpec | Mix, str]:
     """Return APA with half of the targets in a report; where a report is one item, MGA among
     uniform reports.
     """
     if oracle.traits.one_item:
-        parts = (0.2, _text("mga", targets=r), "sampled"), (0.8, "rpa", "crafted")
-        return str(Mix.of(*parts)), "crafted"
-    return _text("apa", targets=r, each=(r + 1) // 2, search=100), "crafted"
+        parts = (0.2, _spec("mga", targets=r), "sampled"), (0.8, AttackSpec("rpa"), "crafted")
+        return Mix(parts), "crafted"
+    return _spec("apa", targets=r, each=(r + 1) // 2, search=100), "crafted"
 
 
-def _text(name: str, targets: int | None = None, size: int | None = None, **options: object) -> str:
-    """Return the text of an attack without the options that have their default."""
-    stated = options | {
-        key: r for key, r in (("targets", targets), ("size", size)) if r not in (None, TARGETS)
-    }
-    return f"{name} {json.dumps(stated, sort_keys=True)}" if stated else name
+def _spec(
+    name: str, kind: str | None = None, attackers: int = 1, **options: int | None
+) -> AttackSpec:
+    """Return an attack without the numbers of targets and items that are the default."""
+    stated = {k: r for k, r in options.items() if k not in ("targets", "size") or r != TARGETS}
+    return AttackSpec(name, kind, attackers, stated)
+
+
+def _crafted(
+    oracle: FrequencyOracle, name: str, **options: int | None
+) -> tuple[AttackSpec, str] | None:
+    """Return an attack with its own reports; None where a report is one item."""
+    return None if oracle.traits.one_item else (_spec(name, None, 1, **options), "crafted")
 
 
 ATTACKS: dict[str, Any] = {
-    "none": _none,
-    "Manip": lambda oracle, r: ("manip", "sampled"),
-    "MGA": lambda oracle, r: (_text("mga", r), "sampled"),
-    "AA10": lambda oracle, r: (_text("aa-peaked", size=r), "sampled"),
-    "AAd": lambda oracle, r: ("aa-diffuse", "sampled"),
-    "MUL5": lambda oracle, r: (_text("aa-peaked-x5", size=r), "sampled"),
-    "IPA": lambda oracle, r: (_text("mga", r), "input"),
-    "MGAx": lambda oracle, r: None if oracle.traits.one_item else (_text("mga", r), "crafted"),
+    "none": lambda oracle, r: (None, "none"),
+    "Manip": lambda oracle, r: (AttackSpec("manip"), "sampled"),
+    "MGA": lambda oracle, r: (_spec("mga", targets=r), "sampled"),
+    "AA10": lambda oracle, r: (_spec("aa", "peaked", size=r), "sampled"),
+    "AAd": lambda oracle, r: (AttackSpec("aa", "diffuse"), "sampled"),
+    "MUL5": lambda oracle, r: (_spec("aa", "peaked", 5, size=r), "sampled"),
+    "IPA": lambda oracle, r: (_spec("mga", targets=r), "input"),
+    "MGAx": lambda oracle, r: _crafted(oracle, "mga", targets=r),
     "APA": _camouflaged,
-    "APA2": lambda oracle, r: None if oracle.traits.one_item else (_text("apa2", r), "crafted"),
-    "RPA": lambda oracle, r: ("rpa", "crafted"),
+    "APA2": lambda oracle, r: _crafted(oracle, "apa2", targets=r),
+    "RPA": lambda oracle, r: (AttackSpec("rpa"), "crafted"),
     "Manip padded": lambda oracle, r: (
-        ("manip", "crafted") if oracle.crafter and oracle.crafter.model == "padded" else None
+        (AttackSpec("manip"), "crafted")
+        if oracle.crafter and oracle.crafter.model == "padded"
+        else None
     ),
-    "MLA": lambda oracle, r: ("mla", "crafted"),
-    "MGA-A": lambda oracle, r: (
-        None if oracle.traits.one_item else (_text("mga-a", r, each=(r + 1) // 2), "crafted")
-    ),
-    "MGA two": lambda oracle, r: (_text("mga", 2 * r, sets=2), "crafted"),
-    "APA two": lambda oracle, r: (
-        None
-        if oracle.traits.one_item
-        else (_text("apa", 2 * r, each=(r + 1) // 2, search=100, sets=2), "crafted")
+    "MLA": lambda oracle, r: (AttackSpec("mla"), "crafted"),
+    "MGA-A": lambda oracle, r: _crafted(oracle, "mga-a", targets=r, each=(r + 1) // 2),
+    "MGA two": lambda oracle, r: (_spec("mga", targets=2 * r, sets=2), "crafted"),
+    "APA two": lambda oracle, r: _crafted(
+        oracle, "apa", targets=2 * r, each=(r + 1) // 2, search=100, sets=2
     ),
 }
 """Name in the tables -> function from (oracle, r) to the attack and the model of a cell.
@@ -211,8 +210,8 @@ def _settings(
             if attack_and_model is None or r >= d / 2:
                 continue
             beta = 0.0 if attack == "none" else parameters["beta"]
-            text, model = attack_and_model
-            cell = Cell(source, protocol, text, model, beta, epsilon)
+            spec, model = attack_and_model
+            cell = Cell(source, protocol, spec, model, beta, epsilon)
             if _has_reports(cell, genuine_users):
                 yield cell, Place(name, attack, value)
 

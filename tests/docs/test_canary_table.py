@@ -6,6 +6,7 @@ import canary_table
 from tables import rewritten
 from tests.docs.markdown import ROOT, Page
 
+from ldprecover_experiments.attacks import AttackSpec
 from ldprecover_experiments.parameters import Cell, load_users_by_data
 from ldprecover_experiments.poisoned_round import RoundSimulation
 
@@ -16,7 +17,9 @@ def test_targets_are_never_canaries() -> None:
     assert genuine_users.items[57:] == tuple(f"canary {i}" for i in range(1, 11))
     assert genuine_users.counts[57:].sum() == 0
     trials = list(
-        canary_table.sparing(Cell("geometric", "grr", "mga", "sampled"), genuine_users, 5)
+        canary_table.sparing(
+            Cell("geometric", "grr", AttackSpec("mga"), "sampled"), genuine_users, 5
+        )
     )
     assert len({cell.trial for cell in trials}) == 5
     assert all(

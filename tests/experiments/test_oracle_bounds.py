@@ -9,6 +9,7 @@ import pytest
 
 from ldprecover import project_simplex
 from ldprecover.estimation.metrics import mse
+from ldprecover_experiments.attacks import parse
 from ldprecover_experiments.oracle_bounds import floor_counts, floor_removed, matched_mean
 from ldprecover_experiments.parameters import Cell, load_genuine_users
 from ldprecover_experiments.poisoned_round import simulate_round
@@ -68,7 +69,7 @@ def test_no_projection_is_below_a_floor(protocol: str, attack: str, model: str) 
     errors = np.zeros((4, 5))
     for trial in range(5):
         round_ = simulate_round(
-            Cell("ipums-like", protocol, attack, model, trial=trial), genuine_users, 0
+            Cell("ipums-like", protocol, parse(attack), model, trial=trial), genuine_users, 0
         )
         removed, counts = floor_removed(round_), floor_counts(round_)
         for found in (removed, counts):
@@ -88,5 +89,5 @@ def test_no_projection_is_below_a_floor(protocol: str, attack: str, model: str) 
 
 def test_without_an_attack_both_floors_are_one() -> None:
     genuine_users = load_genuine_users("geometric", users=20_000)
-    round_ = simulate_round(Cell("geometric", "oue", "none", "none", beta=0.0), genuine_users, 0)
+    round_ = simulate_round(Cell("geometric", "oue", None, "none", beta=0.0), genuine_users, 0)
     assert floor_counts(round_).tolist() == floor_removed(round_).tolist()

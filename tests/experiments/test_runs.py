@@ -12,6 +12,7 @@ from ldprecover import GRR, OLH, RecoveryRequest, Tally, frequency_oracle, proje
 from ldprecover.estimation.metrics import mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
+from ldprecover_experiments.attacks import AttackSpec
 from ldprecover_experiments.measures import Outcome, measure
 from ldprecover_experiments.over_http import can_travel
 from ldprecover_experiments.paper import EXPERIMENTS, LABELS, cells_of, estimators
@@ -61,7 +62,7 @@ def test_every_cell_is_there_once_and_in_one_task() -> None:
 def test_assumed_eta_does_not_change_the_simulation(
     genuine_users: GenuineUsers,
 ) -> None:
-    cell = Cell("cities", "oue", "aa-peaked", "one-hot")
+    cell = Cell("cities", "oue", AttackSpec("aa", "peaked"), "one-hot")
     one, other = (
         simulate_round(cell, genuine_users, 5),
         simulate_round(replace(cell, eta=0.4), genuine_users, 5),
@@ -78,7 +79,7 @@ def test_assumed_eta_does_not_change_the_simulation(
 def test_every_other_parameter_changes_the_seed(
     genuine_users: GenuineUsers, change: dict[str, Any]
 ) -> None:
-    cell = Cell("cities", "oue", "aa-peaked", "one-hot")
+    cell = Cell("cities", "oue", AttackSpec("aa", "peaked"), "one-hot")
     seeds = [
         c.seed(genuine_users, 0).generate_state(4).tolist() for c in (cell, replace(cell, **change))
     ]
@@ -87,7 +88,9 @@ def test_every_other_parameter_changes_the_seed(
 
 
 @pytest.mark.parametrize(
-    "cell", [c for c in ALL if c.beta in (0.0, 0.05)], ids=lambda c: "-".join(map(str, c.group))
+    "cell",
+    [c for c in ALL if c.beta in (0.0, 0.05)],
+    ids=lambda c: "-".join(map(str, c.columns.values())),
 )
 def test_every_kind_of_cell_has_finite_errors(genuine_users: GenuineUsers, cell: Cell) -> None:
     small = replace(cell, xi=0.5) if cell.xi else cell
@@ -96,7 +99,7 @@ def test_every_kind_of_cell_has_finite_errors(genuine_users: GenuineUsers, cell:
     found = list(measure(round_, estimators(round_, small.xi)))
     assert {outcome.method for outcome in found} <= LABELS.keys()
     assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in found)
-    assert all((outcome.fg is not None) == (cell.attack == "mga") for outcome in found)
+    assert all((outcome.fg is not None) == (cell.attack == AttackSpec("mga")) for outcome in found)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -112,7 +115,7 @@ def test_round_without_malicious_users_has_genuine_estimates(
         Population(genuine_users.counts, genuine_users.n, seed=1),
     )
     for round_ in (
-        simulate_round(Cell("cities", protocol, "none", "none", 0.0), genuine_users, 0),
+        simulate_round(Cell("cities", protocol, None, "none", 0.0), genuine_users, 0),
         reported,
     ):
         assert round_.together == round_.genuine
@@ -132,7 +135,7 @@ def test_the_oracle_gives_the_projection_of_the_genuine_estimate(
     the attack.
     """
     for protocol in ("grr", "oue", "olh"):
-        cell = Cell("cities", protocol, "mga", "one-hot")
+        cell = Cell("cities", protocol, AttackSpec("mga"), "one-hot")
         round_ = simulate_round(cell, genuine_users, 1)
         genuine = round_.oracle.estimate(round_.genuine.counts(round_.oracle), round_.genuine.n)
         errors = {outcome.method: outcome.mse for outcome in measure(round_, estimators(round_))}
@@ -147,7 +150,9 @@ def test_detection_at_the_level_of_counts_is_detection_on_reports(
     """GRR: dropping the reports in T and counting the others, beside counting all and striking T
     out.
     """
-    simulation = RoundSimulation(Cell("cities", "grr", "mga", "one-hot"), genuine_users, 2)
+    simulation = RoundSimulation(
+        Cell("cities", "grr", AttackSpec("mga"), "one-hot"), genuine_users, 2
+    )
     assert isinstance(simulation.oracle, GRR)
     genuine, malicious = simulation.genuine_reports(), simulation.malicious_reports()
     reports = np.concatenate([genuine, malicious])
@@ -170,7 +175,7 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
     again for this seed.
     """
     genuine_users = load_genuine_users("cities")
-    cell = Cell("cities", HASH_ONLY, "none", "none", 0.0)
+    cell = Cell("cities", HASH_ONLY, None, "none", 0.0)
     oracle = simulate_round(cell, genuine_users, 0).oracle
     assert isinstance(oracle, OLH)
     errors = []
@@ -186,7 +191,7 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
 def test_file_without_reasons_is_upgraded(genuine_users: GenuineUsers, tmp_path: Path) -> None:
     run, cell, file = (
         CellContext({"cities": genuine_users}, 0),
-        Cell("cities", "oue", "none", "none", 0.0),
+        Cell("cities", "oue", None, "none", 0.0),
         tmp_path / "cells.csv",
     )
     found = [
@@ -207,7 +212,7 @@ def test_why_a_method_refused_is_in_the_file_of_cells(
 ) -> None:
     run, cell = (
         CellContext({"cities": genuine_users}, 0),
-        Cell("cities", "oue", "none", "none", 0.0),
+        Cell("cities", "oue", None, "none", 0.0),
     )
     refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
     CellFile(tmp_path / "cells.csv").add(run, [(cell, [refused])])
@@ -220,5 +225,5 @@ def test_why_a_method_refused_is_in_the_file_of_cells(
 def test_can_travel_for_every_cell() -> None:
     left_out = {(c.protocol, c.attack, c.model) for c in ALL if not can_travel(c) and not c.xi}
     one_hot = {c.attack for c in ALL if c.model == "one-hot"}
-    never = {(HASH_ONLY, "none", "none"), (HASH_ONLY, "honest", "input")}
+    never = {(HASH_ONLY, None, "none"), (HASH_ONLY, None, "input")}
     assert left_out == {("olh", attack, "one-hot") for attack in one_hot} | never

@@ -61,7 +61,7 @@ def test_every_value_meets_every_other_once(study: Callable[[str], Study]) -> No
     )
     # Without an attack there is no beta to vary.
     assert len(found.cells) == len(set(found.cells)) == 2 * 2 * (1 + 2 * 2) * 2 * 3 * 3
-    assert {cell.beta for cell in found.cells if cell.attack == "none"} == {0.0}
+    assert {cell.beta for cell in found.cells if cell.attack is None} == {0.0}
 
 
 def test_every_attack_can_be_played_against_every_method_that_fits(
@@ -290,7 +290,12 @@ def test_rejects_text_of_no_attack() -> None:
 
 def test_a_mix_is_its_text_and_shares_the_users_out() -> None:
     """GRR: 1,000 users, a fifth sends targets and the others any item, to 6 sd (2e-9)."""
-    mix = Mix.of((1, 'mga {"targets": 3}', "sampled"), (4, "rpa", "crafted"))
+    mix = Mix(
+        (
+            (1.0, AttackSpec("mga", options={"targets": 3}), "sampled"),
+            (4.0, AttackSpec("rpa"), "crafted"),
+        )
+    )
     assert str(mix) == 'mix [[1.0, "mga {\\"targets\\": 3}", "sampled"], [4.0, "rpa", "crafted"]]'
     assert parse(str(mix)) == mix
     assert (mix.targeted, mix.targets) == (True, 3)
@@ -353,8 +358,8 @@ def test_the_frame_has_a_row_for_each_cell_and_method(results: Results) -> None:
     frame = results.to_frame()
     assert len(frame) == 2 * 2 * 4
     mean = frame[(frame.attack == "mga") & (frame.method == "poisoned")].mse.mean()
-    (group,) = (group for group in results.means if group[2] == "mga")
-    assert mean == pytest.approx(results.means[group]["poisoned"].mse)
+    (cell,) = (cell for cell in results.means if cell.attack == AttackSpec("mga"))
+    assert mean == pytest.approx(results.means[cell]["poisoned"].mse)
     assert frame[frame.method == "fiad"].mse.isna().all()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from ldprecover import ParameterError
 from ldprecover_experiments import Results
+from ldprecover_experiments.attacks import AttackSpec
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.parameters import Cell, GenuineUsers, load_users_by_data
 from ldprecover_experiments.poisoned_round import RoundSimulation, simulate_round
@@ -63,7 +64,7 @@ def test_every_cell_can_be_simulated_with_its_targets(
     part = Only(part=("base", "more", "targets"), protocol=("grr", "oue", "olh", "sue", "ss", "hr"))
     for cell, place in cells_of(part, {"bump": users_by_data["bump"]}, 1).items():
         simulation = RoundSimulation(cell, users_by_data["bump"], 0)
-        if cell.attack != "none":
+        if cell.attack:
             assert len(simulation.malicious_reports(3)) == 3
         if simulation.targets is not None:
             expected = 10 if place.value is None else place.value
@@ -104,7 +105,7 @@ def test_the_cost_counts_reports_where_a_method_reads_them(
 
 def test_the_earlier_round_changes_nothing_else_and_drifts_by_a_tenth() -> None:
     genuine_users = load_users_by_data(["geometric"])["geometric"]
-    cell = Cell("geometric", "oue", "mga", "sampled", epsilon=5.0)
+    cell = Cell("geometric", "oue", AttackSpec("mga"), "sampled", epsilon=5.0)
     with_, without = (
         simulate_round(cell, genuine_users, 3, drift=DRIFT),
         simulate_round(cell, genuine_users, 3),
@@ -134,7 +135,7 @@ def scored() -> Scores:
     errors = {"grr": ((2, 4), (1, 1)), "oue": ((4, 20), (1, 1))}
     for protocol, (theirs, ours) in errors.items():
         for trial in range(2):
-            cell = Cell("zipf", protocol, "mga", "sampled", trial=trial)
+            cell = Cell("zipf", protocol, AttackSpec("mga"), "sampled", trial=trial)
             places[cell] = Place("base", "MGA")
             cells[cell] = [
                 outcome("ldprecover", theirs[trial], -0.5 if trial else 0.25),
@@ -172,7 +173,7 @@ def test_bound_is_that_of_counts_if_reports_say_no_more() -> None:
         ("olh", "crafted"),
         ("grr", "crafted"),
     ):
-        setting = replace(scores.settings[0], cell=Cell("zipf", protocol, "mga", model))
+        setting = replace(scores.settings[0], cell=Cell("zipf", protocol, AttackSpec("mga"), model))
         removable[protocol, model] = setting.removable
     assert removable == {
         ("oue", "input"): False,

@@ -16,17 +16,14 @@ from evasion_search import (
     table,
 )
 
-from ldprecover_experiments.attacks import Mix, parse
+from ldprecover_experiments.attacks import Mix
 from ldprecover_experiments.parameters import load_genuine_users
 
 
 def test_mix_states_its_shares() -> None:
     mix = Candidate("apa", each=3, search=200, share=0.5, noise=0.3)
     assert mix.label == "50% APA, r' = 3, search 200 + 30% RPA + 20% RIA"
-    parsed = parse(mix.text)
-    assert isinstance(parsed, Mix)
-    assert str(parsed) == mix.text
-    assert [round(share, 3) for share, _, _ in parsed.parts] == [0.5, 0.3, 0.2]
+    assert [round(share, 3) for share, _, _ in mix.mix.parts] == [0.5, 0.3, 0.2]
 
 
 def test_random_mixes_and_neighbours_stay_in_range() -> None:
@@ -38,7 +35,7 @@ def test_random_mixes_and_neighbours_stay_in_range() -> None:
         assert 2 <= mix.each <= 10
         assert 0.4 <= mix.rate <= 1
         assert 1 <= mix.search <= 400
-        assert parse(mix.text).targeted
+        assert mix.mix.targeted
         mix = mix.neighbour(rng) if rng.random() < 0.9 else Candidate.random(rng, attacks)
 
 
@@ -52,11 +49,11 @@ class Landscape:
     """A game in which a mix gains its share, and is detected above a share of 0.6."""
 
     def __init__(self) -> None:
-        self.played: list[str] = []
+        self.played: list[Mix] = []
 
-    def __call__(self, trials: range, texts: Sequence[str]) -> list[Verdict]:
-        self.played += texts
-        gains = [parse(text).parts[0][0] for text in texts]  # type: ignore[union-attr]
+    def __call__(self, trials: range, mixes: Sequence[Mix]) -> list[Verdict]:
+        self.played += mixes
+        gains = [mix.parts[0][0] for mix in mixes]
         return [Verdict(gain, ("excess",) if gain > 0.6 else ()) for gain in gains]
 
 
@@ -74,7 +71,7 @@ def test_search_approaches_the_highest_undetected_gain() -> None:
 
 def test_search_without_result_says_nothing() -> None:
     result = search(
-        "grr", "alarms", 0, 1, lambda _, texts: [Verdict(1.0, ("excess",))] * len(texts)
+        "grr", "alarms", 0, 1, lambda _, mixes: [Verdict(1.0, ("excess",))] * len(mixes)
     )
     assert table([result]).rows == [["GRR", "alarms", "nothing", "", ""]]
 
@@ -82,21 +79,21 @@ def test_search_without_result_says_nothing() -> None:
 def test_alarms_detect_mga_and_not_honest_lies() -> None:
     """20,000 users, a twentieth malicious: MGA on GRR raises excess in every round."""
     genuine_users = load_genuine_users("geometric", users=20_000)
-    mga = Candidate("mga", "sampled").text
+    mga = Candidate("mga", "sampled").mix
     loud = judge(genuine_users, 0, "grr", "alarms", range(SEARCH_ROUNDS), mga)
     assert loud.detected_by
     assert loud.detections == 1
     assert loud.gain > 1
     confirmation = range(SEARCH_ROUNDS, SEARCH_ROUNDS + CONFIRMATION_ROUNDS)
     assert judge(genuine_users, 0, "grr", "alarms", confirmation, mga).detections == 2
-    quiet = judge(genuine_users, 0, "grr", "alarms", range(3), Candidate("ria", "input").text)
+    quiet = judge(genuine_users, 0, "grr", "alarms", range(3), Candidate("ria", "input").mix)
     assert quiet == Verdict(quiet.gain)
 
 
 def test_mix_detected_in_confirmation_is_not_the_best() -> None:
-    def lucky(trials: range, texts: Sequence[str]) -> list[Verdict]:
+    def lucky(trials: range, mixes: Sequence[Mix]) -> list[Verdict]:
         undetected = len(trials) == SEARCH_ROUNDS
         verdict = Verdict(1.0) if undetected else Verdict(1.0, ("excess",), 2)
-        return [verdict] * len(texts)
+        return [verdict] * len(mixes)
 
     assert search("grr", "alarms", 0, 2, lucky).best is None

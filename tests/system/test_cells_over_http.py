@@ -6,6 +6,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover import RecoveryRequest
 from ldprecover_client import Client, RefusedError
+from ldprecover_experiments.attacks import AttackSpec, parse
 from ldprecover_experiments.over_http import round_over_http, run_over_http
 from ldprecover_experiments.parameters import Cell, load_genuine_users
 from ldprecover_experiments.poisoned_round import PoisonedRound, RoundSimulation, simulate_round
@@ -37,7 +38,7 @@ def test_run_over_http_agrees_with_its_law(
     from the same counts.
     """
     genuine_users = load_genuine_users("cities", users=20_000)
-    cell = Cell("cities", protocol, attack, model)
+    cell = Cell("cities", protocol, parse(attack), model)
     drawn, simulation = (
         simulate_round(cell, genuine_users, 3),
         RoundSimulation(cell, genuine_users, 3),
@@ -83,7 +84,10 @@ def test_run_over_http_agrees_with_its_law(
 def test_cells_run_on_a_server_of_their_own() -> None:
     """Every method of the in-process run, in the same order."""
     genuine_users = load_genuine_users("cities", users=2_000)
-    cells = [Cell("cities", "grr", "mga", "one-hot"), Cell("cities", "olh", "none", "none", 0.0)]
+    cells = [
+        Cell("cities", "grr", AttackSpec("mga"), "one-hot"),
+        Cell("cities", "olh", None, "none", 0.0),
+    ]
     done = [
         found for some in run_over_http(cells, Work({"cities": genuine_users}, 0)) for found in some
     ]
