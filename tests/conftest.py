@@ -21,6 +21,8 @@ from tools.postgres import Cluster
 from ldprecover_server.storage import Storage
 
 ADMIN_KEY = "an-admin-key-for-tests"
+DIALECTS = {"sqlite": ["sqlite"], "postgres": ["postgres"], "both": ["sqlite", "postgres"]}
+"""The databases of a test with each mark."""
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
 
 _SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
@@ -195,19 +197,18 @@ def pytest_configure(config: pytest.Config) -> None:
     # Whoever was started in the background of a shell ignores Ctrl-C, and so does every process it
     # starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for name, database in (("sqlite", "SQLite"), ("postgres", "Postgres")):
-        config.addinivalue_line(
-            "markers", f"{name}: a test of what only {database} does; it runs on that one alone"
-        )
+    for name, dialects in DIALECTS.items():
+        config.addinivalue_line("markers", f"{name}: a test that runs on {' and '.join(dialects)}")
 
 
 def on_both_databases(metafunc: pytest.Metafunc) -> None:
-    """Run every test that has a database on each of the two."""
+    """Run each test that has a database on both, or on those of the nearest mark of DIALECTS.
+
+    A module whose code is the same for both databases has the mark `sqlite`.
+    """
     if "dialect" in metafunc.fixturenames:
-        both = ["sqlite", "postgres"]
-        dialects = [
-            dialect for dialect in both if metafunc.definition.get_closest_marker(dialect)
-        ] or both
+        names = [mark.name for mark in metafunc.definition.iter_markers()]
+        dialects = next((DIALECTS[name] for name in names if name in DIALECTS), DIALECTS["both"])
         metafunc.parametrize("dialect", dialects, indirect=True, scope="session")
 
 

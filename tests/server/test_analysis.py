@@ -12,6 +12,9 @@ from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover.recovery import METHODS
 from ldprecover.rounds.means import ITEMS, Mean, round_numbers
 
+pytestmark = pytest.mark.sqlite
+
+
 D = 24
 FREQUENCIES = 1 / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()
 TARGETS = [15, 20]

@@ -15,6 +15,9 @@ from ldprecover.protocols import GivenSeedsOLH, wire
 from ldprecover.rounds.tickets import ticket_draw
 from ldprecover.types import Reports
 
+pytestmark = pytest.mark.sqlite
+
+
 ORACLE = GivenSeedsOLH(1.0, 6, 4, 64)
 
 

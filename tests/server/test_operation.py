@@ -35,6 +35,9 @@ from ldprecover_server.metrics import MANIFEST, shared_by_processes
 from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import SealedBatch, Storage
 
+pytestmark = pytest.mark.sqlite
+
+
 ONE = b"\1\0\0\0"
 
 
@@ -53,6 +56,7 @@ def scraped(app: InProcess) -> dict[tuple[str, ...], float]:
     }
 
 
+@pytest.mark.both
 def test_metrics_count_what_was_answered(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round = app.open_round()
@@ -148,29 +152,7 @@ def test_metrics_cover_all_processes_and_drop_dead_gauges() -> None:
     assert not folder.exists()
 
 
-_SLOW_WORKERS = """
-import os, pathlib, sys, time
-if "--multiprocessing-fork" in sys.orig_argv:
-    pathlib.Path(__file__).with_name(f"started-{os.getpid()}").touch()
-    time.sleep(7)
-"""
-
-
-@pytest.mark.postgres
-def test_workers_that_take_long_to_start_are_waited_for(
-    start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a busy machine; uvicorn itself kills a worker that says nothing for 5 seconds, and starts
-    another.
-    """
-    (tmp_path / "sitecustomize.py").write_text(_SLOW_WORKERS)
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    monkeypatch.setenv("PYTHONPATH", path)
-    server = start_server(workers=2)
-    assert server.http.get("/healthz").status_code == 200
-    assert len(list(tmp_path.glob("started-*"))) == 2
-
-
+@pytest.mark.both
 def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round, other = app.open_round(), app.open_round()
@@ -208,7 +190,6 @@ def test_stats_work_while_a_round_is_deleted(
         assert answer.result().status_code == 200
 
 
-@pytest.mark.sqlite
 def test_refusals_outlive_a_server_that_is_stopped(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     with closing(InProcess(url)) as app:
@@ -218,7 +199,6 @@ def test_refusals_outlive_a_server_that_is_stopped(tmp_path: Path) -> None:
         assert app.get(f"/rounds/{round}/stats").json()["refusals"] == {"invalid-report": 1}
 
 
-@pytest.mark.sqlite
 def test_unwritten_rejections_stay_counted(
     start_in_process: StartInProcess,
 ) -> None:
@@ -318,7 +298,6 @@ def _open(connection: Any, *more: object) -> None:
     connection.execute("PRAGMA max_page_count=1073741823")
 
 
-@pytest.mark.sqlite
 def test_full_disk_is_507_and_recovers(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round = app.open_round()
@@ -334,7 +313,6 @@ def test_full_disk_is_507_and_recovers(start_in_process: StartInProcess) -> None
     assert app.get(f"/rounds/{round}/frequencies").json()["n"] == 100_002
 
 
-@pytest.mark.sqlite
 def test_a_disk_below_its_mark_is_not_ready(start_in_process: StartInProcess) -> None:
     app = start_in_process(min_free_bytes=1 << 62)
     answer = app.get("/readyz")
@@ -380,7 +358,6 @@ def secret_report(d: int) -> bytes:
     ).tobytes()
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("words", ["forever", "none"])
 def test_reports_are_stored_unless_retention_is_none(
     start_in_process: StartInProcess, words: str
@@ -396,7 +373,6 @@ def test_reports_are_stored_unless_retention_is_none(
     assert (report in on_disk(app.storage)) is (words == "forever")
 
 
-@pytest.mark.sqlite
 def test_deleting_a_round_leaves_no_report_on_the_disk(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round = app.open_round("oue", domain_size=800)

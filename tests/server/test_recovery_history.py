@@ -12,6 +12,9 @@ from tests.server.conftest import InProcess, problem_of
 from ldprecover import Estimates, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.protocols import wire
 
+pytestmark = pytest.mark.sqlite
+
+
 D = 24
 N = 3_000
 ORACLE = frequency_oracle("grr", 1.0, D)

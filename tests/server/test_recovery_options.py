@@ -13,6 +13,9 @@ from ldprecover import frequency_oracle
 from ldprecover.protocols import PROTOCOLS, crafter_of, wire
 from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
 
+pytestmark = pytest.mark.sqlite
+
+
 D = 12
 
 

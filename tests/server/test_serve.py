@@ -1,6 +1,7 @@
 """Running the server: its first lines, its keys, its one database, and its end."""
 
 import hashlib
+import os
 import re
 import signal
 import socket
@@ -8,10 +9,11 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
-from tests.conftest import ServerProcess, StartServer
+from tests.conftest import NewDatabase, ServerProcess, StartServer
 
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
 
@@ -111,6 +113,21 @@ def test_port_in_use_is_an_error(tmp_path: Path) -> None:
 def test_several_processes_on_sqlite_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="workers"):
         serve(Settings(workers=2, database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"))
+
+
+@pytest.mark.postgres
+def test_waits_for_server_processes_that_start_slowly(
+    new_database: NewDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine; uvicorn itself replaces a process that is silent for 5 seconds."""
+    supervisor = Mock()
+    monkeypatch.setitem(serve.__globals__, "_Supervisor", supervisor)
+    monkeypatch.setattr("ldprecover_server.logs.configure", Mock())
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    with new_database(tmp_path) as url:
+        serve(Settings(workers=2, port=0, database_url=url))
+    (config,) = supervisor.call_args.args
+    assert (config.workers, config.timeout_worker_healthcheck) == (2, 30)
 
 
 @pytest.mark.parametrize(

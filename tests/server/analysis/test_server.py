@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -19,6 +20,9 @@ from tests.server.analysis.conftest import REPORTS
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server.analysis.worker_pool import WorkerPool
+
+pytestmark = pytest.mark.sqlite
+
 
 LONG = {"method": "em", "options": {"iterations": 1000, "tolerance": 0}}
 """Takes minutes over the reports of `long_round`."""
@@ -105,9 +109,8 @@ def test_killed_worker_fails_only_its_analysis_over_http(start_server: StartServ
     assert worker not in worker_processes(server)
 
 
-@pytest.mark.sqlite  # the reports are in a worker, so the database does not matter
 def test_timed_out_analysis_is_504_while_reports_are_accepted(start_server: StartServer) -> None:
-    server = start_server(analyses=1, analysis_seconds=3, analysis_queue=1)
+    server = start_server(analyses=1, analysis_seconds=2, analysis_queue=1)
     id = long_round(server)
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
     wait_until(lambda: busy(server))
@@ -119,7 +122,6 @@ def test_timed_out_analysis_is_504_while_reports_are_accepted(start_server: Star
     assert problem_of(answer) == "analysis-timeout"
 
 
-@pytest.mark.sqlite  # the reports are in a worker, so the database does not matter
 def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
     server = start_server(analyses=2)
     id = long_round(server)
@@ -128,6 +130,8 @@ def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
     host, port = server.http.base_url.host, server.http.base_url.port
     with socket.create_connection((host, port)) as caller:
+        # Reset at the end: a half-closed connection would be served for 5 seconds more.
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         caller.sendall(request)
         wait_until(lambda: busy(server))
         (worker,) = busy(server)
@@ -137,9 +141,7 @@ def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
     assert 'code="499"' in server.http.get("/metrics", headers=server.admin).text
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name
-)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_ended_server_leaves_no_worker(start_server: StartServer, number: signal.Signals) -> None:
     server = start_server(shutdown_seconds=1)
     id = long_round(server)

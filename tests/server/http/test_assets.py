@@ -6,6 +6,9 @@ import socket
 import pytest
 from tests.conftest import ServerProcess
 
+pytestmark = pytest.mark.sqlite
+
+
 SCRIPT = "/static/swagger-ui/swagger-ui-bundle.js"
 
 

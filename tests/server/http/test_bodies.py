@@ -27,6 +27,9 @@ from ldprecover_server.errors import (
 from ldprecover_server.http.bodies import Body, BodyLimit, BodyMemory
 from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
 
+pytestmark = pytest.mark.sqlite
+
+
 MIB = 1 << 20
 ZIPPED = {"Content-Encoding": "gzip"}
 JSON = {"Content-Type": "application/json"}

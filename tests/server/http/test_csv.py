@@ -17,6 +17,9 @@ from ldprecover import GRR, OUE
 from ldprecover.protocols import wire
 from ldprecover_server.http.csv import to_csv
 
+pytestmark = pytest.mark.sqlite
+
+
 LABELS = (
     '=HYPERLINK("http://a.test","b")',
     "+1",

@@ -40,30 +40,38 @@ def test_rejects_what_is_not_strict_json(body: bytes, field: str | None) -> None
 
 
 @pytest.mark.parametrize(
-    ("oracle", "body", "position"),
+    ("oracle", "body", "position", "words"),
     [
-        (GRR, b'{"reports": [0, 4, "x"]}', 1),
-        (GRR, b'{"reports": [0, 3, -1]}', 2),
-        (OUE, b'{"reports": ["0101", "01x1", "1"]}', 1),
-        (OUE, b'{"reports": ["0101", "1", "01x1"]}', 1),
-        (OUE, b'{"reports": ["0101", "01\\n1"]}', 1),
-        (OLH, b'{"seeds": [1, 2, "x"], "buckets": [0, 3, 0]}', 1),
-        (OLH, b'{"buckets": [0, 1, 3], "seeds": [1, 4294967296, 0]}', 1),
-        (OLH, b'{"seeds": [1, 2], "buckets": [0]}', 1),
-        (OLH, b'{"seeds": [1], "buckets": [0, 3]}', 1),
-        (GRR, b'{"reports": 1}', None),
-        (GRR, b'{"seeds": [1], "buckets": [0]}', None),
-        (GRR, b'{"reports": [1], "more": 1}', None),
-        (GRR, b"[1]", None),
-        (GRR, b"", None),
+        (GRR, b'{"reports": [0, 4, "x"]}', 1, "integer from 0 to 3"),
+        (OUE, b'{"reports": ["0101", "1", "01x1"]}', 1, "4 characters 0 or 1"),
+        (OUE, b'{"reports": ["0101", "01\\n1"]}', 1, "4 characters 0 or 1"),
+        (OLH, b'{"seeds": [1, 2, "x"], "buckets": [0, 3, 0]}', 1, "bucket"),
+        (OLH, b'{"buckets": [0, 1, 3], "seeds": [1, 4294967296, 0]}', 1, "seed"),
+        (OLH, b'{"seeds": [1, 2], "buckets": [0]}', 1, "equal length"),
+        (OLH, b'{"seeds": [1], "buckets": [0, 3]}', 1, "bucket"),
+        (GRR, b'{"reports": []}', None, "at least one"),
+        (GRR, b'{"reports": 1}', None, "reports must be an array"),
+        (GRR, b"{}", None, "reports must be an array"),
+        (GRR, b'{"seeds": [1], "buckets": [0]}', None, "unknown field"),
+        (GRR, b'{"reports": [1], "user": 1}', None, "user"),
+        (GRR, b"[1]", None, "object"),
+        (GRR, b"", None, "JSON"),
+        (GRR, b'{"reports": [1, 2', None, "JSON"),
+        (GRR, b'{"reports": [1]} // one', None, "JSON"),
+        (GRR, b'\xef\xbb\xbf{"reports": [1]}', None, "JSON"),
+        (OUE, b'{"reports": ["\xff\xfe"]}', None, "UTF-8"),
+        (GRR, b'{"reports": [' + 5000 * b"9" + b"]}", 0, "integer"),
+        (GRR, b'{"reports": ' + 500_000 * b"[", 0, "integer"),
+        (GRR, 100_000 * b'{"reports":', None, "array"),
     ],
+    ids=lambda value: None if isinstance(value, bytes) else value,
 )
-def test_the_first_bad_report_is_named_whichever_fault_is_found_first(
-    oracle: FrequencyOracle, body: bytes, position: int | None
+def test_first_bad_report_is_named(
+    oracle: FrequencyOracle, body: bytes, position: int | None, words: str
 ) -> None:
-    with pytest.raises(ReportError) as refused:
+    with pytest.raises(ReportError, match=words) as rejected:
         ReportDecoder(oracle)(body)
-    assert refused.value.position == position
+    assert rejected.value.position == position
 
 
 @pytest.mark.parametrize(

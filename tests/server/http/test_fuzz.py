@@ -19,6 +19,9 @@ from tests.server.conftest import InProcess
 from ldprecover import FrequencyOracle, ReportError, RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters, wire
 
+pytestmark = pytest.mark.sqlite
+
+
 JSON = {"Content-Type": "application/json"}
 
 scalars = (

@@ -2,11 +2,14 @@
 
 import json
 
+import pytest
 from tests.server.conftest import InProcess
 
 from ldprecover_interface import analysis, operation, plans, problems, results, rounds, submissions
 from ldprecover_interface.base import Message
 from ldprecover_interface.export import Export
+
+pytestmark = pytest.mark.sqlite
 
 
 def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:

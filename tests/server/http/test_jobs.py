@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
+pytestmark = pytest.mark.sqlite
+
+
 ASYNC = {"Prefer": "respond-async"}
 REPORTS = {"reports": [0, 1, 2, 2, 3, 2]}
 

@@ -11,6 +11,8 @@ from ldprecover.planning import MAX_TARGETS, PlanRequest, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, PROTOCOLS
 from ldprecover_client import Client
 
+pytestmark = pytest.mark.sqlite
+
 
 def test_a_plan_is_that_of_the_library(server: ServerProcess) -> None:
     found = plan(PlanRequest(domain_size=102, epsilon=0.5, error=0.005, targets=4, gain=0.01))

@@ -18,6 +18,9 @@ from ldprecover.errors import ContractError, ParameterError, ReportError
 from ldprecover_server import errors
 from ldprecover_server.http.problems import problem_response
 
+pytestmark = pytest.mark.sqlite
+
+
 REFUSALS = list(errors.service_errors())
 
 
@@ -254,6 +257,7 @@ def test_a_problem_never_repeats_a_key(server: ServerProcess) -> None:
     assert all(secret not in answer.text for answer in answers)
 
 
+@pytest.mark.both
 def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
     start_server: StartServer,
 ) -> None:
@@ -317,6 +321,7 @@ def locked(app: InProcess) -> Iterator[None]:
         connection.rollback()
 
 
+@pytest.mark.both
 def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
     start_in_process: StartInProcess,
 ) -> None:

@@ -10,6 +10,9 @@ from tests.conftest import ServerProcess
 
 from ldprecover.protocols import PROTOCOLS, wire
 
+pytestmark = pytest.mark.sqlite
+
+
 CALLS = {
     ("post", "/rounds"),
     ("get", "/rounds"),

@@ -13,6 +13,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS, MAX_PIPELINED
 
+pytestmark = pytest.mark.sqlite
+
+
 REPORT = b'{"reports": [1]}'
 CHUNKED = b"10\r\n" + REPORT + b"\r\n0\r\n\r\n"
 

@@ -11,6 +11,9 @@ from tests.server.conftest import StartInProcess
 from ldprecover_server.http.edge.protocol import ABORT
 from ldprecover_server.http.middleware.backpressure import Backpressure
 
+pytestmark = pytest.mark.sqlite
+
+
 KIB = 1 << 10
 
 

@@ -9,6 +9,9 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server import Settings
 
+pytestmark = pytest.mark.sqlite
+
+
 PAGE = "https://page.example.org"
 SENT = "Content-Type, Authorization, Idempotency-Key, X-Request-ID"
 EXPOSED = {"ETag", "Location", "Retry-After", "X-Request-ID"}
