@@ -1,5 +1,6 @@
 """Results: frequencies, and the request and the result of a recovery."""
 
+from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -99,13 +100,8 @@ class RecoveryRequest(Request):
 
         The caller of this looks them up. Raises ParameterError.
         """
-        return recovery.RecoveryRequest(
-            self.method,
-            eta=self.eta,
-            malicious_model=self.malicious_model,
-            support=self.support,
-            options=self.options,
-        )
+        names = {field.name for field in fields(recovery.RecoveryRequest)} - {"targets", "history"}
+        return recovery.RecoveryRequest(**{name: getattr(self, name) for name in names})
 
 
 class SuspectedItem(Message):

@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -157,17 +157,15 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         self.is_quick = not is_long and oracle.domain_size <= _QUICK_ITEMS
 
     def _arguments(self) -> list[object]:
-        request = self.request
-        support = None if request.support is None else np.asarray(request.support).tobytes()
+        request = {
+            field.name: getattr(self.request, field.name) for field in fields(RecoveryRequest)
+        } | {"options": sorted(self.request.options.items())}
+        if self.request.support is not None:
+            request["support"] = np.asarray(self.request.support).tobytes()
         return [
             self.reads,
             bool(self._history_names),
-            request.method,
-            request.eta,
-            request.targets,
-            request.malicious_model,
-            support,
-            sorted(request.options.items()),
+            *request.values(),
             None if self._earlier is None else _versions(self._earlier),
             _versions(self._history),
         ]
