@@ -7,8 +7,8 @@ a wrong type or contradictory values is an InvalidAnswerError or InconsistentRou
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict, TypeVar
 
 from pydantic import ValidationError
@@ -22,7 +22,7 @@ from ldprecover_client.errors import (
     RefusedError,
     UnknownProtocolError,
 )
-from ldprecover_interface import analysis, operation, plans, results, rounds, submissions
+from ldprecover_interface import analysis, plans, results, rounds, submissions
 from ldprecover_interface.base import REFERENCE as _REFERENCE
 from ldprecover_interface.base import Message
 from ldprecover_interface.problems import MEDIA_TYPE as _PROBLEM
@@ -216,11 +216,6 @@ def read_nothing(answer: Answer) -> None:
     """Read a response of which only the status matters."""
 
 
-def read_version(answer: Answer) -> dict[str, Any]:
-    """Read GET /version."""
-    return _read(operation.Version, answer)[1]
-
-
 def read_round(answer: Answer) -> Round:
     """Read GET /rounds/{id}/parameters."""
     message, _ = _read(rounds.Parameters, answer)
@@ -257,11 +252,7 @@ def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
 def read_submitted(answer: Answer) -> Submitted:
     """Read the response to a submission."""
     message, _ = _read(submissions.Accepted, answer)
-    return {
-        "round": message.round,
-        "accepted": message.accepted,
-        "duplicate": message.duplicate,
-    }
+    return {"round": message.round, "accepted": message.accepted, "duplicate": message.duplicate}
 
 
 def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
@@ -290,12 +281,10 @@ def read_frequencies(answer: Answer) -> dict[str, Any]:
             raise InvalidAnswerError(
                 f"counts: the value of item {position} exceeds the {message.n} reports"
             )
-    estimates = ("frequencies", "standard_errors", "sum")
-    missing = [name for name in estimates if getattr(message, name) is None]
-    if message.n and missing:
-        raise InvalidAnswerError(f"{missing[0]} must not be null in a round with reports")
-    if not message.n and len(missing) < len(estimates):
-        raise InvalidAnswerError("without reports, the estimates must be null")
+    for name in ("frequencies", "standard_errors", "sum"):
+        if (getattr(message, name) is None) is (message.n > 0):
+            state = "present in a round with reports" if message.n else "null without reports"
+            raise InvalidAnswerError(f"{name} must be {state}")
     if message.n:
         _check_columns(message, d, "frequencies", "standard_errors")
     return body
@@ -331,12 +320,11 @@ def read_job(answer: Answer) -> JobStatus:
         if message.result is None:
             raise InvalidAnswerError("a job that is done must have a result")
         _check_recovery(message.result)
-        return JobStatus(status.id, status.state, status.progress, result=body["result"])
+        return replace(status, result=body["result"])
     if status.state == "failed":
         if message.problem is None or message.problem.status < 400:
             raise InvalidAnswerError("a job that failed must have a problem")
-        problem = _problem(body["problem"], message.problem.status)
-        return JobStatus(status.id, status.state, status.progress, problem=problem)
+        return replace(status, problem=_problem(body["problem"], message.problem.status))
     return status
 
 
@@ -344,32 +332,17 @@ def _check_recovery(message: results.Recovered) -> None:
     d = len(message.items)
     _check_columns(message, d, "poisoned", "malicious", "genuine", "recovered")
     _check_items("targets", message.targets, d)
-    conclusions = message.conclusions
-    if conclusions is not None:
-        for name in ("standard_deviations", "lower", "upper"):
-            if getattr(conclusions, name) is not None:
-                _check_columns(conclusions, d, name)
+    if (conclusions := message.conclusions) is not None:
+        columns = ("standard_deviations", "lower", "upper")
+        _check_columns(
+            conclusions, d, *(name for name in columns if getattr(conclusions, name) is not None)
+        )
         _check_items("suspects", [suspect.item for suspect in conclusions.suspects], d)
 
 
-def read_methods(answer: Answer) -> dict[str, Any]:
-    """Read GET /rounds/{id}/methods."""
-    return _read(analysis.Methods, answer)[1]
-
-
-def read_stats(answer: Answer) -> dict[str, Any]:
-    """Read GET /rounds/{id}/stats."""
-    return _read(rounds.Stats, answer)[1]
-
-
-def read_alarms(answer: Answer) -> dict[str, Any]:
-    """Read GET /rounds/{id}/alarms."""
-    return _read(analysis.Alarms, answer)[1]
-
-
-def read_suspects(answer: Answer) -> dict[str, Any]:
-    """Read GET /rounds/{id}/suspects."""
-    return _read(analysis.Suspects, answer)[1]
+def body_of(model: type[Message]) -> Callable[[Answer], dict[str, Any]]:
+    """Return a reader of the bodies of a model that need no further checks."""
+    return lambda answer: _read(model, answer)[1]
 
 
 def read_plan(answer: Answer) -> dict[str, Any]:

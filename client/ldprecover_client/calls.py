@@ -13,6 +13,8 @@ from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client import answers
 from ldprecover_client.answers import Answer, JobStatus, Round, RoundStatus, RoundSummary, Submitted
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
+from ldprecover_interface import analysis, operation, paths
+from ldprecover_interface.rounds import Stats
 
 T = TypeVar("T")
 
@@ -69,13 +71,13 @@ def _unexpected_status(answer: Answer) -> str:
 def open_round(fields: Mapping[str, Any]) -> Call[RoundStatus]:
     """POST /rounds. Not repeatable: without a name it would open a second round."""
     body = {name: value for name, value in fields.items() if value is not None}
-    return _post("/rounds", answers.read_status, body, status=201, repeatable=False)
+    return _post(paths.ROUNDS, answers.read_status, body, status=201, repeatable=False)
 
 
 def rounds(before: str | None = None) -> Call[tuple[RoundSummary, ...]]:
     """GET /rounds: the first page, or the page after the round with id `before`."""
     page = "" if before is None else f"?before={_reference(before)}"
-    return Call("GET", f"/rounds{page}", answers.read_rounds)
+    return Call("GET", f"{paths.ROUNDS}{page}", answers.read_rounds)
 
 
 def round_(reference: str) -> Call[RoundStatus]:
@@ -85,12 +87,12 @@ def round_(reference: str) -> Call[RoundStatus]:
 
 def parameters(reference: str) -> Call[Round]:
     """GET /rounds/{id}/parameters."""
-    return Call("GET", _path(reference, "/parameters"), answers.read_round)
+    return Call("GET", _path(reference, paths.PARAMETERS), answers.read_round)
 
 
 def close_round(reference: str) -> Call[RoundStatus]:
     """POST /rounds/{id}/close."""
-    return Call("POST", _path(reference, "/close"), answers.read_status)
+    return Call("POST", _path(reference, paths.CLOSE), answers.read_status)
 
 
 def delete_round(reference: str) -> Call[None]:
@@ -112,7 +114,9 @@ def submit(
         headers["Content-Encoding"] = "gzip"
         # Without a time in the header the bytes are the same each time.
         packed = gzip.compress(packed, compresslevel=1, mtime=0)
-    return Call("POST", _path(reference, "/reports"), answers.read_submitted, 202, packed, headers)
+    return Call(
+        "POST", _path(reference, paths.REPORTS), answers.read_submitted, 202, packed, headers
+    )
 
 
 def validate_ticket(ticket: str) -> str:
@@ -127,7 +131,7 @@ def validate_ticket(ticket: str) -> str:
 def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
     """POST /rounds/{id}/tickets. Repeatable: nobody can use tickets that were lost."""
     return _post(
-        _path(reference, "/tickets"),
+        _path(reference, paths.TICKETS),
         lambda answer: answers.read_tickets(answer, count),
         {"count": count},
     )
@@ -135,24 +139,24 @@ def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
 
 def frequencies(reference: str) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/frequencies."""
-    return Call("GET", _path(reference, "/frequencies"), answers.read_frequencies)
+    return Call("GET", _path(reference, paths.FREQUENCIES), answers.read_frequencies)
 
 
 def export(reference: str) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/export."""
-    return Call("GET", _path(reference, "/export"), answers.read_export)
+    return Call("GET", _path(reference, paths.EXPORT), answers.read_export)
 
 
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """POST /rounds/{id}/recover. Repeatable: it changes nothing."""
     return replace(
-        _post(_path(reference, "/recover"), answers.read_recovery, fields), is_analysis=True
+        _post(_path(reference, paths.RECOVER), answers.read_recovery, fields), is_analysis=True
     )
 
 
 def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
     """POST /rounds/{id}/recover as a job, or with a result. Repeatable: it changes nothing."""
-    call = _post(_path(reference, "/recover"), answers.read_job, fields, status=202)
+    call = _post(_path(reference, paths.RECOVER), answers.read_job, fields, status=202)
     return replace(
         call,
         headers={**call.headers, "Prefer": "respond-async"},
@@ -162,39 +166,40 @@ def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]
 
 def job(reference: str, id_: str) -> Call[JobStatus]:
     """GET /rounds/{id}/jobs/{job}."""
-    return Call("GET", _path(reference, f"/jobs/{_reference(id_)}"), answers.read_job)
+    return Call("GET", _job_path(reference, id_), answers.read_job)
 
 
 def cancel_job(reference: str, id_: str) -> Call[None]:
     """DELETE /rounds/{id}/jobs/{job}."""
-    return Call(
-        "DELETE", _path(reference, f"/jobs/{_reference(id_)}"), answers.read_nothing, status=204
-    )
+    return Call("DELETE", _job_path(reference, id_), answers.read_nothing, status=204)
 
 
 def stats(reference: str) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/stats."""
-    return Call("GET", _path(reference, "/stats"), answers.read_stats)
+    return Call("GET", _path(reference, paths.STATS), answers.body_of(Stats))
 
 
 def methods(reference: str) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/methods."""
-    return Call("GET", _path(reference, "/methods"), answers.read_methods)
+    return Call("GET", _path(reference, paths.METHODS), answers.body_of(analysis.Methods))
 
 
 def alarms(reference: str, rate: float) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/alarms."""
     _check_finite({"rate": rate})
     return Call(
-        "GET", _path(reference, f"/alarms?rate={rate!r}"), answers.read_alarms, is_analysis=True
+        "GET",
+        _path(reference, f"{paths.ALARMS}?rate={rate!r}"),
+        answers.body_of(analysis.Alarms),
+        is_analysis=True,
     )
 
 
 def suspects(reference: str, rate: float, drift: float) -> Call[dict[str, Any]]:
     """GET /rounds/{id}/suspects."""
     _check_finite({"rate": rate, "drift": drift})
-    path = _path(reference, f"/suspects?rate={rate!r}&drift={drift!r}")
-    return Call("GET", path, answers.read_suspects, is_analysis=True)
+    path = _path(reference, f"{paths.SUSPECTS}?rate={rate!r}&drift={drift!r}")
+    return Call("GET", path, answers.body_of(analysis.Suspects), is_analysis=True)
 
 
 def plan(fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
@@ -207,21 +212,25 @@ def plan(fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
             for name, value in present.items()
         }
     )
-    return Call("GET", f"/plan?{query}", answers.read_plan)
+    return Call("GET", f"{paths.PLAN}?{query}", answers.read_plan)
 
 
 def version() -> Call[dict[str, Any]]:
     """GET /version."""
-    return Call("GET", "/version", answers.read_version)
+    return Call("GET", paths.VERSION, answers.body_of(operation.Version))
 
 
 def ready() -> Call[None]:
     """GET /readyz."""
-    return Call("GET", "/readyz", answers.read_nothing)
+    return Call("GET", paths.READYZ, answers.read_nothing)
 
 
 def _path(reference: str, rest: str = "") -> str:
-    return f"/rounds/{_reference(reference)}{rest}"
+    return paths.round_path(_reference(reference)) + rest
+
+
+def _job_path(reference: str, id_: str) -> str:
+    return paths.job_path(_reference(reference), _reference(id_))
 
 
 def _reference(reference: str) -> str:

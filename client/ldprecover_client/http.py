@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -58,6 +57,9 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, http
 Transport = httpx.BaseTransport
 """Carries requests in place of the network, as httpx defines it."""
 AsyncTransport = httpx.AsyncBaseTransport
+
+Outcome = Answer | httpx.TransportError
+"""The result of sending a request once."""
 
 T = TypeVar("T")
 
@@ -117,17 +119,11 @@ _installed_version = functools.cache(installed_version)
 class _BaseClient:
     """Everything that both clients share: all but sending and waiting."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None,
-        retries: Retries | None,
-        is_network: bool,
-        clock: Callable[[], float],
-        rng: random.Random | None,
-    ) -> None:
+    def __init__(self, url: str, key: str | None, **options: Any) -> None:
         self.url = server_url(url)
-        self._is_network = is_network  # nobody but the caller knows where its transport leads
+        self._options = options
+        # Nobody but the caller knows where its transport leads.
+        self._is_network = is_network = options["transport"] is None
         if key is not None and not (
             key.isascii() and key.isprintable() and key.strip() == key != ""
         ):
@@ -135,10 +131,10 @@ class _BaseClient:
         if key is not None and is_network:
             warn_if_unencrypted(self.url, "key", stacklevel=3)
         self._key = key
-        self._options: dict[str, Any] = {}
-        self._retries = retries or Retries()
-        self._clock = clock
-        self._draw = (rng or random.Random()).random
+        self._retries: Retries = options["retries"] or Retries()
+        self._sleep = options["sleep"]
+        self._clock = options["clock"]
+        self._draw = (options["rng"] or random.Random()).random
 
     @property
     def has_key(self) -> bool:
@@ -150,7 +146,11 @@ class _BaseClient:
         """Whether requests use the network instead of the caller's transport."""
         return self._is_network
 
-    def _settings(self, timeout: float, connections: int) -> dict[str, Any]:
+    def for_server(self, url: str) -> Self:
+        """Return a client of another server with the same settings but no key."""
+        return type(self)(url, **self._options)
+
+    def _settings(self, connections: int) -> dict[str, Any]:
         headers = {
             "Accept": "application/json, application/problem+json",
             # The limit on responses counts bytes; a compressed one could expand to any size.
@@ -161,7 +161,8 @@ class _BaseClient:
             headers["Authorization"] = f"Bearer {self._key}"
         return {
             "headers": headers,
-            "timeout": timeout,
+            "timeout": self._options["timeout"],
+            "transport": self._options["transport"],
             "verify": _tls_context(self.url),
             "limits": httpx.Limits(
                 max_connections=connections, max_keepalive_connections=connections
@@ -185,10 +186,18 @@ class _BaseClient:
     def _backoff(self) -> Backoff:
         return Backoff(self._retries, clock=self._clock, draw=self._draw)
 
+    def _pause(self, call: Call[Any], backoff: Backoff, outcome: Outcome) -> float | None:
+        """Return the seconds until the next send, or None if this response is final.
+
+        Raises UnansweredError to give up.
+        """
+        if isinstance(outcome, Answer):
+            return self._pause_after_answer(call, backoff, outcome)
+        return self._pause_after_error(call, backoff, outcome)
+
     def _pause_after_error(
         self, call: Call[Any], backoff: Backoff, error: httpx.TransportError
     ) -> float:
-        """Return the seconds until the next send. Raises UnansweredError to give up."""
         delay = None
         never_sent = isinstance(error, _NEVER_SENT)
         if not never_sent:
@@ -206,10 +215,6 @@ class _BaseClient:
     def _pause_after_answer(
         self, call: Call[Any], backoff: Backoff, answer: Answer
     ) -> float | None:
-        """Return the seconds until the next send, or None if this response is final.
-
-        Raises UnansweredError when the retries are used up.
-        """
         if not is_transient(answer.status) or not (
             call.repeatable or is_unprocessed(answer.status)
         ):
@@ -240,8 +245,9 @@ class _BaseClient:
             )
         return delay
 
-    def _parse(self, call: Call[T], backoff: Backoff, answer: Answer) -> T:
+    def _parse(self, call: Call[T], backoff: Backoff, answer: Outcome) -> T:
         """Return the parsed final response; set `in_doubt` of a RefusedError."""
+        assert isinstance(answer, Answer)  # after an error `_pause` never returns None
         try:
             return call.parse(answer)
         except RefusedError as error:
@@ -311,19 +317,19 @@ class Client(_BaseClient):
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(url, key, retries, transport is None, clock, rng)
-        self._sleep = sleep
-        self._options = {
-            "timeout": timeout,
-            "deadline": deadline,
-            "analysis_timeout": analysis_timeout,
-            "retries": retries,
-            "transport": transport,
-            "sleep": sleep,
-            "clock": clock,
-            "rng": rng,
-        }
-        self._http = httpx.Client(transport=transport, **self._settings(timeout, _MAX_CONNECTIONS))
+        super().__init__(
+            url,
+            key,
+            timeout=timeout,
+            deadline=deadline,
+            analysis_timeout=analysis_timeout,
+            retries=retries,
+            transport=transport,
+            sleep=sleep,
+            clock=clock,
+            rng=rng,
+        )
+        self._http = httpx.Client(**self._settings(_MAX_CONNECTIONS))
         self._limits = {False: deadline, True: analysis_timeout}  # by Call.is_analysis
         self._analysis_timeout = {"timeout": httpx.Timeout(timeout, read=analysis_timeout)}
         self._backend = TimeoutBackend()
@@ -336,21 +342,12 @@ class Client(_BaseClient):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
-
-    def for_server(self, url: str) -> "Client":
-        """Return a client of another server with the same settings but no key."""
-        return Client(url, **self._options)
 
     def open_round(
         self,
@@ -485,9 +482,10 @@ class Client(_BaseClient):
     def ready(self) -> bool:
         """Return whether the server can take reports now. One request, no retries, no errors."""
         try:
-            return self._send(calls.ready()).status == 200
-        except (httpx.TransportError, InvalidAnswerError):
+            outcome = self._send(calls.ready())
+        except InvalidAnswerError:
             return False
+        return isinstance(outcome, Answer) and outcome.status == 200
 
     def _job(self, reference: str, status: JobStatus) -> Job:
         return Job(
@@ -499,27 +497,22 @@ class Client(_BaseClient):
 
     def _call(self, call: Call[T]) -> T:
         backoff = self._backoff()
-        while True:
-            delay: float | None
-            try:
-                answer = self._send(call)
-            except httpx.TransportError as error:
-                delay = self._pause_after_error(call, backoff, error)
-            else:
-                delay = self._pause_after_answer(call, backoff, answer)
-                if delay is None:
-                    return self._parse(call, backoff, answer)
+        while (delay := self._pause(call, backoff, answer := self._send(call))) is not None:
             self._sleep(delay)
+        return self._parse(call, backoff, answer)
 
-    def _send(self, call: Call[Any]) -> Answer:
+    def _send(self, call: Call[Any]) -> Outcome:
         request = self._request(call) | (self._analysis_timeout if call.is_analysis else {})
-        with (
-            self._backend.limit(self._limits[call.is_analysis]),
-            self._http.stream(**request) as response,
-        ):
-            body = _Body(call, response)
-            for piece in response.iter_bytes():
-                body.add(piece)
+        try:
+            with (
+                self._backend.limit(self._limits[call.is_analysis]),
+                self._http.stream(**request) as response,
+            ):
+                body = _Body(call, response)
+                for piece in response.iter_bytes():
+                    body.add(piece)
+        except httpx.TransportError as error:
+            return error
         return body.answer()
 
 
@@ -539,40 +532,29 @@ class AsyncClient(_BaseClient):
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(url, key, retries, transport is None, clock, rng)
-        self._sleep = sleep
-        self._options = {
-            "timeout": timeout,
-            "deadline": deadline,
-            "retries": retries,
-            "transport": transport,
-            "sleep": sleep,
-            "clock": clock,
-            "rng": rng,
-        }
-        self._http = httpx.AsyncClient(
-            transport=transport, **self._settings(timeout, _MAX_ASYNC_CONNECTIONS)
+        super().__init__(
+            url,
+            key,
+            timeout=timeout,
+            deadline=deadline,
+            retries=retries,
+            transport=transport,
+            sleep=sleep,
+            clock=clock,
+            rng=rng,
         )
+        self._http = httpx.AsyncClient(**self._settings(_MAX_ASYNC_CONNECTIONS))
         self._seconds = deadline
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
-
-    def for_server(self, url: str) -> "AsyncClient":
-        """Return a client of another server with the same settings but no key."""
-        return AsyncClient(url, **self._options)
 
     async def parameters(self, reference: str) -> Round:
         """Return the checked, immutable parameters of a round."""
@@ -592,19 +574,11 @@ class AsyncClient(_BaseClient):
 
     async def _call(self, call: Call[T]) -> T:
         backoff = self._backoff()
-        while True:
-            delay: float | None
-            try:
-                answer = await self._send(call)
-            except httpx.TransportError as error:
-                delay = self._pause_after_error(call, backoff, error)
-            else:
-                delay = self._pause_after_answer(call, backoff, answer)
-                if delay is None:
-                    return self._parse(call, backoff, answer)
+        while (delay := self._pause(call, backoff, answer := await self._send(call))) is not None:
             await self._sleep(delay)
+        return self._parse(call, backoff, answer)
 
-    async def _send(self, call: Call[Any]) -> Answer:
+    async def _send(self, call: Call[Any]) -> Outcome:
         try:
             async with (
                 asyncio.timeout(self._seconds),
@@ -613,6 +587,8 @@ class AsyncClient(_BaseClient):
                 body = _Body(call, response)
                 async for piece in response.aiter_bytes():
                     body.add(piece)
+        except httpx.TransportError as error:
+            return error
         except TimeoutError:
-            raise httpx.ReadTimeout(f"no whole answer in {self._seconds:g} seconds") from None
+            return httpx.ReadTimeout(f"no whole answer in {self._seconds:g} seconds")
         return body.answer()

@@ -48,11 +48,11 @@ def job_path(round_id: str, job_id: str) -> str:
 
 
 def is_submission(path: str) -> bool:
-    """Tell whether reports are posted to this path."""
+    """Return whether reports are posted to this path."""
     return path.endswith(REPORTS) and _SUBMISSION.fullmatch(path) is not None
 
 
 def submission_round(path: str) -> str | None:
     """Return the round that a submission's path names; None for the current one."""
-    found = _SUBMISSION.fullmatch(path)
-    return found and found[1]
+    match = _SUBMISSION.fullmatch(path)
+    return match and match[1]

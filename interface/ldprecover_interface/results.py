@@ -116,7 +116,7 @@ class DroppedReports(Message):
     """Reports that a filter removed."""
 
     screen: Text = Field(description="The filter.")
-    what: Text
+    what: Text  # a field of the interface; phrases: quoted
     reports: Count
 
 

@@ -20,6 +20,7 @@ from ldprecover_client import (
 )
 from ldprecover_client.answers import (
     Answer,
+    body_of,
     problem_in,
     read_frequencies,
     read_recovery,
@@ -28,8 +29,8 @@ from ldprecover_client.answers import (
     read_status,
     read_submitted,
     read_tickets,
-    read_version,
 )
+from ldprecover_interface.operation import Version
 
 KEEP = OLH(0.5, 3, 3).thresholds["keep_below"]
 
@@ -100,7 +101,7 @@ READERS = [
     (read_submitted, {"round": "r1", "accepted": 3, "duplicate": False}),
     (read_frequencies, FREQUENCIES),
     (read_recovery, RECOVERY),
-    (read_version, {"version": "1"}),
+    (body_of(Version), {"version": "1"}),
 ]
 
 anything = st.recursive(
@@ -258,7 +259,7 @@ def test_numbers_that_are_not_finite_are_refused(name, number):
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
 def test_numbers_that_are_no_json_are_refused_wherever_they_stand(number):
     with pytest.raises(InvalidAnswerError, match="not JSON"):
-        read_version(answer(b'{"version": "1", "more": ' + number + b"}"))
+        body_of(Version)(answer(b'{"version": "1", "more": ' + number + b"}"))
 
 
 def test_p_and_q_of_another_languages_exponential_are_taken():

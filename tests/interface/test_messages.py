@@ -1,13 +1,17 @@
 """The rules of all messages: strict types, unknown fields, and parameters of single protocols."""
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ldprecover import OUE
+from ldprecover import OUE, RoundExport, RoundParameters, Tally
+from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_interface.base import Message
+from ldprecover_interface.export import Export
 from ldprecover_interface.results import RecoveryRequest
 from ldprecover_interface.rounds import NewRound, NewTickets
 from ldprecover_interface.submissions import Accepted
@@ -51,6 +55,14 @@ def test_request_rejects_unknown_field() -> None:
 def test_response_ignores_unknown_field() -> None:
     body = {"round": "A", "accepted": 1, "duplicate": False}
     assert Accepted.model_validate(body | {"later": [1]}).model_dump() == body
+
+
+def test_export_of_core_has_the_declared_fields() -> None:
+    parameters = RoundParameters("olh", 1.3, ("a", "b", "c"), canaries=(1,), quarantine=True)
+    tally = Tally(np.array([5, 0, 2]), 10)
+    document = RoundExport("R1", "x", parameters, tally, Quarantined(7, None)).to_dict()
+    assert document.keys() == Export.model_fields.keys()
+    assert json.loads(Export.model_validate(document).to_json()) == document
 
 
 def test_long_array_stops_at_first_error() -> None:

@@ -5,7 +5,7 @@ import json
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -15,38 +15,27 @@ from ldprecover.estimation.estimates import Estimates
 from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import own_parameters
 from ldprecover.recovery import Recovery, RecoveryRequest, ReportSource, recover
-from ldprecover.rounds.merging import (
-    MergedRound,
-    bytes_of,
-    called_together,
-    check_merged,
-    read_merged,
-)
+from ldprecover.rounds.merging import MergedRound, bytes_of, called_together, check_merged
 from ldprecover.rounds.parameters import RoundParameters
-from ldprecover.rounds.report_files import (
-    ReportPart,
-    check_parts,
-    digest_of_parts,
-    parts_from,
-    parts_to,
-)
+from ldprecover.rounds.report_files import ReportPart, check_parts, digest_of_parts
 
 FORMAT = "ldprecover-export-1"
 
+T = TypeVar("T")
+
 _FIELDS: dict[str, type | tuple[type, ...]] = {
-    "format": str,
     "round": str,
     "name": str,
     "protocol": str,
     "epsilon": (int, float),
     "items": list,
-    "hash_range": (int, type(None)),
     "n": int,
     "counts": list,
-    "digest": str,
-    "checksum": str,
+    "canaries": list,
 }
+"""Fields of every file, except that a round without canaries omits them."""
 
+_OTHERS = {"format", "digest", "checksum", "quarantined", "merged", "reports"}
 
 _UNKNOWN = (1 << 64) - 1  # stands for None among unsigned 64-bit numbers
 
@@ -145,7 +134,11 @@ class RoundExport:
             **({"merged": [asdict(each) for each in self.merged]} if self.merged else {}),
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
-            **({} if self.reports is None else {"reports": parts_to(self.reports)}),
+            **(
+                {}
+                if self.reports is None
+                else {"reports": {"parts": [asdict(part) for part in self.reports]}}
+            ),
             "digest": parameters.digest,
             "checksum": self.checksum,
         }
@@ -169,44 +162,40 @@ class RoundExport:
             raise ParameterError(
                 f"the file is not an export of a round: its format must be {FORMAT!r}"
             )
+        fields: dict[str, Any] = {"canaries": [], **document}
         for field, kind in _FIELDS.items():
-            if not isinstance(document.get(field), kind) or isinstance(document[field], bool):
+            if not isinstance(fields.get(field), kind) or isinstance(fields[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")
         own = {field: document[field] for field in own_parameters() if field in document}
         for field, value in own.items():
             if value is not None and type(value) is not int:
                 raise ParameterError(f"the export's {field} is of another type")
-        for field in (
-            document.keys()
-            - _FIELDS.keys()
-            - own.keys()
-            - {"canaries", "quarantined", "merged", "reports"}
-        ):
+        for field in document.keys() - _FIELDS.keys() - own.keys() - _OTHERS:
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
-        if not all(type(count) is int and 0 <= count < 1 << 63 for count in document["counts"]):
+        if not all(type(count) is int and 0 <= count < 1 << 63 for count in fields["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
-        canaries = document.get("canaries", [])
-        if not isinstance(canaries, list):
-            raise ParameterError("the export's canaries are of another type")
-        quarantined = _quarantined(document["quarantined"]) if "quarantined" in document else None
-        parameters = RoundParameters.named(
-            document["protocol"],
-            document["epsilon"],
-            document["items"],
-            own,
-            canaries=canaries,
-            quarantine=quarantined is not None,
-        )
-        tally = Tally(np.array(document["counts"], dtype="<i8"), document["n"])
-        merged = read_merged(document["merged"]) if "merged" in document else ()
-        reports = parts_from(document["reports"]) if "reports" in document else None
+        quarantined = reports = None
+        if "quarantined" in document:
+            (quarantined,) = _records(Quarantined, "quarantined", [document["quarantined"]])
+        if "reports" in document:
+            parts = document["reports"]
+            if not isinstance(parts, dict) or parts.keys() != {"parts"}:
+                raise ParameterError("the export's reports must have the one field parts, a list")
+            reports = _records(ReportPart, "reports", parts["parts"])
         export = cls(
-            document["round"],
-            document["name"],
-            parameters,
-            tally,
+            fields["round"],
+            fields["name"],
+            RoundParameters.named(
+                fields["protocol"],
+                fields["epsilon"],
+                fields["items"],
+                own,
+                canaries=fields["canaries"],
+                quarantine=quarantined is not None,
+            ),
+            Tally(np.array(fields["counts"], dtype="<i8"), fields["n"]),
             quarantined,
-            merged=merged,
+            merged=_records(MergedRound, "merged", document.get("merged", [])),
             reports=reports,
         )
         if document != export.to_dict():
@@ -313,7 +302,16 @@ def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
     return [name for name, one, other in pairs if one != other]
 
 
-def _quarantined(field_value: object) -> Quarantined:
-    if not isinstance(field_value, dict) or field_value.keys() != {"sizes", "seeds"}:
-        raise ParameterError("the export's quarantined must have the fields sizes and seeds")
-    return Quarantined(field_value["sizes"], field_value["seeds"])
+def _records(kind: type[T], name: str, values: object) -> tuple[T, ...]:
+    """Return dataclasses from a list of objects with their fields. Raises ParameterError."""
+    types = get_type_hints(kind)
+    if not isinstance(values, list):
+        raise ParameterError(f"the export's {name} is of another type")
+    for value in values:
+        if not isinstance(value, dict) or value.keys() != types.keys():
+            raise ParameterError(
+                f"each of the export's {name} must have the fields {', '.join(types)}"
+            )
+        if not all(isinstance(value[field], each) for field, each in types.items()):
+            raise ParameterError(f"the export's {name} has a part with a field of another type")
+    return tuple(kind(**value) for value in values)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
 
-_FIELDS = {"round": str, "name": str, "n": int, "checksum": str}
 _CHECKSUM = re.compile("[0-9a-f]{64}")
 
 
@@ -70,17 +69,3 @@ def bytes_of(rounds: Sequence[MergedRound]) -> bytes:
             utf8 = text.encode()
             packed += struct.pack("<I", len(utf8)) + utf8
     return packed
-
-
-def read_merged(field_value: object) -> tuple[MergedRound, ...]:
-    """Read the field `merged` of a file. Raises ParameterError."""
-    if not isinstance(field_value, list):
-        raise ParameterError("the export's merged is of another type")
-    for each in field_value:
-        if not isinstance(each, dict) or each.keys() != _FIELDS.keys():
-            raise ParameterError(
-                "each of the export's merged must have the fields round, name, n and checksum"
-            )
-        if any(type(each[field]) is not kind for field, kind in _FIELDS.items()):
-            raise ParameterError("the export's merged has a field of another type")
-    return tuple(MergedRound(**each) for each in field_value)

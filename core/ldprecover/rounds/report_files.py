@@ -4,8 +4,7 @@ import hashlib
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
 
@@ -51,27 +50,6 @@ class ReportPart:
             + struct.pack("<I", len(name))
             + name
         )
-
-
-def parts_to(parts: Sequence[ReportPart]) -> dict[str, Any]:
-    """Return the field `reports` of an export."""
-    return {"parts": [asdict(part) for part in parts]}
-
-
-def parts_from(field_value: object) -> tuple[ReportPart, ...]:
-    """Read the result of `parts_to`. Raises ParameterError."""
-    if (
-        not isinstance(field_value, dict)
-        or field_value.keys() != {"parts"}
-        or not isinstance(field_value["parts"], list)
-    ):
-        raise ParameterError("the export's reports must have the one field parts, a list")
-    fields = {"hour", "name", "n", "sha256"}
-    if any(not isinstance(part, dict) or part.keys() != fields for part in field_value["parts"]):
-        raise ParameterError(
-            "each part of the export's reports must have the fields hour, name, n and sha256"
-        )
-    return tuple(ReportPart(**part) for part in field_value["parts"])
 
 
 def check_parts(parts: Sequence[ReportPart], n: int) -> None:

@@ -163,12 +163,12 @@ def test_file_states_quarantined_and_canaries(seeds: int | None) -> None:
     [
         ("quarantined", {"sizes": 8, "seeds": 2}, "checksum"),
         ("quarantined", {"sizes": 7, "seeds": None}, "checksum"),
-        ("quarantined", {"sizes": 7}, "the fields sizes and seeds"),
+        ("quarantined", {"sizes": 7}, "the fields sizes, seeds"),
         ("quarantined", {"sizes": 7, "seeds": -1}, "integers from 0"),
-        ("quarantined", 7, "the fields sizes and seeds"),
+        ("quarantined", 7, "the fields sizes, seeds"),
         ("canaries", [1], "checksum"),
         ("canaries", [1, 9], "every canary"),
-        ("canaries", {"1": 3}, "canaries are of another type"),
+        ("canaries", {"1": 3}, "canaries is missing or of another type"),
     ],
 )
 def test_changed_quarantined_numbers_are_detected(field: str, value: object, reason: str) -> None:
