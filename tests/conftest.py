@@ -25,6 +25,9 @@ DIALECTS = {"sqlite": ["sqlite"], "postgres": ["postgres"], "both": ["sqlite", "
 """The databases of a test with each mark."""
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
 
+MEMORY = Path("/dev/shm")
+"""The folder of temporary files, if it has 4 GiB free and programs in it may run."""
+
 _SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
 
 
@@ -194,11 +197,18 @@ StartServer = Callable[..., ServerProcess]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # On a disk each commit to SQLite waits milliseconds; a file in memory survives kill -9 as well.
+    if MEMORY.is_dir() and _is_usable(os.statvfs(MEMORY)):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     # Whoever was started in the background of a shell ignores Ctrl-C, and so does every process it
     # starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, dialects in DIALECTS.items():
         config.addinivalue_line("markers", f"{name}: a test that runs on {' and '.join(dialects)}")
+
+
+def _is_usable(status: os.statvfs_result) -> bool:
+    return status.f_bavail * status.f_frsize > 4 << 30 and not status.f_flag & os.ST_NOEXEC
 
 
 def on_both_databases(metafunc: pytest.Metafunc) -> None:
