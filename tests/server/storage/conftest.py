@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ import sqlalchemy as sa
 from tests.conftest import NewDatabase
 
 from ldprecover import RoundParameters, Tally
-from ldprecover_server.storage import SealedBatch, Storage
+from ldprecover_server.storage import Outcome, SealedBatch, Storage
 from ldprecover_server.storage.key_encoding import encode_digest, encode_key
+from ldprecover_server.storage.maintenance.chunks import HasTime
+from ldprecover_server.storage.schema import rounds, segments
 
 PARAMETERS = RoundParameters("grr", 1.0, tuple(map(str, range(6))))
 
@@ -82,20 +85,70 @@ class Group:
         return SealedBatch(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
 
 
-def open_round(storage: Storage, parameters: RoundParameters = PARAMETERS) -> int:
+def open_round(storage: Storage, parameters: RoundParameters = PARAMETERS, **options: Any) -> int:
+    """Open a round under a random name and return its sequence number."""
     name = f"r{np.random.default_rng().integers(1 << 62)}"
-    return storage.rounds.open(f"R{name}", name, parameters).seq
+    return storage.rounds.open(f"R{name}", name, parameters, **options).seq
+
+
+def name_of(storage: Storage, seq: int) -> str:
+    """Return the name of a round that may be deleted."""
+    with storage.database.read() as connection:
+        return connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
+
+
+def close_round(storage: Storage, seq: int) -> None:
+    storage.rounds.close(name_of(storage, seq))
+
+
+def commit(storage: Storage, seq: int, *submissions: Submitted) -> list[Outcome]:
+    """Commit submissions to one round; return their outcomes."""
+    return storage.commit([Group(seq, submissions)])[0]
+
+
+def packed_reports(storage: Storage, seq: int, table: sa.Table = segments) -> list[bytes]:
+    """Return the reports of a round in a table, sorted."""
+    reports = []
+    with storage.database.read() as connection:
+        query = sa.select(table.c.n, table.c.data).where(table.c.round == seq)
+        for n, data in connection.execute(query):
+            size = len(data) // n
+            assert len(data) == n * size
+            reports += [data[i : i + size] for i in range(0, len(data), size)]
+    return sorted(reports)
 
 
 def stored(storage: Storage, seq: int) -> list[int]:
-    """Return the items of all reports in a round's segments, sorted."""
+    """Return the items of all GRR reports in a round's segments, sorted."""
+    return sorted(int.from_bytes(report, "little") for report in packed_reports(storage, seq))
+
+
+def count_rows(storage: Storage, table: sa.Table, condition: sa.ColumnElement[bool]) -> int:
+    query = sa.select(sa.func.count()).select_from(table).where(condition)
     with storage.database.read() as connection:
-        rows = connection.execute(
-            sa.text("SELECT n, data FROM segments WHERE round = :seq"), {"seq": seq}
-        ).all()
-    items = []
-    for n, data in rows:
-        found = np.frombuffer(data, dtype="<u4").tolist()
-        assert len(found) == n
-        items += found
-    return sorted(items)
+        return connection.scalars(query).one()
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limit chunks to eight rows, however long they take."""
+    for name, value in (("_LONG_SECONDS", 60.0), ("_FIRST_ROWS", 8), ("_MAX_ROWS", 8)):
+        monkeypatch.setattr(f"ldprecover_server.storage.maintenance.chunks.{name}", value)
+
+
+def for_chunks(number: int) -> HasTime:
+    """Return a function that returns True this number of times."""
+    remaining = iter(range(number))
+    return lambda: next(remaining, None) is not None
+
+
+def wait_for_locks(storage: Storage, *waiting: Future[Any]) -> None:
+    """Wait until this number of sessions wait for a lock, and none of the calls has returned."""
+    waits = sa.text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+        "wait_event_type = 'Lock'"
+    )
+    with storage.database.read() as connection:
+        while connection.scalar(waits) != len(waiting):
+            assert not any(call.done() for call in waiting)
+            connection.exec_driver_sql("SELECT pg_stat_clear_snapshot()")

@@ -1,12 +1,18 @@
 """Filters quarantine reports with recurring seeds of a closed round, each exactly once."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import OpenStorage
+from tests.server.storage.conftest import (
+    OpenStorage,
+    close_round,
+    for_chunks,
+    name_of,
+    open_round,
+    packed_reports,
+)
 
 from ldprecover import OLH, RoundParameters, Tally
 from ldprecover.evidence.quarantine import Quarantined, split_by_size
@@ -20,339 +26,225 @@ from ldprecover_server.storage.schema import quarantine, rounds, segments, talli
 
 PARAMETERS = RoundParameters("olh", 0.5, tuple(map(str, range(60))), quarantine=True)
 ORACLE = PARAMETERS.oracle
+SIZE = ORACLE.summary_size
 HONEST, FAKE = 40, 12
 SEED = 7
 
 
-def reports() -> np.ndarray:
-    """Forty honest reports, and twelve under one seed, four times in turn: all of possible
-    sizes.
+def make_reports() -> np.ndarray:
+    """Return 40 honest reports and 12 under one seed, all of possible sizes; of the first 48 every
+    fourth is fake.
     """
     rng = np.random.default_rng(1)
     honest = ORACLE.perturb(rng.integers(60, size=HONEST), rng)
     assert np.unique(honest["seed"]).size == HONEST
     fake = OLH(0.5, 60, 3).reports(np.full(FAKE, SEED, np.uint32), np.arange(FAKE) % 3)
-    mixed = np.empty(HONEST + FAKE, ORACLE.report_dtype)
-    places = np.arange(3, 4 * FAKE, 4)
-    mixed[places] = fake
-    mixed[np.delete(np.arange(mixed.size), places)] = honest
-    assert not split_by_size(ORACLE, mixed)[0].any()
-    return mixed
+    reports = np.insert(honest, np.arange(3, 3 * FAKE + 1, 3), fake)
+    assert not split_by_size(ORACLE, reports)[0].any()
+    return reports
 
 
-REPORTS = reports()
+REPORTS = make_reports()
 IS_FAKE = REPORTS["seed"] == SEED
+ALL, HONEST_ALONE = (Tally.of(ORACLE, chosen) for chosen in (REPORTS, REPORTS[~IS_FAKE]))
 
 
-def submission(seq: int, i: int) -> Submission:
-    return Submission(seq, ORACLE, f"key-{i}", REPORTS[i : i + 1].tobytes(), quarantine=True)
-
-
-def open_round(
-    storage: Storage, parameters: RoundParameters = PARAMETERS, retention: int | None = None
-) -> int:
-    name = f"r{np.random.default_rng().integers(1 << 62)}"
-    return storage.rounds.open(f"R{name}", name, parameters, retention=retention).seq
-
-
-def commit(storage: Storage, seq: int, numbers: list[int]) -> list[Outcome]:
-    batch = Batch(seq, [submission(seq, i) for i in numbers])
+def commit(storage: Storage, seq: int, positions: Iterable[int]) -> set[Outcome]:
+    """Commit the reports at these positions as one group; return their outcomes."""
+    batch = Batch(
+        seq,
+        [
+            Submission(seq, ORACLE, f"key-{i}", REPORTS[i : i + 1].tobytes(), quarantine=True)
+            for i in positions
+        ],
+    )
     batch.count()
-    return storage.commit([batch])[0]
+    return set(storage.commit([batch])[0])
 
 
 def fill(storage: Storage, seq: int) -> None:
+    """Store every report in a segment by itself."""
     for i in range(len(REPORTS)):
-        assert commit(storage, seq, [i]) == [Outcome.STORED]
+        assert commit(storage, seq, [i]) == {Outcome.STORED}
 
 
-def close(storage: Storage, seq: int) -> None:
-    with storage.database.read() as connection:
-        name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    storage.rounds.close(name)
+def fill_and_close(storage: Storage, **options: int) -> int:
+    """Return a closed round that has all reports."""
+    seq = open_round(storage, PARAMETERS, **options)
+    fill(storage, seq)
+    close_round(storage, seq)
+    return seq
 
 
-def of(storage: Storage, seq: int, table: sa.Table) -> list[bytes]:
-    """Return the packed reports of a round in a table, sorted."""
-    with storage.database.read() as connection:
-        rows = connection.execute(
-            sa.select(table.c.n, table.c.data).where(table.c.round == seq)
-        ).all()
-    assert all(len(row.data) == row.n * ORACLE.report_size for row in rows)
-    data = b"".join(row.data for row in rows)
-    return sorted(data[i : i + ORACLE.report_size] for i in range(0, len(data), ORACLE.report_size))
+def separate(reports: np.ndarray) -> list[bytes]:
+    return sorted(report.tobytes() for report in reports)
 
 
-def each(chosen: np.ndarray) -> list[bytes]:
-    return sorted(report.tobytes() for report in chosen)
-
-
-def check_apart(storage: Storage, seq: int) -> None:
-    """The honest reports are counted and stored, the others are in quarantine, and every key
-    answers as before.
-    """
-    honest = Tally.of(ORACLE, REPORTS[~IS_FAKE])
-    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
-        honest,
-        Quarantined(0, FAKE),
-    )
-    assert (of(storage, seq, segments), of(storage, seq, quarantine)) == (
-        each(REPORTS[~IS_FAKE]),
-        each(REPORTS[IS_FAKE]),
-    )
-    assert storage.segments.evidence(seq, ORACLE.summary_size) == (honest, True)
+def assert_filtered(storage: Storage, seq: int) -> None:
+    """Honest reports are counted and stored, fake ones quarantined, and all keys are duplicates."""
+    counts = storage.rounds.tally_and_quarantined(seq, SIZE)
+    assert counts == (HONEST_ALONE, Quarantined(0, FAKE))
+    assert packed_reports(storage, seq) == separate(REPORTS[~IS_FAKE])
+    assert packed_reports(storage, seq, quarantine) == separate(REPORTS[IS_FAKE])
+    assert storage.segments.evidence(seq, SIZE) == (HONEST_ALONE, True)
     assert sorted(b"".join(storage.segments.reports(seq))) == sorted(REPORTS[~IS_FAKE].tobytes())
-    assert Counter(commit(storage, seq, list(range(len(REPORTS))))) == {
-        Outcome.DUPLICATE: len(REPORTS)
-    }
+    assert commit(storage, seq, range(len(REPORTS))) == {Outcome.DUPLICATE}
     assert storage.check() == []
 
 
-def pieces(most: int) -> Callable[[], bool]:
-    left = [most]
-
-    def go_on() -> bool:
-        left[0] -= 1
-        return left[0] >= 0
-
-    return go_on
-
-
-@pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of eight rows each, however long they take."""
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._LONG_SECONDS", 60.0)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._FIRST_ROWS", 8)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._MAX_ROWS", 8)
-
-
-def test_housekeeping_filters_and_unlinks_a_closed_round(
-    open_storage: OpenStorage, fresh: str
-) -> None:
-    storage = open_storage(fresh)
+def test_housekeeping_filters_and_unlinks_a_closed_round(storage: Storage) -> None:
     keeper = Housekeeping(storage, Rejections(storage))
-    seq = open_round(storage)
+    seq = open_round(storage, PARAMETERS)
     fill(storage, seq)
     keeper.once()
-    everything = Tally.of(ORACLE, REPORTS)
-    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
-        everything,
-        Quarantined(0, None),
-    )
-    close(storage, seq)
-    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
-        everything,
-        Quarantined(0, None),
-    )
-    assert storage.unlinking.run().rows == 0  # it waits for the filtering
+    close_round(storage, seq)
+    assert storage.rounds.tally_and_quarantined(seq, SIZE) == (ALL, Quarantined(0, None))
+    assert storage.unlinking.run().rows == 0  # it waits for the filters
     keeper.once()
-    check_apart(storage, seq)
     with storage.database.read() as connection:
         row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one()
     assert (row.unlinked, row.filtered, row.recurring_seeds) == (True, True, None)
     assert storage.filters.run().rows == 0
-    check_apart(storage, seq)
+    assert_filtered(storage, seq)
 
 
-@pytest.mark.usefixtures("small_pieces")
-def test_filtering_continues_and_counts_agree_after_each_chunk(
-    open_storage: OpenStorage, fresh: str
+@pytest.mark.usefixtures("small_chunks")
+def test_counts_and_reports_agree_after_each_chunk(storage: Storage) -> None:
+    seq = fill_and_close(storage)
+    moved = []
+    done = False
+    while not done:
+        progress = storage.filters.run(for_chunks(1))
+        done = progress.done
+        moved.append(progress.rows)
+        tally, quarantined = storage.rounds.tally_and_quarantined(seq, SIZE)
+        counted = packed_reports(storage, seq)
+        assert sorted(counted + packed_reports(storage, seq, quarantine)) == separate(REPORTS)
+        assert tally == Tally.of(ORACLE, np.frombuffer(b"".join(counted), ORACLE.report_dtype))
+        assert quarantined == Quarantined(0, FAKE if done else None)
+    assert len(moved) > 10
+    assert sum(moved) == FAKE
+    assert_filtered(storage, seq)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize(("chunks", "are_moving"), [(5, False), (19, True)])
+def test_another_process_continues(
+    open_storage: OpenStorage, url: str, chunks: int, are_moving: bool
 ) -> None:
-    storage = open_storage(fresh)
-    seq = open_round(storage)
-    fill(storage, seq)
-    close(storage, seq)
-    steps, moved = 0, 0
-    while True:
-        progress = storage.filters.run(pieces(1))
-        steps, moved = steps + 1, moved + progress.rows
-        tally, aside = storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size)
-        kept, apart = of(storage, seq, segments), of(storage, seq, quarantine)
-        assert sorted(kept + apart) == each(REPORTS)
-        assert tally == Tally.of(ORACLE, np.frombuffer(b"".join(kept), ORACLE.report_dtype))
-        assert aside == Quarantined(0, FAKE if progress.done else None)
-        if progress.done:
-            break
-    assert steps > 10
-    assert moved == FAKE
-    check_apart(storage, seq)
+    """It repeats an unfinished search, but keeps recorded seeds.
 
-
-@pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("where", ["searching", "moving"])
-def test_another_process_continues_with_recorded_seeds(
-    open_storage: OpenStorage, fresh: str, where: str
-) -> None:
-    """What a process has searched is lost with it, what it has written down is not: the same seeds
-    go on.
+    The two passes of the search take 16 chunks.
     """
-    first = open_storage(fresh)
-    seq = open_round(first)
-    fill(first, seq)
-    close(first, seq)
-    # Two passes of seven pieces and their ends, then the pieces that move.
-    first.filters.run(pieces(5 if where == "searching" else 19))
-    assert bool(of(first, seq, quarantine)) == (where == "moving")
-    first.close()
-    second = open_storage(fresh)
+    first, second = open_storage(url), open_storage(url)
+    seq = fill_and_close(first)
+    first.filters.run(for_chunks(chunks))
+    assert bool(packed_reports(first, seq, quarantine)) == are_moving
     assert second.filters.run().done
-    check_apart(second, seq)
+    assert_filtered(second, seq)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize(
     "statement", ["INSERT INTO quarantine", "UPDATE segments", "DELETE FROM segments", "UPDATE t"]
 )
-def test_interrupted_filtering_loses_and_doubles_nothing(
-    open_storage: OpenStorage, fresh: str, statement: str
-) -> None:
-    storage = open_storage(fresh)
-    seq = open_round(storage)
-    assert set(commit(storage, seq, list(range(30)))) == {Outcome.STORED}  # a segment that stays
+def test_interrupted_filtering_loses_and_doubles_nothing(storage: Storage, statement: str) -> None:
+    seq = open_round(storage, PARAMETERS)
+    commit(storage, seq, range(30))  # a segment that stays
     for i in range(30, len(REPORTS)):
-        commit(storage, seq, [i])  # segments that go
-    close(storage, seq)
-    failed: list[str] = []
+        commit(storage, seq, [i])  # segments that are deleted
+    close_round(storage, seq)
 
     def fail(connection: object, cursor: object, text: str, *_: object) -> None:
-        if text.startswith(statement) and not failed:
-            failed.append(text)
-            raise RuntimeError("the process dies here")
+        if text.startswith(statement):
+            raise InterruptedError
 
     sa.event.listen(storage.database.engine, "after_cursor_execute", fail)
-    with pytest.raises(RuntimeError, match="dies"):
+    with pytest.raises(InterruptedError):
         storage.filters.run()
     sa.event.remove(storage.database.engine, "after_cursor_execute", fail)
     assert storage.filters.run().done
-    check_apart(storage, seq)
+    assert_filtered(storage, seq)
 
 
 @pytest.mark.postgres
-def test_filtering_merges_tallies_of_several_processes(
-    open_storage: OpenStorage, fresh: str
-) -> None:
-    """No row by itself need have the support of the reports that go."""
-    one, two = open_storage(fresh), open_storage(fresh)
-    for number, storage in enumerate((one, two)):
-        storage.database.claim()
-        assert storage.database.process == number
-    seq = open_round(one)
-    honest, fake = np.flatnonzero(~IS_FAKE).tolist(), np.flatnonzero(IS_FAKE).tolist()
-    commit(one, seq, honest)
-    commit(two, seq, fake)
-    close(one, seq)
+def test_filtering_merges_tallies_of_several_processes(open_storage: OpenStorage, url: str) -> None:
+    """No single row need contain the support of all quarantined reports."""
+    one, two = open_storage(url), open_storage(url)
+    one.database.process, two.database.process = 0, 1
+    seq = open_round(one, PARAMETERS)
+    commit(one, seq, np.flatnonzero(~IS_FAKE).tolist())
+    commit(two, seq, np.flatnonzero(IS_FAKE).tolist())
+    close_round(one, seq)
     one.filters.run()
     with one.database.read() as connection:
         assert len(connection.execute(sa.select(tallies).where(tallies.c.round == seq)).all()) == 1
-    check_apart(two, seq)
+    assert_filtered(two, seq)
     assert two.filters.run().rows == 0
 
 
-def test_round_without_recurring_seeds_keeps_all_reports(
-    open_storage: OpenStorage, fresh: str
-) -> None:
-    storage = open_storage(fresh)
-    seq = open_round(storage)
-    honest = np.flatnonzero(~IS_FAKE).tolist()
-    commit(storage, seq, [*honest, int(np.flatnonzero(IS_FAKE)[0])])
-    close(storage, seq)
+def test_round_without_recurring_seeds_keeps_all_reports(storage: Storage) -> None:
+    seq = open_round(storage, PARAMETERS)
+    commit(storage, seq, [*np.flatnonzero(~IS_FAKE).tolist(), int(np.argmax(IS_FAKE))])
+    close_round(storage, seq)
     assert storage.filters.run().done
-    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size)[1] == Quarantined(0, 0)
-    assert len(of(storage, seq, segments)) == HONEST + 1
-    assert of(storage, seq, quarantine) == []
+    assert storage.rounds.tally_and_quarantined(seq, SIZE)[1] == Quarantined(0, 0)
+    assert len(packed_reports(storage, seq)) == HONEST + 1
 
 
-def test_rounds_that_keep_no_reports_judge_no_seeds(open_storage: OpenStorage, fresh: str) -> None:
-    storage = open_storage(fresh)
-    seq = open_round(storage, retention=0)
-    fill(storage, seq)
-    close(storage, seq)
+def test_rounds_that_keep_no_reports_judge_no_seeds(storage: Storage) -> None:
+    seq = fill_and_close(storage, retention=0)
     assert storage.filters.run().done
-    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
-        Tally.of(ORACLE, REPORTS),
-        Quarantined(0, 0),
-    )
+    assert storage.rounds.tally_and_quarantined(seq, SIZE) == (ALL, Quarantined(0, 0))
     assert storage.check() == []
 
 
 def test_filters_skip_rounds_of_missing_plugins(
-    open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = open_storage(fresh)
     monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (OLH,), {"protocol": "theirs"}))
     theirs = open_round(storage, RoundParameters("theirs", 0.5, PARAMETERS.items, quarantine=True))
-    ours = open_round(storage)
-    for seq in (theirs, ours):
-        fill(storage, seq)
-        close(storage, seq)
+    fill(storage, theirs)
+    close_round(storage, theirs)
+    ours = fill_and_close(storage)
     with monkeypatch.context() as unloaded:
         unloaded.delitem(PROTOCOLS, "theirs")
         assert storage.filters.run().done
-        assert storage.rounds.tally_and_quarantined(ours, ORACLE.summary_size)[1] == Quarantined(
-            0, FAKE
-        )
+        assert storage.rounds.tally_and_quarantined(ours, SIZE)[1] == Quarantined(0, FAKE)
     assert storage.filters.run().rows == FAKE
+    storage.deletion.delete(name_of(storage, theirs))
 
 
-def test_earlier_view_fails_after_filtering(open_storage: OpenStorage, fresh: str) -> None:
-    storage = open_storage(fresh)
-    seq = open_round(storage)
-    fill(storage, seq)
-    asked = storage.segments.reports(seq)
-    close(storage, seq)
+def test_earlier_view_fails_and_deletion_takes_the_quarantine(storage: Storage) -> None:
+    seq = fill_and_close(storage)
+    reports = storage.segments.reports(seq)
     storage.filters.run()
     with pytest.raises(ReportsGoneError, match="quarantined"):
-        list(asked)
+        list(reports)
+    storage.deletion.delete(name_of(storage, seq))
+    assert storage.deletion.delete_rest().done
+    assert packed_reports(storage, seq, quarantine) == []
 
 
-def test_a_deleted_round_takes_its_quarantine_with_it(
-    open_storage: OpenStorage, fresh: str
-) -> None:
-    storage = open_storage(fresh)
-    seq = open_round(storage)
-    fill(storage, seq)
-    close(storage, seq)
-    storage.filters.run()
-    with storage.database.read() as connection:
-        name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    storage.deletion.delete(name)
-    assert storage.deletion.delete_rest().done  # what a second did not suffice for
-    with storage.database.read() as connection:
-        for table in (rounds, segments, quarantine, tallies):
-            assert connection.execute(sa.select(table)).all() == []
-
-
-def test_what_is_set_aside_is_purged_with_what_is_kept(
-    open_storage: OpenStorage, fresh: str
-) -> None:
-    storage = open_storage(fresh)
-    seq = open_round(storage, retention=1)
-    fill(storage, seq)
-    close(storage, seq)
+def test_retention_purges_quarantined_reports(storage: Storage) -> None:
+    seq = fill_and_close(storage, retention=1)
     storage.filters.run()
     with storage.database.write() as connection:
         for table in (segments, quarantine):
             connection.execute(sa.update(table).values(hour=table.c.hour - 5))
     storage.deletion.purge()
-    assert of(storage, seq, quarantine) == of(storage, seq, segments) == []
-    assert storage.rounds.tally_and_quarantined(seq, ORACLE.summary_size) == (
-        Tally.of(ORACLE, REPORTS[~IS_FAKE]),
-        Quarantined(0, FAKE),
-    )
+    assert packed_reports(storage, seq) == packed_reports(storage, seq, quarantine) == []
+    counts = storage.rounds.tally_and_quarantined(seq, SIZE)
+    assert counts == (HONEST_ALONE, Quarantined(0, FAKE))
     assert storage.check() == []
 
 
-def test_check_finds_missing_quarantined_reports(open_storage: OpenStorage, fresh: str) -> None:
-    storage = open_storage(fresh)
-    seq = open_round(storage)
-    fill(storage, seq)
-    close(storage, seq)
+def test_check_finds_missing_quarantined_reports(storage: Storage) -> None:
+    seq = fill_and_close(storage)
     storage.filters.run()
     with storage.database.write() as connection:
-        connection.execute(sa.delete(quarantine))
+        connection.execute(sa.delete(quarantine).where(quarantine.c.round == seq))
     (finding,) = storage.check()
-    assert (finding.what, finding.expected, finding.found) == (
-        "reports quarantined by their seed",
-        FAKE,
-        0,
-    )
+    storage.deletion.delete(name_of(storage, seq))
+    assert finding.what == "reports quarantined by their seed"
+    assert (finding.expected, finding.found) == (FAKE, 0)
