@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -49,24 +49,36 @@ def local_server() -> Iterator[LocalServer]:
     if the server does not start.
     """
     key = secrets.token_urlsafe(24)
-    folder: Path | None = None
-    handle: int | None = None
-    process: subprocess.Popen[bytes] | None = None
-    try:
-        # A signal between the creation of a process or folder and its assignment would leak it.
+    with temporary_folder() as folder:
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            # A signal between the creation of a process and its assignment would leak it.
+            with _delayed_signals():
+                process = _start(folder, key)
+            yield LocalServer(_wait_for_url(process, folder), key, process)
+        finally:
+            if process is not None:
+                with _delayed_signals():
+                    _stop(process)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a temporary folder; remove it at the end, and first those of killed processes.
+
+    SIGINT, SIGTERM and SIGHUP do not leave it behind.
+    """
+    with ExitStack() as stack:
         with _delayed_signals():
             _remove_stale_folders()
             folder, handle = _own_folder()
-            process = _start(folder, key)
-        yield LocalServer(_wait_for_url(process, folder), key, process)
-    finally:
-        with _delayed_signals():
-            if process is not None:
-                _stop(process)
-            if folder is not None:
-                shutil.rmtree(folder)
-            if handle is not None:
-                os.close(handle)
+            stack.callback(os.close, handle)
+            stack.callback(shutil.rmtree, folder)
+        try:
+            yield folder
+        finally:
+            with _delayed_signals():
+                stack.close()
 
 
 def _remove_stale_folders() -> None:

@@ -5,8 +5,9 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_urlsafe
 from shutil import which
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -28,6 +29,9 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
+
+if TYPE_CHECKING:
+    from ldprecover_server import Application
 
 _DEFAULT = DemoSettings()
 
@@ -197,22 +201,42 @@ def _serve_page(
     settings: DemoSettings, url: str | None, key: str | None, host: str, port: int
 ) -> None:
     from ldprecover_experiments.drill import drill_server
-    from ldprecover_experiments.local_server import local_server
+    from ldprecover_experiments.local_server import temporary_folder
 
-    with end_on_signals(), ExitStack() as open_:
+    with end_on_signals(), ExitStack() as stack:
+        server: Application | str
         if url is None:
-            server = open_.enter_context(local_server())
-            url, key = server.url, server.key
-            note(f"A separate server runs at {url}; its admin key is {key}")
+            key = token_urlsafe(24)
+            server = _own_server(stack.enter_context(temporary_folder()), key)
         elif key is None:
             raise UsageError(
                 "a drill opens a round at --url: give an admin key of the server with --key or "
                 "--key-file"
             )
-        drill = open_.enter_context(drill_server(url, key, settings, host=host, port=port))
+        else:
+            server = url
+        drill = stack.enter_context(drill_server(server, key, settings, host=host, port=port))
+        if url is None:
+            note(f"A separate server runs at {drill.url}; its admin key is {key}")
         note(f"Open {drill.address} in a browser; the drill runs until Ctrl-C.")
         with suppress(KeyboardInterrupt):
-            drill.run()
+            drill.run_until_signal()
+
+
+def _own_server(folder: Path, key: str) -> "Application":
+    """Return a server's application with this admin key and a new database in a folder."""
+    from pydantic import SecretStr
+
+    from ldprecover import counting
+    from ldprecover_server import Application, Settings
+    from ldprecover_server.storage import Storage
+
+    # Without the environment, whose settings are for another server.
+    settings = Settings.model_construct(admin_key=SecretStr(key))
+    store = Storage(f"sqlite:///{folder}/demo.db")
+    store.prepare()
+    counting.warm_up()
+    return Application(settings, store)
 
 
 def _play_part(

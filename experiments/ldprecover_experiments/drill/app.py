@@ -1,18 +1,18 @@
-"""The drill as an ASGI application: its calls under /drill/, and a proxy to the server."""
+"""The drill as an ASGI application: its calls under /drill/, and all other paths of a server."""
 
 import json
 import mimetypes
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import httpx
 from anyio import to_thread
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover import LDPRecoverError
@@ -20,7 +20,7 @@ from ldprecover_client import ClientError
 from ldprecover_experiments.drill.form import FormChoices
 from ldprecover_experiments.drill.guard import PATH, Guard
 from ldprecover_experiments.drill.jobs import BusyError, Job, Jobs
-from ldprecover_experiments.drill.proxy import Proxy
+from ldprecover_experiments.drill.proxy import TIMEOUT, Proxy, bad_gateway
 from ldprecover_experiments.drill.responses import HEADERS, json_answer, problem
 
 HEAD = (
@@ -34,44 +34,56 @@ _STATIC = Path(__file__).parent / "static"
 
 
 class DrillApplication:
-    """A drill in front of the server at `url` with its admin key; `token` opens its own calls."""
+    """A drill on a server; `token` opens the drill's own calls.
 
-    def __init__(self, url: str, key: str, token: str, choices: FormChoices) -> None:
+    `server` is the server's application, which is mounted with its lifespan; None stands for a
+    server elsewhere, reached by a proxy. Simulated users report to `url`, with the server's admin
+    `key`.
+    """
+
+    def __init__(
+        self, server: ASGIApp | None, url: str, key: str, token: str, choices: FormChoices
+    ) -> None:
         self._url = url
         self._key = key
+        self.token = token
         self._choices = choices
         self.jobs = Jobs()
-        self._proxy = Proxy(url, HEAD)
-        self._files = {path.name: path.read_bytes() for path in _STATIC.iterdir() if path.is_file()}
-        routes = [
-            Route(f"{PATH}options", self._options),
-            Route(f"{PATH}run", self._run, methods=["GET"]),
-            Route(f"{PATH}run", self._begin, methods=["POST"]),
-            Route(f"{PATH}run", self._cancel, methods=["DELETE"]),
-            Route(f"{PATH}static/{{name}}", self._file),
-        ]
-        self._own = Starlette(
-            routes=routes, exception_handlers={404: _not_found, 405: _not_allowed}
+        transport = None if server is None else httpx.ASGITransport(server)
+        self.client = httpx.AsyncClient(
+            base_url=url, transport=transport, trust_env=False, timeout=TIMEOUT
         )
-        self._own.router.redirect_slashes = False
-        self._lifespan = Starlette(lifespan=self._life)
-        self._guard = Guard(self._dispatch, token)
+        self._files = {path.name: path.read_bytes() for path in _STATIC.iterdir() if path.is_file()}
+        own_calls = [
+            Route("/options", self._options),
+            Route("/run", self._run, methods=["GET"]),
+            Route("/run", self._begin, methods=["POST"]),
+            Route("/run", self._cancel, methods=["DELETE"]),
+            Route("/static/{name}", self._file),
+        ]
+        self._app = Starlette(
+            routes=[
+                Route("/", self._page),
+                Mount(PATH, Router(own_calls, redirect_slashes=False)),
+                Mount("", server or Proxy(self.client)),
+            ],
+            middleware=[Middleware(Guard, token=token)],
+            exception_handlers={404: _not_found, 405: _not_allowed},
+        )
+        self._lifespan = server or self._app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app: ASGIApp = self._lifespan if scope["type"] == "lifespan" else self._guard
+        app = self._lifespan if scope["type"] == "lifespan" else self._app
         await app(scope, receive, send)
 
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app: ASGIApp = self._own if scope["path"].startswith(PATH) else self._proxy
-        await app(scope, receive, send)
-
-    @asynccontextmanager
-    async def _life(self, app: Starlette) -> AsyncIterator[None]:
+    async def _page(self, request: Request) -> Response:
+        """Return the server's page with the drill in its head."""
         try:
-            yield
-        finally:
-            await to_thread.run_sync(self.jobs.end)
-            await self._proxy.close()
+            answer = await self.client.get("/")
+        except httpx.HTTPError as error:
+            return bad_gateway(error)
+        html = answer.text.replace("<head>", f"<head>{HEAD}", 1)
+        return Response(html, answer.status_code, HEADERS, answer.headers.get("content-type"))
 
     async def _options(self, request: Request) -> Response:
         return json_answer(await to_thread.run_sync(self._choices.as_json))

@@ -10,6 +10,8 @@ from ipaddress import ip_address
 from types import FrameType
 
 import uvicorn
+from anyio import to_thread
+from starlette.types import ASGIApp
 
 from ldprecover_client.http import server_url
 from ldprecover_experiments.demo_settings import DemoSettings
@@ -20,54 +22,56 @@ from ldprecover_experiments.errors import ExperimentError
 _STOP_SECONDS = 5
 
 
-class DrillServer:
-    """A drill that listens, and serves during `run`. `address` contains its token."""
+class DrillServer(uvicorn.Server):
+    """A drill at `url`, which serves during `run`. `address` contains its token."""
 
-    def __init__(self, listener: socket.socket, application: DrillApplication, token: str) -> None:
-        host, port = listener.getsockname()[:2]
-        if (
-            ip_address(host).is_unspecified
-        ):  # it listens on all interfaces, but the guard accepts names of this machine alone
-            host = "::1" if ":" in host else "127.0.0.1"
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        self.address = f"{self.url}/#/drill?token={token}"
-        self._listener = listener
-        config = uvicorn.Config(
-            application,
-            ws="none",
-            log_config=None,
-            access_log=False,
-            log_level="error",  # warnings come from anonymous requests
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=_STOP_SECONDS,
+    def __init__(self, listener: socket.socket, url: str, application: DrillApplication) -> None:
+        self.url = url
+        self.address = f"{url}/#/drill?token={application.token}"
+        self.application = application
+        self.listener = listener
+        super().__init__(
+            uvicorn.Config(
+                application,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                log_level="error",  # warnings come from anonymous requests
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_STOP_SECONDS,
+            )
         )
-        self._server = uvicorn.Server(config)
 
-    def run(self) -> None:
+    def run_until_signal(self) -> None:
         """Serve until SIGINT, SIGTERM or SIGHUP, and raise the signal again."""
         hung_up = []
 
         def end(number: int, frame: FrameType | None) -> None:
             hung_up.append(number)
-            self._server.handle_exit(number, frame)
+            self.handle_exit(number, frame)
 
-        before = signal.signal(
-            signal.SIGHUP, end
-        )  # the server takes the other two itself, and raises them again
+        # uvicorn takes the other two itself, and raises them again.
+        before = signal.signal(signal.SIGHUP, end)
         try:
-            self._server.run(sockets=[self._listener])
+            self.run([self.listener])
         finally:
             signal.signal(signal.SIGHUP, before)
         if hung_up:
             signal.raise_signal(signal.SIGHUP)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the job first, which deletes its round, while the server still answers."""
+        await to_thread.run_sync(self.application.jobs.end)
+        await super().shutdown(sockets)
+        await self.application.client.aclose()
+
 
 @contextmanager
 def drill_server(
-    url: str, key: str, settings: DemoSettings, *, host: str, port: int
+    server: ASGIApp | str, key: str, settings: DemoSettings, *, host: str, port: int
 ) -> Iterator[DrillServer]:
-    """Yield a drill in front of the server at `url` with its admin key.
+    """Yield a drill on a server with this admin key: its application, or its URL if it runs.
 
     `settings` are the defaults of its form; port 0 is a free port. Raises ExperimentError if it
     cannot listen, DatasetError for an unreadable data set, and ArgumentError for an invalid URL.
@@ -75,9 +79,21 @@ def drill_server(
     choices = FormChoices(settings)
     choices.as_json()  # raises now for a data set that cannot be read
     token = secrets.token_urlsafe(32)
-    application = DrillApplication(server_url(url), key, token, choices)
     with _listen(host, port) as listener:
-        yield DrillServer(listener, application, token)
+        url = _own_url(listener)
+        if isinstance(server, str):
+            application = DrillApplication(None, server_url(server), key, token, choices)
+        else:
+            application = DrillApplication(server, url, key, token, choices)
+        yield DrillServer(listener, url, application)
+
+
+def _own_url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    if ip_address(host).is_unspecified:
+        # It listens on all interfaces, but the guard accepts names of this machine alone.
+        host = "::1" if ":" in host else "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,19 +1,18 @@
 """A drill on a free port, served by a thread of the tests' own."""
 
 import contextlib
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import httpx
 import pytest
-import uvicorn
+from starlette.types import ASGIApp
 from tests.conftest import ServerProcess
 
 from ldprecover_experiments import DemoSettings
-from ldprecover_experiments.drill.app import DrillApplication
-from ldprecover_experiments.drill.form import FormChoices
+from ldprecover_experiments.drill import DrillServer, drill_server
 from ldprecover_experiments.drill.guard import HEADER
 from ldprecover_experiments.drill.jobs import Job
 
@@ -23,37 +22,39 @@ DRILL_TOKEN = "a-token-of-a-drill"
 class RunningDrill:
     """A drill and a caller of it, who has the token."""
 
-    def __init__(self, url: str, application: DrillApplication) -> None:
-        self.url = url
-        self.application = application
+    def __init__(self, drill: DrillServer) -> None:
+        self.url = drill.url
+        self.jobs = drill.application.jobs
         self.http = httpx.Client(
-            base_url=url, headers={HEADER: DRILL_TOKEN}, timeout=60, trust_env=False
+            base_url=drill.url, headers={HEADER: DRILL_TOKEN}, timeout=60, trust_env=False
         )
 
     def ended(self) -> dict[str, Any]:
         """Wait until the run is over, and return what is shown of it."""
-        run = self.application.jobs.last
+        run = self.jobs.last
         assert run is not None
         assert run.over.wait(60)
         return self.http.get("/drill/run").json()
 
 
 @contextlib.contextmanager
-def running_drill(url: str, key: str = "key", **settings: Any) -> Iterator[RunningDrill]:
-    """Run a drill in front of a server for a while; `settings` fill its form."""
-    offer = FormChoices(DemoSettings(**{"users": 2000, "targets": 3, **settings}))
-    application = DrillApplication(url, key, DRILL_TOKEN, offer)
-    config = uvicorn.Config(application, log_config=None, log_level="warning", ws="none")
-    server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+def running_drill(
+    server: ASGIApp | str, key: str = "key", **settings: Any
+) -> Iterator[RunningDrill]:
+    """Run a drill on a server for a while; `settings` fill its form."""
+    settings = {"users": 2000, "targets": 3, **settings}
+    with (
+        mock.patch("secrets.token_urlsafe", return_value=DRILL_TOKEN),
+        drill_server(server, key, DemoSettings(**settings), host="127.0.0.1", port=0) as drill,
+    ):
+        thread = threading.Thread(target=drill.run, args=([drill.listener],))
         thread.start()
-        drill = RunningDrill(f"http://127.0.0.1:{listener.getsockname()[1]}", application)
+        running = RunningDrill(drill)
         try:
-            yield drill
+            yield running
         finally:
-            drill.http.close()
-            server.should_exit = True
+            running.http.close()
+            drill.should_exit = True
             thread.join()
 
 
