@@ -72,10 +72,12 @@ def test_the_system_ends_a_drill_in_good_order(
 
 def test_a_killed_drill_leaves_no_process(start_demo: StartDemo, temporary: Path) -> None:
     process = start_demo(*PAGE)
-    _drill(process).close()
-    while not (workers := [pid for pid in processes_of(temporary) if pid != process.pid]):
-        assert process.poll() is None  # the server starts its analysis workers in a thread
-    left = [os.pidfd_open(pid) for pid in workers]
+    with _drill(process) as http:
+        assert http.post("/drill/run", json={"methods": ["unmix"]}).status_code == 202
+        while http.get("/drill/run").json()["state"] == "running":
+            assert process.poll() is None
+    left = [os.pidfd_open(pid) for pid in processes_of(temporary) if pid != process.pid]
+    assert left  # the worker of the analysis
     process.kill()
     waiting = set(left)
     while waiting:  # each becomes readable when its process ends
