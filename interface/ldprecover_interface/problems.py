@@ -1,5 +1,6 @@
-"""Problems (RFC 9457): the body of every error."""
+"""Problems (RFC 9457): the body of every error, and the types of problems."""
 
+from enum import Enum
 from typing import Final
 
 from pydantic import ConfigDict, Field
@@ -7,6 +8,62 @@ from pydantic import ConfigDict, Field
 from ldprecover_interface.base import Message, optional
 
 MEDIA_TYPE: Final = "application/problem+json"
+
+
+class ProblemType(Enum):
+    """Every type of problem: its HTTP status and its title."""
+
+    ANALYSES_BUSY = 503, "Too many analyses queued"
+    ANALYSIS_FAILED = 500, "Analysis failed"
+    ANALYSIS_TIMEOUT = 504, "Analysis timeout"
+    ANALYSIS_TOO_LARGE = 422, "Analysis too large"
+    BODY_TIMEOUT = 408, "Body timeout"
+    BODY_TOO_LARGE = 413, "Body too large"
+    BUSY = 503, "Too many requests queued"
+    CROSS_ORIGIN_REFUSED = 400, "Origin not allowed"
+    DATABASE_GONE = 503, "Database file missing"
+    FORBIDDEN = 403, "Wrong key scope"
+    HEAD_TOO_LARGE = 431, "Request head too large"
+    IDEMPOTENCY_KEY_REUSED = 409, "Idempotency key reused"
+    INTERNAL_ERROR = 500, "Internal server error"
+    INVALID_HEADER = 422, "Invalid header"
+    INVALID_HTTP = 400, "Not an HTTP request"
+    INVALID_PARAMETER = 422, "Invalid parameter"
+    INVALID_REPORT = 422, "Invalid report"
+    INVALID_REQUEST = 422, "Invalid request"
+    INVALID_TICKET = 401, "Ticket required"
+    JOB_NOT_FOUND = 404, "Job not found"
+    MALFORMED_BODY = 400, "Malformed gzip body"
+    METHOD_NOT_ALLOWED = 405, "Method not allowed"
+    NAME_TAKEN = 409, "Round name taken"
+    NO_CURRENT_ROUND = 404, "No current round"
+    NO_REPORTS = 409, "The round has no reports"
+    NOT_FOUND = 404, "Path not found"
+    PLUGIN_NOT_LOADED = 503, "Protocol plugin not loaded"
+    QUEUE_FULL = 503, "Submission queue full"
+    RATE_LIMITED = 429, "Report rate exceeded"
+    REPORT_KEY_NEEDED = 403, "Report key needed"
+    REPORTS_NOT_KEPT = 409, "Reports not stored"
+    ROUND_CLOSED = 409, "The round is closed"
+    ROUND_NOT_FOUND = 404, "Round not found"
+    ROUND_REPLACED = 503, "Round replaced"
+    SERIES_MISMATCH = 409, "Items differ from series"
+    STORAGE_FULL = 507, "Disk full"
+    STORE_UNAVAILABLE = 503, "Database unavailable"
+    TOO_MANY_REPORTS = 413, "Too many reports"
+    TOO_MANY_WRONG_TRIES = 429, "Too many mismatched retries"
+    UNAUTHORIZED = 401, "Key required"
+    UNSUPPORTED_MEDIA_TYPE = 415, "Unsupported media type"
+    UNSUPPORTED_TRANSFER_ENCODING = 501, "Unsupported transfer encoding"
+
+    def __init__(self, status: int, title: str) -> None:
+        self.status = status
+        self.title = title
+
+    @property
+    def slug(self) -> str:
+        """The last part of the `type` of a problem, and a heading of the errors page."""
+        return self.name.lower().replace("_", "-")
 
 
 class FieldError(Message):

@@ -82,7 +82,7 @@ def test_alerts_and_the_board_know_the_job_of_the_sample_configuration() -> None
 def test_every_reason_that_an_alert_names_is_a_problem() -> None:
     reasons = {reason for expr in ALERTS for reason in re.findall(r'reason="([^"]*)"', expr)}
     assert reasons
-    assert reasons <= {refusal.slug for refusal in service_errors()}
+    assert reasons <= {refusal.type.slug for refusal in service_errors()}
 
 
 def test_every_metric_is_on_the_board() -> None:

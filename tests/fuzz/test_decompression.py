@@ -125,7 +125,7 @@ def test_any_body_is_decompressed_or_rejected() -> None:
             given_on = bytes(asyncio.run(body.read(limit, (JSON, MEDIA_TYPE))))
             assert memory.budget.reserved <= HELD
         except ServiceError as refusal:
-            status = refusal.status
+            status = refusal.type.status
         body.release()
         tried["bodies"][str(status or "handed on")] += 1
         assert memory.budget.reserved == 0

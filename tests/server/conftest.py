@@ -13,8 +13,8 @@ from tests.conftest import ADMIN_KEY, NewDatabase, on_both_databases
 
 from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
+from ldprecover_interface.problems import ProblemType
 from ldprecover_server import Application, Settings
-from ldprecover_server.errors import service_errors
 from ldprecover_server.ingest.writer import Ingest
 from ldprecover_server.storage import Storage
 
@@ -134,8 +134,8 @@ def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
     return frequency_oracle(request.param, 1.0, 11, 4 if request.param == "olh" else None)
 
 
-STATUS = {error.slug: error.status for error in service_errors()}
-"""The status of each problem; the errors page of the documentation records them."""
+STATUS = {problem.slug: problem.status for problem in ProblemType}
+"""The errors page of the documentation records them."""
 
 
 def problem_of(response: httpx.Response) -> str:

@@ -26,9 +26,9 @@ _MAX_NAME = 60  # characters that are shown of a name that the caller chose
 def problem_of(error: errors.ServiceError) -> Problem:
     """Return the body that answers an error; its type links to the server's own errors page."""
     members: dict[str, Any] = {
-        "type": f"{paths.ERRORS}#{error.slug}",
-        "title": error.title,
-        "status": error.status,
+        "type": f"{paths.ERRORS}#{error.type.slug}",
+        "title": error.type.title,
+        "status": error.type.status,
         **error.members,
     }
     if detail := str(error):
@@ -45,9 +45,9 @@ class ProblemResponse(Response):
         self, error: errors.ServiceError, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(
-            problem_of(error).to_json(), error.status, {**error.headers, **(headers or {})}
+            problem_of(error).to_json(), error.type.status, {**error.headers, **(headers or {})}
         )
-        self._slug = error.slug
+        self._slug = error.type.slug
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["problem"] = self._slug
@@ -63,11 +63,11 @@ def problems(*classes: type[errors.ServiceError]) -> dict[int | str, dict[str, A
     """Return the `responses` of a route that may answer with these errors, for OpenAPI."""
     content = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}
     slugs: dict[int, list[str]] = {}
-    for error in sorted(classes, key=lambda error: (error.status, error.slug)):
-        slugs.setdefault(error.status, []).append(error.slug)
+    for problem in sorted({error.type for error in classes}, key=lambda each: each.slug):
+        slugs.setdefault(problem.status, []).append(problem.slug)
     return {
         status: {"description": ", ".join(names), "content": content}
-        for status, names in slugs.items()
+        for status, names in sorted(slugs.items())
     }
 
 

@@ -35,7 +35,7 @@ def refused(rates: ReportRates, reports: int, key: bytes = b"k") -> float:
     try:
         rates.take(key, reports)
     except RateLimitedError as error:
-        return error.seconds
+        return error.retry_after
     return 0.0
 
 
@@ -232,7 +232,7 @@ def wrong(tries: WrongTries) -> float:
     try:
         asyncio.run(tries.begin(PLACE))
     except WrongTriesError as error:
-        return error.seconds
+        return error.retry_after
     tries.count(PLACE)
     tries.end(PLACE)
     return 0.0

@@ -15,22 +15,17 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import LDPRecoverError
 from ldprecover.errors import ContractError, ParameterError, ReportError
+from ldprecover_interface.problems import ProblemType
 from ldprecover_server import errors
 from ldprecover_server.http.problems import problem_response
 
 pytestmark = pytest.mark.sqlite
 
 
-REFUSALS = list(errors.service_errors())
-
-
-def test_every_refusal_that_can_be_raised_has_a_problem_of_its_own() -> None:
-    leaves, ahead = [], [errors.ServiceError]
-    while ahead:
-        cls = ahead.pop()
-        leaves += [cls] if not cls.__subclasses__() else []
-        ahead += cls.__subclasses__()
-    assert sorted(cls.slug for cls in leaves) == [refusal.slug for refusal in REFUSALS]
+def test_every_type_of_problem_has_one_error() -> None:
+    assert sorted(error.type.slug for error in errors.service_errors()) == sorted(
+        problem.slug for problem in ProblemType
+    )
 
 
 def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
@@ -39,7 +34,7 @@ def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
         for cls in LDPRecoverError.__subclasses__()
         if cls.__module__ == LDPRecoverError.__module__
     ]
-    found = {cls: type(errors.as_service_error(cls("for this reason"))).slug for cls in classes}
+    found = {cls: errors.as_service_error(cls("for this reason")).type.slug for cls in classes}
     assert found == {
         ContractError: "analysis-failed",
         ParameterError: "invalid-parameter",

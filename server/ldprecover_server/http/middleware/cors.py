@@ -43,4 +43,4 @@ class Cors(CORSMiddleware):
             for name in ("vary", "access-control-allow-origin")
             if name in response.headers
         }
-        return problem_response(CrossOriginError(bytes(response.body).decode(), headers))
+        return problem_response(CrossOriginError(bytes(response.body).decode()), headers)

@@ -67,9 +67,9 @@ async def reference() -> HTMLResponse:
 @router.get(paths.ERRORS)
 async def errors_page() -> HTMLResponse:
     sections = "".join(
-        f'<h2 id="{error.slug}">{html.escape(error.title)}</h2>'
-        f"<p><code>{error.slug}</code>, status "
-        f"{error.status}</p><p>{html.escape(error.help)}</p>"
+        f'<h2 id="{error.type.slug}">{html.escape(error.type.title)}</h2>'
+        f"<p><code>{error.type.slug}</code>, status "
+        f"{error.type.status}</p><p>{html.escape(error.help())}</p>"
         for error in service_errors()
     )
     return HTMLResponse(

@@ -85,7 +85,7 @@ class SubmissionRoute:
             return await self._submit_to(round, scope, body)
         except (ServiceError, LDPRecoverError) as error:
             if (
-                isinstance(error, ServiceError) and error.status >= 500
+                isinstance(error, ServiceError) and error.type.status >= 500
             ):  # it is sent again, whatever it was
                 raise
             found = await self._services.submitting.run(rounds.find, identifier)
