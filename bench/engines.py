@@ -78,17 +78,17 @@ def made(folder: Path, oracle: FrequencyOracle, n: int) -> list[ParquetPart]:
     """Write parts of random reports: any seed and any bucket is one."""
     rng, parts = np.random.default_rng(1), []
     for i in range(PARTS):
-        rows = np.empty(n, oracle.report_dtype)
+        rows = np.empty(n, oracle.wire.dtype)
         rows["seed"], rows["bucket"] = (
             rng.integers(0, 1 << 32, n),
             rng.integers(0, oracle.hash_range, n),
         )  # type: ignore[attr-defined]
-        entry, data = encode(0, f"part-{i:03}.parquet", rows, oracle.report_dtype)
+        entry, data = encode(0, f"part-{i:03}.parquet", rows, oracle.wire.dtype)
         file = folder / part_path(entry.hour, entry.name)
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(data)
         parts.append(
-            ParquetPart(str(folder), entry.hour, entry.name, n, entry.sha256, oracle.report_dtype)
+            ParquetPart(str(folder), entry.hour, entry.name, n, entry.sha256, oracle.wire.dtype)
         )
     return parts
 

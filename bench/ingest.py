@@ -321,7 +321,7 @@ def tail(ours: Load, theirs: Load, name: str, rate: float, pairs: int, seconds: 
 def counting(protocol: str, d: int, body: Path, seconds: float) -> float:
     """Return how many packed reports a second one core counts that does nothing else."""
     oracle = frequency_oracle(protocol, 0.5, d)
-    reports = wire.unpack(oracle, body.read_bytes())
+    reports = oracle.wire.unpack(body.read_bytes())
     Tally.of(oracle, reports)
     counted, began = 0, time.perf_counter()
     while (took := time.perf_counter() - began) < seconds:

@@ -56,7 +56,7 @@ class Attack(ABC):
     name: ClassVar[str]
 
     def reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
-        """Return m malicious reports: rows of `oracle.report_dtype`, which are their packed bytes.
+        """Return m malicious reports: rows of `oracle.wire.dtype`, which are their packed bytes.
 
         Raises ParameterError for a negative m or a domain that the attack does not fit, and
         ContractError, with the attack's name, for any other error or invalid reports.
@@ -274,7 +274,7 @@ def draw_items(weights: FloatArray, m: int, rng: np.random.Generator) -> Int64Ar
 
 def _wrong_reports(reports: object, oracle: FrequencyOracle, m: int) -> str | None:
     """Return why these are not m valid packed reports; None if they are."""
-    dtype = oracle.report_dtype
+    dtype = oracle.wire.dtype
     if not isinstance(reports, np.ndarray) or (reports.dtype, reports.shape) != (
         dtype.base,
         (m, *dtype.shape),
@@ -287,7 +287,7 @@ def _wrong_reports(reports: object, oracle: FrequencyOracle, m: int) -> str | No
         row = f"{dtype.base} of shape {(m, *dtype.shape)}"
         return f"{m} of them are an array of {row}, not {actual}"
     try:
-        oracle.check(reports)
+        oracle.wire.check(reports)
     except ReportError as error:
         return str(error)
     return None

@@ -61,8 +61,8 @@ class MGA(TargetedAttack, ModelledAttack):
     def _sizes(self, oracle: FrequencyOracle, r: int) -> FloatArray | None:
         if not oracle.traits.seeded:
             return padded_sizes(oracle, r)
-        buckets = oracle.parameter_value
-        assert buckets is not None  # every protocol with seeds has them
+        assert oracle.parameter is not None  # every protocol with seeds has buckets
+        buckets = oracle.own[oracle.parameter.name]
         hits = (
             exact_size(r, r)
             if self.search == "exhaustive"

@@ -68,7 +68,7 @@ class Several(Attack):
                 if shares is None
                 else rng.choice(len(plans), m, p=shares)
             )
-            reports = np.empty(m, dtype=oracle.report_dtype)
+            reports = np.empty(m, dtype=oracle.wire.dtype)
             for i, plan in enumerate(plans):
                 users = np.flatnonzero(attacker == i)
                 reports[users] = plan.send(users.size, rng)

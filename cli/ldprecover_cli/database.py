@@ -61,12 +61,11 @@ def quarantine(round: RoundArgument = "current", *, database_url: DatabaseUrl = 
 
     Example: ldprecover quarantine cities --database-url sqlite:///ldprecover.db
     """
-    from ldprecover.protocols.wire import to_json
     from ldprecover_cli.serve import database
     from ldprecover_server import quarantined
 
     with database(database_url) as settings:
         for group in quarantined(settings, round):
             hour = datetime.fromtimestamp(group.hour * 3600, UTC).isoformat()
-            reports = to_json(group.oracle, group.reports)
+            reports = group.oracle.wire.to_json(group.reports)
             print_json({"reason": group.reason, "hour": hour, **reports})

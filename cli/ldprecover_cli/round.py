@@ -329,8 +329,9 @@ def _explain_protocols(protocol: str, own: Mapping[str, int | None]) -> Iterator
             ) from error
         for name in own:
             if own[name] is not None and "not known" in rejected.get(name, ""):
-                oracle = PROTOCOLS.get(protocol)
-                hint = "" if oracle is None else f"; {protocol} has {oracle.parameter or 'none'}"
+                kind = PROTOCOLS.get(protocol)
+                has = kind.parameter.name if kind and kind.parameter else "none"
+                hint = "" if kind is None else f"; {protocol} has {has}"
                 raise UsageError(
                     f"--parameter {name}: no protocol of the server has this parameter{hint}"
                 ) from error

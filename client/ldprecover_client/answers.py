@@ -388,10 +388,10 @@ def _immutable(message: rounds.Parameters | rounds.Round) -> dict[str, Any]:
             f"protocol {_plain(message.protocol)!r} is not known here: install and load the plugin "
             "that has it"
         )
-    if protocol.parameter is not None and message.own[protocol.parameter] is None:
+    own = protocol.parameter
+    if own is not None and message.own[own.name] is None:
         raise InvalidAnswerError(
-            f"an {message.protocol} round states its {protocol.parameter}; a client never computes "
-            "it"
+            f"an {message.protocol} round states its {own.name}; a client never computes it"
         )
     _check_items("canaries", message.canaries, len(message.items))
     try:

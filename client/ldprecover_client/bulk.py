@@ -59,7 +59,7 @@ def submit_reports(
     transport: Transport | None = None,
     oracle: FrequencyOracle | None = None,
 ) -> int:
-    """Post reports, rows of the round's `report_dtype`; return how many were accepted: all.
+    """Post reports, rows of the round's `wire.dtype`; return how many were accepted: all.
 
     Each submission has at most `batch_size` reports, and fits a server's default limits. It has a
     random idempotency key that its retries keep, so no report counts twice. `connections` is the

@@ -48,16 +48,16 @@ def fill(
         first += number
     rng, remaining, buffered = secure_generator(), dict(hours), 0
     for hour, piece in pieces:
-        n, fraction = divmod(len(piece), oracle.report_size)
+        n, fraction = divmod(len(piece), oracle.wire.size)
         if fraction or remaining.get(hour, 0) < n:
             raise ReportDatasetError("the round's reports differ in number or size from its counts")
         remaining[hour] -= n
         files[folder_hours[hour]].buffer.append(bytes(piece))
         buffered += len(piece)
         if buffered >= _BUFFER_BYTES:
-            _flush(folder, files.values(), oracle.report_size, rng)
+            _flush(folder, files.values(), oracle.wire.size, rng)
             buffered = 0
-    _flush(folder, files.values(), oracle.report_size, rng)
+    _flush(folder, files.values(), oracle.wire.size, rng)
     if any(remaining.values()):
         raise ReportDatasetError("the round has fewer reports than its counts say")
     buckets = [(hour, int(n)) for hour, group in files.items() for n in group.sizes]
@@ -88,9 +88,9 @@ def _flush(folder: Path, hours: Iterable[_Hour], size: int, rng: np.random.Gener
 
 def shuffled(path: Path, oracle: FrequencyOracle) -> Reports:
     """Return the reports of a file in uniformly random order. Raises OSError."""
-    rows = np.fromfile(path, dtype=f"V{oracle.report_size}")
+    rows = np.fromfile(path, dtype=f"V{oracle.wire.size}")
     secure_generator().shuffle(rows)
-    return np.frombuffer(rows.view(np.uint8), dtype=oracle.report_dtype)
+    return np.frombuffer(rows.view(np.uint8), dtype=oracle.wire.dtype)
 
 
 def bucket_path(folder: Path, index: int) -> Path:

@@ -21,7 +21,7 @@ COLUMN = "report"
 
 
 def arrow_schema(dtype: np.dtype) -> "pa.Schema":
-    """Return the Arrow schema of reports of a type, an oracle's `report_dtype`."""
+    """Return the Arrow schema of reports of a type, an oracle's `wire.dtype`."""
     pa = pyarrow()
     return pa.schema(
         [

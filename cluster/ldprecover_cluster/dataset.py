@@ -42,7 +42,7 @@ class ReportDataset:
             ) from None
         if export.reports is None:
             raise ReportDatasetError(f"{directory}/{ROUND_FILE} is an export without reports")
-        dtype = export.parameters.oracle.report_dtype
+        dtype = export.parameters.oracle.wire.dtype
         parts = (
             ParquetPart(directory.url, part.hour, part.name, part.n, part.sha256, dtype)
             for part in export.reports

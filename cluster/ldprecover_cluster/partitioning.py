@@ -47,7 +47,7 @@ def merge_small_hours(hours: Mapping[int, int]) -> dict[int, int]:
 def part_count(oracle: FrequencyOracle, n: int) -> int:
     """Return the number of parts for n reports of an hour, so that no part exceeds the limits."""
     largest = max(
-        1, min(PAIRS // oracle.domain_size, _REPORT_BYTES // row_bytes(oracle.report_dtype))
+        1, min(PAIRS // oracle.domain_size, _REPORT_BYTES // row_bytes(oracle.wire.dtype))
     )
     mean = max(1, largest - math.ceil(_SPREADS * math.sqrt(largest)))
     return max(1, math.ceil(n / mean))

@@ -187,7 +187,7 @@ class DatasetWriter:
             tally = _counted(oracle, reports)
         except LDPRecoverError as error:
             raise ReportDatasetError(f"a report is invalid: {error}") from error
-        part, data = encode(hour, name, reports, oracle.report_dtype)
+        part, data = encode(hour, name, reports, oracle.wire.dtype)
         if part.n != self._buckets[index][1]:
             raise ReportDatasetError(
                 f"{bucket_path(self.work, index)} was changed; delete {self.work} and start again"
@@ -326,7 +326,7 @@ def _counted(oracle: FrequencyOracle, reports: Reports) -> Tally:
     """Check reports in blocks; return their tally."""
     tally = Tally.empty(oracle.summary_size)
     for block in _blocks(reports, max(1, _PAIRS // oracle.domain_size)):
-        oracle.check(block)
+        oracle.wire.check(block)
         tally += Tally.of(oracle, block)
     return tally
 

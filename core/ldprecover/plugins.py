@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 
 from ldprecover._origins import LOADED, Origin, distribution_of, named, plugin_distributions
 from ldprecover.errors import ParameterError, PluginError
-from ldprecover.protocols import PROTOCOLS, FrequencyOracle
+from ldprecover.protocols import PROTOCOLS, FrequencyOracle, OwnParameter
 from ldprecover.recovery import METHODS, NEEDS, Method, Option, RecoveryInputs, RecoveryRequest
 
 __all__ = [
@@ -192,8 +192,8 @@ def _distribution(entry: EntryPoint) -> str:
 
 
 def _protocol(kind: Any) -> str:
-    check_class(kind, FrequencyOracle, ("protocol", "title", "traits", "forms"))
-    name, parameter = kind.protocol, kind.parameter
+    check_class(kind, FrequencyOracle, ("protocol", "title", "traits"))
+    name, own = kind.protocol, kind.parameter
     if not isinstance(kind.title, str) or not kind.title.strip():
         raise ParameterError(f"title must be one line of text, not {kind.title!r:.80}")
     if not (
@@ -207,16 +207,13 @@ def _protocol(kind: Any) -> str:
             f"protocol must be a name of at most {_LONGEST} small letters, digits and _, not "
             f"{name!r}"
         )
-    if parameter is not None and (not parameter.isidentifier() or parameter in _NOT_FREE):
+    if own is not None and not isinstance(own, OwnParameter):
+        raise ParameterError(f"parameter must be an OwnParameter or None, not {own!r:.80}")
+    if own is not None and (not own.name.isidentifier() or own.name in _NOT_FREE):
         raise ParameterError(
-            f"parameter must be a name that a round does not have yet, not {parameter!r}"
+            f"parameter must be a name that a round does not have yet, not {own.name!r}"
         )
-    default = kind.default_parameter(1.0, 2)
-    if (default is None) != (parameter is None):
-        raise ParameterError(
-            "default_parameter must be an integer if there is a parameter, and None otherwise"
-        )
-    oracle = kind(1.0, 2) if default is None else kind(1.0, 2, default)
+    oracle = kind(1.0, 2) if own is None else kind(1.0, 2, own.default(1.0, 2))
     if not 0 < oracle.q < oracle.p <= 1:
         raise ParameterError(f"0 < q < p <= 1 must hold, not q = {oracle.q} and p = {oracle.p}")
     return str(name)

@@ -11,7 +11,7 @@ ComplexArray = NDArray[np.complex128]
 FloatArray = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
 Reports = NDArray[Any]
-"""Reports of one protocol, one in each row, in its `report_dtype`: exactly their packed bytes."""
+"""Reports of one protocol, one in each row, in its `wire.dtype`: exactly their packed bytes."""
 UInt8Array = NDArray[np.uint8]
 UInt16Array = NDArray[np.uint16]
 UInt32Array = NDArray[np.uint32]

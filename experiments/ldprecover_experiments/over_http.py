@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import Recovery, RecoveryRequest, RoundParameters, Tally, frequency_oracle
+from ldprecover.estimation.simulation import tally_of_counts
 from ldprecover.protocols import crafter_of
 from ldprecover_client import Client, ClientError, RoundStatus, submit_reports
 from ldprecover_experiments.local_server import local_server
@@ -118,7 +119,7 @@ def round_over_http(simulation: RoundSimulation, server: Client, key: str) -> It
     def tally() -> Tally:
         answer = server.frequencies(opened.id)
         counts = np.asarray(answer["counts"], dtype=np.int64)
-        return oracle.tally_of_counts(counts, int(answer["n"]))
+        return tally_of_counts(oracle, counts, int(answer["n"]))
 
     try:
         submit_reports(server.url, opened.id, simulation.genuine_reports(), key=key)

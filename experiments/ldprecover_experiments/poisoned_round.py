@@ -23,7 +23,7 @@ from ldprecover import (
     recover,
 )
 from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
-from ldprecover.protocols import crafter_of
+from ldprecover.protocols import crafter_of, default_hash_range
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
 from ldprecover_experiments.attacks import TARGETS
@@ -195,7 +195,7 @@ class RoundSimulation:
             drift * self.earlier_rng.standard_normal(self.genuine_users.counts.size)
         )
         counts = self.earlier_rng.multinomial(self.genuine_users.n, weights / weights.sum())
-        return self.oracle.honest_tally(counts, self.earlier_rng)
+        return self.oracle.simulation.honest_tally(counts, self.earlier_rng)
 
     def genuine_reports(self) -> NDArray[Any]:
         """Return the packed reports of the genuine users."""
@@ -241,7 +241,7 @@ def simulate_round(
         packed = np.concatenate(both)
     else:
         genuine, malicious = (
-            simulation.oracle.honest_tally(genuine_users.counts, simulation.genuine_rng),
+            simulation.oracle.simulation.honest_tally(genuine_users.counts, simulation.genuine_rng),
             simulation.malicious_tally(),
         )
     earlier = None if drift is None else simulation.earlier_tally(drift)
@@ -259,7 +259,7 @@ def simulate_round(
 def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
     if protocol != HASH_ONLY:
         return frequency_oracle(protocol, epsilon, d)
-    return _HashOnly(epsilon, d, _HashOnly.default_parameter(epsilon, d))
+    return _HashOnly(epsilon, d, default_hash_range(epsilon))
 
 
 def _targets(

@@ -3,7 +3,6 @@
 import numpy as np
 
 from ldprecover import FrequencyOracle, ReportError
-from ldprecover.protocols import wire
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.access.rates import WrongTries
 from ldprecover_server.errors import (
@@ -49,7 +48,7 @@ class Submissions:
         With a key, JSON may contain as much white space again.
         """
         oracle = round.oracle
-        report_bytes = oracle.report_size if packed else wire.longest_json(oracle)
+        report_bytes = oracle.wire.size if packed else oracle.wire.longest_json
         if sender.key is None:
             reports = 1 if sender.submission_key is not None else self._settings.open_reports
             return reports * report_bytes + _SLACK
@@ -73,7 +72,7 @@ class Submissions:
         Raises TooManyReportsError, ReportKeyNeededError, RateLimitedError, WrongTriesError,
         ReportError, and what `Ingest.submit` raises.
         """
-        reports = len(packed) // round.oracle.report_size
+        reports = len(packed) // round.oracle.wire.size
         if reports > 1 or sender.key is not None:
             self._admit(round, sender, reports)
         if round.oracle.listed_seeds is not None:
@@ -135,7 +134,7 @@ def _check_seed(oracle: FrequencyOracle, sender: Sender, packed: bytes | bytearr
     """Raise ReportError unless the report has the seed that its ticket picks."""
     assert sender.draw is not None  # seeds are given in rounds of tickets alone
     seed = oracle.seed_of(sender.draw)
-    found = int(oracle.seeds(np.frombuffer(packed, oracle.report_dtype))[0])
+    found = int(oracle.seeds(np.frombuffer(packed, oracle.wire.dtype))[0])
     if found != seed:
         raise ReportError(
             f"the ticket picks the seed {seed}, and the report has the seed {found}", 0

@@ -49,8 +49,8 @@ def test_m_valid_reports_or_a_refusal_with_its_reason(
             attack.support(oracle, rng())
         return
     reports = attack.reports(oracle, m, rng())
-    assert reports.dtype == np.empty(0, oracle.report_dtype).dtype
-    oracle.check(reports)
+    assert reports.dtype == np.empty(0, oracle.wire.dtype).dtype
+    oracle.wire.check(reports)
     assert Tally.of(oracle, reports).n == m
     assert attack.reports(oracle, m, rng()).tobytes() == reports.tobytes()
 
@@ -126,4 +126,4 @@ def test_an_olh_refusal_is_not_one_of_its_search() -> None:
     oracle = OLH(0.5, 3, 65_536)
     with pytest.raises(ParameterError, match=NO_ROOM):
         APA([0, 1]).reports(oracle, 5, rng())
-    oracle.check(APA2([0, 1]).reports(oracle, 5, rng()))
+    oracle.wire.check(APA2([0, 1]).reports(oracle, 5, rng()))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
-from ldprecover.protocols import PROTOCOLS, own_parameters, wire
+from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover_attacker import AA, MGA, Campaign, Manip, Several
 from ldprecover_client import RefusedError
 
@@ -60,7 +60,7 @@ class Round(httpx.BaseTransport):
             problem = {"type": "about:blank", "title": "The round is closed", "status": 409}
             headers = {"Content-Type": "application/problem+json"}
             return httpx.Response(409, content=json.dumps(problem), headers=headers)
-        reports = wire.unpack(self.oracle, request.read())
+        reports = self.oracle.wire.unpack(request.read())
         self.tally += Tally.of(self.oracle, reports)
         self.batches.append(len(reports))
         self.keys.add(request.headers["Idempotency-Key"])

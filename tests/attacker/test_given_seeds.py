@@ -59,7 +59,7 @@ def test_attacker_uses_its_best_tickets() -> None:
     listed = np.asarray([GIVEN.seed_of(i << 55) for i in range(512)], np.uint32)
     targets = np.broadcast_to(np.array(TARGETS), (512, 10))
     reports = crafter_of(GIVEN.with_seeds(listed)).craft(targets, rng())
-    hits = GIVEN.supported(reports, np.array(TARGETS)).sum(axis=1)
+    hits = GIVEN.supports(reports, np.array(TARGETS)).sum(axis=1)
     best = reports[np.argsort(-hits)[:64]]  # one in eight
     gains = [
         float(GIVEN.estimate(GIVEN.support_counts(each), len(each))[TARGETS].sum())

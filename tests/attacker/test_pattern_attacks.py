@@ -133,7 +133,7 @@ def test_rejects_targets_beyond_an_honest_report(
 def test_rejects_coins_beyond_an_honest_report() -> None:
     with pytest.raises(ParameterError, match=r"apa2 cannot hide 3\.5 targets"):
         APA2(range(7)).reports(OUE(2.0, 21), 5, rng())
-    OLH(2.0, 21, 9).check(APA2(range(7)).reports(OLH(2.0, 21, 9), 5, rng()))
+    OLH(2.0, 21, 9).wire.check(APA2(range(7)).reports(OLH(2.0, 21, 9), 5, rng()))
 
 
 @pytest.mark.parametrize(("oracle", "rate"), [(OUE_, 0.5), (OUE_, 0.42), (OLH_, 0.5)], ids=repr)

@@ -16,7 +16,6 @@ from hypothesis import settings
 
 from ldprecover import ReportError, RoundParameters
 from ldprecover.protocols import own_parameters
-from ldprecover.protocols.wire import unpack
 from ldprecover_client import AsyncReporter, Ledger, Reporter, Retries
 
 settings.register_profile("ldprecover", deadline=None)
@@ -161,7 +160,7 @@ class Collector:
             round_["protocol"], round_["epsilon"], round_["items"], own
         ).oracle
         try:
-            reports = unpack(oracle, body)
+            reports = oracle.wire.unpack(body)
         except ReportError as error:
             return self.problem(422, "invalid-report", str(error))
         with self.lock:

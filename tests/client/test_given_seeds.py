@@ -11,7 +11,6 @@ import pytest
 from tests.client.conftest import Collector, MakeReporter
 
 from ldprecover.protocols import GivenSeedsOLH
-from ldprecover.protocols.wire import unpack
 from ldprecover.rounds.tickets import ticket_draw
 from ldprecover_attacker import MGA, MLA, Campaign, Several
 from ldprecover_client import (
@@ -53,7 +52,7 @@ def seeded_round(collector: Collector) -> Collector:
 
 
 def seeds_sent(collector: Collector) -> list[int]:
-    return [int(unpack(ORACLE, packed)["seed"][0]) for _, packed in collector.sent]
+    return [int(ORACLE.wire.unpack(packed)["seed"][0]) for _, packed in collector.sent]
 
 
 def test_report_has_seed_of_ticket(seeded_round: Any, reporter: MakeReporter) -> None:
@@ -209,7 +208,7 @@ def test_attack_uses_seeds_of_tickets(seeded_round: Any, attack: Any) -> None:
     campaign = Campaign(seeded_round.URL, "r1", attack, 30, 1, tickets=tickets, **options)
     assert campaign.run().accepted == 30
     for seeded, packed in seeded_round.sent:
-        assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(seeded))
+        assert ORACLE.wire.unpack(packed)["seed"][0] == ORACLE.seed_of(ticket_draw(seeded))
 
 
 def test_simulated_users_report_with_tickets(seeded_round: Any) -> None:
@@ -227,4 +226,4 @@ def test_simulated_users_report_with_tickets(seeded_round: Any) -> None:
     assert users.report_to(seeded_round.URL, "r1", tickets=tickets, **options) == 20
     assert [seeded for seeded, _ in seeded_round.sent] == tickets
     for seeded, packed in seeded_round.sent:
-        assert unpack(ORACLE, packed)["seed"][0] == ORACLE.seed_of(ticket_draw(seeded))
+        assert ORACLE.wire.unpack(packed)["seed"][0] == ORACLE.seed_of(ticket_draw(seeded))

@@ -153,10 +153,10 @@ def test_all_users_report_to_round(collector: Collector, protocol: str) -> None:
     )
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
     assert sent == 1234
-    assert sum(map(len, collector.stored.values())) == 1234 * oracle.report_size
+    assert sum(map(len, collector.stored.values())) == 1234 * oracle.wire.size
     bodies = {post.content for post in collector.posts}
     packed = pack(users.reports(oracle))
-    size = 100 * oracle.report_size
+    size = 100 * oracle.wire.size
     assert bodies == {packed[i : i + size] for i in range(0, len(packed), size)}
 
 

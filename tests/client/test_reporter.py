@@ -57,7 +57,7 @@ def test_report_is_one_report(collector: Collector, reporter: MakeReporter, prot
     assert (receipt.resent, receipt.duplicate, receipt.reason) == (False, False, None)
     ((key, packed),) = collector.stored.items()
     assert re.fullmatch("[0-9a-f]{32}", key)
-    assert len(packed) == RoundParameters(protocol, 0.5, collector.ITEMS).oracle.report_size
+    assert len(packed) == RoundParameters(protocol, 0.5, collector.ITEMS).oracle.wire.size
     assert [entry.state for entry in user.ledger.entries()] == ["accepted"]
 
 

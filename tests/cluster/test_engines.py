@@ -71,7 +71,7 @@ def poisoned(oracle: FrequencyOracle) -> Reports:
 
 def in_parts(oracle: FrequencyOracle, rows: Reports, number: int = 4) -> list[InMemoryPart]:
     return [
-        InMemoryPart(part.tobytes(), oracle.report_dtype) for part in np.array_split(rows, number)
+        InMemoryPart(part.tobytes(), oracle.wire.dtype) for part in np.array_split(rows, number)
     ]
 
 

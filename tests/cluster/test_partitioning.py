@@ -36,7 +36,7 @@ def test_parts_are_of_a_second_of_counting_and_no_larger_than_64_mib(
     """
     for d in (11, 1_024, 100_000):
         oracle = frequency_oracle(parameters.protocol, 1.0, d)
-        each = row_bytes(oracle.report_dtype)
+        each = row_bytes(oracle.wire.dtype)
         for n in (1, 10**6, 10**9):
             mean = n / partitioning.part_count(oracle, n)
             most = mean + 7 * math.sqrt(mean)

@@ -73,7 +73,7 @@ def test_a_dataset_is_a_source_of_reports(any_dataset: ReportDataset) -> None:
 def test_a_part_is_read_a_row_group_at_a_time(
     any_dataset: ReportDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form = any_dataset.export.parameters.oracle.report_dtype
+    form = any_dataset.export.parameters.oracle.wire.dtype
     rows = np.concatenate(list(any_dataset.parts[0].arrays()))
     monkeypatch.setattr(limits, "GROUP_BYTES", 100 * form.itemsize)
     entry, data = parts.encode(5, "part-x.parquet", rows, form)
@@ -117,7 +117,7 @@ def test_a_worker_process_says_which_part_is_damaged(
 
 def test_what_is_not_the_part_that_is_listed_is_refused(any_dataset: ReportDataset) -> None:
     part = any_dataset.parts[0]
-    form = any_dataset.export.parameters.oracle.report_dtype
+    form = any_dataset.export.parameters.oracle.wire.dtype
     written: list[tuple[bytes, int, str]] = [
         (b"PAR1" * 20, part.n, "is not a Parquet file"),
         (
@@ -157,7 +157,7 @@ def test_what_is_not_the_part_that_is_listed_is_refused(any_dataset: ReportDatas
 def test_what_could_become_much_larger_is_refused_by_its_footer(
     dataset: ReportDataset, options: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form, n = dataset.export.parameters.oracle.report_dtype, 700_000
+    form, n = dataset.export.parameters.oracle.wire.dtype, 700_000
     batch = to_batch(form, np.zeros(n, dtype=form))
     sink = pa.BufferOutputStream()
     few = {} if said.startswith("it has") else {"row_group_size": 1_000}
@@ -243,7 +243,7 @@ def test_any_reader_of_parquet_reads_it(any_dataset: ReportDataset) -> None:
     ).to_table()
     assert table.num_rows == N
     assert sorted(set(table["hour"].to_pylist())) == [5, 6]
-    form = any_dataset.export.parameters.oracle.report_dtype
+    form = any_dataset.export.parameters.oracle.wire.dtype
     assert table.schema.names == [*(form.names or ["report"]), "hour"]
     metadata = pq.ParquetFile(path_of(any_dataset.parts[0])).metadata
     column = metadata.row_group(0).column(0)

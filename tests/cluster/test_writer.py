@@ -334,7 +334,7 @@ def test_what_is_held_while_reports_are_read_does_not_grow_with_them(
 ) -> None:
     monkeypatch.setattr(buckets, "_BUFFER_BYTES", 1 << 18)
     oracle = RoundParameters("olh", 1.0, tuple("abcd")).oracle
-    piece = bytes(10_000 * oracle.report_size)
+    piece = bytes(10_000 * oracle.wire.size)
     peaks = []
     for number in (10, 100):
         folder = tmp_path / str(number)

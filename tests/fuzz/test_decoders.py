@@ -44,7 +44,7 @@ def is_good(oracle: FrequencyOracle, report: bytes) -> bool:
 
 def first_bad(oracle: FrequencyOracle, data: bytes) -> int | None:
     """Return the position of the first bad or incomplete report, or None."""
-    size = oracle.report_size
+    size = oracle.wire.size
     whole = len(data) // size
     if len(data) % size:
         return whole
@@ -146,7 +146,7 @@ def json_bodies(oracle: FrequencyOracle) -> st.SearchStrategy[bytes]:
     """Return valid bodies, bodies with changed bytes, and almost valid JSON."""
     whole = packed(oracle).map(
         lambda data: json.dumps(
-            wire.to_json(oracle, np.frombuffer(data, dtype=oracle.report_dtype))
+            oracle.wire.to_json(np.frombuffer(data, dtype=oracle.wire.dtype))
         ).encode()
     )
     if oracle.protocol == "olh":

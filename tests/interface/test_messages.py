@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ldprecover import OUE, RoundExport, RoundParameters, Tally
 from ldprecover.evidence.quarantine import Quarantined
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import PROTOCOLS, OwnParameter
 from ldprecover_interface.base import Message
 from ldprecover_interface.export import Export
 from ldprecover_interface.results import RecoveryRequest
@@ -21,9 +21,7 @@ class Salted(OUE):
     """A protocol with a parameter that no other protocol has."""
 
     protocol = "salted"
-    parameter = "salt"
-    parameter_range = (1, 9)
-    parameter_meaning = "Grains."
+    parameter = OwnParameter("salt", 1, 9, "Grains.", lambda epsilon, domain_size: 1)
 
 
 ROUND: dict[str, Any] = {"protocol": "olh", "epsilon": 0.5, "domain_size": 4}

@@ -26,12 +26,12 @@ include = ["others.py"]
 MODULE = """
 from dataclasses import dataclass, replace
 from ldprecover import OUE
+from ldprecover.protocols import OwnParameter
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import RPA
 class Short(OUE): protocol = "a_name_that_is_long"
 class Clash(OUE):
-    protocol, parameter, parameter_range = "clash", "name", (1, 2)
-class Abstract(OUE.__mro__[2]): protocol, title = "abstract", "x"
+    protocol, parameter = "clash", OwnParameter("name", 1, 2, "It clashes.", lambda epsilon, d: 1)
 class Other(OUE): protocol = "other"
 METHOD = replace(METHODS["norm-sub"], name="kind")
 NAMED = replace(METHOD, name="Kind of")

@@ -166,7 +166,7 @@ def test_nothing_that_happens_meanwhile_changes_it(
             assert other.deletion.purge().rows
         found += pieces
         assert {hour for hour, _ in found} == set(snapshot.hours) == {HOUR}
-        packed = np.frombuffer(b"".join(piece for _, piece in found), dtype=grr.report_dtype)
+        packed = np.frombuffer(b"".join(piece for _, piece in found), dtype=grr.wire.dtype)
         assert Counter(row.tobytes() for row in packed) == before
         assert Tally.of(grr, packed) == snapshot.tally
 

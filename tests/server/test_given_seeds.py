@@ -41,7 +41,7 @@ def send(
         return app.post(
             f"/rounds/{id}/reports", content=wire.pack(reports), headers=headers | PACKED
         )
-    return app.post(f"/rounds/{id}/reports", json=wire.to_json(ORACLE, reports), headers=headers)
+    return app.post(f"/rounds/{id}/reports", json=ORACLE.wire.to_json(reports), headers=headers)
 
 
 def report(ticket: str, item: int = 0, *, off: int = 0) -> Reports:

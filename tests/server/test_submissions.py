@@ -38,7 +38,7 @@ def open_for(server: ServerProcess, oracle: FrequencyOracle) -> str:
 
 def forms(oracle: FrequencyOracle, reports: np.ndarray) -> dict[str, tuple[dict[str, str], bytes]]:
     """Every way to write the same reports: headers and body."""
-    text = json.dumps(wire.to_json(oracle, reports)).encode()
+    text = json.dumps(oracle.wire.to_json(reports)).encode()
     packed = wire.pack(reports)
     zipped = {"Content-Encoding": "gzip"}
     return {
@@ -156,7 +156,7 @@ def test_position_of_a_bad_report_is_exact(server: ServerProcess, oracle: Freque
     id = open_for(server, oracle)
     n, bad = 200_000, 123_456
     packed = bytearray(wire.pack(some_reports(oracle, 200)) * (n // 200))
-    size = oracle.report_size
+    size = oracle.wire.size
     packed[size * bad : size * (bad + 1)] = size * b"\xff"
     problem = refused(server, id, PACKED, bytes(packed))
     assert problem["position"] == bad

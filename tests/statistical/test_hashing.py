@@ -27,9 +27,9 @@ def test_report_supports_its_item_with_p_and_others_with_1_in_g(
     oracle, item = OLH(0.5, D, G), 37
     reports = oracle.perturb(np.full(N, item), rng)
     if form == "packed":
-        received = wire.unpack(oracle, wire.pack(reports))
+        received = oracle.wire.unpack(wire.pack(reports))
     else:
-        received = wire.from_json(oracle, json.loads(json.dumps(wire.to_json(oracle, reports))))
+        received = oracle.wire.from_json(json.loads(json.dumps(oracle.wire.to_json(reports))))
     counts = Tally.of(oracle, received).counts(oracle)
     probability = np.full(D, 1 / G)
     probability[item] = oracle.p

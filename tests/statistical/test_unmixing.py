@@ -27,12 +27,12 @@ def played(
     better it is.
     """
     rng = np.random.default_rng(seed)
-    counts, n = oracle.honest_tally(users, rng).counts(oracle), int(users.sum())
+    counts, n = oracle.simulation.honest_tally(users, rng).counts(oracle), int(users.sum())
     if r:
         m, targets = round(n / 19), rng.choice(users.size, r, replace=False)
         if one_item:
             held = np.bincount(rng.choice(targets, m), minlength=users.size)
-            counts = counts + oracle.encoded_tally(held, rng).counts(oracle)
+            counts = counts + oracle.simulation.encoded_tally(held, rng).counts(oracle)
         else:
             counts = counts + oracle.support_counts(
                 crafter_of(oracle).craft(np.tile(targets, (m, 1)), rng)

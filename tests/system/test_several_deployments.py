@@ -178,7 +178,7 @@ def users_report(url: str, name: str, users: int, at_once: int) -> Tally:
             return reporter.ledger.entries()[0].packed
 
         made = list(pool.map(report, range(users)))
-    return Tally.of(oracle, wire.unpack(oracle, b"".join(made)))
+    return Tally.of(oracle, oracle.wire.unpack(b"".join(made)))
 
 
 def merged(
@@ -320,5 +320,5 @@ def test_documented_nginx_routes_each_key_to_one_deployment(
         ):
             assert http.get(path).status_code == 404
     found = merged(deployments, name, tmp_path)
-    assert found.tally == made + Tally.of(oracle, wire.unpack(oracle, packed * len(keys)))
+    assert found.tally == made + Tally.of(oracle, oracle.wire.unpack(packed * len(keys)))
     assert all(each.n > 0 for each in found.merged)

@@ -77,7 +77,7 @@ def test_counting_supports_items_of_bucket() -> None:
     for case in cases("hash.json"):
         oracle = frequency_oracle("olh", 1.0, 100_000, case["hash_range"])
         assert oracle.protocol == "olh"
-        report = np.array([(case["seed"], case["bucket"])], oracle.report_dtype)
+        report = np.array([(case["seed"], case["bucket"])], oracle.wire.dtype)
         assert oracle.support_counts(report)[case["item"]] == 1, case
 
 
@@ -87,8 +87,8 @@ def test_counting_supports_items_of_bucket() -> None:
 def test_wire_forms(case: dict[str, Any]) -> None:
     oracle = oracle_of(case, case["domain_size"])
     packed = bytes.fromhex(case["packed"])
-    assert wire.pack(wire.from_json(oracle, case["json"])) == packed
-    assert wire.to_json(oracle, wire.unpack(oracle, packed)) == case["json"]
+    assert wire.pack(oracle.wire.from_json(case["json"])) == packed
+    assert oracle.wire.to_json(oracle.wire.unpack(packed)) == case["json"]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_wire_forms(case: dict[str, Any]) -> None:
 )
 def test_refused_wire_forms(case: dict[str, Any]) -> None:
     oracle = oracle_of(case, case["domain_size"])
-    read = wire.from_json if "json" in case else wire.unpack
+    read = oracle.wire.from_json if "json" in case else oracle.wire.unpack
     sent = case["json"] if "json" in case else bytes.fromhex(case["packed"])
     with pytest.raises(ReportError) as refused:
-        read(oracle, sent)
+        read(sent)
     assert refused.value.position == case["position"]
 
 

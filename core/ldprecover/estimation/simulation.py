@@ -1,7 +1,7 @@
 """Simulated tallies: support counts of malicious users, drawn without making their reports.
 
 Recovery from counts needs the tally alone. A tally follows a known law, which takes O(d) draws
-where reports take O(n) or O(nd): see `FrequencyOracle.honest_tally`. A protocol without such a law
+where reports take O(n) or O(nd): see `FrequencyOracle.simulation`. A protocol without such a law
 draws the reports.
 
 The draws are exact; for OLH under an ideal hash, for which the buckets of different items are
@@ -36,7 +36,7 @@ def one_hot_tally(
     Raises ParameterError unless the weights are at least 0 and sum to one, and for a protocol whose
     tallies are not counts.
     """
-    return oracle.tally_of_counts(_draw(oracle, weights, m, rng), m)
+    return tally_of_counts(oracle, _draw(oracle, weights, m, rng), m)
 
 
 def sampled_tally(
@@ -46,7 +46,7 @@ def sampled_tally(
 
     It follows the law of `FrequencyOracle.encode`. Raises ParameterError as `one_hot_tally` does.
     """
-    return oracle.encoded_tally(_draw(oracle, weights, m, rng), rng)
+    return oracle.simulation.encoded_tally(_draw(oracle, weights, m, rng), rng)
 
 
 def input_poisoning_tally(
@@ -56,7 +56,19 @@ def input_poisoning_tally(
 
     Raises ParameterError unless the weights are at least 0 and sum to one.
     """
-    return oracle.honest_tally(_draw(oracle, weights, m, rng), rng)
+    return oracle.simulation.honest_tally(_draw(oracle, weights, m, rng), rng)
+
+
+def tally_of_counts(oracle: FrequencyOracle, counts: ArrayLike, n: int) -> Tally:
+    """Return the tally of n reports from their support counts.
+
+    Raises ParameterError for a protocol whose summary holds more than the counts.
+    """
+    if type(oracle).counts_from is not FrequencyOracle.counts_from:
+        raise ParameterError(f"{oracle.protocol} lacks tallies that are support counts")
+    tally = Tally(np.asarray(counts), n)
+    tally.counts(oracle)
+    return tally
 
 
 def _draw(

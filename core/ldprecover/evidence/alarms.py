@@ -138,7 +138,8 @@ def _excess(
     rng = np.random.default_rng(n)  # the same answer to the same round
     # Reports are simulated, not normal noise: counts of few reports are skewed, and normal noise
     # would raise the alarm in half of all rounds.
-    rounds = (oracle.population_tally(honest / honest.sum(), n, rng) for _ in range(_SIMULATED))
+    weights, simulation = honest / honest.sum(), oracle.simulation
+    rounds = (simulation.population_tally(weights, n, rng) for _ in range(_SIMULATED))
     simulated = np.array([statistic(oracle.estimate(each.counts(oracle), n)) for each in rounds])
     deviation = float(simulated.std(ddof=1))
     skewness = (

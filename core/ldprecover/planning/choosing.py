@@ -97,7 +97,7 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
         error,
         most_gain(oracle, targets),
         targets,
-        oracle.report_size,
+        oracle.wire.size,
         float(oracle.hash_tests) * n,
     )
 

@@ -144,7 +144,7 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
         standard_error,
         normal.inv_cdf((1 + _CONFIDENCE) / 2) * standard_error,
         normal.inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d)) * largest,
-        oracle.report_size,
+        oracle.wire.size,
         float(oracle.hash_tests) * users,
         r,
         beta,

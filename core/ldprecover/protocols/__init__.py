@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
-from ldprecover.protocols.given_seeds import GivenSeedsOLH
+from ldprecover.protocols.given_seeds import GIVEN_SEEDS_PARAMETER, GivenSeedsOLH
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
@@ -18,9 +18,11 @@ from ldprecover.protocols.randomiser import (
     check_domain_size,
     check_epsilon,
 )
+from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.ss import SS, default_subset_size
 from ldprecover.protocols.sue import SUE
 from ldprecover.protocols.unary import UnaryEncoding
+from ldprecover.protocols.wire import WireForm
 
 __all__ = [
     "DEFAULT_SEARCH",
@@ -45,8 +47,10 @@ __all__ = [
     "OwnParameter",
     "ReportForms",
     "Search",
+    "Simulation",
     "Traits",
     "UnaryEncoding",
+    "WireForm",
     "coins_of",
     "crafter_of",
     "default_hash_range",
@@ -98,15 +102,15 @@ def frequency_oracle(
             raise ParameterError(f"{_owners()}; {protocol} has none")
         return kind(epsilon, domain_size)
     if parameter is None:
-        parameter = kind.default_parameter(check_epsilon(epsilon), check_domain_size(domain_size))
+        parameter = kind.parameter.default(check_epsilon(epsilon), check_domain_size(domain_size))
     return kind(epsilon, domain_size, parameter, *seeds)  # type: ignore[call-arg]
 
 
 def own_parameters() -> dict[str, tuple[OwnParameter, ...]]:
     """Return the own parameters of all protocols by name, one entry for each owner."""
     parameters: dict[str, tuple[OwnParameter, ...]] = {}
-    for kind in (PROTOCOLS | WITH_GIVEN_SEEDS).values():
-        for own in kind.own_parameters():
+    for protocol in PROTOCOLS:
+        for own in _parameters_of(protocol):
             parameters[own.name] = (*parameters.get(own.name, ()), own)
     return parameters
 
@@ -119,18 +123,24 @@ def own_parameter(protocol: str, values: Mapping[str, int | None]) -> tuple[int 
     """
     own = _kind(protocol).parameter
     for name, value in values.items():
-        if name not in (own, GIVEN_SEEDS) and value is not None:
+        if value is not None and name != GIVEN_SEEDS and (own is None or name != own.name):
             raise ParameterError(f"{_owners(name)}; {protocol} has none")
     seeds = values.get(GIVEN_SEEDS)
     if seeds is not None:
         _with_given_seeds(protocol)
-    return None if own is None else values.get(own), seeds
+    return None if own is None else values.get(own.name), seeds
 
 
 def _with_given_seeds(protocol: str) -> type[FrequencyOracle]:
     if protocol not in WITH_GIVEN_SEEDS:
         raise ParameterError(f"{_owners(GIVEN_SEEDS)}; {protocol} has none")
     return WITH_GIVEN_SEEDS[protocol]
+
+
+def _parameters_of(protocol: str) -> tuple[OwnParameter, ...]:
+    own = PROTOCOLS[protocol].parameter
+    parameters = () if own is None else (own,)
+    return (*parameters, GIVEN_SEEDS_PARAMETER) if protocol in WITH_GIVEN_SEEDS else parameters
 
 
 def _kind(protocol: str) -> type[FrequencyOracle]:
@@ -142,9 +152,9 @@ def _kind(protocol: str) -> type[FrequencyOracle]:
 def _owners(*names: str) -> str:
     """Return the sentence that names the protocols to which parameters belong; by default all."""
     owners: dict[str, list[str]] = {}
-    for kind in (PROTOCOLS | WITH_GIVEN_SEEDS).values():
-        for own in kind.own_parameters():
-            owners.setdefault(own.name, []).append(kind.protocol)
+    for protocol in PROTOCOLS:
+        for own in _parameters_of(protocol):
+            owners.setdefault(own.name, []).append(protocol)
     for name in names:
         if name not in owners:
             raise ParameterError(f"no protocol has a parameter {name!r:.60}")

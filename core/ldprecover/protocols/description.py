@@ -1,6 +1,6 @@
 """The data that describe a protocol: traits, own parameters and the forms of its reports."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +28,17 @@ class Traits:
 
 @dataclass(frozen=True)
 class OwnParameter:
-    """A protocol's own integer parameter: name, least value, greatest value, one line on it."""
+    """A protocol's own integer parameter, which is the third field of its class.
+
+    `name` is the name of that field, `meaning` describes it in one line. The value is from `low` to
+    `high`; `default(epsilon, domain_size)` is the value of a round that states none.
+    """
 
     name: str
     low: int
     high: int
     meaning: str
+    default: Callable[[float, int], int]
 
 
 @dataclass(frozen=True)

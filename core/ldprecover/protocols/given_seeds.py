@@ -17,13 +17,22 @@ from ldprecover.errors import ParameterError
 from ldprecover.laws import IndependentSizes, Laws
 from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols.description import OwnParameter, Traits
-from ldprecover.protocols.olh import OLH
+from ldprecover.protocols.olh import OLH, SeedBucketForm
 from ldprecover.protocols.randomiser import check_integer, tiles
 from ldprecover.protocols.sampling import below, words_from
 from ldprecover.protocols.seed_list import Collisions, bucket_table, collisions, seed_list
+from ldprecover.protocols.simulation import Simulation
+from ldprecover.protocols.wire import raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt16Array, UInt32Array
 
 MIN_GIVEN_SEEDS, MAX_GIVEN_SEEDS = 64, 4096
+GIVEN_SEEDS_PARAMETER = OwnParameter(
+    "given_seeds",
+    MIN_GIVEN_SEEDS,
+    MAX_GIVEN_SEEDS,
+    "M, OLH in rounds of tickets only: seeds of a public list, of which each ticket picks one.",
+    lambda epsilon, domain_size: MIN_GIVEN_SEEDS,
+)
 
 _MAX_WORK = 1 << 32  # d^2 M g, a second of arithmetic, once for each process
 _SUBSETS = 1 << 10  # of wanted items, whose crafted reports are looked at one by one
@@ -69,15 +78,6 @@ class GivenSeedsOLH(OLH):
                 "2^32"
             )
 
-    @classmethod
-    def own_parameters(cls) -> tuple[OwnParameter, ...]:
-        meaning = (
-            "M, OLH in rounds of tickets only: seeds of a public list, of which each ticket "
-            "picks one."
-        )
-        given = OwnParameter("given_seeds", MIN_GIVEN_SEEDS, MAX_GIVEN_SEEDS, meaning)
-        return (*super().own_parameters(), given)
-
     @property
     def own(self) -> dict[str, Any]:
         return super().own | {"given_seeds": self.given_seeds}
@@ -102,14 +102,9 @@ class GivenSeedsOLH(OLH):
         places = self._pick(held.size, rng)
         return self.reports(self._list[places], self._table[places, held])
 
-    def check(self, reports: Reports) -> None:
-        super().check(reports)
-        self._raise_unlisted(reports["seed"])
-
-    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        reports = super().from_columns(values)
-        self._raise_unlisted(reports["seed"])
-        return reports
+    @cached_property
+    def wire(self) -> SeedBucketForm:
+        return _ListedSeedForm(self)
 
     def frequencies_of(self, shares: ArrayLike) -> FloatArray:
         frequencies: FloatArray = super().frequencies_of(shares) @ self._collisions.inverse
@@ -151,26 +146,9 @@ class GivenSeedsOLH(OLH):
             collisions=self._collisions,
         )
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports, drawn from its exact law in O(dM + M g^2)."""
-        cells = self._held_cells(self._true_counts(true_counts), rng)
-        return self._tally_of_cells(rng.multinomial(cells, self._kept).sum(axis=1))
-
-    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(dM), however many they
-        are.
-        """
-        rows = np.arange(self.given_seeds)[:, None] * self.hash_range + self._table
-        mass = np.bincount(
-            rows.ravel(), np.tile(weights, self.given_seeds), self.given_seeds * self.hash_range
-        )
-        law = self._other + (self.p - self._other) * mass.reshape(self.given_seeds, self.hash_range)
-        users = rng.multinomial(n, np.full(self.given_seeds, 1 / self.given_seeds))
-        return self._tally_of_cells(rng.multinomial(users, law / law.sum(axis=1, keepdims=True)))
-
-    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of reports of `encode`, drawn from its exact law in O(dM)."""
-        return self._tally_of_cells(self._held_cells(self._true_counts(true_counts), rng))
+    @property
+    def simulation(self) -> Simulation:
+        return _GivenSeedsSimulation(self)
 
     @property
     def crafter(self) -> "GivenSeedsCrafter":
@@ -230,7 +208,7 @@ class GivenSeedsOLH(OLH):
 
     def _raise_unlisted(self, seeds: UInt32Array) -> None:
         bad = self._list[self._places(seeds)] != seeds
-        self._raise_first(bad, f"the seed must be one of the round's {self.given_seeds}")
+        raise_first(bad, f"the seed must be one of the round's {self.given_seeds}")
 
     def _pick(self, n: int, rng: np.random.Generator | None) -> Int64Array:
         """Return the places of the seeds of n users: those that were given, or else any of the
@@ -274,6 +252,46 @@ class GivenSeedsOLH(OLH):
 
     def _lacks(self, what: str) -> ParameterError:
         return ParameterError(f"{self.protocol} with given seeds lacks {what}")
+
+
+class _ListedSeedForm(SeedBucketForm):
+    def __init__(self, oracle: GivenSeedsOLH) -> None:
+        super().__init__(oracle.hash_range)
+        self.oracle = oracle
+
+    def check(self, reports: Reports) -> None:
+        super().check(reports)
+        self.oracle._raise_unlisted(reports["seed"])
+
+    def join(self, values: Sequence[list[Any]]) -> Reports:
+        reports = super().join(values)
+        self.oracle._raise_unlisted(reports["seed"])
+        return reports
+
+
+@dataclass(frozen=True)
+class _GivenSeedsSimulation(Simulation):
+    oracle: GivenSeedsOLH
+
+    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        """Return a tally of honest reports, drawn from its exact law in O(dM + M g^2)."""
+        oracle = self.oracle
+        cells = oracle._held_cells(users, rng)
+        return oracle._tally_of_cells(rng.multinomial(cells, oracle._kept).sum(axis=1))
+
+    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+        """Return a tally of n honest reports, drawn from its exact law in O(dM) for any n."""
+        oracle = self.oracle
+        m, g = oracle.given_seeds, oracle.hash_range
+        rows = np.arange(m)[:, None] * g + oracle._table
+        mass = np.bincount(rows.ravel(), np.tile(weights, m), m * g)
+        law = oracle._other + (oracle.p - oracle._other) * mass.reshape(m, g)
+        users = rng.multinomial(n, np.full(m, 1 / m))
+        return oracle._tally_of_cells(rng.multinomial(users, law / law.sum(axis=1, keepdims=True)))
+
+    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        """Return a tally of reports of `encode`, drawn from its exact law in O(dM)."""
+        return self.oracle._tally_of_cells(self.oracle._held_cells(users, rng))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
 """Generalised randomised response: a report is one item."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +11,20 @@ from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.crafting.one_item import OneItemCrafter
 from ldprecover.laws import Laws
-from ldprecover.protocols.description import Column, ReportForms, Traits
+from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.protocols.randomiser import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
+from ldprecover.protocols.simulation import Simulation
+from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+
+_FORMS = ReportForms(
+    json="one item index a report.",
+    packed="u4 an item.",
+    values={"reports": {"type": "integer", "minimum": 0}},
+    example={"reports": [17, 3, 17]},
+)
 
 
 @dataclass(frozen=True)
@@ -30,12 +38,6 @@ class GRR(FrequencyOracle):
     protocol = "grr"
     title = "generalised randomised response"
     traits = Traits(one_item=True, extremal=True)
-    forms = ReportForms(
-        json="one item index a report.",
-        packed="u4 an item.",
-        values={"reports": {"type": "integer", "minimum": 0}},
-        example={"reports": [17, 3, 17]},
-    )
 
     @property
     def p(self) -> float:
@@ -49,9 +51,9 @@ class GRR(FrequencyOracle):
     def thresholds(self) -> dict[str, int]:
         return {"keep_below": keep_threshold(self.epsilon, self.domain_size)}
 
-    @property
-    def report_dtype(self) -> np.dtype:
-        return np.dtype("<u4")
+    @cached_property
+    def wire(self) -> IntegerForm:
+        return IntegerForm(_FORMS, self.domain_size, "item")
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         user_items = self._items(items)
@@ -65,30 +67,12 @@ class GRR(FrequencyOracle):
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         return self._items(items).astype("<u4")
 
-    def check(self, reports: Reports) -> None:
-        self._raise_first(
-            reports >= self.domain_size, f"the item must be from 0 to {self.domain_size - 1}"
-        )
-
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.grr_counts(reports, self.domain_size)
 
-    def supports(self, reports: Reports) -> BoolArray:
-        return self.supported(reports, np.arange(self.domain_size))
-
-    def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        named: BoolArray = reports[:, None] == items
+    def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
+        named: BoolArray = reports[:, None] == np.arange(self.domain_size)[items]
         return named
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        return (Column("reports", int, self.domain_size, "item"),)
-
-    def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
-        return (reports.tolist(),)
-
-    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        return np.array(values[0], dtype="<u4")
 
     @property
     def laws(self) -> Laws:
@@ -98,16 +82,26 @@ class GRR(FrequencyOracle):
         log: FloatArray = np.log(self.q + (self.p - self.q) * frequencies[reports])
         return log
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+    @property
+    def simulation(self) -> Simulation:
+        return _OneItemSimulation(self)
+
+    @property
+    def crafter(self) -> OneItemCrafter:
+        return OneItemCrafter(self.protocol, self.domain_size, self.q, 1)
+
+
+@dataclass(frozen=True)
+class _OneItemSimulation(Simulation):
+    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
         """Return a tally of honest reports, drawn from its exact law in O(d).
 
         A user reports its own item with probability p - q, and a uniform one of all d items
         otherwise: this is p for its own and q = (1 - p + q)/d for each other. The count of the
         first kind is binomial for each item; the other reports are multinomial over all items.
         """
-        users, d = self._true_counts(true_counts), self.domain_size
-        n = int(users.sum())
-        own = rng.binomial(users, self.p - self.q)
+        n, d = int(users.sum()), self.oracle.domain_size
+        own = rng.binomial(users, self.oracle.p - self.oracle.q)
         return Tally(own + rng.multinomial(n - int(own.sum()), np.full(d, 1 / d)), n)
 
     def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
@@ -116,13 +110,8 @@ class GRR(FrequencyOracle):
         If the item is drawn from the weights w, a report is item v with probability q + (p - q)
         w(v).
         """
-        law = self.q + (self.p - self.q) * weights
+        law = self.oracle.laws.honest_support(weights)
         return Tally(rng.multinomial(n, law / law.sum()), n)
 
-    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        users = self._true_counts(true_counts)
+    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
         return Tally(users, int(users.sum()))
-
-    @property
-    def crafter(self) -> OneItemCrafter:
-        return OneItemCrafter(self.protocol, self.domain_size, self.q, 1)

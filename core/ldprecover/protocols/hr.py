@@ -1,10 +1,9 @@
 """Hadamard response: a report is a column of a Hadamard matrix."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +13,21 @@ from ldprecover.counting.tally import Tally
 from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
 from ldprecover.laws import AllSupporting, HitLaw, Laws
 from ldprecover.laws.distributions import binomial_threshold
-from ldprecover.protocols.description import Column, ReportForms, Traits
+from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.protocols.randomiser import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
+from ldprecover.protocols.simulation import Simulation
+from ldprecover.protocols.wire import IntegerForm, raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array, UInt64Array
 
-_CHUNK = 1 << 20  # reports of a block that is drawn
 _IMPROBABLE = 1e-9  # probability below which an honest submission is rejected
+_FORMS = ReportForms(
+    json="one column y a report; it supports item v where popcount((v + 1) & y) is even.",
+    packed="u4 a column.",
+    values={"reports": {"type": "integer", "minimum": 0}},
+    example={"reports": [5, 0, 12]},
+)
 
 
 @dataclass(frozen=True)
@@ -42,12 +49,6 @@ class HR(FrequencyOracle):
     protocol = "hr"
     title = "Hadamard response"
     traits = Traits(extremal=True)
-    forms = ReportForms(
-        json="one column y a report; it supports item v where popcount((v + 1) & y) is even.",
-        packed="u4 a column.",
-        values={"reports": {"type": "integer", "minimum": 0}},
-        example={"reports": [5, 0, 12]},
-    )
 
     @property
     def p(self) -> float:
@@ -62,9 +63,9 @@ class HR(FrequencyOracle):
     def thresholds(self) -> dict[str, int]:
         return {"keep_below": keep_threshold(self.epsilon, 2)}
 
-    @property
-    def report_dtype(self) -> np.dtype:
-        return np.dtype("<u4")
+    @cached_property
+    def wire(self) -> IntegerForm:
+        return IntegerForm(_FORMS, self.summary_size, "column")
 
     @property
     def bits(self) -> int:
@@ -101,18 +102,13 @@ class HR(FrequencyOracle):
         columns[wrong] ^= rows[wrong] & (~rows[wrong] + np.uint32(1))
         return columns
 
-    def check(self, reports: Reports) -> None:
-        self._raise_first(
-            reports >= self.summary_size, f"the column must be from 0 to {self.summary_size - 1}"
-        )
-
     def check_submission(self, reports: Reports) -> None:
         """Raise ReportError if column 0 is more frequent than in one of 10^9 honest submissions."""
         all_supporting = reports == 0
         count = int(np.count_nonzero(all_supporting))
         if count and count >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
             share = f"{count} of {len(reports)} reports are column 0, which supports every item"
-            self._raise_first(all_supporting, f"{share}: honest users hardly ever send this many")
+            raise_first(all_supporting, f"{share}: honest users hardly ever send this many")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.grr_counts(reports, self.summary_size)
@@ -122,11 +118,9 @@ class HR(FrequencyOracle):
         counts: Int64Array = (signs[0] + signs[1 : self.domain_size + 1]) // 2
         return counts
 
-    def supports(self, reports: Reports) -> BoolArray:
-        return self.supported(reports, np.arange(self.domain_size))
-
-    def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        return ~_is_odd(reports[:, None] & (items + 1).astype(np.uint32))
+    def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
+        rows = np.arange(1, self.domain_size + 1, dtype=np.uint32)[items]
+        return ~_is_odd(reports[:, None] & rows)
 
     def support_sizes(self, reports: Reports) -> Int64Array:
         return self._sizes[reports]
@@ -142,16 +136,6 @@ class HR(FrequencyOracle):
         rows[items + 1] = 1
         hits: Int64Array = (len(items) + counting.walsh_hadamard(rows)) // 2
         return hits
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        return (Column("reports", int, self.summary_size, "column"),)
-
-    def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
-        return (reports.tolist(),)
-
-    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        return np.array(values[0], dtype="<u4")
 
     @property
     def everything(self) -> float:
@@ -174,35 +158,9 @@ class HR(FrequencyOracle):
         )
         return log
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports: the reports themselves are drawn, in O(n + K)."""
-        return self._drawn(self.perturb, self._true_counts(true_counts), rng)
-
-    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(K log K) for any n.
-
-        If the item is drawn from the weights, a report is column y with probability (2/K)(1 - p +
-        (2p-1) F(y)), where F(y) is the weight of the items that the column supports.
-        """
-        rows = np.zeros(self.summary_size)
-        rows[1 : self.domain_size + 1] = weights
-        mass = (weights.sum() + counting.walsh_hadamard_floats(rows)) / 2
-        law = 1 - self.p + (2 * self.p - 1) * mass
-        return Tally(rng.multinomial(n, law / law.sum()), n)
-
-    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of reports of `encode`: the reports themselves are drawn, in O(n + K)."""
-        return self._drawn(self.encode, self._true_counts(true_counts), rng)
-
-    def _drawn(self, report: Any, users: Int64Array, rng: np.random.Generator) -> Tally:
-        items = np.repeat(np.arange(self.domain_size), users)
-        parts = (
-            report(items[start : start + _CHUNK], rng) for start in range(0, items.size, _CHUNK)
-        )
-        summary = np.zeros(self.summary_size, np.int64)
-        for reports in parts:
-            summary += self.summarise(reports)
-        return Tally(summary, items.size)
+    @property
+    def simulation(self) -> Simulation:
+        return _HadamardSimulation(self)
 
     @property
     def crafter(self) -> ColumnCrafter:
@@ -215,6 +173,25 @@ class HR(FrequencyOracle):
             hits=self._hits,
             support_counts=self.support_counts,
         )
+
+
+@dataclass(frozen=True)
+class _HadamardSimulation(Simulation):
+    """Draws reports in O(n + K), or a population of any size in O(K log K)."""
+
+    block = 1 << 20
+
+    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+        """Return a tally of n honest reports, drawn from its exact law in O(K log K) for any n.
+
+        If the item is drawn from the weights, a report is column y with probability (2/K)(1 - p +
+        (2p-1) F(y)), where F(y) is the weight of the items that the column supports.
+        """
+        rows, p = np.zeros(self.oracle.summary_size), self.oracle.p
+        rows[1 : self.oracle.domain_size + 1] = weights
+        mass = (weights.sum() + counting.walsh_hadamard_floats(rows)) / 2
+        law = 1 - p + (2 * p - 1) * mass
+        return Tally(rng.multinomial(n, law / law.sum()), n)
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
-from ldprecover.counting.tally import Tally
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.seed_crafter import SeedCrafter
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.laws import JointSupport, Laws
-from ldprecover.protocols.description import Column, ReportForms, Traits
+from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.protocols.randomiser import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
+from ldprecover.protocols.simulation import IndependentSimulation, Simulation
+from ldprecover.protocols.wire import WireForm, raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array
 
 MAX_HASH_RANGE = 65_536
 
-_CELLS, _LEAST = 1 << 22, 1 << 10  # (report, item) tests of a block, and its fewest reports
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
+_FORMS = ReportForms(
+    json="columns of equal length. bucket = (xxHash32(item as 4 bytes LE, seed) * g) >> 32.",
+    packed="u4 seed, then u2 bucket (6 bytes).",
+    values={
+        "seeds": {"type": "integer", "minimum": 0, "maximum": SEEDS - 1},
+        "buckets": {"type": "integer", "minimum": 0, "maximum": MAX_HASH_RANGE - 1},
+    },
+    example={"seeds": [2882400001, 5], "buckets": [2, 0]},
+)
 _pack_one = struct.Struct("<IH").pack
 
 
@@ -49,22 +59,13 @@ class OLH(FrequencyOracle):
     protocol = "olh"
     title = "optimised local hashing"
     traits = Traits(independent_bits=True, seeded=True, extremal=True)
-    forms = ReportForms(
-        json="columns of equal length. bucket = (xxHash32(item as 4 bytes LE, seed) * g) >> 32.",
-        packed="u4 seed, then u2 bucket (6 bytes).",
-        values={
-            "seeds": {"type": "integer", "minimum": 0, "maximum": SEEDS - 1},
-            "buckets": {"type": "integer", "minimum": 0, "maximum": MAX_HASH_RANGE - 1},
-        },
-        example={"seeds": [2882400001, 5], "buckets": [2, 0]},
+    parameter = OwnParameter(
+        "hash_range",
+        2,
+        MAX_HASH_RANGE,
+        "g, OLH only; default ceil(e^epsilon + 1).",
+        lambda epsilon, domain_size: default_hash_range(epsilon),
     )
-    parameter = "hash_range"
-    parameter_range = (2, MAX_HASH_RANGE)
-    parameter_meaning = "g, OLH only; default ceil(e^epsilon + 1)."
-
-    @classmethod
-    def default_parameter(cls, epsilon: float, domain_size: int) -> int:
-        return default_hash_range(epsilon)
 
     @property
     def p(self) -> float:
@@ -83,9 +84,9 @@ class OLH(FrequencyOracle):
     def thresholds(self) -> dict[str, int]:
         return {"keep_below": keep_threshold(self.epsilon, self.hash_range)}
 
-    @property
-    def report_dtype(self) -> np.dtype:
-        return _REPORT
+    @cached_property
+    def wire(self) -> WireForm:
+        return SeedBucketForm(self.hash_range)
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         reports = self.encode(items, rng)
@@ -110,16 +111,7 @@ class OLH(FrequencyOracle):
 
     def reports(self, seeds: ArrayLike, buckets: ArrayLike) -> Reports:
         """Return seeds and buckets joined into packed rows."""
-        seeds = np.asarray(seeds)
-        rows = np.empty(seeds.shape, dtype=self.report_dtype)
-        rows["seed"], rows["bucket"] = seeds, buckets
-        return rows
-
-    def check(self, reports: Reports) -> None:
-        self._raise_first(
-            reports["bucket"] >= self.hash_range,
-            f"the bucket must be from 0 to {self.hash_range - 1}",
-        )
+        return _rows(seeds, buckets)
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.olh_counts(
@@ -135,44 +127,15 @@ class OLH(FrequencyOracle):
     def support_sizes(self, reports: Reports) -> Int64Array:
         return self.summarise_with_sizes(reports)[1]
 
-    def supports(self, reports: Reports) -> BoolArray:
-        return self.supported(reports, np.arange(self.domain_size))
-
-    def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        columns = np.asarray(items).astype(np.uint32)
+    def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
+        columns = np.arange(self.domain_size, dtype=np.uint32)[items]
         return counting.olh_supported(
             reports["seed"], reports["bucket"], columns, self.hash_range
         ).T
 
-    def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
-        # Each report is hashed once, even if it is in several subsets.
-        items = np.arange(self.domain_size)
-        counts = np.zeros((len(subsets), items.size), np.int64)
-        step = max(_LEAST, _CELLS // items.size)
-        for start in range(0, len(reports), step):
-            part = slice(start, start + step)
-            supported = counting.packed_lines(self.supported(reports[part], items).T)
-            counts += counting.joint_counts(counting.packed_lines(subsets[:, part]), supported)
-        return counts
-
     def seeds(self, reports: Reports) -> UInt32Array:
         seeds: UInt32Array = reports["seed"]
         return seeds
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        return Column("seeds", int, SEEDS, "seed"), Column(
-            "buckets", int, self.hash_range, "bucket"
-        )
-
-    def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
-        return reports["seed"].tolist(), reports["bucket"].tolist()
-
-    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        seeds, buckets = values
-        if len(seeds) == 1:  # as users send them; this saves joining the columns as arrays
-            return np.frombuffer(_pack_one(seeds[0], buckets[0]), dtype=_REPORT)
-        return self.reports(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
 
     @property
     def laws(self) -> Laws:
@@ -187,23 +150,9 @@ class OLH(FrequencyOracle):
         log: FloatArray = np.log(p * mass + (1 - p) / (self.hash_range - 1) * (1 - mass))
         return log
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports, drawn from its law under an ideal hash in O(d).
-
-        C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the items.
-        """
-        users = self._true_counts(true_counts)
-        n = int(users.sum())
-        return Tally(rng.binomial(users, self.p) + rng.binomial(n - users, self.q), n)
-
-    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of reports of `encode`, drawn under an ideal hash in O(d).
-
-        C(v) = n_v + Bin(n - n_v, 1/g).
-        """
-        users = self._true_counts(true_counts)
-        n = int(users.sum())
-        return Tally(users + rng.binomial(n - users, self.q), n)
+    @property
+    def simulation(self) -> Simulation:
+        return IndependentSimulation(self, encoded_q=self.q)
 
     @property
     def crafter(self) -> Crafter:
@@ -218,3 +167,33 @@ class OLH(FrequencyOracle):
             encode=self.encode,
             join=self.reports,
         )
+
+
+class SeedBucketForm(WireForm):
+    """A report is a hash seed and a bucket below `hash_range`."""
+
+    def __init__(self, hash_range: int) -> None:
+        seeds = Column("seeds", int, SEEDS, "seed")
+        super().__init__(_FORMS, _REPORT, seeds, Column("buckets", int, hash_range, "bucket"))
+        self.hash_range = hash_range
+
+    def check(self, reports: Reports) -> None:
+        raise_first(
+            reports["bucket"] >= self.hash_range,
+            f"the bucket must be from 0 to {self.hash_range - 1}",
+        )
+
+    def split(self, reports: Reports) -> tuple[list[Any], ...]:
+        return reports["seed"].tolist(), reports["bucket"].tolist()
+
+    def join(self, values: Sequence[list[Any]]) -> Reports:
+        seeds, buckets = values
+        if len(seeds) == 1:  # as users send them; this saves joining the columns as arrays
+            return np.frombuffer(_pack_one(seeds[0], buckets[0]), dtype=_REPORT)
+        return _rows(np.array(seeds, dtype=np.uint32), np.array(buckets, dtype=np.uint16))
+
+
+def _rows(seeds: ArrayLike, buckets: ArrayLike) -> Reports:
+    rows = np.empty(np.shape(seeds), dtype=_REPORT)
+    rows["seed"], rows["bucket"] = seeds, buckets
+    return rows

@@ -6,14 +6,11 @@ crafter or a method. A protocol that lacks one has None, or raises ParameterErro
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import counting
-from ldprecover.counting.tally import Tally
 from ldprecover.crafting.crafter import COINS, CRAFTED, CoinCrafter, Crafter
 from ldprecover.errors import ParameterError
 from ldprecover.laws import (
@@ -27,9 +24,8 @@ from ldprecover.laws import (
     required,
 )
 from ldprecover.protocols.randomiser import LocalRandomiser
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
-
-_CHUNK = 1 << 22  # (report, item) pairs of a block of reports that is drawn
+from ldprecover.protocols.simulation import Simulation
+from ldprecover.types import FloatArray, Int64Array, Reports
 
 
 @dataclass(frozen=True)
@@ -67,33 +63,6 @@ class FrequencyOracle(LocalRandomiser):
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
         """Return the summary of checked reports, and how many items each report supports."""
         return self.summarise(reports), self.support_sizes(reports)
-
-    def pair_counts(self, reports: Reports, items: Int64Array) -> Int64Array:
-        """Return the number of reports that support both of two items, (m, m) for m items.
-
-        The diagonal has the support count of each item.
-        """
-        lines = counting.packed_lines(self.supported(reports, items).T)
-        return counting.joint_counts(lines, lines)
-
-    def subset_counts(self, reports: Reports, subsets: BoolArray) -> Int64Array:
-        """Return the support counts of s subsets of n reports, (s, d).
-
-        Row i of `subsets`, (s, n), selects the reports of subset i. Subsets may overlap.
-        """
-        counts = [self.support_counts(reports[chosen]) for chosen in subsets]
-        return np.array(counts, np.int64).reshape(len(subsets), self.domain_size)
-
-    def tally_of_counts(self, counts: ArrayLike, n: int) -> Tally:
-        """Return the tally of n reports from their support counts.
-
-        Raises ParameterError for a protocol whose summary holds more than the counts.
-        """
-        if type(self).counts_from is not FrequencyOracle.counts_from:
-            raise self._lacks("tallies that are support counts")
-        tally = Tally(np.asarray(counts), n)
-        tally.counts(self)
-        return tally
 
     def estimate(self, counts: ArrayLike, n: int) -> FloatArray:
         """Return the unbiased frequencies f~(v) = (C(v)/n - q)/(p - q); never clipped."""
@@ -162,54 +131,15 @@ class FrequencyOracle(LocalRandomiser):
         """S = (1 - qd)/(p - q), the sum of f~_Y of one-item malicious reports (paper, V-C)."""
         return (1 - self.q * self.domain_size) / (self.p - self.q)
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports of true_counts[v] users of item v, from its exact law.
-
-        Raises ParameterError unless there is an integer of at least 0 for each of the d items.
-        """
-        return self._tally(self.perturb, self._true_counts(true_counts), rng)
-
-    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports of users whose items are drawn from `weights`."""
-        return self.honest_tally(rng.multinomial(n, weights), rng)
-
-    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of reports that encode, unperturbed, item v for true_counts[v] users.
-
-        Raises ParameterError as `honest_tally` does.
-        """
-        return self._tally(self.encode, self._true_counts(true_counts), rng)
-
-    def _tally(
-        self,
-        report: Callable[[Int64Array, np.random.Generator], Reports],
-        users: Int64Array,
-        rng: np.random.Generator,
-    ) -> Tally:
-        items = np.repeat(np.arange(self.domain_size), users)
-        step = max(1, _CHUNK // self.domain_size)
-        summary = np.zeros(self.summary_size, np.int64)
-        for start in range(0, items.size, step):
-            summary += self.summarise(report(items[start : start + step], rng))
-        return Tally(summary, items.size)
+    @property
+    def simulation(self) -> Simulation:
+        """Draws tallies of simulated users; by default it draws their reports."""
+        return Simulation(self)
 
     def _supported_mass(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         """Return the frequencies of the items that each report supports, summed."""
         mass: FloatArray = self.supports(reports).astype(np.float64) @ frequencies
         return mass
-
-    def _true_counts(self, true_counts: ArrayLike) -> Int64Array:
-        d = self.domain_size
-        counts = np.asarray(true_counts)
-        if (
-            counts.shape != (d,)
-            or not np.issubdtype(counts.dtype, np.integer)
-            or (counts < 0).any()
-        ):
-            raise ParameterError(
-                f"true_counts must be an integer of at least 0 for each of the {d} items"
-            )
-        return counts.astype(np.int64, copy=False)
 
 
 def crafter_of(oracle: FrequencyOracle) -> Crafter:

@@ -1,20 +1,24 @@
-"""The randomiser of a protocol: its parameters, its reports, and the forms in which they travel."""
+"""The randomiser of a protocol: its parameters, its reports, and what they support."""
 
-import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover.errors import ParameterError, ReportError
-from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
+from ldprecover.errors import ParameterError
+from ldprecover.protocols.description import OwnParameter, Traits
+from ldprecover.protocols.wire import WireForm
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 MIN_EPSILON, MAX_EPSILON = 0.01, 10.0
 MAX_DOMAIN_SIZE = 100_000
+
+Items = Int64Array | slice
+"""Item indices, or a slice of all items."""
+ALL_ITEMS = slice(None)
 
 # (report, item) pairs of a block: its intermediate arrays stay in the second-level cache.
 _TILE = 1 << 16
@@ -41,12 +45,10 @@ def check_domain_size(domain_size: int) -> int:
 class LocalRandomiser(ABC):
     """Turns a user's item into a report that satisfies epsilon-LDP, and reads reports.
 
-    Values are item indices 0..domain_size-1. Reports travel as rows of `report_dtype`, which are
-    their packed bytes. S(z) is the set of items that a report z supports.
+    Values are item indices 0..domain_size-1. Reports are rows of `wire.dtype`, which are their
+    packed bytes. S(z) is the set of items that a report z supports.
 
-    A protocol may have one own integer parameter. `parameter` names it and the field that
-    holds it, `parameter_range` states its least and greatest value, `parameter_meaning` describes
-    it in one line.
+    A protocol may have one own integer parameter, which `parameter` describes.
 
     Raises ParameterError if a parameter is outside its range.
     """
@@ -59,38 +61,21 @@ class LocalRandomiser(ABC):
     title: ClassVar[str]
     """The full name."""
     traits: ClassVar[Traits]
-    forms: ClassVar[ReportForms]
-    parameter: ClassVar[str | None] = None
-    parameter_range: ClassVar[tuple[int, int]] = (0, 0)
-    parameter_meaning: ClassVar[str] = ""
+    parameter: ClassVar[OwnParameter | None] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         check_domain_size(self.domain_size)
         if self.parameter is not None:
-            check_integer(self.parameter, self.parameter_value, *self.parameter_range)
-
-    @classmethod
-    def default_parameter(cls, epsilon: float, domain_size: int) -> int | None:
-        """Return the default of the protocol's own parameter; None for a protocol without one."""
-        return None
-
-    @classmethod
-    def own_parameters(cls) -> tuple[OwnParameter, ...]:
-        """Return the protocol's own parameters of a round."""
-        if cls.parameter is None:
-            return ()
-        return (OwnParameter(cls.parameter, *cls.parameter_range, cls.parameter_meaning),)
-
-    @property
-    def parameter_value(self) -> int | None:
-        """The value of the protocol's own parameter; None for a protocol without one."""
-        return None if self.parameter is None else getattr(self, self.parameter)
+            own = self.parameter
+            check_integer(own.name, getattr(self, own.name), own.low, own.high)
 
     @property
     def own(self) -> dict[str, Any]:
         """The values of the protocol's own parameters by name."""
-        return {} if self.parameter is None else {self.parameter: getattr(self, self.parameter)}
+        if self.parameter is None:
+            return {}
+        return {self.parameter.name: getattr(self, self.parameter.name)}
 
     @property
     @abstractmethod
@@ -123,13 +108,8 @@ class LocalRandomiser(ABC):
 
     @property
     @abstractmethod
-    def report_dtype(self) -> np.dtype:
-        """The numpy type of one report: its packed bytes, little-endian."""
-
-    @functools.cached_property
-    def report_size(self) -> int:
-        """The number of packed bytes of one report."""
-        return self.report_dtype.itemsize
+    def wire(self) -> WireForm:
+        """How reports travel: their packed and their JSON form. Computed once for each oracle."""
 
     @abstractmethod
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
@@ -146,10 +126,6 @@ class LocalRandomiser(ABC):
         Other random parts of an honest report, such as a hash seed, are drawn.
         """
 
-    @abstractmethod
-    def check(self, reports: Reports) -> None:
-        """Raise ReportError, with position and reason, for the first report outside its range."""
-
     def check_submission(self, reports: Reports) -> None:
         """Raise ReportError for a submission that honest users send with probability below 10^-9.
 
@@ -159,12 +135,11 @@ class LocalRandomiser(ABC):
         return
 
     @abstractmethod
-    def supports(self, reports: Reports) -> BoolArray:
-        """Return the (n, d) matrix 1[v in S(z)], for analysis; counting does not use it."""
+    def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
+        """Return the (n, len(items)) matrix 1[item in S(z)], by default of all d items.
 
-    def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        """Return the (n, len(items)) matrix 1[item in S(z)], testing no other items if possible."""
-        return self.supports(reports)[:, items]
+        It is for analysis and tests no other items if possible; counting does not use it.
+        """
 
     def support_sizes(self, reports: Reports) -> Int64Array:
         """Return |S(z)|, the number of items that each report supports."""
@@ -200,23 +175,6 @@ class LocalRandomiser(ABC):
         """
         raise self._lacks("given seeds")
 
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the reports' JSON form."""
-
-    @abstractmethod
-    def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
-        """Return the values of each column of the JSON form."""
-
-    @abstractmethod
-    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        """Return the reports in columns of equal length of at least one value of the column's kind.
-
-        Integers are in their column's range; strings are checked here. Raises ReportError for the
-        first bad one.
-        """
-
     def _items(self, items: ArrayLike) -> Int64Array:
         array = np.asarray(items)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
@@ -226,10 +184,6 @@ class LocalRandomiser(ABC):
         if array.size and (array.min() < 0 or array.max() >= self.domain_size):
             raise ParameterError(f"items must be from 0 to {self.domain_size - 1}")
         return array.astype(np.int64, copy=False)
-
-    def _raise_first(self, bad: BoolArray, reason: str) -> None:
-        if bad.any():
-            raise ReportError(reason, position=int(np.argmax(bad)))
 
     def _lacks(self, part: str) -> ParameterError:
         """Return the error for a part that this protocol does not have."""

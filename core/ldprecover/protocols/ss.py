@@ -10,10 +10,11 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.laws import HitLaw, JointSupport, Laws
 from ldprecover.laws.distributions import hypergeometric_law, log_choose
-from ldprecover.protocols.description import ReportForms, Traits
+from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE
 from ldprecover.protocols.sampling import hold_threshold, words_from
-from ldprecover.protocols.unary import UNARY_FORMS, UnaryEncoding
+from ldprecover.protocols.simulation import Simulation
+from ldprecover.protocols.unary import UnaryEncoding
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array, Words
 
 _CELLS = 1 << 20  # random keys in memory, 4 MiB
@@ -46,16 +47,12 @@ class SS(UnaryEncoding):
     protocol = "ss"
     title = "subset selection"
     traits = Traits(extremal=True)
-    forms = ReportForms(
-        json=UNARY_FORMS.json + " Exactly k of them are 1.",
-        packed=UNARY_FORMS.packed + " Exactly k bits are one.",
-        values=UNARY_FORMS.values,
-        example=UNARY_FORMS.example,
-    )
-    parameter = "subset_size"
-    parameter_range = (1, MAX_DOMAIN_SIZE - 1)
-    parameter_meaning = (
-        "k, SS only, below the number of items; default max(1, round(d/(e^epsilon + 1)))."
+    parameter = OwnParameter(
+        "subset_size",
+        1,
+        MAX_DOMAIN_SIZE - 1,
+        "k, SS only, below the number of items; default max(1, round(d/(e^epsilon + 1))).",
+        default_subset_size,
     )
 
     def __post_init__(self) -> None:
@@ -64,10 +61,6 @@ class SS(UnaryEncoding):
             raise ParameterError(
                 f"subset_size must be below the number of items, {self.domain_size}"
             )
-
-    @classmethod
-    def default_parameter(cls, epsilon: float, domain_size: int) -> int:
-        return default_subset_size(epsilon, domain_size)
 
     @property
     def p(self) -> float:
@@ -117,73 +110,9 @@ class SS(UnaryEncoding):
         )
         return log
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports, drawn from its exact law in at most O(dk).
-
-        With probability w a report is the user's item and k - 1 others at random, else any k of the
-        d items at random. It contains the item with probability p if w = (p - k/d)/(1 - k/d).
-        """
-        share = self.subset_size / self.domain_size
-        users = self._true_counts(true_counts)
-        own = rng.binomial(users, (self.p - share) / (1 - share))
-        return self._random_sets(own, int((users - own).sum()), rng)
-
-    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
-        """Return a tally of n honest reports of users whose items are drawn from the weights.
-
-        With up to 100 items it is drawn from its exact law. With more it takes O(d + sqrt(nk)), and
-        only the sum over all reports keeps that every report has k items. The counts have their
-        exact means and sum; their variances are too small by a factor of about 1 - 1/d.
-        """
-        if self.domain_size <= _FEW_ITEMS:
-            return super().population_tally(weights, n, rng)
-        share = self.subset_size / self.domain_size
-        with_own = int(rng.binomial(n, (self.p - share) / (1 - share)))
-        own = rng.multinomial(with_own, weights)
-        others = _marked(with_own - own, with_own * (self.subset_size - 1), rng)
-        anyone = _marked(
-            np.full(self.domain_size, n - with_own), (n - with_own) * self.subset_size, rng
-        )
-        return Tally(own + others + anyone, n)
-
-    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of reports of `encode`, drawn from its exact law in O(dk)."""
-        return self._random_sets(self._true_counts(true_counts), 0, rng)
-
-    def _random_sets(self, own: Int64Array, free: int, rng: np.random.Generator) -> Tally:
-        """Return the tally of own[v] reports of v and k - 1 others, and `free` of any k items.
-
-        Items other than the own are random. The items are visited in order. A report with j items
-        still to choose among l items ahead chooses the next with probability j/l. Reports that
-        agree in j, and in whether an own item is ahead, are alike.
-        """
-        k, d = self.subset_size, self.domain_size
-        remaining = np.arange(k + 1)
-        # By the number of items still to choose.
-        waiting, loose = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)
-        waiting[k - 1], loose[k] = own.sum(), free
-        counts = np.empty(d, np.int64)
-        # Only numbers of items still to choose from low to high - 1 occur: reports differ little.
-        low, high = k - 1, k + 1
-        for v in range(d):
-            some, ahead = slice(low, high), d - v
-            # The users of this item are random ones of those whose own item is ahead.
-            arriving = rng.multivariate_hypergeometric(
-                waiting[some], int(own[v]), method="marginals"
-            )
-            waiting[some] -= arriving
-            chosen = rng.binomial(loose[some], np.minimum(remaining[some] / ahead, 1.0))
-            also = rng.binomial(waiting[some], np.minimum(remaining[some] / max(ahead - 1, 1), 1.0))
-            counts[v] = own[v] + chosen.sum() + also.sum()
-            loose[some] += arriving - chosen
-            waiting[some] -= also
-            one = max(low, 1)
-            loose[one - 1 : high - 1] += chosen[one - low :]
-            waiting[one - 1 : high - 1] += also[one - low :]
-            occupied = np.flatnonzero(loose[one - 1 : high] + waiting[one - 1 : high])
-            if occupied.size:
-                low, high = one - 1 + int(occupied[0]), one + int(occupied[-1])
-        return Tally(counts, int(own.sum()) + free)
+    @property
+    def simulation(self) -> Simulation:
+        return _SubsetSimulation(self)
 
     def _subsets(self, user_items: Int64Array, holds: BoolArray, words: Words) -> UInt8Array:
         """Return packed rows of k ones: the item where `holds` is set, and uniformly random others.
@@ -219,6 +148,76 @@ class SS(UnaryEncoding):
         bits[users, user_items] = holds
         # Without others, or with all of them, there is no choice.
         return bits, (last < ordered[users, others]) | (others == 0) | (others == d - 1)
+
+
+@dataclass(frozen=True)
+class _SubsetSimulation(Simulation):
+    oracle: SS
+
+    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        """Return a tally of honest reports, drawn from its exact law in at most O(dk).
+
+        With probability w a report is the user's item and k - 1 others at random, else any k of the
+        d items at random. It contains the item with probability p if w = (p - k/d)/(1 - k/d).
+        """
+        share = self.oracle.subset_size / self.oracle.domain_size
+        own = rng.binomial(users, (self.oracle.p - share) / (1 - share))
+        return self._random_sets(own, int((users - own).sum()), rng)
+
+    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+        """Return a tally of n honest reports of users whose items are drawn from the weights.
+
+        With up to 100 items it is drawn from its exact law. With more it takes O(d + sqrt(nk)), and
+        only the sum over all reports keeps that every report has k items. The counts have their
+        exact means and sum; their variances are too small by a factor of about 1 - 1/d.
+        """
+        if self.oracle.domain_size <= _FEW_ITEMS:
+            return super().population_tally(weights, n, rng)
+        k, d = self.oracle.subset_size, self.oracle.domain_size
+        with_own = int(rng.binomial(n, (self.oracle.p - k / d) / (1 - k / d)))
+        own = rng.multinomial(with_own, weights)
+        others = _marked(with_own - own, with_own * (k - 1), rng)
+        anyone = _marked(np.full(d, n - with_own), (n - with_own) * k, rng)
+        return Tally(own + others + anyone, n)
+
+    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        """Return a tally of reports of `encode`, drawn from its exact law in O(dk)."""
+        return self._random_sets(users, 0, rng)
+
+    def _random_sets(self, own: Int64Array, free: int, rng: np.random.Generator) -> Tally:
+        """Return the tally of own[v] reports of v and k - 1 others, and `free` of any k items.
+
+        Items other than the own are random. The items are visited in order. A report with j items
+        still to choose among l items ahead chooses the next with probability j/l. Reports that
+        agree in j, and in whether an own item is ahead, are alike.
+        """
+        k, d = self.oracle.subset_size, self.oracle.domain_size
+        remaining = np.arange(k + 1)
+        # By the number of items still to choose.
+        waiting, loose = np.zeros(k + 1, np.int64), np.zeros(k + 1, np.int64)
+        waiting[k - 1], loose[k] = own.sum(), free
+        counts = np.empty(d, np.int64)
+        # Only numbers of items still to choose from low to high - 1 occur: reports differ little.
+        low, high = k - 1, k + 1
+        for v in range(d):
+            some, ahead = slice(low, high), d - v
+            # The users of this item are random ones of those whose own item is ahead.
+            arriving = rng.multivariate_hypergeometric(
+                waiting[some], int(own[v]), method="marginals"
+            )
+            waiting[some] -= arriving
+            chosen = rng.binomial(loose[some], np.minimum(remaining[some] / ahead, 1.0))
+            also = rng.binomial(waiting[some], np.minimum(remaining[some] / max(ahead - 1, 1), 1.0))
+            counts[v] = own[v] + chosen.sum() + also.sum()
+            loose[some] += arriving - chosen
+            waiting[some] -= also
+            one = max(low, 1)
+            loose[one - 1 : high - 1] += chosen[one - low :]
+            waiting[one - 1 : high - 1] += also[one - low :]
+            occupied = np.flatnonzero(loose[one - 1 : high] + waiting[one - 1 : high])
+            if occupied.size:
+                low, high = one - 1 + int(occupied[0]), one + int(occupied[-1])
+        return Tally(counts, int(own.sum()) + free)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
-from ldprecover.counting.tally import Tally
 from ldprecover.crafting.bit_vectors import BitCrafter, padded_rows
 from ldprecover.errors import ReportError
 from ldprecover.laws import FixedSize, IndependentSizes, Laws
 from ldprecover.protocols.description import Column, ReportForms
 from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.protocols.randomiser import ALL_ITEMS, Items
+from ldprecover.protocols.simulation import IndependentSimulation, Simulation
+from ldprecover.protocols.wire import WireForm, raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
 
 UNARY_FORMS = ReportForms(
@@ -24,6 +26,11 @@ UNARY_FORMS = ReportForms(
     "significant), padding bits zero.",
     values={"reports": {"type": "string", "pattern": "^[01]+$"}},
     example={"reports": ["0100"]},
+)
+FIXED_SIZE_FORMS = replace(
+    UNARY_FORMS,
+    json=UNARY_FORMS.json + " Exactly k of them are 1.",
+    packed=UNARY_FORMS.packed + " Exactly k bits are one.",
 )
 
 
@@ -35,16 +42,14 @@ class UnaryEncoding(FrequencyOracle):
     Bits are independent given the user's item, or `fixed_size` of them are one.
     """
 
-    forms = UNARY_FORMS
-
     @property
     def row_bytes(self) -> int:
         """Bytes of one packed report, ceil(d/8)."""
         return -(-self.domain_size // 8)
 
-    @property
-    def report_dtype(self) -> np.dtype:
-        return np.dtype(("u1", (self.row_bytes,)))
+    @cached_property
+    def wire(self) -> "BitsForm":
+        return BitsForm(self.domain_size, self.fixed_size)
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
         """Return each item's bit as one, and as many random others as a fixed size needs."""
@@ -58,58 +63,16 @@ class UnaryEncoding(FrequencyOracle):
         set_bits(rows, user_items, np.ones(user_items.size, dtype=np.uint8))
         return rows
 
-    def check(self, reports: Reports) -> None:
-        spare = self.row_bytes * 8 - self.domain_size
-        padding = np.uint8(0xFF & ~((1 << (8 - spare)) - 1))
-        padded = reports[:, -1] & padding != 0 if spare else np.zeros(len(reports), np.bool_)
-        if self.fixed_size is not None:
-            off = self.support_sizes(reports) != self.fixed_size
-            first = padded.size if not padded.any() else int(np.argmax(padded))
-            self._raise_first(
-                off[:first], f"exactly {self.fixed_size} bits of the report must be one"
-            )
-        self._raise_first(padded, "the padding bits after the last item must be zero")
-
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.oue_counts(reports, self.domain_size)
 
-    def supports(self, reports: Reports) -> BoolArray:
-        return np.unpackbits(reports, axis=1, count=self.domain_size, bitorder="little").view(
-            np.bool_
-        )
-
-    def supported(self, reports: Reports, items: Int64Array) -> BoolArray:
-        return counting.unary_supported(reports, np.asarray(items).astype(np.uint32)).T
+    def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
+        if isinstance(items, slice):
+            return _bits(reports, self.domain_size)[:, items].view(np.bool_)
+        return counting.unary_supported(reports, items.astype(np.uint32)).T
 
     def support_sizes(self, reports: Reports) -> Int64Array:
         return counting.unary_sizes(reports)
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        return (Column("reports", str, self.domain_size, "report", self.fixed_size),)
-
-    def to_columns(self, reports: Reports) -> tuple[list[Any], ...]:
-        digits = (self.supports(reports).view(np.uint8) + ord("0")).astype(np.uint8)
-        return ([row.tobytes().decode("ascii") for row in digits],)
-
-    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        (rows,), (column,), d = values, self.columns, self.domain_size
-        text = (
-            "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
-        )
-        if text is None or not text.isascii():
-            position = next(i for i, row in enumerate(rows) if not column.takes(row))
-            raise ReportError(column.reason, position=position)
-        digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord(
-            "0"
-        )
-        # The maximum of all digits takes a fraction of the time that one for each row takes.
-        if column.ones is not None or digits.max() > 1:
-            bad = np.asarray((digits > 1).any(axis=1))
-            if column.ones is not None:
-                bad = bad | (np.count_nonzero(digits, axis=1) != column.ones)
-            self._raise_first(bad, column.reason)
-        return np.packbits(digits, axis=1, bitorder="little")
 
     @property
     def crafter(self) -> BitCrafter | None:
@@ -133,23 +96,57 @@ class UnaryEncoding(FrequencyOracle):
         log += np.log(p / q * mass + (1 - p) / (1 - q) * (1 - mass))
         return log
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        """Return a tally of honest reports, drawn from its exact law.
+    @property
+    def simulation(self) -> Simulation:
+        return IndependentSimulation(self) if self.traits.independent_bits else Simulation(self)
 
-        With independent bits in O(d): C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the
-        items.
-        """
-        if not self.traits.independent_bits:
-            return super().honest_tally(true_counts, rng)
-        users = self._true_counts(true_counts)
-        n = int(users.sum())
-        return Tally(rng.binomial(users, self.p) + rng.binomial(n - users, self.q), n)
 
-    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        if self.fixed_size is not None:
-            return super().encoded_tally(true_counts, rng)
-        users = self._true_counts(true_counts)
-        return Tally(users, int(users.sum()))
+class BitsForm(WireForm):
+    """A report is d bits, of which `ones` are one if that is given."""
+
+    def __init__(self, domain_size: int, ones: int | None) -> None:
+        forms = UNARY_FORMS if ones is None else FIXED_SIZE_FORMS
+        dtype = np.dtype(("u1", (-(-domain_size // 8),)))
+        super().__init__(forms, dtype, Column("reports", str, domain_size, "report", ones))
+        self.domain_size, self.ones = domain_size, ones
+
+    def check(self, reports: Reports) -> None:
+        spare = self.size * 8 - self.domain_size
+        padding = np.uint8(0xFF & ~((1 << (8 - spare)) - 1))
+        padded = reports[:, -1] & padding != 0 if spare else np.zeros(len(reports), np.bool_)
+        if self.ones is not None:
+            off = counting.unary_sizes(reports) != self.ones
+            first = padded.size if not padded.any() else int(np.argmax(padded))
+            raise_first(off[:first], f"exactly {self.ones} bits of the report must be one")
+        raise_first(padded, "the padding bits after the last item must be zero")
+
+    def split(self, reports: Reports) -> tuple[list[Any], ...]:
+        digits = _bits(reports, self.domain_size) + np.uint8(ord("0"))
+        return ([row.tobytes().decode("ascii") for row in digits],)
+
+    def join(self, values: Sequence[list[Any]]) -> Reports:
+        (rows,), (column,), d = values, self.columns, self.domain_size
+        text = (
+            "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
+        )
+        if text is None or not text.isascii():
+            position = next(i for i, row in enumerate(rows) if not column.takes(row))
+            raise ReportError(column.reason, position=position)
+        digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord(
+            "0"
+        )
+        # The maximum of all digits takes a fraction of the time that one for each row takes.
+        if column.ones is not None or digits.max() > 1:
+            bad = np.asarray((digits > 1).any(axis=1))
+            if column.ones is not None:
+                bad = bad | (np.count_nonzero(digits, axis=1) != column.ones)
+            raise_first(bad, column.reason)
+        return np.packbits(digits, axis=1, bitorder="little")
+
+
+def _bits(rows: UInt8Array, d: int) -> UInt8Array:
+    """Return the (n, d) bits of packed rows."""
+    return np.unpackbits(rows, axis=1, count=d, bitorder="little")
 
 
 def set_bits(rows: UInt8Array, positions: Int64Array, ones: UInt8Array) -> None:

@@ -1,24 +1,20 @@
-"""Packed and JSON forms of reports, for every protocol.
+"""Packed and JSON forms of reports: `oracle.wire`, for every protocol.
 
-An array of reports in memory *is* its packed form, so packing copies nothing: rows of the oracle's
-`report_dtype`, without a header. The JSON form is an object of arrays, the oracle's `columns`.
+An array of reports in memory *is* its packed form, so packing copies nothing: rows of `wire.dtype`,
+without a header. The JSON form is an object of arrays, `wire.columns`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ldprecover.errors import ReportError
-from ldprecover.protocols import Column, FrequencyOracle
-from ldprecover.types import Reports
+from ldprecover.protocols.description import Column, ReportForms
+from ldprecover.types import BoolArray, Reports
 
 MEDIA_TYPE = "application/vnd.ldprecover.reports"
-
-
-def longest_json(oracle: FrequencyOracle) -> int:
-    """Return the maximum number of characters of one report in its JSON form."""
-    return sum(column.longest for column in oracle.columns)
 
 
 def pack(reports: Reports) -> bytes:
@@ -26,62 +22,116 @@ def pack(reports: Reports) -> bytes:
     return reports.tobytes()
 
 
-def unpack(oracle: FrequencyOracle, data: bytes | bytearray | memoryview) -> Reports:
-    """Return the reports in packed bytes, checked.
+class WireForm(ABC):
+    """The forms in which the reports of one oracle travel.
 
-    Raises ReportError for no report, for a length that is no multiple of the report size, and for a
-    report outside its range.
+    - `forms` describes them to authors of clients.
+    - `dtype` is the numpy type of one report: its packed bytes, little-endian.
+    - `size` is the number of packed bytes of one report.
+    - `columns` are the columns of the JSON form.
     """
-    size = oracle.report_size
-    if not len(data):
-        raise ReportError("a submission needs at least one report")
-    if len(data) % size:
-        raise ReportError(
-            f"{len(data)} bytes are not a whole number of reports of {size} bytes",
-            position=len(data) // size,
+
+    def __init__(self, forms: ReportForms, dtype: np.dtype, *columns: Column) -> None:
+        self.forms, self.dtype, self.columns = forms, dtype, columns
+        self.size = dtype.itemsize
+
+    @abstractmethod
+    def check(self, reports: Reports) -> None:
+        """Raise ReportError, with position and reason, for the first report outside its range."""
+
+    @abstractmethod
+    def split(self, reports: Reports) -> tuple[list[Any], ...]:
+        """Return the values of each column of the JSON form."""
+
+    @abstractmethod
+    def join(self, values: Sequence[list[Any]]) -> Reports:
+        """Return the reports in columns of equal length of at least one value of the column's kind.
+
+        Integers are in their column's range; strings are checked here. Raises ReportError for the
+        first bad one.
+        """
+
+    @property
+    def longest_json(self) -> int:
+        """The maximum number of characters of one report in its JSON form."""
+        return sum(column.longest for column in self.columns)
+
+    def unpack(self, data: bytes | bytearray | memoryview) -> Reports:
+        """Return the reports in packed bytes, checked.
+
+        Raises ReportError for no report, for a length that is no multiple of the report size, and
+        for a report outside its range.
+        """
+        if not len(data):
+            raise ReportError("a submission needs at least one report")
+        if len(data) % self.size:
+            raise ReportError(
+                f"{len(data)} bytes are not a whole number of reports of {self.size} bytes",
+                position=len(data) // self.size,
+            )
+        reports = np.frombuffer(data, dtype=self.dtype)
+        self.check(reports)
+        return reports
+
+    def to_json(self, reports: Reports) -> dict[str, Any]:
+        """Return the JSON form of reports, as Python objects."""
+        values = self.split(reports)
+        return {column.name: each for column, each in zip(self.columns, values, strict=True)}
+
+    def from_json(self, body: Any) -> Reports:
+        """Return the reports in a decoded JSON body, checked.
+
+        Raises ReportError naming the first bad report. Only JSON integers are numbers: neither "3"
+        nor true nor 3.0.
+        """
+        if not isinstance(body, dict):
+            raise ReportError("the body must be a JSON object")
+        values = _values(body, *(column.name for column in self.columns))
+        if any(values):
+            for column, entries in zip(self.columns, values, strict=True):
+                # `join` checks every character of strings.
+                if column.kind is int and not _within(entries, column.limit):
+                    raise _column_fault(self.columns, values)
+        return self.from_columns(values)
+
+    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
+        """Return the reports in the columns of the JSON form, of values of their type and range.
+
+        Raises ReportError for no report, for columns of unequal length, and for values that `join`
+        rejects.
+        """
+        if not any(values):
+            raise ReportError("a submission needs at least one report")
+        n = len(values[0])
+        for entries in values:
+            if len(entries) != n:
+                raise _column_fault(self.columns, values)
+        return self.join(values)
+
+
+class IntegerForm(WireForm):
+    """A report is one integer from 0 to `limit` - 1, packed in four bytes."""
+
+    def __init__(self, forms: ReportForms, limit: int, noun: str) -> None:
+        super().__init__(forms, np.dtype("<u4"), Column("reports", int, limit, noun))
+
+    def check(self, reports: Reports) -> None:
+        (column,) = self.columns
+        raise_first(
+            reports >= column.limit, f"the {column.noun} must be from 0 to {column.limit - 1}"
         )
-    reports = np.frombuffer(data, dtype=oracle.report_dtype)
-    oracle.check(reports)
-    return reports
+
+    def split(self, reports: Reports) -> tuple[list[Any], ...]:
+        return (reports.tolist(),)
+
+    def join(self, values: Sequence[list[Any]]) -> Reports:
+        return np.array(values[0], dtype="<u4")
 
 
-def to_json(oracle: FrequencyOracle, reports: Reports) -> dict[str, Any]:
-    """Return the JSON form of reports, as Python objects."""
-    values = oracle.to_columns(reports)
-    return {column.name: each for column, each in zip(oracle.columns, values, strict=True)}
-
-
-def from_json(oracle: FrequencyOracle, body: Any) -> Reports:
-    """Return the reports in a decoded JSON body, checked.
-
-    Raises ReportError naming the first bad report. Only JSON integers are numbers: neither "3" nor
-    true nor 3.0.
-    """
-    if not isinstance(body, dict):
-        raise ReportError("the body must be a JSON object")
-    columns = oracle.columns
-    values = _values(body, *(column.name for column in columns))
-    if any(values):
-        for column, entries in zip(columns, values, strict=True):
-            # The oracle itself checks every character of strings.
-            if column.kind is int and not _within(entries, column.limit):
-                raise _column_fault(columns, values)
-    return from_columns(oracle, values)
-
-
-def from_columns(oracle: FrequencyOracle, values: Sequence[list[Any]]) -> Reports:
-    """Return the reports in the columns of the JSON form, whose values are of their type and range.
-
-    Raises ReportError for no report, for columns of unequal length, and for values that the oracle
-    rejects.
-    """
-    if not any(values):
-        raise ReportError("a submission needs at least one report")
-    n = len(values[0])
-    for entries in values:
-        if len(entries) != n:
-            raise _column_fault(oracle.columns, values)
-    return oracle.from_columns(values)
+def raise_first(bad: BoolArray, reason: str) -> None:
+    """Raise ReportError with the position of the first report that is bad, if any is."""
+    if bad.any():
+        raise ReportError(reason, position=int(np.argmax(bad)))
 
 
 def _values(body: dict[str, Any], *names: str) -> list[list[Any]]:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols import FrequencyOracle
@@ -24,6 +25,7 @@ T = TypeVar("T")
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
 _TASK_CELLS = 1 << 30  # pairs that make parts enough for one task: half a second of counting
+_TESTS, _LEAST = 1 << 22, 1 << 10  # hashes of a block of reports, and its fewest reports
 _AHEAD = 2  # tasks handed to each worker before the first of them is waited for
 
 
@@ -168,7 +170,7 @@ class ReportSource:
         self._n = read
         self._passes += 1
         if summed is None:
-            none: Reports = np.empty(0, dtype=self._oracle.report_dtype)
+            none: Reports = np.empty(0, dtype=self._oracle.wire.dtype)
             return measure(self._oracle, none, *([0] if indexed else []))
         return summed  # type: ignore[no-any-return]
 
@@ -266,7 +268,7 @@ def _of_parts(
             raise ParameterError(f"a part has {read} reports, and should have {part.n}")
         first += read
     if summed is None:
-        none: Reports = np.empty(0, dtype=oracle.report_dtype)
+        none: Reports = np.empty(0, dtype=oracle.wire.dtype)
         return measure(oracle, none, *([first] if indexed else []))
     return summed  # type: ignore[no-any-return]
 
@@ -275,7 +277,7 @@ def _blocks(
     oracle: FrequencyOracle, arrays: Iterable[Reports], first: int, size: int
 ) -> Iterator[tuple[Reports, int]]:
     """Yield the reports of some arrays in checked blocks, each with the number of its first one."""
-    template = np.empty(0, dtype=oracle.report_dtype)
+    template = np.empty(0, dtype=oracle.wire.dtype)
     form = template.dtype, template.shape[1:]
     pending: list[Reports] = []
     rows = 0  # of the pending arrays
@@ -297,7 +299,7 @@ def _blocks(
 def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Reports:
     block = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
     try:
-        oracle.check(block)
+        oracle.wire.check(block)
     except ReportError as error:
         raise ReportError(
             error.reason, None if error.position is None else first + error.position
@@ -318,9 +320,29 @@ def pair_counts(oracle: FrequencyOracle, reports: Reports, items: Int64Array) ->
     Row and column i stand for items[i]; the last ones stand for no condition.
     """
     counts = np.empty((items.size + 1, items.size + 1), np.int64)
-    counts[:-1, :-1] = oracle.pair_counts(reports, items)
+    lines = counting.packed_lines(oracle.supports(reports, items).T)
+    counts[:-1, :-1] = counting.joint_counts(lines, lines)
     counts[:-1, -1] = counts[-1, :-1] = counts[:-1, :-1].diagonal()
     counts[-1, -1] = len(reports)
+    return counts
+
+
+def subset_counts(oracle: FrequencyOracle, reports: Reports, subsets: BoolArray) -> Int64Array:
+    """Return the support counts of s subsets of n reports, (s, d).
+
+    Row i of `subsets`, (s, n), selects the reports of subset i. Subsets may overlap; where counting
+    hashes, each report is hashed once.
+    """
+    d = oracle.domain_size
+    counts = np.zeros((len(subsets), d), np.int64)
+    if not oracle.hash_tests:
+        counts[:] = [oracle.support_counts(reports[chosen]) for chosen in subsets]
+        return counts
+    step = max(_LEAST, _TESTS // d)
+    for start in range(0, len(reports), step):
+        part = slice(start, start + step)
+        supports = counting.packed_lines(oracle.supports(reports[part]).T)
+        counts += counting.joint_counts(counting.packed_lines(subsets[:, part]), supports)
     return counts
 
 

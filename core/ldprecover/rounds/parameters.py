@@ -47,7 +47,8 @@ class RoundParameters:
             raise ParameterError("items must be distinct")
         oracle = self.oracle
         object.__setattr__(self, "epsilon", oracle.epsilon)
-        object.__setattr__(self, "parameter", oracle.parameter_value)
+        parameter = None if oracle.parameter is None else oracle.own[oracle.parameter.name]
+        object.__setattr__(self, "parameter", parameter)
         object.__setattr__(self, "canaries", canary_indices(self.canaries, len(self.items)))
         if self.quarantine and (reason := unfit(oracle)) is not None:
             raise ParameterError(f"quarantine: {reason}")

@@ -68,18 +68,18 @@ def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert oracle.protocol == oracle.protocol.lower()
     assert oracle.title
     assert pickle.loads(pickle.dumps(oracle)) == oracle  # noqa: S301 - what was just written
-    assert list(oracle.own) == [own.name for own in oracle.own_parameters()]
-    assert oracle.parameter is None or oracle.own[oracle.parameter] == oracle.parameter_value
-    default = oracle.default_parameter(oracle.epsilon, oracle.domain_size)
-    assert (default is None) == (oracle.parameter is None)
+    if oracle.parameter is not None:
+        own = oracle.parameter
+        assert oracle.own[own.name] == getattr(oracle, own.name)
+        assert own.low <= own.default(oracle.epsilon, oracle.domain_size) <= own.high
     assert all(
         name.isidentifier() and 0 < word < 1 << 64 for name, word in oracle.thresholds.items()
     )
-    json.dumps(oracle.forms.example)
-    assert oracle.forms.json.endswith(".")
-    assert oracle.forms.packed.endswith(".")
-    assert list(oracle.forms.values) == [column.name for column in oracle.columns]
-    assert list(oracle.forms.example) == [column.name for column in oracle.columns]
+    json.dumps(oracle.wire.forms.example)
+    assert oracle.wire.forms.json.endswith(".")
+    assert oracle.wire.forms.packed.endswith(".")
+    assert list(oracle.wire.forms.values) == [column.name for column in oracle.wire.columns]
+    assert list(oracle.wire.forms.example) == [column.name for column in oracle.wire.columns]
 
 
 def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -94,20 +94,14 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         oracle.perturb(items),
         oracle.perturb([]),
     ):
-        assert reports.dtype == oracle.report_dtype.base
-        assert reports.nbytes == len(reports) * oracle.report_size
-        oracle.check(reports)
+        assert reports.dtype == oracle.wire.dtype.base
+        assert reports.nbytes == len(reports) * oracle.wire.size
+        oracle.wire.check(reports)
         supports = oracle.supports(reports)
         assert supports.shape == (len(reports), d)
         assert supports.dtype == np.bool_
         some = rng.permutation(d)[: d // 2 + 1]
-        assert np.array_equal(oracle.supported(reports, some), supports[:, some])
-        together = supports[:, some].astype(np.int64)
-        assert np.array_equal(oracle.pair_counts(reports, some), together.T @ together)
-        subsets = rng.random((3, len(reports))) < 0.5
-        assert np.array_equal(
-            oracle.subset_counts(reports, subsets), subsets.astype(np.int64) @ supports
-        )
+        assert np.array_equal(oracle.supports(reports, some), supports[:, some])
         sizes = supports.sum(axis=1)
         assert np.array_equal(oracle.support_sizes(reports), sizes)
         if oracle.fixed_size is not None:
@@ -145,20 +139,20 @@ def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None
     """
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=50), rng)
     packed = wire.pack(reports)
-    assert len(packed) == 50 * oracle.report_size
-    assert np.array_equal(wire.unpack(oracle, packed), reports)
+    assert len(packed) == 50 * oracle.wire.size
+    assert np.array_equal(oracle.wire.unpack(packed), reports)
     for _ in range(200):
-        data = rng.bytes(5 * oracle.report_size)
-        mixed = packed[: 3 * oracle.report_size] + data
+        data = rng.bytes(5 * oracle.wire.size)
+        mixed = packed[: 3 * oracle.wire.size] + data
         try:
-            wire.unpack(oracle, mixed)
+            oracle.wire.unpack(mixed)
         except ReportError as error:
             assert error.position is not None
             assert error.position >= 3
             if error.position > 3:
-                wire.unpack(oracle, mixed[: error.position * oracle.report_size])
+                oracle.wire.unpack(mixed[: error.position * oracle.wire.size])
         else:
-            again = wire.from_json(oracle, wire.to_json(oracle, wire.unpack(oracle, mixed)))
+            again = oracle.wire.from_json(oracle.wire.to_json(oracle.wire.unpack(mixed)))
             assert wire.pack(again) == mixed
 
 
@@ -167,14 +161,14 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     named.
     """
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=20), rng)
-    body = wire.to_json(oracle, reports)
-    assert list(body) == [column.name for column in oracle.columns]
-    assert wire.pack(wire.from_json(oracle, json.loads(json.dumps(body)))) == wire.pack(reports)
-    one = wire.from_json(oracle, {name: values[:1] for name, values in body.items()})
+    body = oracle.wire.to_json(reports)
+    assert list(body) == [column.name for column in oracle.wire.columns]
+    assert wire.pack(oracle.wire.from_json(json.loads(json.dumps(body)))) == wire.pack(reports)
+    one = oracle.wire.from_json({name: values[:1] for name, values in body.items()})
     assert wire.pack(one) == wire.pack(reports[:1])
     written = sum(len(json.dumps(values)) for values in body.values())
-    assert written <= 20 * wire.longest_json(oracle) + 2 * len(body)
-    for column in oracle.columns:
+    assert written <= 20 * oracle.wire.longest_json + 2 * len(body)
+    for column in oracle.wire.columns:
         wrong: list[Any] = [None, True, 1.0, []]
         if column.kind is int:
             wrong += [-1, column.limit, "0"]
@@ -187,8 +181,8 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
             values = list(body[column.name])
             values[3] = values[7] = value
             _raises_report_error(oracle, body | {column.name: values}, 3)
-    if len(oracle.columns) > 1:
-        last = oracle.columns[-1].name
+    if len(oracle.wire.columns) > 1:
+        last = oracle.wire.columns[-1].name
         _raises_report_error(oracle, body | {last: body[last][:-1]}, 19)
     _raises_report_error(oracle, {name: [] for name in body}, None)
     _raises_report_error(oracle, body | {"other": []}, None)
@@ -221,7 +215,7 @@ def check_independence(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     if not oracle.traits.independent_bits:
         return
     own, first, last = 0, 1, oracle.domain_size - 1
-    supported = oracle.supported(
+    supported = oracle.supports(
         oracle.perturb(np.full(_USERS, own), rng), np.array([own, first, last])
     )
     together = np.array(
@@ -252,7 +246,7 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
     """The laws of several items hold: of items that a user does not hold, and of any items."""
     d = oracle.domain_size
     items = np.arange(1, min(d, 5))
-    supported = oracle.supported(oracle.perturb(np.zeros(_USERS, np.int64), rng), items)
+    supported = oracle.supports(oracle.perturb(np.zeros(_USERS, np.int64), rng), items)
     hit_law, joint_support = oracle.laws.hits, oracle.laws.joint_support
     law = None if hit_law is None else hit_law.of_others(items)
     if hit_law is not None and law is not None:
@@ -269,7 +263,7 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
     for z in range(2, items.size + 1):
         bound = joint_support.bound(z)
         assert 0 <= bound <= 1
-        all_users = oracle.supported(oracle.perturb(np.full(_USERS, items[0]), rng), items[:z])
+        all_users = oracle.supports(oracle.perturb(np.full(_USERS, items[0]), rng), items[:z])
         assert all_users.all(axis=1).sum() <= _USERS * bound + bernstein(bound, _USERS)
         threshold = joint_support.threshold(1000, z, 0.01)
         assert (
@@ -322,17 +316,16 @@ def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
         users * p + (100 - users) * q,
         users * p * (1 - p) + (100 - users) * q * (1 - q),
     )
-    _check_moments(
-        oracle, [oracle.honest_tally(users, rng) for _ in range(_TALLIES)], mean, variance
-    )
+    tallies = [oracle.simulation.honest_tally(users, rng) for _ in range(_TALLIES)]
+    _check_moments(oracle, tallies, mean, variance)
     # With the items drawn too, each report supports an item with one probability.
     weights = users / 100
     share = q + weights * (p - q)
-    tallies = [oracle.population_tally(weights, 100, rng) for _ in range(_TALLIES)]
+    tallies = [oracle.simulation.population_tally(weights, 100, rng) for _ in range(_TALLIES)]
     _check_moments(oracle, tallies, 100 * share, 100 * share * (1 - share))
-    _raises(lambda: oracle.honest_tally(users[:-1], rng))
-    _raises(lambda: oracle.honest_tally(users - 1, rng))
-    assert not oracle.honest_tally(np.zeros(d, np.int64), rng).n
+    _raises(lambda: oracle.simulation.honest_tally(users[:-1], rng))
+    _raises(lambda: oracle.simulation.honest_tally(users - 1, rng))
+    assert not oracle.simulation.honest_tally(np.zeros(d, np.int64), rng).n
 
 
 def _check_moments(
@@ -354,7 +347,7 @@ def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     d, weights = oracle.domain_size, _one_hot(oracle.domain_size, 1)
     crafter = oracle.crafter
     support = None if crafter is None else _given(lambda: crafter.encoded_support(weights), oracle)
-    tally = oracle.encoded_tally((weights * _USERS).astype(np.int64), rng)
+    tally = oracle.simulation.encoded_tally((weights * _USERS).astype(np.int64), rng)
     assert tally.n == _USERS
     assert tally.counts(oracle)[1] == _USERS
     if support is not None:
@@ -379,7 +372,7 @@ def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     if crafter is None:
         return
     reports = crafter.craft(wanted_items, rng, search=20)
-    oracle.check(reports)
+    oracle.wire.check(reports)
     included = np.zeros(d)
     included[:r] = 1
     support = crafter.crafted_support(included, r, search=20, m=m)
@@ -387,12 +380,12 @@ def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     crafted = crafter.craft(np.zeros((100, 1), np.int64), rng)
     assert np.isfinite(crafter.log_likelihood(crafted, 0)).all()
     uniform = crafter.uniform_reports(m, rng)
-    oracle.check(uniform)
+    oracle.wire.check(uniform)
     assert_counts(oracle.support_counts(uniform), np.full(d, crafter.uniform_support), m)
     sized = _given(lambda: crafter.report_of_size(d / 2, rng, search=20), oracle)
     if sized is not None:
         assert len(sized) == 1
-        oracle.check(sized)
+        oracle.wire.check(sized)
 
 
 CHECKS: dict[str, Callable[[FrequencyOracle, np.random.Generator], None]] = {
@@ -445,7 +438,7 @@ def _raises_report_error(
     oracle: FrequencyOracle, body: dict[str, Any], position: int | None
 ) -> None:
     try:
-        wire.from_json(oracle, body)
+        oracle.wire.from_json(body)
     except ReportError as error:
         assert error.position == position, (
             f"position {error.position}, not {position}: {error.reason}"

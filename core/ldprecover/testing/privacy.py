@@ -55,7 +55,7 @@ def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generato
         for start in range(0, n, step):
             reports = oracle.perturb(np.full(min(step, n - start), item), rng)
             counts += oracle.support_counts(reports)
-            both = oracle.supported(reports, np.array([0, d - 1]))
+            both = oracle.supports(reports, np.array([0, d - 1]))
             patterns[which] += np.bincount(2 * both[:, 0] + both[:, 1], minlength=4)
             blocks.append(reports)
         expected = np.full(d, oracle.q)

@@ -142,7 +142,7 @@ class FormChoices:
                 f"users: a drill has at most {MAX_USERS:,}, malicious ones included, not "
                 f"{everybody:,}"
             )
-        size = everybody * demo.parameters.oracle.report_dtype.itemsize
+        size = everybody * demo.parameters.oracle.wire.dtype.itemsize
         if size > MAX_BYTES:
             raise ParameterError(
                 f"users: their reports would take {size >> 20:,} MiB, and a drill makes at most "

@@ -57,7 +57,7 @@ class HeatMap:
             )
         if not 0 <= self.eta <= 10:
             raise ParameterError(f"eta must be from 0 to 10, not {self.eta:g}")
-        if self.reports and everybody * oracle.report_dtype.itemsize > MAX_BYTES:
+        if self.reports and everybody * oracle.wire.dtype.itemsize > MAX_BYTES:
             raise ParameterError(
                 f"users: their reports would take more than {MAX_BYTES >> 20:,} MiB; take fewer"
             )

@@ -182,7 +182,7 @@ class _ReportFile:
     """A round's reports in a file: requested at the first read, then read in pieces per pass."""
 
     def __init__(self, task: Task, max_bytes: int, inbox: Inbox, sink: BinaryIO) -> None:
-        self.dtype = task.oracle.report_dtype
+        self.dtype = task.oracle.wire.dtype
         self._max_bytes = max_bytes
         self._inbox = inbox
         self._sink = sink

@@ -88,7 +88,7 @@ class WorkerProcess:
             raise AnalysisFailedError("its worker process has ended")
         try:
             framing.write(self._in, framing.TASK, pickle.dumps((task, limits)))
-            total_bytes = task.tally.n * task.oracle.report_size
+            total_bytes = task.tally.n * task.oracle.wire.size
             kind, body = self._converse(reports or (), total_bytes, on_progress)
         except (EOFError, BrokenPipeError) as error:
             raise AnalysisFailedError("its worker process has ended") from error

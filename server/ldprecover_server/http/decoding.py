@@ -65,7 +65,7 @@ class ReportDecoder:
 
     def __init__(self, oracle: FrequencyOracle) -> None:
         self._oracle = oracle
-        self._columns = oracle.columns
+        self._columns = oracle.wire.columns
         self._names = tuple(column.name for column in self._columns)
         self._texts = sum(column.kind is str for column in self._columns)
         self._decoder = msgspec.json.Decoder(_form(self._columns, _fast_type))
@@ -74,7 +74,7 @@ class ReportDecoder:
         """Return the packed reports. Raises ReportError for the first invalid one."""
         try:
             columns = msgspec.structs.astuple(self._decoder.decode(body))
-            reports = wire.from_columns(self._oracle, columns)
+            reports = self._oracle.wire.from_columns(columns)
         except msgspec.ValidationError as error:
             raise self._fault(body, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -6,8 +6,7 @@ from fastapi import APIRouter, FastAPI, Header, Security
 from fastapi.openapi.utils import get_openapi
 from fastapi.security import APIKeyHeader
 
-from ldprecover import FrequencyOracle
-from ldprecover.protocols import PROTOCOLS, wire
+from ldprecover.protocols import PROTOCOLS, ReportForms, frequency_oracle, wire
 from ldprecover_interface import paths
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
@@ -119,8 +118,9 @@ def _complete(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    forms = {f"{protocol.title()}Reports": oracle for protocol, oracle in PROTOCOLS.items()}
-    schemas.update((name, _form(oracle)) for name, oracle in forms.items())
+    forms = {protocol: frequency_oracle(protocol, 1.0, 2).wire.forms for protocol in PROTOCOLS}
+    for protocol, each in forms.items():
+        schemas[_schema_name(protocol)] = _form(protocol, each)
     for path, operations in document["paths"].items():
         for operation in operations.values():
             if path.endswith(paths.REPORTS):
@@ -134,12 +134,12 @@ def _complete(document: dict[str, Any]) -> None:
                 operation["parameters"] = [_ROUND_PARAMETER, *parameters]
 
 
-def _submission(forms: dict[str, type[FrequencyOracle]]) -> dict[str, Any]:
+def _submission(forms: dict[str, ReportForms]) -> dict[str, Any]:
     """Return the body of a submission in its two forms."""
     packed = "Little-endian, no header. " + " ".join(
-        f"{protocol.upper()}: {oracle.forms.packed}" for protocol, oracle in PROTOCOLS.items()
+        f"{protocol.upper()}: {each.packed}" for protocol, each in forms.items()
     )
-    references = [{"$ref": f"#/components/schemas/{name}"} for name in forms]
+    references = [{"$ref": f"#/components/schemas/{_schema_name(each)}"} for each in forms]
     return {
         "required": True,
         "content": {
@@ -151,17 +151,21 @@ def _submission(forms: dict[str, type[FrequencyOracle]]) -> dict[str, Any]:
     }
 
 
-def _form(oracle: type[FrequencyOracle]) -> dict[str, Any]:
+def _schema_name(protocol: str) -> str:
+    return f"{protocol.title()}Reports"
+
+
+def _form(protocol: str, forms: ReportForms) -> dict[str, Any]:
     """Return the schema of a protocol's reports as JSON."""
     columns = {
         name: {"type": "array", "minItems": 1, "items": value}
-        for name, value in oracle.forms.values.items()
+        for name, value in forms.values.items()
     }
     return {
         "type": "object",
         "required": list(columns),
         "additionalProperties": False,
         "properties": columns,
-        "description": f"{oracle.protocol.upper()}: {oracle.forms.json}",
-        "example": oracle.forms.example,
+        "description": f"{protocol.upper()}: {forms.json}",
+        "example": forms.example,
     }

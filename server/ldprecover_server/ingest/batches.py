@@ -53,7 +53,7 @@ class Submission:
         self.oracle = oracle
         self.packed = packed
         self.quarantine = quarantine
-        self.cells = len(packed) // oracle.report_size * oracle.hash_tests
+        self.cells = len(packed) // oracle.wire.size * oracle.hash_tests
         self.key = hashlib.sha256(key).digest()[:_KEY_BYTES]
         self._salt = key + b"\0"
         self.digest = b""
@@ -79,7 +79,7 @@ class Submission:
 
     def count(self) -> None:
         """Count its reports before its group does."""
-        reports = np.frombuffer(self.packed, dtype=self.oracle.report_dtype)
+        reports = np.frombuffer(self.packed, dtype=self.oracle.wire.dtype)
         self.counted = _Counted.of(self.oracle, reports, self.quarantine)
 
 
@@ -127,7 +127,7 @@ class Batch:
         oracle, quarantine = submissions[0].oracle, submissions[0].quarantine
         ahead = [submission for submission in submissions if submission.counted is not None]
         others = [submission for submission in submissions if submission.counted is None]
-        pieces = [np.frombuffer(submission.packed, oracle.report_dtype) for submission in ahead]
+        pieces = [np.frombuffer(submission.packed, oracle.wire.dtype) for submission in ahead]
         counted = [submission.counted for submission in ahead if submission.counted is not None]
         if others:
             # Joined as bytes, because numpy takes far longer for many small arrays.
@@ -136,7 +136,7 @@ class Batch:
                 if len(others) > 1
                 else others[0].packed
             )
-            pieces.append(np.frombuffer(packed, oracle.report_dtype))
+            pieces.append(np.frombuffer(packed, oracle.wire.dtype))
             counted.append(_Counted.of(oracle, pieces[-1], quarantine))
         tally = counted[0].tally
         if len(counted) > 1:

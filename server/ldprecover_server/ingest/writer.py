@@ -255,7 +255,7 @@ class Ingest:
     def _count(self, batches: list[Batch], outcomes: list[list[Outcome]]) -> None:
         self._metrics.commit_submissions.observe(sum(len(batch.submissions) for batch in batches))
         stored = [
-            len(submission.packed) // submission.oracle.report_size
+            len(submission.packed) // submission.oracle.wire.size
             for batch, results in zip(batches, outcomes, strict=True)
             for submission, outcome in zip(batch.submissions, results, strict=True)
             if outcome is Outcome.STORED

@@ -282,9 +282,9 @@ def test_layout_in_memory_does_not_matter(
     views = {
         "every second": reports[::2],
         "reversed": reports[::-1],
-        "read-only": np.frombuffer(packed[1:], dtype=oracle.report_dtype),
+        "read-only": np.frombuffer(packed[1:], dtype=oracle.wire.dtype),
         "unaligned": np.frombuffer(packed, dtype=np.uint8)[1:]
-        .view(oracle.report_dtype.base)
+        .view(oracle.wire.dtype.base)
         .reshape(reports.shape),
     }
     for name, view in views.items():
@@ -305,7 +305,7 @@ def test_padding_bits_are_not_counted(backend: ModuleType) -> None:
     """What a check would refuse cannot reach another item's count."""
     rows = np.full((2000, 1), 0b1111_1000, dtype=np.uint8)
     with pytest.raises(ReportError):
-        OUE(0.5, 3).check(rows)
+        OUE(0.5, 3).wire.check(rows)
     assert backend.oue_counts(rows, 3).tolist() == [0, 0, 0]
 
 

@@ -29,7 +29,7 @@ def assert_expected(oracle: FrequencyOracle, reports: Reports, pi: FloatArray) -
     """Each item's count within Bernstein's bound of a binomial: an item fails in at most 1e-11 of
     all trials.
     """
-    oracle.check(reports)
+    oracle.wire.check(reports)
     counts = oracle.supports(reports).sum(axis=0)
     level, variance = math.log(2 / 1e-11), M * np.clip(pi * (1 - pi), 0, None)
     bound = np.where(
@@ -59,7 +59,7 @@ def test_crafted_reports_support_what_is_expected(
     if crafter_of(oracle).model == "solved" and math.comb(len(targets), r) > 16_384:
         with pytest.raises(ParameterError, match="too many"):
             crafter_of(oracle).crafted_support(included, r, aim=aim)
-        oracle.check(reports)
+        oracle.wire.check(reports)
         return
     assert_expected(
         oracle, reports, crafter_of(oracle).crafted_support(included, r, aim=aim, search=20, m=M)
@@ -112,7 +112,7 @@ def test_a_report_of_a_wished_size_is_one_valid_report(
     oracle: FrequencyOracle, size: float
 ) -> None:
     report = crafter_of(oracle).report_of_size(size, rng(), search=50)
-    oracle.check(report)
+    oracle.wire.check(report)
     assert len(report) == 1
     assert oracle.fixed_size in (None, int(oracle.supports(report).sum()))
 

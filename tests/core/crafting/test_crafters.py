@@ -31,7 +31,7 @@ def test_padded_report_has_its_items_and_an_honest_size(
 ) -> None:
     oracle, wanted_items = case
     reports = crafter_of(oracle).craft(wanted_items, rng())
-    oracle.check(reports)
+    oracle.wire.check(reports)
     supports = oracle.supports(reports)
     assert np.take_along_axis(supports, wanted_items, axis=1).all()
     ones = max(math.floor(oracle.p + (oracle.domain_size - 1) * oracle.q), wanted_items.shape[1])

@@ -27,7 +27,8 @@ def test_sum_has_a_standard_error_if_sizes_have_a_law() -> None:
     for protocol, expected in (("oue", True), ("grr", True), ("hr", False)):
         oracle = frequency_oracle(protocol, 1.0, 16)
         estimates = Estimates.of(
-            oracle, oracle.population_tally(np.full(16, 1 / 16), 1000, np.random.default_rng(1))
+            oracle,
+            oracle.simulation.population_tally(np.full(16, 1 / 16), 1000, np.random.default_rng(1)),
         )
         variance = oracle.laws.sum_variance(1000)
         assert (variance is not None) == expected
@@ -77,7 +78,7 @@ def test_intervals_cover_population_and_users(
     users_in, population_in, narrow_in = 0, 0, 0
     for _ in range(rounds):
         user_items = rng.multinomial(n, f)
-        estimates = Estimates.of(oracle, oracle.honest_tally(user_items, rng))
+        estimates = Estimates.of(oracle, oracle.simulation.honest_tally(user_items, rng))
         low, high = estimates.interval()
         users_in += low[0] <= user_items[0] / n <= high[0]
         narrow_in += low[0] <= f[0] <= high[0]

@@ -52,7 +52,7 @@ def test_honest_counts_have_the_moments_of_theory(
     Over 6 means and 21 covariances of 3 protocols: 81 comparisons, by chance beyond once in 10^8
     runs.
     """
-    mean, covariance, error = moments(lambda rng: oracle.honest_tally(HELD, rng), seed=1)
+    mean, covariance, error = moments(lambda rng: oracle.simulation.honest_tally(HELD, rng), seed=1)
     expected_mean, expected = theory(oracle, HELD)
     assert (np.abs(mean - expected_mean) < Z * np.sqrt(np.diag(expected) / DRAWS)).all()
     assert (np.abs(covariance - expected) < Z * error).all()
@@ -67,7 +67,7 @@ def test_honest_counts_vary_as_those_of_reports_do(oracle: FrequencyOracle) -> N
     comparisons: by chance beyond once in 10^8 runs.
     """
     items = np.repeat(np.arange(HELD.size), HELD)
-    ours = moments(lambda rng: oracle.honest_tally(HELD, rng), seed=2)
+    ours = moments(lambda rng: oracle.simulation.honest_tally(HELD, rng), seed=2)
     theirs = moments(lambda rng: Tally.of(oracle, oracle.perturb(items, rng)), seed=3)
     variances = np.diag(ours[1]) + np.diag(theirs[1])
     assert (np.abs(ours[0] - theirs[0]) < Z * np.sqrt(variances / DRAWS)).all()
@@ -118,7 +118,7 @@ def test_an_olh_report_alone_supports_more_than_its_item(oracle: FrequencyOracle
 
 
 def test_every_grr_report_supports_exactly_one_item() -> None:
-    tally = GRR(1.0, 6).honest_tally(HELD, np.random.default_rng(9))
+    tally = GRR(1.0, 6).simulation.honest_tally(HELD, np.random.default_rng(9))
     assert tally.summary.sum() == tally.n == HELD.sum()
 
 
@@ -126,7 +126,7 @@ def test_every_grr_report_supports_exactly_one_item() -> None:
 def test_no_users_give_an_empty_tally(oracle: FrequencyOracle) -> None:
     rng = np.random.default_rng(10)
     empty = Tally.empty(6)
-    assert oracle.honest_tally(np.zeros(6, dtype=np.int64), rng) == empty
+    assert oracle.simulation.honest_tally(np.zeros(6, dtype=np.int64), rng) == empty
     assert sampled_tally(oracle, WEIGHTS, 0, rng) == empty
     assert input_poisoning_tally(oracle, WEIGHTS, 0, rng) == empty
     assert one_hot_tally(oracle, WEIGHTS, 0, rng) == empty
@@ -137,7 +137,7 @@ def test_true_counts_must_be_integers_for_each_item(user_items: list[float]) -> 
     with pytest.raises(
         ParameterError, match="true_counts must be an integer of at least 0 for each of the 6 items"
     ):
-        SMALL[0].honest_tally(user_items, np.random.default_rng(0))
+        SMALL[0].simulation.honest_tally(user_items, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_worst_change_bounds_every_report(oracle: FrequencyOracle, items: int) -
     chosen = np.arange(items)
     reports = [oracle.encode(np.arange(d)), oracle.perturb(rng.integers(d, size=20_000), rng)]
     reports.append(crafter_of(oracle).craft(np.tile(chosen, (50, 1)), rng))
-    hits = oracle.supported(np.concatenate(reports), chosen).sum(axis=1)
+    hits = oracle.supports(np.concatenate(reports), chosen).sum(axis=1)
     changes = beta * (
         (hits - items * oracle.q) / (oracle.p - oracle.q) - 0.3
     )  # for genuine users' share of 0.3

@@ -80,7 +80,10 @@ def test_honest_rounds_of_few_reports_an_item_raise_no_excess(
         frequencies
     ]
     rng = np.random.default_rng(7)
-    tallies = [oracle.honest_tally(rng.multinomial(n, shape / shape.sum()), rng) for _ in range(30)]
+    tallies = [
+        oracle.simulation.honest_tally(rng.multinomial(n, shape / shape.sum()), rng)
+        for _ in range(30)
+    ]
     excesses = [
         alarm
         for its in tallies

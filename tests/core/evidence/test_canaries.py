@@ -64,7 +64,10 @@ def test_shift_of_honest_reports_has_the_stated_deviation(protocol: str) -> None
     in 10^8.
     """
     oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(1)
-    shifts = [canary_shift(oracle, oracle.honest_tally(USERS, rng), CANARIES) for _ in range(400)]
+    shifts = [
+        canary_shift(oracle, oracle.simulation.honest_tally(USERS, rng), CANARIES)
+        for _ in range(400)
+    ]
     z = np.array([shift.mean / shift.standard_deviation for shift in shifts])
     assert abs(z.mean()) < 6 / 20
     assert 0.6 < z.var() < 1.5
@@ -74,7 +77,9 @@ def test_shift_of_honest_reports_has_the_stated_deviation(protocol: str) -> None
 def test_honest_rounds_raise_the_alarm_at_no_more_than_its_rate(protocol: str) -> None:
     """400 rounds at a rate of .02: more than 26 have a probability below 1e-6 (binomial)."""
     oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(2)
-    raised = sum(is_outside(oracle, oracle.honest_tally(USERS, rng), 0.02) for _ in range(400))
+    raised = sum(
+        is_outside(oracle, oracle.simulation.honest_tally(USERS, rng), 0.02) for _ in range(400)
+    )
     assert raised <= 26
 
 
@@ -102,7 +107,7 @@ def test_reports_that_shift_all_items_alike_raise_the_alarm(bits: int) -> None:
     q), times 1/8.
     """
     oracle, rng = OUE(1.0, D), np.random.default_rng(3)
-    honest = oracle.honest_tally(USERS, rng)
+    honest = oracle.simulation.honest_tally(USERS, rng)
     fake = Tally(np.full(D, 2_000 if bits else 0, np.int64), 2_000)
     shift = canary_shift(oracle, honest + fake, CANARIES)
     share = fake.n / (honest.n + fake.n)
@@ -116,7 +121,7 @@ def test_poisoned_canaries_show_the_attack_not_the_shift() -> None:
     shifted.
     """
     oracle = OUE(1.0, D)
-    honest = oracle.honest_tally(USERS, np.random.default_rng(4))
+    honest = oracle.simulation.honest_tally(USERS, np.random.default_rng(4))
     fake = np.zeros(D, np.int64)
     fake[list(CANARIES)] = 500
     shift = canary_shift(oracle, honest + Tally(fake, 500), CANARIES)
@@ -125,7 +130,7 @@ def test_poisoned_canaries_show_the_attack_not_the_shift() -> None:
 
 def test_protocol_without_a_law_of_canaries_has_no_canary_alarm() -> None:
     oracle = frequency_oracle("hr", 1.0, D)  # the rows of 27 and 28 add up to that of another item
-    tally = oracle.honest_tally(USERS, np.random.default_rng(5))
+    tally = oracle.simulation.honest_tally(USERS, np.random.default_rng(5))
     assert "canaries" not in [each.name for each in raise_alarms(oracle, tally, canaries=CANARIES)]
     with pytest.raises(ParameterError, match="hr lacks a law"):
         canary_shift(oracle, tally, CANARIES)

@@ -86,7 +86,8 @@ def test_honest_rounds_with_few_reports_have_no_suspects(
     suspected = 0
     for _ in range(60):
         first, second = (
-            oracle.honest_tally(rng.multinomial(n, shape / shape.sum()), rng) for n in (before, now)
+            oracle.simulation.honest_tally(rng.multinomial(n, shape / shape.sum()), rng)
+            for n in (before, now)
         )
         suspected += bool(suspects(oracle, second, [(oracle, first)]).items)
     assert suspected <= 12

@@ -50,7 +50,7 @@ def test_candidate_costs_are_the_oracles(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 0.5, d)
     assert one.oracle == oracle
     assert one.standard_error == pytest.approx(math.sqrt(float(oracle.variance(1 / d, n))))
-    assert (one.report_size, one.hash_tests) == (oracle.report_size, n * oracle.hash_tests)
+    assert (one.report_size, one.hash_tests) == (oracle.wire.size, n * oracle.hash_tests)
     # The gain per malicious share is the attack's own, of targets that nobody holds; of HR of those
     # that one column supports, as column 1 does the items of odd index.
     targets = list(range(1, 20, 2))

@@ -68,7 +68,7 @@ def test_reports_gain_the_stated_amount(protocol: str) -> None:
     for each in gains(oracle, 6, thorough=True):
         if each.gain is None or (protocol, each.attack) == ("hr", "mga"):
             continue
-        hits = oracle.supported(
+        hits = oracle.supports(
             ATTACKS_OF_SIX[each.attack].reports(oracle, m, rng), np.arange(6)
         ).sum(axis=1)
         gap = oracle.p - oracle.q

@@ -52,7 +52,7 @@ def simulated(found: PlannedRound, rounds: int, items: int = 1) -> float:
     held = np.full(d, n // d) + (np.arange(d) < n % d)
     errors = []
     for _ in range(rounds):
-        tally = oracle.honest_tally(held, rng)
+        tally = oracle.simulation.honest_tally(held, rng)
         off = oracle.estimate(tally.counts(oracle), n) - held / n
         errors.append(off if items == 1 else [off[:items].sum()])
     return float(np.sqrt(np.mean(np.square(errors))))
@@ -104,7 +104,10 @@ def test_the_margin_of_all_items_holds_for_all_of_them() -> None:
     held[:2] = 4_000, 1_000
     within = 0
     for _ in range(2_000):
-        off = oracle.estimate(oracle.honest_tally(held, rng).counts(oracle), 5_000) - held / 5_000
+        off = (
+            oracle.estimate(oracle.simulation.honest_tally(held, rng).counts(oracle), 5_000)
+            - held / 5_000
+        )
         within += bool(np.abs(off).max() <= (found.margin_of_all or 0))
     assert within / 2_000 >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 2_000)
 

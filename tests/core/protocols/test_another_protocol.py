@@ -19,7 +19,14 @@ from ldprecover import (
 )
 from ldprecover.crafting.bit_vectors import padded_rows
 from ldprecover.evidence.alarms import raise_alarms
-from ldprecover.protocols import PROTOCOLS, Traits, UnaryEncoding, frequency_oracle, wire
+from ldprecover.protocols import (
+    PROTOCOLS,
+    OwnParameter,
+    Traits,
+    UnaryEncoding,
+    default_subset_size,
+    frequency_oracle,
+)
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.testing import CHECKS
 from ldprecover.types import Reports
@@ -36,13 +43,7 @@ class Few(UnaryEncoding):
     protocol = "few"
     title = "a few items"
     traits = Traits(extremal=True)
-    parameter = "few"
-    parameter_range = (1, 99_999)
-    parameter_meaning = "Items of a report."
-
-    @classmethod
-    def default_parameter(cls, epsilon: float, domain_size: int) -> int:
-        return max(1, round(domain_size / (math.exp(epsilon) + 1)))
+    parameter = OwnParameter("few", 1, 99_999, "Items of a report.", default_subset_size)
 
     @property
     def fixed_size(self) -> int:
@@ -122,7 +123,7 @@ def test_own_parameter_is_stored_like_a_hash_range() -> None:
 )
 def test_first_report_of_a_wrong_size_is_named(reports: list[str], position: int) -> None:
     with pytest.raises(ReportError, match="6 characters 0 or 1, 2 of them 1") as refused:
-        wire.from_json(Few(1.0, 6, 2), {"reports": reports})
+        Few(1.0, 6, 2).wire.from_json({"reports": reports})
     assert refused.value.position == position
 
 
@@ -131,7 +132,7 @@ def test_first_report_of_a_wrong_size_is_named(reports: list[str], position: int
 )
 def test_the_first_packed_report_that_cannot_be_is_named(packed: str, position: int) -> None:
     with pytest.raises(ReportError) as refused:
-        wire.unpack(Few(1.0, 6, 2), bytes.fromhex(packed))
+        Few(1.0, 6, 2).wire.unpack(bytes.fromhex(packed))
     assert refused.value.position == position
 
 

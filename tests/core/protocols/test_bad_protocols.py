@@ -109,7 +109,7 @@ class OneItem(HR):
 class Breaks(GRR):
     """Raises."""
 
-    def supports(self, reports: Reports) -> Any:
+    def supports(self, reports: Reports, items: Any = None) -> Any:
         raise RuntimeError("boom")
 
 

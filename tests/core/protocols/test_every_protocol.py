@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,10 @@ from ldprecover import (
 )
 from ldprecover.crafting.bit_vectors import BitCrafter
 from ldprecover.laws import IndependentSizes, Laws
-from ldprecover.protocols import PROTOCOLS, Traits
+from ldprecover.protocols import PROTOCOLS, Simulation, Traits
+from ldprecover.protocols.randomiser import ALL_ITEMS, Items
+from ldprecover.protocols.unary import BitsForm
+from ldprecover.protocols.wire import IntegerForm
 from ldprecover.testing import CHECKS, check_protocol
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
@@ -53,23 +57,39 @@ class Vague(OUE):
         return 3
 
 
-@dataclass(frozen=True)
-class Credulous(GRR):
+class CredulousForm(IntegerForm):
     """Any item may be sent."""
 
     def check(self, reports: Reports) -> None:
         pass
 
-    def supports(self, reports: Reports) -> BoolArray:
-        return super().supports(reports % self.domain_size)
+
+@dataclass(frozen=True)
+class Credulous(GRR):
+    """Any item may be sent."""
+
+    @cached_property
+    def wire(self) -> IntegerForm:
+        return CredulousForm(super().wire.forms, self.domain_size, "item")
+
+    def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
+        return super().supports(reports % self.domain_size, items)
+
+
+class CarelessForm(BitsForm):
+    """Any character is a bit."""
+
+    def join(self, values: Sequence[list[Any]]) -> Reports:
+        return super().join([[str(row).replace("2", "1") for row in values[0]]])
 
 
 @dataclass(frozen=True)
 class Careless(OUE):
     """Any character is a bit."""
 
-    def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        return super().from_columns([[str(row).replace("2", "1") for row in values[0]]])
+    @cached_property
+    def wire(self) -> BitsForm:
+        return CarelessForm(self.domain_size, None)
 
 
 @dataclass(frozen=True)
@@ -80,14 +100,21 @@ class Forgetful(OLH):
         return super().summarise(reports[:100])
 
 
+class SureSimulation(Simulation):
+    """Its tallies have no noise."""
+
+    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        n, p, q = int(users.sum()), self.oracle.p, self.oracle.q
+        return Tally(np.rint(users * p + (n - users) * q).astype(np.int64), n)
+
+
 @dataclass(frozen=True)
 class Sure(OUE):
     """Its simulated tally has no noise."""
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
-        user_items = self._true_counts(true_counts)
-        n = int(user_items.sum())
-        return Tally(np.rint(user_items * self.p + (n - user_items) * self.q).astype(np.int64), n)
+    @property
+    def simulation(self) -> Simulation:
+        return SureSimulation(self)
 
 
 @dataclass(frozen=True)

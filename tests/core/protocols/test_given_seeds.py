@@ -104,9 +104,9 @@ def test_unlisted_seed_is_rejected_with_its_position() -> None:
     reports = oracle.perturb(np.zeros(5, np.int64))
     reports["seed"][3] += 1
     for refused in (
-        lambda: oracle.check(reports),
-        lambda: wire.unpack(oracle, wire.pack(reports)),
-        lambda: wire.from_json(oracle, wire.to_json(oracle, reports)),
+        lambda: oracle.wire.check(reports),
+        lambda: oracle.wire.unpack(wire.pack(reports)),
+        lambda: oracle.wire.from_json(oracle.wire.to_json(reports)),
     ):
         with pytest.raises(ReportError, match="the seed must be one of the round's 64") as caught:
             refused()
@@ -170,7 +170,7 @@ def test_the_estimate_is_unbiased_and_its_variance_exact(oracle: GivenSeedsOLH, 
 
     def draw() -> Tally:
         if way == "population":
-            return oracle.population_tally(truth, n, rng)
+            return oracle.simulation.population_tally(truth, n, rng)
         return Tally.of(oracle, oracle.perturb(rng.choice(d, n, p=truth), rng))
 
     _moments(oracle, draw, truth, oracle.variance(truth, n))
@@ -183,14 +183,14 @@ def test_tally_of_known_users_has_the_law_of_reports(oracle: GivenSeedsOLH) -> N
     n, items = int(held.sum()), np.repeat(np.arange(held.size), held)
     support = oracle.laws.honest_support(held / n)
     for draw in (
-        lambda: oracle.honest_tally(held, rng).counts(oracle),
+        lambda: oracle.simulation.honest_tally(held, rng).counts(oracle),
         lambda: oracle.support_counts(oracle.perturb(items, rng)),
     ):
         total = sum(draw() for _ in range(200))
         assert (np.abs(total - 200 * n * support) <= bernstein_of(200 * n * 0.25)).all()
-    assert oracle.honest_tally(np.zeros_like(held), rng).n == 0
+    assert oracle.simulation.honest_tally(np.zeros_like(held), rng).n == 0
     with pytest.raises(ParameterError, match="true_counts"):
-        oracle.honest_tally(held[:-1], rng)
+        oracle.simulation.honest_tally(held[:-1], rng)
 
 
 def test_support_of_other_items_follows_collisions() -> None:
@@ -206,7 +206,7 @@ def test_support_of_other_items_follows_collisions() -> None:
 
 def test_standard_errors_are_those_of_the_exact_variance() -> None:
     oracle = ORACLES[0]
-    tally = oracle.population_tally(_skewed(30), 2000, np.random.default_rng(5))
+    tally = oracle.simulation.population_tally(_skewed(30), 2000, np.random.default_rng(5))
     found = Estimates.of(oracle, tally)
     clipped = np.clip(found.frequencies, 0, 1)
     assert np.array_equal(found.standard_errors, np.sqrt(oracle.variance(clipped, 2000)))
@@ -228,7 +228,9 @@ def test_sum_variance_bounds_every_distribution(oracle: GivenSeedsOLH) -> None:
     assert sum_variance is not None
     for truth in (np.eye(d)[0], np.full(d, 1 / d)):
         sums = [
-            oracle.estimate(oracle.population_tally(truth, n, rng).counts(oracle), n).sum()
+            oracle.estimate(
+                oracle.simulation.population_tally(truth, n, rng).counts(oracle), n
+            ).sum()
             for _ in range(500)
         ]
         # Seven standard deviations of a variance from 500 rounds, once in 10^11.
@@ -320,7 +322,7 @@ def test_em_is_no_worse_than_the_estimate_it_starts_from() -> None:
 def test_a_known_model_of_the_attack_recovers_given_seeds(model: str) -> None:
     oracle, rng, truth = GivenSeedsOLH(1.0, 30, 4, 64), np.random.default_rng(11), _skewed(30)
     targets = np.array([20, 22, 24, 26])
-    genuine = oracle.population_tally(truth, 100_000, rng)
+    genuine = oracle.simulation.population_tally(truth, 100_000, rng)
     malicious = Tally.of(
         oracle, crafter_of(oracle).craft(np.broadcast_to(targets, (10_000, 4)), rng)
     )
@@ -336,7 +338,7 @@ def test_a_known_model_of_the_attack_recovers_given_seeds(model: str) -> None:
 
 def test_alarms_of_given_seeds_see_crafted_reports() -> None:
     oracle, rng, truth = GivenSeedsOLH(1.0, 30, 4, 64), np.random.default_rng(12), _skewed(30)
-    honest = oracle.population_tally(truth, 50_000, rng)
+    honest = oracle.simulation.population_tally(truth, 50_000, rng)
     names = [alarm.name for alarm in raise_alarms(oracle, honest, rate=1e-6)]
     assert names == ["sum-drift", "excess"]
     assert not any(alarm.raised for alarm in raise_alarms(oracle, honest, rate=1e-6))
@@ -379,7 +381,9 @@ def test_seeds_are_given_in_olh_alone(protocol: str) -> None:
 
 def test_an_export_keeps_the_given_seeds_and_their_estimate() -> None:
     parameters = RoundParameters("olh", 0.5, tuple(map(str, range(30))), 3, given_seeds=64)
-    tally = parameters.oracle.population_tally(_skewed(30), 3000, np.random.default_rng(13))
+    tally = parameters.oracle.simulation.population_tally(
+        _skewed(30), 3000, np.random.default_rng(13)
+    )
     export = RoundExport("R1", "given", parameters, tally)
     written = export.to_dict()
     assert (written["hash_range"], written["given_seeds"]) == (3, 64)

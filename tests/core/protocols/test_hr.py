@@ -106,7 +106,9 @@ def test_columns_0_raise_an_alarm_and_honest_ones_do_not() -> None:
     honest 195 and more.
     """
     oracle, rng = HR(0.5, D), np.random.default_rng(1)
-    honest = oracle.honest_tally(np.bincount(rng.integers(0, D, 20_000), minlength=D), rng)
+    honest = oracle.simulation.honest_tally(
+        np.bincount(rng.integers(0, D, 20_000), minlength=D), rng
+    )
     assert not raised(oracle, honest)
     assert raised(oracle, honest + Tally.of(oracle, np.zeros(800, np.uint32)))
 
@@ -160,5 +162,5 @@ def test_alarms_of_many_columns_are_fast() -> None:
     take hours.
     """
     oracle, rng = HR(0.5, D), np.random.default_rng(1)
-    tally = oracle.population_tally(np.full(D, 1 / D), 10**9, rng)
+    tally = oracle.simulation.population_tally(np.full(D, 1 / D), 10**9, rng)
     assert not any(alarm.raised for alarm in raise_alarms(oracle, tally, rate=1e-6))

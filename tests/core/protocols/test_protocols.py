@@ -45,9 +45,9 @@ def test_reports_are_their_packed_bytes_and_pass_their_own_check(
 ) -> None:
     reports = oracle.perturb(rng.integers(0, oracle.domain_size, 500), rng)
     assert len(reports) == 500
-    assert reports.nbytes == 500 * oracle.report_size
-    assert reports.dtype == oracle.report_dtype.base
-    oracle.check(reports)
+    assert reports.nbytes == 500 * oracle.wire.size
+    assert reports.dtype == oracle.wire.dtype.base
+    oracle.wire.check(reports)
 
 
 def test_seeded_generators_repeat_and_the_system_does_not(
@@ -202,14 +202,14 @@ def test_default_hash_range_is_the_papers(epsilon: float, g: int) -> None:
 def test_the_first_report_outside_its_range_is_named(
     oracle: FrequencyOracle, reports: np.ndarray, reason: str
 ) -> None:
-    oracle.check(reports[:2])
+    oracle.wire.check(reports[:2])
     with pytest.raises(ReportError, match=reason) as refused:
-        oracle.check(reports)
+        oracle.wire.check(reports)
     assert refused.value.position == 2
 
 
 def test_oue_of_whole_bytes_has_no_padding_to_check() -> None:
-    OUE(1, 16).check(np.full((3, 2), 0xFF, np.uint8))
+    OUE(1, 16).wire.check(np.full((3, 2), 0xFF, np.uint8))
 
 
 def test_olh_supports_every_item_its_seed_hashes_to_its_bucket() -> None:

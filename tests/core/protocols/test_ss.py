@@ -88,11 +88,11 @@ def test_large_population_tally_has_the_moments_of_reports(
     """Without a step for each item. Means and variances of 200 items within 7 deviations: 2e-9 for
     the two.
     """
-    monkeypatch.setattr(SS, "_random_sets", None)
     d, rounds, rng = 200, 4_000, np.random.default_rng(3)
     oracle = SS(1.0, d, k or default_subset_size(1.0, d))
+    monkeypatch.setattr(type(oracle.simulation), "_random_sets", None)
     weights = np.concatenate([[0.5, 0.2], np.full(d - 2, 0.3 / (d - 2))])
-    tallies = [oracle.population_tally(weights, n, rng) for _ in range(rounds)]
+    tallies = [oracle.simulation.population_tally(weights, n, rng) for _ in range(rounds)]
     counts = np.array([tally.counts(oracle) for tally in tallies])
     assert {tally.n for tally in tallies} == {n}
     assert (counts.sum(axis=1) == n * oracle.subset_size).all()
@@ -111,8 +111,8 @@ def test_alarms_of_many_items_are_fast(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     oracle, rng = SS(1.0, 20_000, default_subset_size(1.0, 20_000)), np.random.default_rng(4)
-    monkeypatch.setattr(SS, "_random_sets", None)
-    tally = oracle.population_tally(np.full(20_000, 1 / 20_000), 5_000, rng)
+    monkeypatch.setattr(type(oracle.simulation), "_random_sets", None)
+    tally = oracle.simulation.population_tally(np.full(20_000, 1 / 20_000), 5_000, rng)
     (excess,) = raise_alarms(oracle, tally, rate=1e-6)
     assert excess.name == "excess"
     assert not excess.raised

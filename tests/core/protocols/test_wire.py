@@ -21,11 +21,11 @@ def test_both_forms_give_the_reports_back(
     items = data.draw(st.lists(st.integers(0, oracle.domain_size - 1), min_size=1, max_size=30))
     reports = oracle.perturb(np.array(items), np.random.default_rng(seed))
     packed = wire.pack(reports)
-    assert len(packed) == len(items) * oracle.report_size
-    np.testing.assert_array_equal(wire.unpack(oracle, packed), reports)
-    np.testing.assert_array_equal(wire.unpack(oracle, memoryview(packed)), reports)
-    body = json.loads(json.dumps(wire.to_json(oracle, reports)))
-    again = wire.from_json(oracle, body)
+    assert len(packed) == len(items) * oracle.wire.size
+    np.testing.assert_array_equal(oracle.wire.unpack(packed), reports)
+    np.testing.assert_array_equal(oracle.wire.unpack(memoryview(packed)), reports)
+    body = json.loads(json.dumps(oracle.wire.to_json(reports)))
+    again = oracle.wire.from_json(body)
     assert again.dtype == reports.dtype
     np.testing.assert_array_equal(again, reports)
     assert wire.pack(again) == packed
@@ -43,9 +43,9 @@ def test_both_forms_give_the_reports_back(
 def test_forms_are_the_published_bytes(
     oracle: FrequencyOracle, body: dict[str, Any], packed: str
 ) -> None:
-    reports = wire.from_json(oracle, body)
+    reports = oracle.wire.from_json(body)
     assert wire.pack(reports).hex() == packed
-    assert wire.to_json(oracle, wire.unpack(oracle, bytes.fromhex(packed))) == body
+    assert oracle.wire.to_json(oracle.wire.unpack(bytes.fromhex(packed))) == body
 
 
 NOT_INTEGERS: list[Any] = [True, False, None, 1.0, "1", [], {}, -1, 2**64, 10**30, float("nan")]
@@ -54,7 +54,7 @@ NOT_INTEGERS: list[Any] = [True, False, None, 1.0, "1", [], {}, -1, 2**64, 10**3
 @pytest.mark.parametrize("value", [*NOT_INTEGERS, 5])
 def test_grr_report_must_be_an_integer(value: object) -> None:
     with pytest.raises(ReportError, match="the item must be an integer from 0 to 4") as refused:
-        wire.from_json(GRR5, {"reports": [4, 0, value, value]})
+        GRR5.wire.from_json({"reports": [4, 0, value, value]})
     assert refused.value.position == 2
     assert str(refused.value).startswith("report 2: ")
 
@@ -64,14 +64,14 @@ def test_an_olh_seed_is_32_bits(value: object) -> None:
     with pytest.raises(
         ReportError, match="the seed must be an integer from 0 to 4294967295"
     ) as refused:
-        wire.from_json(OLH5, {"seeds": [2**32 - 1, value], "buckets": [0, 0]})
+        OLH5.wire.from_json({"seeds": [2**32 - 1, value], "buckets": [0, 0]})
     assert refused.value.position == 1
 
 
 @pytest.mark.parametrize("value", [*NOT_INTEGERS, 4])
 def test_an_olh_bucket_is_below_the_hash_range(value: object) -> None:
     with pytest.raises(ReportError, match="the bucket must be an integer from 0 to 3") as refused:
-        wire.from_json(OLH5, {"seeds": [1, 2], "buckets": [3, value]})
+        OLH5.wire.from_json({"seeds": [1, 2], "buckets": [3, value]})
     assert refused.value.position == 1
 
 
@@ -99,7 +99,7 @@ def test_an_oue_report_is_a_string_of_d_zeros_and_ones(value: object, position: 
     rows: list[object] = ["10101"] * 6
     rows[position] = rows[5] = value
     with pytest.raises(ReportError, match="a string of 5 characters 0 or 1") as refused:
-        wire.from_json(OUE5, {"reports": rows})
+        OUE5.wire.from_json({"reports": rows})
     assert refused.value.position == position
 
 
@@ -110,7 +110,7 @@ def test_an_oue_report_is_a_string_of_d_zeros_and_ones(value: object, position: 
 )
 def test_first_bad_report_is_named(rows: list[object]) -> None:
     with pytest.raises(ReportError) as refused:
-        wire.from_json(OUE5, {"reports": ["00000", *rows]})
+        OUE5.wire.from_json({"reports": ["00000", *rows]})
     assert refused.value.position == 1
 
 
@@ -130,14 +130,14 @@ def test_olh_columns_name_their_first_bad_report(
     seeds: list[object], buckets: list[object], position: int, reason: str
 ) -> None:
     with pytest.raises(ReportError, match=reason) as refused:
-        wire.from_json(OLH5, {"seeds": seeds, "buckets": buckets})
+        OLH5.wire.from_json({"seeds": seeds, "buckets": buckets})
     assert refused.value.position == position
 
 
 @pytest.mark.parametrize("oracle", [GRR5, OUE5, OLH5], ids=lambda o: o.protocol)
 def test_an_empty_submission_is_rejected(oracle: FrequencyOracle) -> None:
-    empty: dict[str, list[Any]] = {name: [] for name in wire.to_json(oracle, oracle.encode([]))}
-    for read in (lambda: wire.from_json(oracle, empty), lambda: wire.unpack(oracle, b"")):
+    empty: dict[str, list[Any]] = {name: [] for name in oracle.wire.to_json(oracle.encode([]))}
+    for read in (lambda: oracle.wire.from_json(empty), lambda: oracle.wire.unpack(b"")):
         with pytest.raises(ReportError, match="at least one report") as refused:
             read()
         assert refused.value.position is None
@@ -147,7 +147,7 @@ def test_an_empty_submission_is_rejected(oracle: FrequencyOracle) -> None:
 @pytest.mark.parametrize("oracle", [GRR5, OUE5, OLH5], ids=lambda o: o.protocol)
 def test_non_object_body_is_rejected(oracle: FrequencyOracle, body: object) -> None:
     with pytest.raises(ReportError, match="must be a JSON object"):
-        wire.from_json(oracle, body)
+        oracle.wire.from_json(body)
 
 
 @pytest.mark.parametrize(
@@ -167,13 +167,13 @@ def test_fields_must_be_the_protocols_own(
     oracle: FrequencyOracle, body: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(ReportError, match=reason) as refused:
-        wire.from_json(oracle, body)
+        oracle.wire.from_json(body)
     assert refused.value.position is None
 
 
 def test_error_messages_cut_long_values() -> None:
     with pytest.raises(ReportError) as refused:
-        wire.from_json(GRR5, {"x" * 1_000_000: 1, "reports": [1]})
+        GRR5.wire.from_json({"x" * 1_000_000: 1, "reports": [1]})
     assert len(str(refused.value)) < 200
 
 
@@ -185,7 +185,7 @@ def test_partial_reports_are_rejected(oracle: FrequencyOracle, size: int) -> Non
         with pytest.raises(
             ReportError, match=f"not a whole number of reports of {size} bytes"
         ) as refused:
-            wire.unpack(oracle, bytes(3 * size - missing))
+            oracle.wire.unpack(bytes(3 * size - missing))
         assert refused.value.position == 2
 
 
@@ -204,14 +204,14 @@ def test_packed_reports_are_checked_like_json(
     oracle: FrequencyOracle, packed: str, position: int, reason: str
 ) -> None:
     with pytest.raises(ReportError, match=reason) as refused:
-        wire.unpack(oracle, bytes.fromhex(packed))
+        oracle.wire.unpack(bytes.fromhex(packed))
     assert refused.value.position == position
 
 
 @given(data=st.binary(min_size=1, max_size=64))
 def test_any_bytes_are_read_or_refused(oracle: FrequencyOracle, data: bytes) -> None:
     try:
-        reports = wire.unpack(oracle, data)
+        reports = oracle.wire.unpack(data)
     except ReportError:
         return
     assert wire.pack(reports) == data
@@ -234,7 +234,7 @@ JSON_VALUES = st.recursive(
 )
 def test_any_json_is_read_or_refused(oracle: FrequencyOracle, body: Any) -> None:
     try:
-        reports = wire.from_json(oracle, body)
+        reports = oracle.wire.from_json(body)
     except ReportError:
         return
-    assert wire.to_json(oracle, reports) == body
+    assert oracle.wire.to_json(reports) == body

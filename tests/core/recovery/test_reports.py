@@ -76,7 +76,7 @@ def test_detection_counts_only_dropped_hashed_reports(
     """
     rng = np.random.default_rng(3)
     rows = oracle.perturb(rng.integers(200, size=5_000), rng)
-    bad = oracle.supported(rows, np.array([17]))[:, 0]
+    bad = oracle.supports(rows, np.array([17]))[:, 0]
     expected = oracle.estimate(oracle.support_counts(rows[~bad]), int((~bad).sum()))
     f_z = oracle.estimate(oracle.support_counts(rows), len(rows))
     another = rows.copy()

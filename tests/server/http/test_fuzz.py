@@ -80,7 +80,7 @@ def test_any_bytes_are_packed_reports_or_refused(
     refusal = None
     reports = oracle.encode([])
     try:
-        reports = wire.unpack(oracle, data)
+        reports = oracle.wire.unpack(data)
     except ReportError as error:
         refusal = error
     assert response.status_code == (422 if refusal else 202)

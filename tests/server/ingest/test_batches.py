@@ -42,14 +42,14 @@ def test_batch_is_independent_of_counting_ahead(
         sealed = batch.seal(fresh)
         assert sealed.tally == (tally or Tally.of(oracle, reports))
         for data, of in ((sealed.data, reports[~bad]), (sealed.quarantined, reports[bad])):
-            assert sorted(np.frombuffer(data, oracle.report_dtype).tolist()) == sorted(of.tolist())
+            assert sorted(np.frombuffer(data, oracle.wire.dtype).tolist()) == sorted(of.tolist())
         assert sealed.n_quarantined == batch.quarantined == bad.sum()
 
 
 def test_counts_ahead_only_large_submissions_with_small_tallies() -> None:
     def takes_long(protocol: str, d: int, n: int) -> bool:
         oracle = frequency_oracle(protocol, 0.5, d)
-        return Submission(1, oracle, "key", bytes(n * oracle.report_size)).takes_long
+        return Submission(1, oracle, "key", bytes(n * oracle.wire.size)).takes_long
 
     assert takes_long("olh", 490, 10_000)
     assert takes_long("olh", 60, 10_000)

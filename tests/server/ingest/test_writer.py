@@ -319,7 +319,7 @@ def test_submissions_counted_ahead_and_in_groups_add_up(app: InProcess) -> None:
     stored = b"".join(
         app.storage.segments.tally_and_reports(app.storage.rounds.find(id).seq, 100)[1]
     )
-    assert sorted(np.frombuffer(stored, LONG.report_dtype).tolist()) == sorted(everything.tolist())
+    assert sorted(np.frombuffer(stored, LONG.wire.dtype).tolist()) == sorted(everything.tolist())
 
 
 def test_large_submission_counts_once_despite_retries(app: InProcess) -> None:

@@ -120,7 +120,7 @@ def test_counts_and_reports_agree_after_each_chunk(storage: Storage) -> None:
         tally, quarantined = storage.rounds.tally_and_quarantined(seq, SIZE)
         counted = packed_reports(storage, seq)
         assert sorted(counted + packed_reports(storage, seq, quarantine)) == separate(REPORTS)
-        assert tally == Tally.of(ORACLE, np.frombuffer(b"".join(counted), ORACLE.report_dtype))
+        assert tally == Tally.of(ORACLE, np.frombuffer(b"".join(counted), ORACLE.wire.dtype))
         assert quarantined == Quarantined(0, FAKE if done else None)
     assert len(moved) > 10
     assert sum(moved) == FAKE

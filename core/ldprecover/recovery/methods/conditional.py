@@ -46,7 +46,7 @@ def _more_probably_crafted(
     oracle: FrequencyOracle, reports: Reports, *, target: int, eta: float, f: FloatArray
 ) -> BoolArray:
     """Return which reports z have P(malicious | z) > 1/2."""
-    on_target = oracle.supported(reports, np.array([target]))[:, 0]
+    on_target = oracle.supports(reports, np.array([target]))[:, 0]
     suspects = reports[on_target]
     # b P_Y > (1-b) P_X is eta P_Y > P_X.
     if not eta:

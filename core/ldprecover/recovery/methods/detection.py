@@ -96,7 +96,7 @@ def _find(
     dropped = Tally.of(oracle, reports[suspicious(oracle, reports)])
     if checked is None:
         return _Counted(dropped, len(reports), oracle.summarise(reports))
-    supported = oracle.supported(reports, checked).T
+    supported = oracle.supports(reports, checked).T
     return _Counted(
         dropped, len(reports), np.array([np.count_nonzero(of_item) for of_item in supported])
     )
@@ -132,7 +132,7 @@ def _matches(
     oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str
 ) -> BoolArray:
     """Return which reports support any or all of the targets."""
-    supported = oracle.supported(reports, np.array(targets))
+    supported = oracle.supports(reports, np.array(targets))
     return np.asarray(supported.any(axis=1) if reading == "any" else supported.all(axis=1))
 
 

@@ -12,7 +12,7 @@ from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.methods.detection import drop
-from ldprecover.recovery.reports import ReportSource, combinations, size_counts
+from ldprecover.recovery.reports import ReportSource, combinations, size_counts, subset_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 _THRESHOLDS = 10  # numbers of suspicious sizes that are tried, plus one
@@ -138,7 +138,7 @@ class _Flagged:
     items: Int64Array
 
     def __call__(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
-        bad: BoolArray = np.asarray(oracle.supported(reports, self.items).any(axis=1))
+        bad: BoolArray = np.asarray(oracle.supports(reports, self.items).any(axis=1))
         bad[bad] = self.sizes[oracle.support_sizes(reports[bad])]
         return bad
 
@@ -153,7 +153,7 @@ def _supports_by_size(
     """Return, for each of the sizes, the support counts of the reports of that size."""
     size_of = oracle.support_sizes(reports)
     some = np.isin(size_of, sizes)
-    return oracle.subset_counts(reports[some], size_of[some] == sizes[:, None])
+    return subset_counts(oracle, reports[some], size_of[some] == sizes[:, None])
 
 
 def _patterns(
@@ -169,7 +169,7 @@ def _patterns(
     rows = row[oracle.support_sizes(reports)]
     reports, rows = reports[rows >= 0], rows[rows >= 0]
     every, columns = np.unique(items_of, return_inverse=True)
-    bits = oracle.supported(reports, every)
+    bits = oracle.supports(reports, every)
     combined = 1 << items_of.shape[1]
     counts = np.zeros((len(items_of), sizes.size * combined), np.int64)
     for i, row_columns in enumerate(columns.reshape(items_of.shape)):

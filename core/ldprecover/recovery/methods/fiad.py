@@ -100,7 +100,7 @@ def _hold_abnormal(
     """Return which reports support an abnormal set."""
     bad = np.zeros(len(reports), np.bool_)
     for group in groups:
-        bad |= group.taken[combinations(oracle.supported(reports, group.items))]
+        bad |= group.taken[combinations(oracle.supports(reports, group.items))]
     return bad
 
 
@@ -121,7 +121,7 @@ def _combination_counts(
 ) -> Int64Array:
     """Return how many unflagged reports support exactly each combination of the items."""
     unflagged = _unflagged(oracle, reports, groups)
-    return np.bincount(combinations(oracle.supported(unflagged, items)), minlength=1 << items.size)
+    return np.bincount(combinations(oracle.supports(unflagged, items)), minlength=1 << items.size)
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:

@@ -11,6 +11,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import AUTO, Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.ldprecover import subtract
+from ldprecover.recovery.reports import subset_counts
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
@@ -108,7 +109,7 @@ def _subset_counts(
         bits.advance(first)  # a double takes one step
         np.less(numbers.random(len(reports)), rate, out=of_subset)
     return np.column_stack(
-        [oracle.subset_counts(reports, chosen), np.count_nonzero(chosen, axis=1)]
+        [subset_counts(oracle, reports, chosen), np.count_nonzero(chosen, axis=1)]
     )
 
 

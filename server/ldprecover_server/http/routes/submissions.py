@@ -179,6 +179,6 @@ def decode_reports(
 ) -> bytes | bytearray:
     """Return the reports of a body, packed. Raises ReportError."""
     if packed:
-        oracle.check_submission(wire.unpack(oracle, body))
+        oracle.check_submission(oracle.wire.unpack(body))
         return body
     return _decoder(oracle)(body)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from ldprecover import FrequencyOracle, Tally
 from ldprecover.errors import LDPRecoverError
-from ldprecover.protocols import PROTOCOLS, wire
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.maintenance.deletion import rows_of_round
@@ -189,7 +189,7 @@ class _RoundCheck:
             ) as pieces:
                 for piece in pieces:
                     try:
-                        total += Tally.of(oracle, wire.unpack(oracle, piece))
+                        total += Tally.of(oracle, oracle.wire.unpack(piece))
                     except LDPRecoverError:
                         damaged += 1
             after = listed[-1].id
@@ -197,4 +197,4 @@ class _RoundCheck:
 
 
 def _is_undamaged(table: sa.Table, oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
-    return sa.and_(table.c.n > 0, sa.func.length(table.c.data) == table.c.n * oracle.report_size)
+    return sa.and_(table.c.n > 0, sa.func.length(table.c.data) == table.c.n * oracle.wire.size)

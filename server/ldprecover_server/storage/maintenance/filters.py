@@ -205,7 +205,7 @@ class Filters(Repository):
 
 def _undamaged(seq: int, oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
     """Return the condition for a round's undamaged segments; others are left as they are."""
-    is_whole = sa.func.length(segments.c.data) == segments.c.n * oracle.report_size
+    is_whole = sa.func.length(segments.c.data) == segments.c.n * oracle.wire.size
     return sa.and_(segments.c.round == seq, segments.c.n > 0, is_whole)
 
 
@@ -215,7 +215,7 @@ def _read_rows(connection: sa.Connection, table: sa.Table, listed: list[Any]) ->
 
 
 def _reports(oracle: FrequencyOracle, data: bytes) -> Reports:
-    return np.frombuffer(data, dtype=oracle.report_dtype)
+    return np.frombuffer(data, dtype=oracle.wire.dtype)
 
 
 def _subtract_from_tallies(connection: sa.Connection, seq: int, removed: Tally) -> None:

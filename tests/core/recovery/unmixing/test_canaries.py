@@ -20,7 +20,7 @@ def recovered(
     turn.
     """
     rng = np.random.default_rng(seed)
-    tally = oracle.honest_tally(rng.multinomial(N, SHARES), rng)
+    tally = oracle.simulation.honest_tally(rng.multinomial(N, SHARES), rng)
     tally += Tally.of(oracle, oracle.encode(np.resize(wanted, N // 5), rng))
     estimates = oracle.estimate(tally.counts(oracle), tally.n)
     return recover(oracle, estimates, "unmix", n=tally.n, canaries=canaries)
@@ -64,7 +64,7 @@ def test_the_others_share_all_frequency_where_canaries_are_many(
     errors = np.zeros(2)
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        tally = oracle.honest_tally(rng.multinomial(n, shares), rng)
+        tally = oracle.simulation.honest_tally(rng.multinomial(n, shares), rng)
         estimates = oracle.estimate(tally.counts(oracle), tally.n)
         for i, canaries in enumerate(((), range(30, 60))):
             found = recover(oracle, estimates, "unmix", n=n, canaries=canaries)

@@ -17,7 +17,7 @@ def round_of(
 ) -> Tally:
     """A round of N users, and malicious ones for items 30, 40 and 50 by crafted reports."""
     rng = np.random.default_rng(seed)
-    tally = oracle.honest_tally(rng.multinomial(N, shares), rng)
+    tally = oracle.simulation.honest_tally(rng.multinomial(N, shares), rng)
     if malicious:
         tally += Tally.of(
             oracle, crafter_of(oracle).craft(np.tile([30, 40, 50], (malicious, 1)), rng)

@@ -14,7 +14,10 @@ LIMIT = 1 + 6.5 / (2 * TRIALS) ** 0.5  # a sample deviation is so far off less t
 def simulated(oracle: FrequencyOracle, held: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     n = int(held.sum())
     return np.array(
-        [oracle.estimate(oracle.honest_tally(held, rng).counts(oracle), n) for _ in range(TRIALS)]
+        [
+            oracle.estimate(oracle.simulation.honest_tally(held, rng).counts(oracle), n)
+            for _ in range(TRIALS)
+        ]
     )
 
 

@@ -78,7 +78,7 @@ def test_few_items_are_projected(d: int) -> None:
     oracle, rng = OUE(0.5, d), np.random.default_rng(1)
     n = 1000
     f_z = oracle.estimate(
-        oracle.honest_tally(rng.multinomial(n, np.ones(d) / d), rng).counts(oracle), n
+        oracle.simulation.honest_tally(rng.multinomial(n, np.ones(d) / d), rng).counts(oracle), n
     )
     result = recover(
         oracle,
@@ -145,9 +145,9 @@ def test_result_of_any_counts_is_a_distribution_with_errors(
 
 def test_nine_tenths_malicious_reports_are_seen() -> None:
     oracle, rng = GRR(1, 30), np.random.default_rng(2)
-    counts = oracle.honest_tally(rng.multinomial(20_000, np.arange(1, 31) / 465), rng).counts(
-        oracle
-    )
+    counts = oracle.simulation.honest_tally(
+        rng.multinomial(20_000, np.arange(1, 31) / 465), rng
+    ).counts(oracle)
     counts = counts + np.bincount([3, 7, 8], minlength=30) * 60_000
     result = recover(oracle, oracle.estimate(counts, 200_000), "unmix", n=200_000)
     assert result.conclusions is not None
@@ -163,9 +163,9 @@ def test_history_of_several_rounds_is_their_weighted_mean() -> None:
     rng = np.random.default_rng(3)
     f = np.arange(1, 21) / 210
     oracles: list[FrequencyOracle] = [GRR(1, 20), OUE(1, 20)]
-    rounds = [(o, o.honest_tally(rng.multinomial(50_000, f), rng)) for o in oracles]
+    rounds = [(o, o.simulation.honest_tally(rng.multinomial(50_000, f), rng)) for o in oracles]
     now = OLH(1, 20, 4)
-    counts = now.honest_tally(rng.multinomial(20_000, f), rng).counts(now)
+    counts = now.simulation.honest_tally(rng.multinomial(20_000, f), rng).counts(now)
     z = now.estimate(counts, 20_000)
     results = [
         recover(now, z, RecoveryRequest("unmix", history=each), n=20_000)
@@ -232,7 +232,9 @@ def test_half_of_the_attacked_items_named_is_not_worse_than_none(seed: int) -> N
     counts = rng.multinomial(390_000, f / f.sum())
     weights = np.zeros(100)
     weights[rng.choice(100, 10, replace=False)] = rng.dirichlet(np.ones(10))
-    support = oracle.honest_tally(counts, rng).counts(oracle) + rng.multinomial(20_526, weights)
+    support = oracle.simulation.honest_tally(counts, rng).counts(oracle) + rng.multinomial(
+        20_526, weights
+    )
     targets = np.argsort(weights)[-5:].tolist()
     truth, n = counts / counts.sum(), int(support.sum())
 
@@ -250,7 +252,7 @@ def test_dominant_item_leaves_little_to_the_others() -> None:
     of_projection = of_unmixing = 0.0
     for _ in range(3):
         counts = rng.multinomial(n, np.append(0.99, rng.dirichlet(np.ones(999)) * 0.01))
-        support = oracle.honest_tally(counts, rng).counts(oracle)
+        support = oracle.simulation.honest_tally(counts, rng).counts(oracle)
         projected = project_simplex(oracle.estimate(support, n))
         of_projection += float(((projected - counts / n) ** 2).mean())
         of_unmixing += float(((unmixed(oracle, support, n).frequencies - counts / n) ** 2).mean())

@@ -52,7 +52,7 @@ class ReportFilter:
         passing = np.ones(len(reports), np.bool_)
         for dropped in self.sets:
             passing &= ~dropped.bins[
-                np.count_nonzero(oracle.supported(reports, dropped.items), axis=1)
+                np.count_nonzero(oracle.supports(reports, dropped.items), axis=1)
             ]
         if self.sizes is not None:
             passing[passing] = self.sizes[oracle.support_sizes(reports[passing])]
@@ -98,7 +98,7 @@ class DroppedReports:
 
     def reports(self, oracle: FrequencyOracle) -> Reports | None:
         """Return the reports, or None if they are not held."""
-        return None if self.packed is None else np.frombuffer(self.packed, oracle.report_dtype)
+        return None if self.packed is None else np.frombuffer(self.packed, oracle.wire.dtype)
 
 
 def reports_of_other_sizes(
@@ -164,7 +164,7 @@ def triples_kept(
     Indices are in rising order; other entries are 0. Index m stands for no condition.
     """
     reports = reports[report_filter.of(oracle, reports)]
-    lines = counting.packed_lines(oracle.supported(reports, items).T)
+    lines = counting.packed_lines(oracle.supports(reports, items).T)
     counts = np.zeros((items.size + 1,) * 3, np.int64)
     for i in range(items.size):
         both = np.ascontiguousarray(lines[i + 1 :] & lines[i])
@@ -190,7 +190,7 @@ def hits_by_item(
     k, has the shape (sets, 25, m + 1); its last column counts all reports that support k.
     """
     reports = reports[report_filter.of(oracle, reports)]
-    bits = oracle.supported(reports, items).T
+    bits = oracle.supports(reports, items).T
     every = counting.packed_lines(np.concatenate([bits, np.ones((1, len(reports)), np.bool_)]))
     counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)
     for members, of_set in zip(sets, counts, strict=True):

@@ -1,0 +1,106 @@
+"""Simulated tallies of users: `oracle.simulation`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldprecover.counting.tally import Tally
+from ldprecover.errors import ParameterError
+from ldprecover.types import FloatArray, Int64Array, Reports
+
+if TYPE_CHECKING:
+    from ldprecover.protocols.oracle import FrequencyOracle
+
+_CELLS = 1 << 22  # (report, item) pairs of a block of reports that is drawn
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Draws tallies of simulated users of a protocol, here by drawing their reports.
+
+    A protocol that knows the law of its tallies overrides `draw_honest` and `draw_encoded`, whose
+    `users` are the number of users of each item.
+    """
+
+    oracle: "FrequencyOracle"
+
+    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of honest reports of true_counts[v] users of item v, from its exact law.
+
+        Raises ParameterError unless there is an integer of at least 0 for each of the d items.
+        """
+        return self.draw_honest(self._users(true_counts), rng)
+
+    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+        """Return a tally of n honest reports of users whose items are drawn from `weights`."""
+        return self.honest_tally(rng.multinomial(n, weights), rng)
+
+    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+        """Return a tally of reports that encode, unperturbed, item v for true_counts[v] users.
+
+        Raises ParameterError as `honest_tally` does.
+        """
+        return self.draw_encoded(self._users(true_counts), rng)
+
+    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        """Return a tally of reports of `perturb`."""
+        return self._tally(self.oracle.perturb, users, rng)
+
+    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        """Return a tally of reports of `encode`."""
+        return self._tally(self.oracle.encode, users, rng)
+
+    @property
+    def block(self) -> int:
+        """The number of reports that are drawn at a time."""
+        return max(1, _CELLS // self.oracle.domain_size)
+
+    def _tally(
+        self,
+        report: Callable[[Int64Array, np.random.Generator], Reports],
+        users: Int64Array,
+        rng: np.random.Generator,
+    ) -> Tally:
+        items = np.repeat(np.arange(self.oracle.domain_size), users)
+        summary = np.zeros(self.oracle.summary_size, np.int64)
+        for start in range(0, items.size, self.block):
+            summary += self.oracle.summarise(report(items[start : start + self.block], rng))
+        return Tally(summary, items.size)
+
+    def _users(self, true_counts: ArrayLike) -> Int64Array:
+        d = self.oracle.domain_size
+        counts = np.asarray(true_counts)
+        if (
+            counts.shape != (d,)
+            or not np.issubdtype(counts.dtype, np.integer)
+            or (counts < 0).any()
+        ):
+            raise ParameterError(
+                f"true_counts must be an integer of at least 0 for each of the {d} items"
+            )
+        return counts.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True)
+class IndependentSimulation(Simulation):
+    """Draws tallies in O(d) where the items that a report supports are independent.
+
+    For a protocol that hashes this holds under an ideal hash. `encoded_q` is the probability that a
+    report of `encode` supports an item other than its own.
+    """
+
+    encoded_q: float = 0.0
+
+    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        """Return a tally with C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the items."""
+        n = int(users.sum())
+        p, q = self.oracle.p, self.oracle.q
+        return Tally(rng.binomial(users, p) + rng.binomial(n - users, q), n)
+
+    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+        """Return a tally with C(v) = n_v + Bin(n - n_v, encoded_q)."""
+        n = int(users.sum())
+        return Tally(users + rng.binomial(n - users, self.encoded_q), n)
