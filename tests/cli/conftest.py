@@ -4,23 +4,26 @@ import contextlib
 import json
 import os
 import pty
+import shlex
 import signal
 import socket
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import ServerProcess
 from tests.forked import start_python
 
 from ldprecover_cli import app
-from ldprecover_client import Retries
+from ldprecover_client import Retries, load_dataset
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one command line did."""
+    """Exit code and output of one command line."""
 
     code: int
     out: str
@@ -34,6 +37,11 @@ class Result:
         return json.loads(self.out)
 
     @property
+    def words(self) -> str:
+        """Standard output without line ends and columns."""
+        return " ".join(self.out.split())
+
+    @property
     def error(self) -> str:
         """The one line that says what went wrong."""
         assert self.code != 0
@@ -43,13 +51,23 @@ class Result:
         assert lines[0].startswith("error: ")
         return lines[0].removeprefix("error: ")
 
+    def fails(self, code: int) -> str:
+        """Return the one line of an error with this exit code."""
+        assert self.code == code, self.err
+        return self.error
+
+    def succeeds(self) -> "Result":
+        """Return itself; the command must not have failed."""
+        assert self.code == 0, self.err
+        return self
+
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the tester's own environment, ledger or database is read or written."""
+    """Read and write nothing of the tester's own environment, ledger and database."""
     for name in ("URL", "ADMIN_KEY", "DATABASE_URL", "HOST", "PORT", "WORKERS"):
         monkeypatch.delenv(f"LDPRECOVER_{name}", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -59,22 +77,25 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two tries of one request is a tenth of the time, but what the server asks for."""
+    """Wait a tenth of the time between two attempts, except for what the server requires."""
     delay = Retries.delay
     monkeypatch.setattr(
-        Retries, "delay", lambda self, retry, asked, draw: delay(self, retry, asked, draw / 10)
+        Retries,
+        "delay",
+        lambda self, retry, required, draw: delay(self, retry, required, draw / 10),
     )
 
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run one command line in this process, whose answer to Ctrl-C `serve` would change for the
-    tests that follow.
+    """Run one command line in this process, written as in a shell; more words follow unparsed.
+
+    `serve` changes the handler of Ctrl-C, so it is restored for other tests.
     """
 
-    def run_one(*arguments: str) -> Result:
+    def run_one(line: str, *words: str) -> Result:
         capfd.readouterr()
-        code = app.run(list(arguments))
+        code = app.run([*shlex.split(line), *words])
         return Result(code, *capfd.readouterr())
 
     before = signal.getsignal(signal.SIGINT)
@@ -83,73 +104,85 @@ def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
 
 
 @pytest.fixture
-def on_server(run: Run, server: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run one command line with the server and its admin key in the environment, as an operator has
-    them.
-    """
+def on_server(run: Run, server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run one command line with the server and its admin key in the environment."""
     monkeypatch.setenv("LDPRECOVER_URL", server.url)
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", server.admin_key)
     return run
 
 
 class Watched:
-    """A command line in a process of its own whose standard error is a terminal."""
+    """A command line in a separate process, of which one stream is read as it is written.
 
-    def __init__(self, *arguments: str) -> None:
-        self._terminal, theirs = pty.openpty()
+    The stream is standard error, or with `stdout` standard output; it is a terminal or a pipe.
+    """
+
+    def __init__(self, line: str, *words: str, stdout: bool = False, terminal: bool = True) -> None:
+        self._stream, child = pty.openpty() if terminal else os.pipe()
         self.shown = ""
         self.process = start_python(
-            *("-m", "ldprecover_cli", *arguments),
+            *("-m", "ldprecover_cli", *shlex.split(line), *words),
             folder=Path.cwd(),
             environment=os.environ,
-            stderr=theirs,
+            stdout=child if stdout else None,
+            stderr=None if stdout else child,
         )
-        os.close(theirs)
+        os.close(child)
 
     def watch(self, until: str = "") -> bool:
-        """Read the terminal until a text is on it; without one, until the end. Tell whether it
-        came.
-        """
+        """Read until this text was written, or without one until the end; return whether it was."""
         while not until or until not in self.shown:
             try:
-                piece = os.read(self._terminal, 65536)
-            except OSError:  # nobody has the terminal open any more
+                piece = os.read(self._stream, 65536)
+            except OSError:  # no process has the terminal open
+                return False
+            if not piece:
                 return False
             self.shown += piece.decode(errors="replace")
         return True
 
     def ended(self) -> tuple[int, str]:
-        """Wait for the end and return the exit code and standard output."""
+        """Wait for the end and return the exit code and the other stream."""
         self.watch()
-        out, _ = self.process.communicate()
-        return self.process.wait(), out
+        other = "".join(filter(None, self.process.communicate()))
+        return self.process.wait(), other
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        os.close(self._terminal)
+        self.process.communicate()
+        os.close(self._stream)
 
 
 @pytest.fixture
 def watched(forking: None) -> Iterator[Callable[..., Watched]]:
-    """Start command lines on a terminal; whatever still runs at the end is killed."""
+    """Start command lines in processes; those that still run at the end are killed."""
     with contextlib.ExitStack() as stack:
-
-        def start(*arguments: str) -> Watched:
-            command = Watched(*arguments)
-            stack.callback(command.close)
-            return command
-
-        yield start
+        yield lambda *words, **options: stack.enter_context(
+            contextlib.closing(Watched(*words, **options))
+        )
 
 
 @pytest.fixture
 def nowhere() -> Iterator[str]:
-    """A URL at which nothing listens: its port is bound, so that nobody else takes it, and refuses
-    callers.
-    """
+    """A URL at which nothing listens: its port is bound, so that no other process takes it."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no round has."""
+    return f"r{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def lunch(server: ServerProcess) -> dict[str, Any]:
+    """A small round."""
+    return server.open_round("grr", 1.0, items=["soup", "salad", "fish [and] chips"])
+
+
+@pytest.fixture
+def cities(server: ServerProcess) -> dict[str, Any]:
+    """A round over the items of the data set cities."""
+    return server.open_round("grr", 0.5, items=list(load_dataset("cities").items))

@@ -8,407 +8,305 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.conftest import Run
+from tests.conftest import ServerProcess
 
 from ldprecover_client import Population, load_dataset
 from ldprecover_experiments.parameters import draw_targets
 
-
-@pytest.fixture
-def lunch(server: Any) -> Any:
-    return server.open_round("grr", 1.0, items=["soup", "salad", "fish [and] chips"])
+BOTH = pytest.mark.parametrize("command", ["simulate", "attack manip"])
 
 
-@pytest.fixture
-def cities(server: Any) -> Any:
-    return server.open_round("grr", 0.5, items=list(load_dataset("cities").items))
-
-
-def test_genuine_users_follow_the_data_set_and_the_seed(
-    on_server: Any, cities: Any, server: Any
+def test_genuine_users_follow_data_set_and_seed(
+    on_server: Run, cities: Any, server: ServerProcess
 ) -> None:
-    arguments = (
-        "simulate",
-        "--round",
-        cities["name"],
-        "--dataset",
-        "cities",
-        "--users",
-        "5000",
-        "--seed",
-        "4",
-    )
-    answer = on_server(*arguments, "--json").json
+    line = f"simulate --round {cities['name']} --dataset cities --users 5000 --seed 4"
     population = Population.of(load_dataset("cities"), 5000, 4)
-    assert answer == {
+    assert on_server(f"{line} --json").json == {
         "round": cities["id"],
         "accepted": 5000,
         "seed": 4,
         "true_counts": population.counts.tolist(),
     }
     assert server.frequencies(cities["id"])["n"] == 5000
-    said = on_server(*arguments)
-    assert (
-        said.out == f"5,000 genuine users reported to {cities['name']}.\n"
-        "To repeat the same reports: --seed 4\n"
+    assert on_server(line).out == (
+        f"5,000 genuine users reported to {cities['name']}.\nTo repeat the same reports: --seed 4\n"
     )
 
 
-@pytest.mark.parametrize(
-    "command", [("simulate",), ("attack", "mga", "--targets", "2")], ids=" ".join
-)
-def test_every_run_has_a_seed_of_its_own_and_says_it(
-    on_server: Any, cities: Any, server: Any, command: Any
-) -> None:
-    arguments = (*command, "--users", "40", "--round", cities["name"])
-    first, second = (on_server(*arguments, "--json").json for _ in range(2))
+@pytest.mark.parametrize("command", ["simulate", "attack mga --targets 2"])
+def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities: Any, command: str) -> None:
+    line = f"{command} --users 40 --round {cities['name']}"
+    first, second = (on_server(f"{line} --json").json for _ in range(2))
     assert first["seed"] != second["seed"]
     assert first != {**second, "seed": first["seed"]}
-    again = on_server(*arguments, "--seed", str(first["seed"]), "--json").json
+    again = on_server(f"{line} --seed {first['seed']} --json").json
     assert again | {"beta": None} == first | {"beta": None}
-    assert re.search(
-        r"^To repeat the same reports: --seed \d+$", on_server(*arguments).out, re.MULTILINE
-    )
+    shown = on_server(line).out
+    assert re.search(r"^To repeat the same reports: --seed \d+$", shown, re.MULTILINE)
 
 
-def test_users_who_report_twice_raise_no_alarm(on_server: Any, server: Any) -> None:
-    """`duplicate-seeds` knows reports that were sent before. At rate 1e-9 an honest round raises it
-    so often.
-    """
+def test_new_seeds_raise_no_alarm_for_repeated_reports(
+    on_server: Run, server: ServerProcess
+) -> None:
+    """An honest round raises `duplicate-seeds` at rate 1e-9."""
     olh = server.open_round("olh", 0.5, domain_size=20)
     for _ in range(2):
-        on_server("simulate", "--users", "2000", "--round", olh["name"])
-    answer = on_server("alarms", "--round", olh["name"], "--rate", "1e-9", "--json").json
-    (seeds,) = (alarm for alarm in answer["alarms"] if alarm["name"] == "duplicate-seeds")
-    assert not seeds["raised"]
+        on_server(f"simulate --users 2000 --round {olh['name']}")
+    alarms = on_server(f"alarms --round {olh['name']} --rate 1e-9 --json").json["alarms"]
+    assert not next(alarm for alarm in alarms if alarm["name"] == "duplicate-seeds")["raised"]
 
 
-def test_without_a_data_set_every_item_is_as_likely(on_server: Any, lunch: Any) -> None:
-    answer = on_server("simulate", "--round", lunch["name"], "--users", "30000", "--json").json
+def test_items_are_equally_likely_without_a_data_set(on_server: Run, lunch: Any) -> None:
+    counts = on_server(f"simulate --round {lunch['name']} --users 30000 --json").json["true_counts"]
     # Multinomial: sd of each count sqrt(30000 * 2/9) = 81.6; 8 sd is passed with probability 4e-15.
-    assert np.abs(np.array(answer["true_counts"]) - 10_000).max() < 653
+    assert np.abs(np.array(counts) - 10_000).max() < 653
 
 
 @pytest.mark.parametrize(
-    ("options", "word"),
+    ("options", "message"),
     [
-        (("--dataset", "fire"), "items"),
-        (("--dataset", "no-such.csv"), "no-such.csv"),
-        (("--column", "x"), "--dataset"),
-        (("--dataset", "bad.csv"), "row 3"),
+        ("--dataset fire", "items"),
+        ("--dataset no-such.csv", "no-such.csv"),
+        ("--column x", "--dataset"),
+        ("--dataset bad.csv", "row 3"),
     ],
 )
-def test_data_that_do_not_fit_are_refused(
-    on_server: Any, cities: Any, tmp_path: Path, options: tuple[str, ...], word: str
+def test_rejects_data_that_do_not_fit(
+    on_server: Run, cities: Any, options: str, message: str
 ) -> None:
-    (tmp_path / "bad.csv").write_text("item,count\na,1\nb,-2\n")
-    result = on_server("simulate", "--round", cities["name"], "--users", "10", *options)
-    assert result.code == 2
-    assert word in result.error
+    Path("bad.csv").write_text("item,count\na,1\nb,-2\n")
+    result = on_server(f"simulate --round {cities['name']} --users 10 {options}")
+    assert message in result.fails(2)
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "attack",
     [
-        ("mga", "--target", "Denver, CO", "--target", "Reno, NV"),
-        ("mga", "--target", "Denver, CO", "--model", "sampled"),
-        ("mga", "--target", "Denver, CO", "--input-poisoning"),
-        ("manip", "--size", "4"),
-        ("aa", "--kind", "peaked", "--attackers", "5"),
-        ("apa", "--targets", "4", "--each", "1"),
-        ("mga-a", "--target", "Denver, CO", "--target", "Reno, NV", "--each", "2"),
-        ("mla", "--against", "raw", "--item", "Reno, NV"),
-        ("ria", "--targets", "3"),
-        ("rpa",),
+        "mga --target 'Denver, CO' --target 'Reno, NV'",
+        "mga --target 'Denver, CO' --model sampled",
+        "mga --target 'Denver, CO' --input-poisoning",
+        "manip --size 4",
+        "aa --kind peaked --attackers 5",
+        "apa --targets 4 --each 1",
+        "mga-a --target 'Denver, CO' --target 'Reno, NV' --each 2",
+        "mla --against raw --item 'Reno, NV'",
+        "ria --targets 3",
+        "rpa",
     ],
-    ids=" ".join,
 )
 def test_every_attack_sends_its_reports(
-    on_server: Any, cities: Any, server: Any, arguments: tuple[str, ...]
+    on_server: Run, cities: Any, server: ServerProcess, attack: str
 ) -> None:
-    result = on_server("attack", *arguments, "--users", "300", "--round", cities["name"])
-    assert result.code == 0, result.err
+    result = on_server(f"attack {attack} --users 300 --round {cities['name']}").succeeds()
     assert "300 malicious users" in result.out
     assert server.frequencies(cities["id"])["n"] == 300
 
 
-def test_a_search_budget_is_mga_s_on_olh(on_server: Any, server: Any) -> None:
-    olh = server.open_round("olh", 0.5, domain_size=20)
-    arguments = (
-        "attack",
-        "--target",
-        "3",
-        "--target",
-        "4",
-        "--users",
-        "50",
-        "--round",
-        olh["name"],
-    )
-    assert on_server(*arguments, "--search", "50").code == 0
-    frequencies = server.frequencies(olh["id"])
-    assert [frequencies["counts"][i] for i in (3, 4)] == [50, 50]
-
-
-def test_a_share_counts_on_the_reports_already_there_and_targets_are_the_seed_s(
-    on_server: Any, cities: Any, server: Any
+def test_search_budget_lets_mga_on_olh_support_its_targets(
+    on_server: Run, server: ServerProcess
 ) -> None:
-    on_server("simulate", "--round", cities["name"], "--users", "1900")
-    arguments = (
-        "attack",
-        "--beta",
-        "0.05",
-        "--targets",
-        "3",
-        "--seed",
-        "9",
-        "--round",
-        cities["name"],
-        "--json",
-    )
-    answer = on_server(*arguments).json
-    targets = [cities["items"][i] for i in draw_targets(102, 3, 9)]
-    assert answer == {
+    olh = server.open_round("olh", 0.5, domain_size=20)
+    line = f"attack --target 3 --target 4 --users 50 --round {olh['name']} --search 50"
+    on_server(line).succeeds()
+    assert server.frequencies(olh["id"])["counts"][3:5] == [50, 50]
+
+
+def test_share_is_of_the_reports_in_the_round(
+    on_server: Run, cities: Any, server: ServerProcess
+) -> None:
+    at = f"--round {cities['name']}"
+    on_server(f"simulate {at} --users 1900")
+    assert on_server(f"attack --beta 0.05 --targets 3 --seed 9 {at} --json").json == {
         "round": cities["id"],
         "accepted": 100,
         "attack": "mga",
-        "targets": targets,
+        "targets": [cities["items"][i] for i in draw_targets(102, 3, 9)],
         "beta": 0.05,
         "seed": 9,
     }
-    frequencies = server.frequencies(cities["id"])
-    assert frequencies["n"] == 2000
+    assert server.frequencies(cities["id"])["n"] == 2000
 
 
-def test_no_canary_is_drawn_as_a_target(on_server: Any, server: Any) -> None:
+def test_random_targets_are_never_canaries(on_server: Run, server: ServerProcess) -> None:
     round_ = server.open_round(items=["a", "b", "c"], canaries=["d", "e", "f", "g"])
-    arguments = (
-        "attack",
-        "mga",
-        "--targets",
-        "2",
-        "--users",
-        "3",
-        "--round",
-        round_["name"],
-        "--json",
-    )
+    line = f"attack mga --users 3 --round {round_['name']} --json --targets"
     for seed in range(6):
-        assert set(on_server(*arguments, "--seed", str(seed)).json["targets"]) < {"a", "b", "c"}
-    result = on_server(*arguments[:3], "3", *arguments[4:])
-    assert result.code == 2
-    assert "from 1 to 2" in result.error
+        assert set(on_server(f"{line} 2 --seed {seed}").json["targets"]) < {"a", "b", "c"}
+    assert "from 1 to 2" in on_server(f"{line} 3").fails(2)
 
 
 @pytest.mark.parametrize("beta", ["0", "0.05"])
-def test_a_share_that_is_nobody_is_refused_in_words(
-    on_server: Any, cities: Any, server: Any, beta: str
+def test_rejects_a_share_of_less_than_one_user(
+    on_server: Run, cities: Any, server: ServerProcess, beta: str
 ) -> None:
-    on_server("report", "Reno, NV", "--round", cities["name"])
-    result = on_server("attack", "--beta", beta, "--target", "Reno, NV", "--round", cities["name"])
-    assert result.code == 2
-    assert f"--beta {beta} of the 1 report" in result.error
-    assert "--users" in result.error
+    at = f"--round {cities['name']}"
+    on_server(f"report 'Reno, NV' {at}")
+    error = on_server(f"attack --beta {beta} --target 'Reno, NV' {at}").fails(2)
+    assert f"--beta {beta} of the 1 report" in error
+    assert "--users" in error
     assert server.frequencies(cities["id"])["n"] == 1
 
 
 @pytest.mark.parametrize(
-    ("options", "word"),
+    ("options", "message"),
     [
-        ((), "--users"),
-        (("--users", "5", "--beta", "0.1"), "--beta"),
-        (("manip", "--beta", "1"), "beta"),
+        ("", "--users"),
+        ("--users 5 --beta 0.1", "--beta"),
+        ("manip --beta 1", "beta"),
         (
-            ("--users", "5"),
+            "--users 5",
             "mga needs targets: name them with --target, or give their number with --targets",
         ),
-        (("apa", "--users", "5"), "apa needs targets: name them with --target"),
-        (("mla", "--users", "5", "--item", "reno"), "did you mean 'Reno, NV'"),
-        (("apa2", "--users", "5", "--target", "Reno, NV"), "grr"),
-        (("rpa", "--users", "5", "--targets", "2"), "does not belong to rpa"),
-        (("--users", "5", "--targets", "3", "--target", "Reno, NV"), "--targets"),
-        (("--users", "5", "--targets", "102"), "101"),
-        (("--users", "5", "--target", "reno"), "Reno, NV"),
-        (("--users", "5", "--target", "Reno, NV", "--search", "all"), "exhaustive"),
-        (("--users", "5", "--target", "Reno, NV", "--size", "3"), "size"),
-        (("aa", "--users", "5", "--kind", "round"), "diffuse"),
-        (("aa", "--users", "many"), "Invalid value for '--users'"),
-        (("--users", "0"), "Invalid value for '--users'"),
+        ("mla --users 5 --item reno", "did you mean 'Reno, NV'"),
+        ("apa2 --users 5 --target 'Reno, NV'", "grr"),
+        ("rpa --users 5 --targets 2", "does not belong to rpa"),
+        ("--users 5 --targets 3 --target 'Reno, NV'", "--targets"),
+        ("--users 5 --targets 102", "101"),
+        ("--users 5 --target reno", "Reno, NV"),
+        ("--users 5 --target 'Reno, NV' --search all", "exhaustive"),
+        ("--users 5 --target 'Reno, NV' --size 3", "size"),
+        ("aa --users 5 --kind round", "diffuse"),
+        ("aa --users many", "Invalid value for '--users'"),
+        ("--users 0", "Invalid value for '--users'"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_an_attack_that_makes_no_sense_is_refused(
-    on_server: Any, cities: Any, server: Any, options: tuple[str, ...], word: str
+def test_rejects_options_that_do_not_fit_the_attack(
+    on_server: Run, cities: Any, server: ServerProcess, options: str, message: str
 ) -> None:
-    result = on_server("attack", *options, "--round", cities["name"])
-    assert result.code == 2
-    assert word in result.error
+    assert message in on_server(f"attack {options} --round {cities['name']}").fails(2)
     assert server.frequencies(cities["id"])["n"] == 0
 
 
-@pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
-def test_a_round_of_tickets_takes_no_users_without(
-    on_server: Any, server: Any, command: Any
+@BOTH
+def test_round_of_tickets_needs_a_file_of_them(
+    on_server: Run, server: ServerProcess, command: str
 ) -> None:
     round_ = server.open_round(access="ticket")
-    result = on_server(*command, "--users", "3", "--round", round_["name"])
-    assert result.code == 2
-    assert f"`ldprecover ticket mint {round_['name']} --count N > FILE` makes some" in result.error
-    assert "--tickets FILE" in result.error
+    error = on_server(f"{command} --users 3 --round {round_['name']}").fails(2)
+    assert f"`ldprecover ticket mint {round_['name']} --count N > FILE` makes some" in error
+    assert "--tickets FILE" in error
 
 
-@pytest.fixture(params=["grr", "olh with given seeds"])
-def members(request: Any, server: Any) -> Any:
-    given = {"access": "ticket", "domain_size": 6}
-    if request.param == "grr":
-        return server.open_round("grr", 1.0, **given)
-    return server.open_round("olh", 1.0, given_seeds=64, **given)
+@pytest.fixture(params=["grr", "olh"])
+def members(request: pytest.FixtureRequest, server: ServerProcess) -> Any:
+    """A round of tickets; of OLH with assigned seeds."""
+    seeds = {"given_seeds": 64} if request.param == "olh" else {}
+    return server.open_round(request.param, 1.0, access="ticket", domain_size=6, **seeds)
 
 
-def minted(on_server: Any, round_: Any, file: str, count: int) -> list[str]:
-    tickets = on_server("ticket", "mint", round_["name"], "--count", str(count)).out
+def minted(on_server: Run, round_: Any, file: str, count: int) -> list[str]:
+    """Mint tickets into a file."""
+    tickets = on_server(f"ticket mint {round_['name']} --count {count}").out
     Path(file).write_text(tickets)
-    return list(tickets.split())
+    return tickets.split()
 
 
-def test_users_with_tickets_report_and_so_do_attackers_with_theirs(
-    on_server: Any, server: Any, members: Any
+def test_users_and_attackers_report_once_under_each_ticket(
+    on_server: Run, server: ServerProcess, members: Any
 ) -> None:
     minted(on_server, members, "users.txt", 60)
-    minted(on_server, members, "stolen.txt", 5)
-    at = ("--round", members["name"])
-    answer = on_server("simulate", *at, "--tickets", "users.txt", "--json").json
-    assert answer["accepted"] == 60
-    answer = on_server(
-        "attack", "mga", "--target", "4", *at, "--tickets", "stolen.txt", "--json"
-    ).json
-    assert answer["accepted"] == 5
-    assert answer["beta"] == pytest.approx(5 / 65)
+    stolen = minted(on_server, members, "stolen.txt", 7)
+    at = f"--round {members['name']} --tickets"
+    assert on_server(f"simulate {at} users.txt --json").json["accepted"] == 60
+    sent = on_server(f"attack mga --target 4 {at} stolen.txt --users 5 --json").json
+    assert sent["accepted"] == 5
+    assert sent["beta"] == pytest.approx(5 / 65)
     frequencies = server.frequencies(members["id"])
     assert frequencies["n"] == 65
     assert frequencies["counts"][4] >= 5
-    # A ticket admits one report: another under it is refused, and the first stays.
-    again = on_server("simulate", *at, "--tickets", "users.txt")
-    assert again.code == 1
-    assert "a ticket of the file has admitted another report" in again.error
-    assert "--resume" not in again.error
-    assert server.frequencies(members["id"])["n"] == 65
-
-
-def test_fewer_users_leave_the_last_tickets_unused(
-    on_server: Any, server: Any, members: Any
-) -> None:
-    tickets = minted(on_server, members, "some.txt", 30)
-    at = ("--round", members["name"])
-    assert on_server("simulate", *at, "--tickets", "some.txt", "--users", "19").code == 0
-    Path("rest.txt").write_text("\n".join(tickets[19:]) + "\n\n")  # as editors leave it
-    assert (
-        on_server(
-            "attack", "mga", "--target", "1", *at, "--tickets", "rest.txt", "--beta", "0.05"
-        ).code
-        == 0
-    )
-    assert server.frequencies(members["id"])["n"] == 20
+    again = on_server(f"simulate {at} users.txt").fails(1)
+    assert "a ticket of the file has admitted another report" in again
+    assert "--resume" not in again
+    too_many = on_server(f"attack manip {at} stolen.txt --beta 0.2").fails(2)
+    assert "16 users need 16 tickets, not 7" in too_many
+    # Fewer users leave the last tickets unused; editors leave empty lines.
+    Path("rest.txt").write_text("\n".join(stolen[5:]) + "\n\n")
+    on_server(f"attack mga --target 1 {at} rest.txt").succeeds()
+    assert server.frequencies(members["id"])["n"] == 67
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "word"),
+    ("content", "options", "message"),
     [
-        ("{0}\n{1}\n", ("--users", "3"), "3 users need 3 tickets, not 2"),
-        ("{0}\nticket\n", (), "line 2 of t.txt must be a ticket"),
-        ("{0}\n\n{1}\n", (), "line 2 of t.txt must be a ticket"),
-        ("\n\n", (), "t.txt contains no ticket"),
-        ("{0}\n{1}\n{0}\n", (), "line 3 of t.txt repeats the ticket of an earlier line"),
-        ("", (), "t.txt contains no ticket"),
-        (None, (), "t.txt cannot be read"),
+        ("{0}\n{1}\n", "--users 3", "3 users need 3 tickets, not 2"),
+        ("{0}\nticket\n", "", "line 2 of t.txt must be a ticket"),
+        ("{0}\n\n{1}\n", "", "line 2 of t.txt must be a ticket"),
+        ("\n\n", "", "t.txt contains no ticket"),
+        ("{0}\n{1}\n{0}\n", "", "line 3 of t.txt repeats the ticket of an earlier line"),
+        (None, "", "t.txt cannot be read"),
     ],
 )
-@pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
-def test_a_file_that_has_not_a_ticket_for_each_is_refused(
-    on_server: Any,
-    server: Any,
-    command: Any,
-    content: str | None,
-    options: tuple[str, ...],
-    word: str,
+def test_rejects_a_file_without_a_ticket_for_each_user(
+    on_server: Run, server: ServerProcess, content: str | None, options: str, message: str
 ) -> None:
     round_ = server.open_round(access="ticket")
     tickets = minted(on_server, round_, "two.txt", 2)
     if content is not None:
         Path("t.txt").write_text(content.format(*tickets))
-    result = on_server(*command, *options, "--tickets", "t.txt", "--round", round_["name"])
-    assert result.code == 2
-    assert word in result.error
+    for command in ("simulate", "attack manip"):
+        line = f"{command} {options} --tickets t.txt --round {round_['name']}"
+        assert message in on_server(line).fails(2)
     assert server.frequencies(round_["id"])["n"] == 0
 
 
-def test_a_share_beyond_the_tickets_is_refused(on_server: Any, server: Any, members: Any) -> None:
-    minted(on_server, members, "users.txt", 20)
-    minted(on_server, members, "one.txt", 1)
-    at = ("--round", members["name"])
-    on_server("simulate", *at, "--tickets", "users.txt")
-    result = on_server("attack", "manip", *at, "--tickets", "one.txt", "--beta", "0.2")
-    assert result.code == 2
-    assert "5 users need 5 tickets, not 1" in result.error
+def test_round_without_tickets_takes_none(
+    on_server: Run, server: ServerProcess, lunch: Any
+) -> None:
+    minted(on_server, server.open_round(access="ticket"), "t.txt", 2)
+    error = on_server(f"simulate --round {lunch['name']} --tickets t.txt").fails(2)
+    assert "takes no tickets: leave out --tickets" in error
 
 
-def test_a_round_without_tickets_takes_none(on_server: Any, server: Any, lunch: Any) -> None:
-    other = server.open_round(access="ticket")
-    minted(on_server, other, "t.txt", 2)
-    result = on_server("simulate", "--round", lunch["name"], "--tickets", "t.txt")
-    assert result.code == 2
-    assert "takes no tickets: leave out --tickets" in result.error
-
-
-def test_a_closed_round_takes_nothing(on_server: Any, cities: Any) -> None:
-    on_server("round", "close", cities["name"])
-    for arguments, note in (
-        (
-            ("report", "Reno, NV"),
-            " (the report will never be counted, and its epsilon stays spent)",
-        ),
-        (("simulate", "--users", "3"), " (0 of 3 reports were accepted)"),
-        (("attack", "manip", "--users", "3"), " (0 of 3 reports were accepted)"),
+def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
+    on_server(f"round close {cities['name']}")
+    for command, note in (
+        ("report 'Reno, NV'", "the report will never be counted, and its epsilon stays spent"),
+        ("simulate --users 3", "0 of 3 reports were accepted"),
+        ("attack manip --users 3", "0 of 3 reports were accepted"),
     ):
-        result = on_server(*arguments, "--round", cities["name"])
-        assert result.code == 1
-        assert result.error == (
-            f"The round is closed; nothing of this submission is stored{note}; "
+        assert on_server(f"{command} --round {cities['name']}").fails(1) == (
+            f"The round is closed; nothing of this submission is stored ({note}); "
             "open another with `ldprecover round open`"
         )
 
 
-@pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
-def test_json_comes_without_bars_even_on_a_terminal(
-    on_server: Any, lunch: Any, watched: Any, command: Any
+@BOTH
+def test_json_comes_without_bars_on_a_terminal(
+    on_server: Run, lunch: Any, watched: Any, command: str
 ) -> None:
-    shown = watched(*command, "--users", "50", "--round", lunch["name"], "--json")
+    shown = watched(f"{command} --users 50 --round {lunch['name']} --json")
     code, out = shown.ended()
     assert (code, shown.shown) == (0, "")
     assert json.loads(out)["accepted"] == 50
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name
+    ("command", "number"),
+    [
+        ("simulate", signal.SIGINT),
+        ("simulate", signal.SIGTERM),
+        ("simulate", signal.SIGHUP),
+        ("attack manip", signal.SIGINT),
+    ],
 )
-@pytest.mark.parametrize("command", [("simulate",), ("attack", "manip")], ids=" ".join)
-def test_a_signal_in_the_midst_of_them_says_how_many_were_accepted(
-    on_server: Any, lunch: Any, server: Any, watched: Any, command: Any, number: signal.Signals
+def test_signal_says_how_many_reports_were_accepted(
+    on_server: Run,
+    lunch: Any,
+    server: ServerProcess,
+    watched: Any,
+    command: str,
+    number: signal.Signals,
 ) -> None:
-    crowd = watched(*command, "--users", "6000000", "--round", lunch["name"])
-    assert crowd.watch(until="0000/6000000")
-    crowd.process.send_signal(number)
-    assert crowd.ended() == (128 + number, "")
+    users = watched(f"{command} --users 2000000 --round {lunch['name']}")
+    assert users.watch(until="0000/2000000")
+    users.process.send_signal(number)
+    assert users.ended() == (128 + number, "")
     accepted = server.frequencies(lunch["id"])["n"]
-    assert 0 < accepted < 6_000_000
-    rest = f"`ldprecover {command[0]} --resume` sends the rest"
+    assert 0 < accepted < 2_000_000
+    rest = f"`ldprecover {command.split()[0]} --resume` sends the rest"
     ended = "Interrupted" if number == signal.SIGINT else "Ended"
-    assert crowd.shown.endswith(
-        f"{ended}. ({accepted} of 6000000 reports were accepted; {rest})\r\n"
+    assert users.shown.endswith(
+        f"{ended}. ({accepted} of 2000000 reports were accepted; {rest})\r\n"
     )
-    assert "Traceback" not in crowd.shown
-
-
-def test_what_is_no_attack_is_refused_before_the_server_is_asked(run: Any) -> None:
-    ended = run("attack", "nonsense", "--users", "3", "--url", "http://127.0.0.1:9")
-    assert ended.code == 2
-    assert "attack must be one of aa, apa," in ended.err
+    assert "Traceback" not in users.shown

@@ -1,20 +1,18 @@
-"""`export --reports`: a round with all its reports as a folder, beside a server that runs."""
+"""`export --reports`: a round with all its reports as a folder, beside a running server."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.conftest import Run
 from tests.conftest import ServerProcess
 
 from ldprecover import RoundParameters, Tally
-from ldprecover_cluster import ReportDataset
+from ldprecover_cluster import ReportDataset, partitioning
+from ldprecover_cluster.writer import DatasetWriter
 
 pytest.importorskip(
     "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
@@ -23,26 +21,6 @@ pytest.importorskip(
 ORACLE = RoundParameters("olh", 1.0, tuple("abcd")).oracle
 N = 6_000
 
-_SLOWLY = """
-import sys
-from ldprecover_cluster import writer
-from ldprecover_cluster import partitioning
-
-partitioning.PAIRS = 4 * 1_500
-write_part = writer.DatasetWriter._write_part
-
-def slowly(self, place, *more):
-    if place == 2:
-        print("two parts are made", flush=True)
-        sys.stdin.readline()
-    return write_part(self, place, *more)
-
-writer.DatasetWriter._write_part = slowly
-from ldprecover_cli import main
-main()
-"""
-"""The command, which makes small parts and waits after two."""
-
 
 @pytest.fixture
 def collected(server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -50,129 +28,91 @@ def collected(server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("LDPRECOVER_DATABASE_URL", server.database_url)
     id: str = server.open_round("olh", 1.0)["id"]
     reports = ORACLE.perturb(np.arange(N) % 4, np.random.default_rng(3))
-    for start in range(0, N, 500):
-        assert server.submit(id, reports[start : start + 500].tobytes()).status_code == 202
+    for start in range(0, N, 2_000):
+        packed = reports[start : start + 2_000].tobytes()
+        assert server.submit(id, packed).status_code == 202
     return id
 
 
-@pytest.fixture
-def slow(tmp_path: Path, collected: str) -> Iterator[subprocess.Popen[str]]:
-    """The command in a process of its own, that has made two parts and waits."""
-    command = [
-        sys.executable,
-        "-c",
-        _SLOWLY,
-        "export",
-        collected,
-        "--reports",
-        str(tmp_path / "round"),
-    ]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ},
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "two parts are made\n"
-        yield process
-        process.kill()
-
-
-def recount(folder: Path) -> Tally:
+def recount(folder: str) -> Tally:
+    """Count the reports of a dataset."""
     dataset = ReportDataset.open(folder)
     arrays = [array for part in dataset.parts for array in part.arrays()]
     assert sum(map(len, arrays)) == dataset.n
     return Tally.of(ORACLE, np.concatenate(arrays))
 
 
-def test_a_round_is_exported_while_its_server_runs(
-    run: Any, server: ServerProcess, collected: str, tmp_path: Path
+def test_exports_a_round_of_a_running_server(
+    run: Run, server: ServerProcess, collected: str
 ) -> None:
-    done = run("export", collected, "--reports", "round")
-    assert done.code == 0, done.err
+    done = run(f"export {collected} --reports round").succeeds()
     assert f"{N:,} reports in 1 part are in round" in done.err
-    counts = run("export", collected, "--url", server.url, "--key", server.admin_key).json
-    written = json.loads((tmp_path / "round" / "round.json").read_text())
-    written.pop("reports")
-    written.pop("checksum")
-    assert written == {name: value for name, value in counts.items() if name != "checksum"}
-    assert recount(tmp_path / "round").summary.tolist() == counts["counts"]
-    assert run("recompute", "round/round.json").json["counts"] == counts["counts"]
-    assert (
-        server.submit(
-            collected, ORACLE.perturb([0], np.random.default_rng(1)).tobytes()
-        ).status_code
-        == 202
-    )
+    counts = run(f"export {collected} --url {server.url} --key {server.admin_key}").json
+    written = json.loads(Path("round/round.json").read_text())
+    assert written["reports"]
+    assert written | {"checksum": "", "reports": ""} == counts | {"checksum": "", "reports": ""}
+    assert recount("round").summary.tolist() == counts["counts"]
+    assert run("recompute round/round.json").json["counts"] == counts["counts"]
+    late = ORACLE.perturb([0], np.random.default_rng(1)).tobytes()
+    assert server.submit(collected, late).status_code == 202
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
-def test_the_same_command_goes_on_whatever_ended_it(
-    run: Any, slow: subprocess.Popen[str], collected: str, tmp_path: Path, number: signal.Signals
+def test_the_same_command_resumes_an_interrupted_export(
+    run: Run, collected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow.send_signal(number)
-    _, said = slow.communicate()
-    assert slow.returncode == {signal.SIGKILL: -9, signal.SIGINT: 130}[number]
-    assert number == signal.SIGKILL or "the same command resumes" in said
-    finished = {path: path.stat().st_mtime_ns for path in (tmp_path / "round").glob("hour=*/*")}
+    """Ctrl-C comes before the third part."""
+    monkeypatch.setattr(partitioning, "PAIRS", 4 * 1_500)
+    write_part = DatasetWriter._write_part
+
+    def interrupted(self: DatasetWriter, index: int, *arguments: object) -> object:
+        if index == 2:
+            signal.raise_signal(signal.SIGINT)
+        return write_part(self, index, *arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DatasetWriter, "_write_part", interrupted)
+        stopped = run(f"export {collected} --reports round")
+    assert stopped.code == 130
+    assert "the same command resumes" in stopped.err
+    finished = {path: path.stat().st_mtime_ns for path in Path("round").glob("hour=*/*")}
     assert len(finished) == 2
-    assert not (tmp_path / "round" / "round.json").exists()
-    done = run("export", collected, "--reports", "round")
-    assert done.code == 0, done.err
+    assert not Path("round/round.json").exists()
+    run(f"export {collected} --reports round").succeeds()
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
-    assert recount(tmp_path / "round") == ReportDataset.open(tmp_path / "round").export.tally
+    assert recount("round") == ReportDataset.open("round").export.tally
 
 
-def test_what_cannot_be_exported_is_said_in_a_line(
-    run: Any, collected: str, tmp_path: Path
+def test_names_the_reason_why_a_round_cannot_be_exported(
+    run: Run, collected: str, tmp_path: Path
 ) -> None:
-    assert "has an export" not in run("export", "nowhere", "--reports", "round").error
-    assert not (tmp_path / "round").exists()
-    assert "--partial needs --reports" in run("export", collected, "--partial").error
-    assert (
-        "give either --reports"
-        in run("export", collected, "--reports", "round", "--output", "x.json").error
-    )
-    assert run("export", collected, "--reports", "round").code == 0
-    assert "already has a round.json" in run("export", collected, "--reports", "round").error
-    assert "nothing://x: " in run("export", collected, "--reports", "nothing://x").error
-    for folder, why in (
-        ("", "it is empty"),
-        ("memory://x", "in memory"),
-        ("simplecache::memory://x", "in memory"),
+    assert "nowhere" in run("export nowhere --reports round").fails(1)
+    assert not Path("round").exists()
+    run(f"export {collected} --reports round").succeeds()
+    Path("file").touch()
+    for options, code, message in (
+        ("--partial", 2, "--partial needs --reports"),
+        ("--reports round --output x.json", 2, "give either --reports"),
+        ("--reports round", 1, "already has a round.json"),
+        ("--reports nothing://x", 1, "nothing://x: "),
+        ("--reports ''", 2, "it is empty"),
+        ("--reports memory://x", 2, "in memory"),
+        ("--reports simplecache::memory://x", 2, "in memory"),
+        ("--reports file", 1, f"{tmp_path / 'file'} is a file, not a folder"),
+        ("--reports file/round", 1, f"{tmp_path / 'file'} is a file, not a folder"),
     ):
-        refused = run("export", collected, "--reports", folder)
-        assert refused.code == 2
-        assert why in refused.error
-    (tmp_path / "file").write_text("")
-    for folder in ("file", "file/round"):
-        assert (
-            f"{tmp_path / 'file'} is a file, not a folder"
-            in run("export", collected, "--reports", folder).error
-        )
+        assert message in run(f"export {collected} {options}").fails(code)
 
 
-def test_a_database_that_does_not_answer_is_said_once(run: Any) -> None:
-    refused = run(
-        "export",
-        "x",
-        "--reports",
-        "x",
-        "--database-url",
-        "postgresql+psycopg://x@/x?host=/no/such/folder",
-    )
-    assert refused.code == 2
-    assert refused.err.count("/no/such/folder/") == 1
+def test_names_an_unreachable_database_once(run: Run) -> None:
+    url = "postgresql+psycopg://x@/x?host=/no/such/folder"
+    error = run(f"export x --reports x --database-url {url}").fails(2)
+    assert error.count("/no/such/folder/") == 1
 
 
-def test_without_pyarrow_the_extra_is_named(
-    run: Any, collected: str, monkeypatch: pytest.MonkeyPatch
+def test_names_the_extra_without_pyarrow(
+    run: Run, collected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert (
-        "pip install 'ldprecover[cluster]'" in run("export", collected, "--reports", "round").error
-    )
+    error = run(f"export {collected} --reports round").error
+    assert "pip install 'ldprecover[cluster]'" in error

@@ -4,13 +4,7 @@ import httpx
 import pytest
 
 from ldprecover import ParameterError, ReportError
-from ldprecover_cli.errors import (
-    CommandError,
-    UsageError,
-    check_items,
-    close_to,
-    explain,
-)
+from ldprecover_cli.errors import CommandError, UsageError, check_items, close_to, explain
 from ldprecover_client import (
     AlreadyReportedError,
     ArgumentError,
@@ -45,48 +39,33 @@ def test_exit_code(error: Exception, code: int) -> None:
     assert explain(error) == ("x", code)
 
 
-def _refused(
-    detail: str | None = None, slug: str = "invalid-request", *fields: tuple[str, str]
-) -> RefusedError:
-    return RefusedError(
-        422, "The request does not fit", detail, f"/docs/errors#{slug}", fields=fields
-    )
+def _refused(*fields: tuple[str, str]) -> RefusedError:
+    return RefusedError(422, "Invalid", "x", "/docs/errors#invalid-request", fields=fields)
+
+
+def _invalid(detail: str | None) -> RefusedError:
+    return RefusedError(422, "The request does not fit", detail, "/docs/errors#invalid-parameter")
 
 
 @pytest.mark.parametrize(
     ("error", "text"),
     [
+        (_refused(("epsilon", "Input should be less")), "--epsilon: Input should be less"),
+        (_refused(("domain_size", "Input should be")), "--domain-size: Input should be"),
         (
-            _refused(
-                "x", "invalid-request", ("epsilon", "Input should be less than or equal to 10")
-            ),
-            "--epsilon: Input should be less than or equal to 10",
-        ),
-        (
-            _refused("x", "invalid-request", ("domain_size", "Input should be a valid integer")),
-            "--domain-size: Input should be a valid integer",
-        ),
-        (
-            _refused("x", "invalid-request", ("name", "String should match pattern '^a'")),
+            _refused(("name", "String should match pattern '^a'")),
             "NAME: String should match pattern '^a' (1 to 64 small letters",
         ),
+        (_refused(("items.2", "String should")), "the items: item 3: String should"),
+        (_refused(("body", "Field required")), "body: Field required"),
+        (_refused(("eta", "must be 1")), "--eta must be 1"),
         (
-            _refused(
-                "x", "invalid-request", ("items.2", "String should have at least 1 character")
-            ),
-            "the items: item 3: String should have at least 1 character",
+            _refused(("eta.float", "Input should be at most 10"), ("eta.literal", "be 'auto'")),
+            "--eta: Input should be at most 10, or be 'auto'",
         ),
-        (_refused("x", "invalid-request", ("body", "Field required")), "body: Field required"),
-        (_refused("x", "invalid-request", ("eta", "must be 1")), "--eta must be 1"),
-        (
-            _refused("hash_range is for olh alone", "invalid-parameter"),
-            "--hash-range is for olh alone",
-        ),
-        (
-            _refused("targets: no item is labelled 'x'", "invalid-parameter"),
-            "--target: no item is labelled 'x'",
-        ),
-        (_refused(None, "invalid-parameter"), "The request does not fit"),
+        (_invalid("hash_range is for olh alone"), "--hash-range is for olh alone"),
+        (_invalid("targets: no item is labelled 'x'"), "--target: no item is labelled 'x'"),
+        (_invalid(None), "The request does not fit"),
         (ParameterError("items must be distinct"), "the items must be distinct"),
         (ArgumentError("max_epsilon must be above 0"), "--max-epsilon must be above 0"),
         (ArgumentError("a key must be printable"), "a key must be printable"),
@@ -102,38 +81,29 @@ def test_names_option_of_rejected_field(error: Exception, text: str) -> None:
 
 def test_names_three_fields_at_most() -> None:
     fields = [(name, "must be 1") for name in "abcd"]
-    assert explain(_refused("x", "invalid-request", *fields)) == (
-        "a must be 1; b must be 1; c must be 1",
-        2,
-    )
-
-
-def test_joins_reasons_of_one_field() -> None:
-    reasons = (("eta.float", "Input should be at most 10"), ("eta.literal", "should be 'auto'"))
-    assert explain(_refused("x", "invalid-request", *reasons)) == (
-        "--eta: Input should be at most 10, or should be 'auto'",
-        2,
-    )
+    assert explain(_refused(*fields)) == ("a must be 1; b must be 1; c must be 1", 2)
 
 
 def test_shows_notes_of_error() -> None:
     error = RefusedError(409, "Closed", type="/docs/errors#round-closed")
     error.add_note("5 of 9 reports were accepted")
-    assert explain(error) == (
-        "Closed (5 of 9 reports were accepted); open another with `ldprecover round open`",
-        1,
-    )
+    text = "Closed (5 of 9 reports were accepted); open another with `ldprecover round open`"
+    assert explain(error) == (text, 1)
     other = CommandError("no key")
     other.__cause__ = error
     assert explain(other) == ("no key (5 of 9 reports were accepted)", 1)
 
 
 def test_system_error_names_file_without_errno() -> None:
-    assert explain(FileNotFoundError(2, "No such file or directory", "a.csv")) == (
-        "a.csv: No such file or directory",
-        1,
-    )
+    error = FileNotFoundError(2, "No such file or directory", "a.csv")
+    assert explain(error) == ("a.csv: No such file or directory", 1)
     assert explain(OSError(28, "No space left on device")) == ("No space left on device", 1)
+
+
+def _unanswered(cause: Exception) -> UnansweredError:
+    error = UnansweredError("x")
+    error.__cause__ = cause
+    return error
 
 
 @pytest.mark.parametrize(
@@ -143,6 +113,9 @@ def test_system_error_names_file_without_errno() -> None:
         (RefusedError(404, "None", type="/docs/errors#no-current-round"), "ldprecover round open"),
         (RefusedError(409, "Empty", type="/docs/errors#no-reports"), "ldprecover simulate"),
         (UnansweredError("down"), "ldprecover serve"),
+        (_unanswered(httpx.ReadTimeout("timed out")), "--background"),
+        (_unanswered(httpx.ConnectError("refused")), "ldprecover serve"),
+        (_unanswered(httpx.ConnectTimeout("timed out")), "ldprecover serve"),
         (EpsilonTooHighError("high"), "--max-epsilon"),
         (EpsilonSpentError("spent"), "--max-total-epsilon"),
         (InvalidAnswerError("odd"), "--url"),
@@ -155,9 +128,7 @@ def test_hint_follows_message(error: Exception, hint: str) -> None:
     assert hint in explanation[0]
 
 
-@pytest.mark.parametrize(
-    "error", [ReportError("a report of ours is malformed"), KeyError("x"), ValueError("x")]
-)
+@pytest.mark.parametrize("error", [ReportError("a report of ours is malformed"), KeyError("x")])
 def test_unexpected_error_has_no_explanation(error: Exception) -> None:
     assert explain(error) is None
 
@@ -170,20 +141,3 @@ def test_close_matches_ignore_case_and_match_parts() -> None:
     with pytest.raises(UsageError, match="did you mean 'Denver, CO'"):
         check_items(["New York, NY", "denver, co"], cities)
     check_items(cities, cities)
-
-
-@pytest.mark.parametrize(
-    ("cause", "word"),
-    [
-        (httpx.ReadTimeout("timed out"), "--background"),
-        (httpx.ConnectError("refused"), "ldprecover serve"),
-        (httpx.ConnectTimeout("timed out"), "ldprecover serve"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_hint_for_slow_server_is_background(cause: Exception, word: str) -> None:
-    error = UnansweredError("x")
-    error.__cause__ = cause
-    explained = explain(error)
-    assert explained is not None
-    assert word in explained[0]

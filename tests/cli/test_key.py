@@ -1,146 +1,113 @@
-"""`key` and `ticket`: made, listed, revoked, and what they let in."""
+"""`key` and `ticket`: create, list and revoke, and what they admit."""
 
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.cli.conftest import Result, Run
 
 DATABASE = "sqlite:///keys.db"
 
 
 @pytest.fixture
-def key(run: Any) -> Any:
-    """Run a `key` command on a database of its own."""
-    assert run("migrate", "--database-url", DATABASE).code == 0
-    return lambda *arguments: run("key", *arguments, "--database-url", DATABASE)
+def key(run: Run) -> Run:
+    """Run a `key` command on a new database."""
+    run(f"migrate --database-url {DATABASE}").succeeds()
+    return lambda line: run(f"key {line} --database-url {DATABASE}")
 
 
-def test_a_key_is_the_only_thing_on_standard_output_and_listed_without_itself(key: Any) -> None:
-    made = key("create", "crowd", "--scope", "report")
-    assert made.code == 0
-    assert "A report key of" in made.err
-    assert made.out.startswith("ldp-")
-    assert made.out.count("\n") == 1
-    other = key("create")
-    assert other.out != made.out
-    listed = key("list", "--json").json["keys"]
+def test_prints_only_the_key_and_lists_keys_without_it(key: Run) -> None:
+    created = key("create users --scope report").succeeds()
+    assert "A report key of" in created.err
+    assert created.out.startswith("ldp-")
+    assert created.out.count("\n") == 1
+    assert key("create").out != created.out
+    listed = key("list --json").json["keys"]
     assert {(k["scope"], k["revoked"]) for k in listed} == {("report", None), ("admin", None)}
-    assert {k["name"] for k in listed} > {"crowd"}
+    assert {k["name"] for k in listed} > {"users"}
     assert all(k["created"] for k in listed)
     shown = key("list").out
-    assert "crowd" in shown
-    assert made.out.strip() not in shown
+    assert "users" in shown
+    assert created.out.strip() not in shown
 
 
-def test_a_revoked_key_is_listed_as_such_and_revoked_once(key: Any) -> None:
-    key("create", "crowd")
-    assert key("revoke", "crowd").code == 0
-    (listed,) = key("list", "--json").json["keys"]
+def test_revokes_a_key_once(key: Run) -> None:
+    key("create users")
+    key("revoke users").succeeds()
+    (listed,) = key("list --json").json["keys"]
     assert listed["revoked"] is not None
-    again = key("revoke", "crowd")
-    assert again.code == 1
-    assert "crowd" in again.error
+    assert "users" in key("revoke users").fails(1)
 
 
-def test_a_key_goes_to_a_new_file_that_only_its_owner_reads(key: Any, tmp_path: Path) -> None:
-    made = key("create", "--output", "secret.key")
-    assert (made.code, made.out) == (0, "")
-    file = tmp_path / "secret.key"
-    assert file.read_text().startswith("ldp-")
+def test_writes_a_key_to_a_new_private_file(key: Run) -> None:
+    file = Path("secret.key")
+    assert key("create users --output secret.key").succeeds().out == ""
+    text = file.read_text()
+    assert text.startswith("ldp-")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    before = file.read_text()
-    assert key("create", "--output", "secret.key").code != 0
-    assert file.read_text() == before
-    assert len(key("list", "--json").json["keys"]) == 1
-
-
-def test_a_key_that_cannot_be_made_leaves_no_file(key: Any, tmp_path: Path) -> None:
-    key("create", "crowd")
-    assert key("create", "crowd", "--output", "secret.key").code == 1
-    assert not (tmp_path / "secret.key").exists()
+    assert key("create --output secret.key").code != 0
+    assert file.read_text() == text
+    assert key("create users --output other.key").code == 1  # the name is taken
+    assert not Path("other.key").exists()
+    assert len(key("list --json").json["keys"]) == 1
 
 
 @pytest.mark.parametrize(
-    "arguments", [("create",), ("list",), ("list", "--json"), ("revoke", "crowd")], ids=" ".join
+    "line",
+    [
+        "key create",
+        "key create --output secret.key",
+        "key list",
+        "key revoke users",
+        "check",
+        "quarantine",
+        "export x --reports x",
+    ],
 )
 @pytest.mark.parametrize("empty", [False, True])
-def test_where_no_database_is_none_is_made(
-    run: Any, tmp_path: Path, arguments: tuple[str, ...], empty: bool
-) -> None:
+def test_creates_no_database_and_no_file(run: Run, tmp_path: Path, line: str, empty: bool) -> None:
     if empty:
         (tmp_path / "ldprecover.db").touch()
     before = sorted(tmp_path.rglob("*"))
-    result = run("key", *arguments)
-    assert result.code == 2
-    assert f"there is no database {tmp_path / 'ldprecover.db'}" in result.error
-    for way in (
-        "--database-url",
-        "LDPRECOVER_DATABASE_URL",
-        "ldprecover serve",
-        "ldprecover migrate",
-    ):
-        assert way in result.error
+    error = run(line).fails(2)
+    assert error.startswith(f"there is no database {tmp_path / 'ldprecover.db'}: ")
+    assert "name its database with --database-url or LDPRECOVER_DATABASE_URL; " in error
+    assert "`ldprecover serve` or `ldprecover migrate` makes a new one" in error
     assert sorted(tmp_path.rglob("*")) == before
     assert not empty or (tmp_path / "ldprecover.db").stat().st_size == 0
 
 
-def test_where_no_database_is_no_file_for_a_key_is_left(run: Any, tmp_path: Path) -> None:
-    before = sorted(tmp_path.rglob("*"))
-    assert run("key", "create", "--output", "secret.key").code == 2
-    assert sorted(tmp_path.rglob("*")) == before
+@pytest.mark.parametrize("line", ["No such", "Users", "-x", "--scope root"])
+def test_rejects_invalid_names_and_scopes(key: Run, line: str) -> None:
+    assert key(f"create {line}").code == 2
+    assert key("list --json").json == {"keys": []}
 
 
-@pytest.mark.parametrize("arguments", [("No", "such"), ("Crowd",), ("-x",), ("--scope", "root")])
-def test_names_and_scopes_that_cannot_be_are_refused(key: Any, arguments: tuple[str, ...]) -> None:
-    assert key("create", *arguments).code == 2
-    assert key("list", "--json").json == {"keys": []}
-
-
-def test_tickets_are_minted_one_a_line_and_each_admits_one_report(
-    on_server: Any, tmp_path: Path
-) -> None:
-    arguments = ("--epsilon", "1", "--item", "a", "--item", "b", "--access", "ticket", "--json")
-    opened = on_server("round", "open", *arguments).json
+def test_each_ticket_admits_one_report(on_server: Run) -> None:
+    line = "round open --epsilon 1 --item a --item b --access ticket --json"
+    opened = on_server(line).json
     assert opened["access"] == "ticket"
-    minted = on_server("ticket", "mint", opened["id"], "--count", "3")
-    first, second, _ = minted.out.split()
+    first, second, _ = on_server(f"ticket mint {opened['id']} --count 3").out.split()
 
-    def report(ledger: str, *ticket: str) -> Any:
-        return on_server(
-            "report", "a", "--round", opened["id"], "--ledger", str(tmp_path / ledger), *ticket
-        )
+    def report(ledger: str, options: str) -> Result:
+        return on_server(f"report a --round {opened['id']} --ledger {ledger} {options}")
 
-    assert report("one", "--ticket", first).code == 0
-    assert report("two", "--ticket", second).code == 0
-    assert "ldprecover ticket mint" in report("three").error
-    assert report("four", "--ticket", "nonsense").code == 2
-    reused = report("five", "--ticket", first)
-    assert reused.code in (0, 1)  # a duplicate where chance made the same report, else refused
-    assert on_server("frequencies", "--round", opened["id"], "--json").json["n"] == 2
+    report("one", f"--ticket {first}").succeeds()
+    report("two", f"--ticket {second}").succeeds()
+    assert "ldprecover ticket mint" in report("three", "").error
+    assert report("four", "--ticket nonsense").code == 2
+    reused = report("five", f"--ticket {first}")
+    assert reused.code in (0, 1)  # a duplicate if chance makes the same report, else rejected
+    assert on_server(f"frequencies --round {opened['id']} --json").json["n"] == 2
 
 
-def test_only_keys_that_are_sent_let_a_crowd_in(
-    on_server: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("access", "users"), [("key", 50), ("open", 5), ("open", 5000)])
+def test_simulated_users_need_a_key(
+    on_server: Run, monkeypatch: pytest.MonkeyPatch, access: str, users: int
 ) -> None:
-    opened = on_server(
-        "round", "open", "--epsilon", "1", "--domain-size", "4", "--access", "key", "--json"
-    ).json
-    arguments = ("simulate", "--round", opened["id"], "--users", "50")
-    assert on_server(*arguments).code == 0
+    """Also more users than fit in a body without a key."""
+    line = f"round open --epsilon 1 --domain-size 4 --access {access} --json"
+    simulate = f"simulate --round {on_server(line).json['id']} --users {users}"
+    on_server(simulate).succeeds()
     monkeypatch.delenv("LDPRECOVER_ADMIN_KEY")
-    refused = on_server(*arguments)
-    assert refused.code == 1
-    assert "--key" in refused.err
-
-
-def test_a_crowd_without_a_key_in_an_open_round_is_told_to_get_one(
-    on_server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many they are: more than a body without a key may be long, or fewer."""
-    opened = on_server("round", "open", "--epsilon", "1", "--domain-size", "4", "--json").json
-    monkeypatch.delenv("LDPRECOVER_ADMIN_KEY")
-    for users in ("5", "5000"):
-        refused = on_server("simulate", "--round", opened["id"], "--users", users)
-        assert refused.code == 1
-        assert "`ldprecover key create --scope report`" in refused.error
+    assert "`ldprecover key create --scope report`" in on_server(simulate).fails(1)

@@ -9,91 +9,81 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.conftest import Run
 
 from ldprecover import RoundExport, RoundParameters, Tally
 from ldprecover_cli import export_files
-from ldprecover_cli.app import run
 
 Write = Callable[..., str]
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write an export, and return the path of its file."""
+def write() -> Write:
+    """Write an export, and return the name of its file."""
 
     def write(file: str, id: str, counts: list[int], n: int, *, epsilon: float = 1.0) -> str:
         parameters = RoundParameters("oue", epsilon, ("a", "b", "c"))
         export = RoundExport(id, "letters", parameters, Tally(np.array(counts), n))
-        path = tmp_path / file
-        path.write_text(json.dumps(export.to_dict()), encoding="utf-8")
-        return str(path)
+        Path(file).write_text(json.dumps(export.to_dict()), encoding="utf-8")
+        return file
 
     return write
 
 
-def test_a_merged_file_gives_the_numbers_of_one_server(
-    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In steps or at once the same bytes come out, and without a file on standard output."""
-    a, b, c = (
-        write("a.json", "R1", [3, 0, 1], 5),
-        write("b.json", "R2", [0, 1, 0], 2),
-        write("c.json", "R3", [4, 4, 4], 9),
+@pytest.fixture
+def two(write: Write) -> str:
+    """Two exports that add."""
+    return f"{write('a.json', 'R1', [3, 0, 1], 5)} {write('b.json', 'R2', [0, 1, 0], 2)}"
+
+
+def test_merged_file_has_the_numbers_of_one_server(run: Run, two: str, write: Write) -> None:
+    """All steps and orders write the same bytes, also on standard output."""
+    c = write("c.json", "R3", [4, 4, 4], 9)
+    merged = run(f"merge {two} {c} --output one.json").succeeds()
+    assert "16 reports of 3 rounds are in" in merged.err
+    run(f"merge {c} a.json --output both.json").succeeds()
+    run("merge both.json b.json --output two.json").succeeds()
+    assert Path("one.json").read_bytes() == Path("two.json").read_bytes()
+    assert run(f"merge {two} {c}").json == json.loads(Path("one.json").read_text())
+    one, whole = (
+        run(f"recompute {file} --target a --eta 0.1").json | {"round": ""}
+        for file in ("one.json", write("all.json", "R4", [7, 5, 5], 16))
     )
-    one, two, both = (str(tmp_path / name) for name in ("one.json", "two.json", "both.json"))
-    assert run(["merge", a, b, c, "--output", one]) == 0
-    assert "16 reports of 3 rounds are in" in capsys.readouterr().err
-    assert run(["merge", c, a, "--output", both]) == 0
-    assert run(["merge", both, b, "--output", two]) == 0
-    assert Path(one).read_bytes() == Path(two).read_bytes()
-    capsys.readouterr()
-    assert run(["merge", a, b, c]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(Path(one).read_text(encoding="utf-8"))
-
-    columns = []
-    for file in (one, write("all.json", "R4", [7, 5, 5], 16)):
-        assert run(["recompute", file, "--target", "a", "--eta", "0.1"]) == 0
-        columns.append(json.loads(capsys.readouterr().out))
-        del columns[-1]["round"]
-    assert columns[0] == columns[1]
+    assert one == whole
 
 
-def test_what_does_not_add_is_refused_by_its_file_and_leaves_none(
-    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    a, b, c = (
-        write("a.json", "R1", [3, 0, 1], 5),
-        write("b.json", "R2", [0, 1, 0], 2),
-        write("c.json", "R1", [4, 4, 4], 9),
-    )
-    other = write("other.json", "R5", [1, 1, 1], 3, epsilon=0.5)
-    output = tmp_path / "all.json"
-    refused = {
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
         (
-            a,
-            b,
-            c,
-        ): f"{a} and {c} do not add: both have the round letters (R1), whose reports would count "
-        "twice",
-        (a, a): f"{a} and {a} do not add: both have the round letters (R1)",
-        (a, other): f"{a} and {other} do not add: their rounds differ in epsilon",
-        (a,): "merge needs two or more files",
-        (a, str(tmp_path / "none.json")): "cannot read",
-    }
-    before = sorted(tmp_path.iterdir())
-    for files, reason in refused.items():
-        assert run(["merge", *files, "--output", str(output)]) == 2
-        assert reason in " ".join(capsys.readouterr().err.split())
-    assert sorted(tmp_path.iterdir()) == before
+            "a.json b.json c.json",
+            (
+                "a.json and c.json do not add: both have the round letters (R1), whose reports "
+                "would count twice"
+            ),
+        ),
+        ("a.json a.json", "a.json and a.json do not add: both have the round letters (R1)"),
+        ("a.json other.json", "a.json and other.json do not add: their rounds differ in epsilon"),
+        ("a.json", "merge needs two or more files"),
+        ("a.json none.json", "cannot read none.json: No such file"),
+        ("a.json /dev/zero", "cannot read /dev/zero: it must be a regular file or a pipe"),
+        ("a.json large", "cannot read large: it is larger than 1 MiB, the limit for exports"),
+    ],
+)
+def test_rejects_exports_that_do_not_add(
+    run: Run, two: str, write: Write, files: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("c.json", "R1", [4, 4, 4], 9)
+    write("other.json", "R5", [1, 1, 1], 3, epsilon=0.5)
+    Path("large").write_bytes(bytes((1 << 20) + 1))
+    monkeypatch.setattr(export_files, "_MAX_BYTES", 1 << 20)
+    assert run(f"merge {files} --output all.json").fails(2).startswith(message)
+    assert not Path("all.json").exists()
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["", "without links"])
-def test_a_merge_overwrites_nothing_and_leaves_no_half_file(
-    links: bool,
-    write: Write,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_overwrites_nothing_and_leaves_no_partial_file(
+    run: Run, two: str, links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not links:
 
@@ -101,39 +91,23 @@ def test_a_merge_overwrites_nothing_and_leaves_no_half_file(
             raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
         monkeypatch.setattr(os, "link", link)
-    a, b = write("a.json", "R1", [3, 0, 1], 5), write("b.json", "R2", [0, 1, 0], 2)
     inputs = sorted(tmp_path.iterdir())
-    assert run(["merge", a, b, "--output", b]) == 2
-    assert "cannot write" in capsys.readouterr().err
-    assert sorted(tmp_path.iterdir()) == inputs
+    assert "cannot write" in run(f"merge {two} --output b.json").fails(2)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # stands for a full disk
     try:
-        assert run(["merge", a, b, "--output", str(tmp_path / "all.json")]) == 2
+        full = run(f"merge {two} --output all.json")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "cannot write" in capsys.readouterr().err
+    assert "cannot write" in full.fails(2)
     assert sorted(tmp_path.iterdir()) == inputs
-    assert run(["merge", a, b, "--output", str(tmp_path / "all.json")]) == 0
+    run(f"merge {two} --output all.json").succeeds()
     assert sorted(tmp_path.iterdir()) == sorted([*inputs, tmp_path / "all.json"])
 
 
-def test_a_pipe_is_read_and_what_has_no_end_is_refused(
-    write: Write,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    a, b = write("a.json", "R1", [3, 0, 1], 5), write("b.json", "R2", [0, 1, 0], 2)
+def test_reads_a_pipe(run: Run, two: str) -> None:
     reading, writing = os.pipe()
-    os.write(writing, Path(b).read_bytes())
+    os.write(writing, Path("b.json").read_bytes())
     os.close(writing)
-    assert run(["merge", a, f"/dev/fd/{reading}"]) == 0
+    assert run(f"merge a.json /dev/fd/{reading}").json["n"] == 7
     os.close(reading)
-    assert json.loads(capsys.readouterr().out)["n"] == 7
-    assert run(["merge", a, "/dev/zero"]) == 2
-    assert "cannot read /dev/zero: it must be a regular file or a pipe" in capsys.readouterr().err
-    monkeypatch.setattr(export_files, "_MAX_BYTES", 1 << 20)
-    (tmp_path / "large").write_bytes(bytes((1 << 20) + 1))
-    assert run(["merge", a, str(tmp_path / "large")]) == 2
-    assert "large: it is larger than 1 MiB, the limit for exports" in capsys.readouterr().err

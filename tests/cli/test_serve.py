@@ -1,18 +1,16 @@
-"""`serve` and `key create` as processes of their own."""
+"""`serve` and `key create` in separate processes."""
 
 import contextlib
 import fcntl
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from tests.cli.conftest import Run
 from tests.forked import Process, start_python
 
 from ldprecover_cli.serve import serve_options
@@ -20,41 +18,43 @@ from ldprecover_server import Settings
 
 Serve = Callable[..., Process]
 
+STOPPING = "Stopping: requests in progress finish first."
+
 
 @pytest.fixture
 def serve(forking: None, tmp_path: Path) -> Iterator[Serve]:
-    """Start `ldprecover serve` in the test's folder; whatever still runs at the end is killed.
+    """Start `ldprecover serve` in the test's folder; kill it at the end if it still runs.
 
-    They count with numpy, and are there a second sooner.
+    `first` is Python that runs before. The servers count with numpy, which starts sooner.
     """
-    started: list[Process] = []
+    with contextlib.ExitStack() as stack:
 
-    def start(*options: str, **environment: str) -> Process:
-        process = start_python(
-            *("-m", "ldprecover_cli", "serve", *options),
-            folder=tmp_path,
-            environment=os.environ | {"LDPRECOVER_KERNELS": "numpy"} | environment,
-        )
-        started.append(process)
-        return process
+        def start(options: str = "--port 0", first: str = "", **environment: str) -> Process:
+            words = ["serve", *options.split()]
+            process = start_python(
+                "-c",
+                f"{first}\nimport sys; from ldprecover_cli.app import run; sys.exit(run({words}))",
+                folder=tmp_path,
+                environment=os.environ | {"LDPRECOVER_KERNELS": "numpy"} | environment,
+            )
+            stack.callback(process.communicate)
+            stack.callback(process.kill)
+            return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+        yield start
 
 
 def _url(process: Process) -> str:
     assert process.stdout is not None
     line = process.stdout.readline()
-    found = re.search(r"http://\S+", line)
-    assert found, (line, process.communicate())
-    return found.group()
+    match = re.search(r"http://\S+", line)
+    assert match, (line, process.communicate())
+    return match.group()
 
 
-def test_every_setting_is_an_option_with_its_default_help_and_variable(run: Any) -> None:
+def test_every_setting_is_an_option_with_default_help_and_variable(run: Run) -> None:
     assert list(serve_options().parameters) == list(Settings.model_fields)
-    words = " ".join(run("serve", "--help").out.replace("│", " ").split())
+    words = " ".join(run("serve --help").out.replace("│", " ").split())
     for name, field in Settings.model_fields.items():
         assert f"--{name.replace('_', '-')} " in words
         assert f"LDPRECOVER_{name.upper()}" in words
@@ -65,170 +65,117 @@ def test_every_setting_is_an_option_with_its_default_help_and_variable(run: Any)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_it_quietly(serve: Serve, number: signal.Signals) -> None:
-    process = serve("--port", "0")
-    url = _url(process)
-    assert httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+def test_ends_silently_on_a_signal(serve: Serve, number: signal.Signals) -> None:
+    process = serve()
+    assert httpx.get(f"{_url(process)}/readyz", trust_env=False).status_code == 200
     process.send_signal(number)
     out, err = process.communicate()
     assert err == ""
-    assert out.splitlines()[-1] == "Stopping: requests in progress finish first."
+    assert out.splitlines()[-1] == STOPPING
     assert process.returncode in (0, -signal.SIGTERM)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_before_the_server_has_begun_ends_it_without_a_warning(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    """It comes right after the first lines, while the server's event loop is being loaded."""
-    code = (
-        "import os, uvicorn\n"
+def test_ends_silently_on_a_signal_while_starting(serve: Serve, number: signal.Signals) -> None:
+    """The signal comes after the first lines, while the event loop is loaded."""
+    process = serve(
+        first="import os, uvicorn\n"
         "load = uvicorn.Config.get_loop_factory\n"
         f"uvicorn.Config.get_loop_factory = lambda config: (os.kill(os.getpid(), {int(number)}), "
-        "load(config))[1]\n"
-        "from ldprecover_cli.app import run\n"
-        "raise SystemExit(run(['serve', '--port', '0']))\n"
+        "load(config))[1]"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "Stopping: requests in progress finish first."
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert out.splitlines()[-1] == STOPPING
 
 
-def test_an_option_beats_its_variable_and_the_variable_beats_the_default(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_option_has_precedence_over_variable_and_default(serve: Serve, tmp_path: Path) -> None:
     variables = {"LDPRECOVER_DATABASE_URL": "sqlite:///variable.db", "LDPRECOVER_PORT": "0"}
-    _url(serve("--database-url", "sqlite:///option.db", **variables))
-    assert (tmp_path / "option.db").exists()
-    _url(serve(**variables))
-    assert (tmp_path / "variable.db").exists()
-    assert not (tmp_path / "ldprecover.db").exists()
+    _url(serve("--database-url sqlite:///option.db", **variables))
+    _url(serve("", **variables))
+    assert {file.name for file in tmp_path.glob("*.db")} == {"option.db", "variable.db"}
 
 
-def test_a_key_made_beside_a_running_server_opens_rounds(
-    serve: Serve, run: Any, tmp_path: Path
+def test_a_running_server_owns_its_port_and_database_and_takes_new_keys(
+    serve: Serve, run: Run, tmp_path: Path
 ) -> None:
-    url = _url(serve("--port", "0", LDPRECOVER_ADMIN_KEY="a-key-of-enough-characters"))
-    made = run("key", "create")
-    assert made.err == f"An admin key of {tmp_path / 'ldprecover.db'}\n"
-    assert made.out.count("\n") == 1
-    arguments = ("round", "open", "--epsilon", "1", "--domain-size", "4", "--url", url)
-    assert run(*arguments, "--key", made.out.strip()).code == 0
-    assert run(*arguments, "--key", "a-key-of-enough-characters").code == 0
-    assert run(*arguments, "--key", made.out.strip() + "x").code == 1
-
-
-def test_a_database_that_is_none_has_no_keys(run: Any) -> None:
-    for url, word in (
-        ("postgresql://nowhere", "postgresql+psycopg"),
-        ("nonsense", "cannot be read"),
-    ):
-        result = run("key", "create", "--database-url", url)
-        assert result.code == 2
-        assert word in result.error
+    url = _url(serve(LDPRECOVER_ADMIN_KEY="a-key-of-enough-characters"))
+    with (tmp_path / "ldprecover.db.lock").open("a") as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    port = run(f"serve --port {url.rpartition(':')[2]} --database-url sqlite:///other.db").fails(2)
+    assert port.endswith(
+        "Address already in use; try --port 0, which takes a free one, or use the running server"
+    )
+    assert "another server" in run("serve --port 0").fails(2)
+    created = run("key create")
+    assert created.err == f"An admin key of {tmp_path / 'ldprecover.db'}\n"
+    key = created.out.strip()
+    line = f"round open --epsilon 1 --domain-size 4 --url {url} --key"
+    for word, code in ((key, 0), ("a-key-of-enough-characters", 0), (f"{key}x", 1)):
+        assert run(f"{line} {word}").code == code
 
 
 @pytest.mark.parametrize(
-    ("options", "word"),
+    ("line", "message"),
     [
-        (("--port", "65536"), "--port or LDPRECOVER_PORT: "),
-        (("--port", "x"), "Invalid value for '--port'"),
-        (("--port", "0", "--database-url", "nonsense"), "sqlite:///"),
-        (("--port", "0", "--database-url", "sqlite:///no/such/folder/a.db"), "no/such/folder"),
-        (("--workers", "2", "--port", "0"), "workers"),
+        ("serve --port 65536", "--port or LDPRECOVER_PORT: "),
+        ("serve --port x", "Invalid value for '--port'"),
+        ("serve --port 0 --database-url nonsense", "sqlite:///"),
+        ("serve --port 0 --database-url sqlite:///no/such/folder/a.db", "no/such/folder"),
+        ("serve --port 0 --workers 2", "workers"),
+        ("key create --database-url nonsense", "cannot be read"),
+        ("migrate --database-url mysql://x", "postgresql"),
+        ("serve --database-url postgres://a@b/db", "write postgresql+psycopg:// for postgres://"),
+        (
+            "migrate --database-url postgresql://a@b/db",
+            "write postgresql+psycopg:// for postgresql://",
+        ),
+        (
+            "key list --database-url postgresql+psycopg2://a@b/db",
+            "write postgresql+psycopg:// for postgresql+psycopg2://",
+        ),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_settings_that_cannot_work_are_one_line(
-    run: Any, options: tuple[str, ...], word: str
-) -> None:
-    result = run("serve", *options)
-    assert result.code == 2
-    assert word in result.error
+def test_rejects_invalid_settings_in_one_line(run: Run, line: str, message: str) -> None:
+    assert message in run(line).fails(2)
 
 
-def test_a_misspelt_variable_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", ["serve --port 0", "key create", "migrate"])
+def test_rejects_a_misspelt_variable(run: Run, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.setenv("LDPRECOVER_WORKER", "2")
-    for command in (("serve", "--port", "0"), ("key", "create"), ("migrate",)):
-        result = run(*command)
-        assert (result.code, result.error) == (
-            2,
-            "LDPRECOVER_WORKER is not a setting; did you mean LDPRECOVER_WORKERS?",
-        )
+    error = run(line).fails(2)
+    assert error == "LDPRECOVER_WORKER is not a setting; did you mean LDPRECOVER_WORKERS?"
 
 
-def test_a_key_that_is_too_short_is_refused_and_not_shown(run: Any) -> None:
-    result = run("serve", "--admin-key", "hunter2")
-    assert result.code == 2
-    assert result.error.startswith("--admin-key or LDPRECOVER_ADMIN_KEY: ")
-    assert "hunter2" not in result.error
+def test_does_not_show_a_key_that_is_too_short(run: Run) -> None:
+    error = run("serve --admin-key hunter2").fails(2)
+    assert error.startswith("--admin-key or LDPRECOVER_ADMIN_KEY: ")
+    assert "hunter2" not in error
 
 
-def test_a_port_or_database_in_use_is_one_line(serve: Serve, run: Any) -> None:
-    url = _url(serve("--port", "0"))
-    port = run("serve", "--port", url.rpartition(":")[2], "--database-url", "sqlite:///other.db")
-    assert port.code == 2
-    assert port.error.endswith(
-        "Address already in use; try --port 0, which takes a free one, or use the running server"
-    )
-    database = run("serve", "--port", "0")
-    assert database.code == 2
-    assert "another server" in database.error
+def _limit(files: int) -> str:
+    return f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))"
 
 
-def test_the_database_is_the_servers_from_its_first_line_on(serve: Serve, tmp_path: Path) -> None:
-    """Another server that started while this one's application is made would take it, and end this
-    one.
-    """
-    _url(serve("--port", "0"))
-    with (tmp_path / "ldprecover.db.lock").open("a") as lock, pytest.raises(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def with_files(files: int, tmp_path: Path) -> subprocess.Popen[str]:
-    """Start `ldprecover serve` where no more than so many files may be open."""
-    limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))"
-    serve = (
-        "import sys; from ldprecover_cli import app; sys.exit(app.run(['serve', '--port', '0']))"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", f"{limit}; {serve}"],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-@pytest.mark.parametrize("files", [79, 40, 16])
-def test_too_few_open_files_are_one_line(tmp_path: Path, files: int) -> None:
-    process = with_files(files, tmp_path)
-    try:
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
-    assert (
-        err
-        == f"error: the limit on open files is {files}, and the server needs at least 80; raise it "
+@pytest.mark.parametrize("files", [79, 16])
+def test_too_few_open_files_are_one_line(serve: Serve, tmp_path: Path, files: int) -> None:
+    process = serve(first=_limit(files))
+    out, err = process.communicate()
+    assert out == ""
+    assert err == (
+        f"error: the limit on open files is {files}, and the server needs at least 80; raise it "
         "with `ulimit -n 80`\n"
     )
-    assert (process.returncode, out, list(tmp_path.iterdir())) == (1, "", [])
+    assert (process.returncode, list(tmp_path.iterdir())) == (1, [])
 
 
-def test_so_many_open_files_are_enough(tmp_path: Path) -> None:
-    process = with_files(80, tmp_path)
-    try:
-        url = _url(process)
-        with contextlib.ExitStack() as stack:
-            crowd = [
-                stack.enter_context(httpx.Client(base_url=url, trust_env=False)) for _ in range(16)
-            ]
-            assert [client.get("/readyz").status_code for client in crowd] == [200] * 16
-    finally:
-        process.terminate()
-        _, err = process.communicate()
-    assert err == ""
+def test_eighty_open_files_are_enough(serve: Serve) -> None:
+    process = serve(first=_limit(80))
+    url = _url(process)
+    with contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(httpx.Client(base_url=url, trust_env=False)) for _ in range(16)
+        ]
+        assert [client.get("/readyz").status_code for client in clients] == [200] * 16
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate()[1] == ""
