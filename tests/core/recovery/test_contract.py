@@ -1,4 +1,4 @@
-"""What a recovery method may return and raise, whoever wrote it."""
+"""What a recovery method may return and raise, whether built in or a plugin."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,16 +17,16 @@ F = [0.4, 0.3, 0.2, 0.1]
 
 
 def _recovered(
-    monkeypatch: pytest.MonkeyPatch, answer: Callable[[Recovery], Any], **said: Any
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[Recovery], Any], **fields: Any
 ) -> Recovery:
     """Return what `recover` makes of a method that returns this of a good recovery."""
 
-    def made(inputs: RecoveryInputs) -> Recovery:
+    def recovered(inputs: RecoveryInputs) -> Recovery:
         good = replace(METHODS["norm-sub"].recover(inputs), method="theirs")
-        found: Recovery = answer(good)
-        return found
+        changed: Recovery = answer(good)
+        return changed
 
-    method = Method("theirs", "somebody's", uses=frozenset(), recover=made, **said)
+    method = Method("theirs", "somebody's", uses=frozenset(), recover=recovered, **fields)
     monkeypatch.setitem(METHODS, "theirs", method)
     return recover(ORACLE, F, "theirs")
 
@@ -65,7 +65,7 @@ def _recovered(
         ),
     ],
 )
-def test_a_method_that_returns_what_it_may_not_is_named(
+def test_error_names_a_method_with_an_invalid_result(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(
@@ -74,25 +74,27 @@ def test_a_method_that_returns_what_it_may_not_is_named(
         _recovered(monkeypatch, lambda good: replace(good, **changes))
 
 
-def test_refuses_results_that_are_no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_results_that_are_no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ContractError, match=r"it must be a Recovery, not \{'x': 1\}"):
         _recovered(monkeypatch, lambda _: {"x": 1})
 
 
-def test_only_what_a_method_gives_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_needs_only_the_promised_property(monkeypatch: pytest.MonkeyPatch) -> None:
     negative, anything = np.array([0.5, 0.6, -0.1, 0.0]), np.array([7.0, 0.0, -1.0, 0.0])
-    kept = _recovered(monkeypatch, lambda good: replace(good, recovered=negative), gives="sum-one")
-    assert kept.recovered is negative
-    kept = _recovered(
+    result = _recovered(
+        monkeypatch, lambda good: replace(good, recovered=negative), gives="sum-one"
+    )
+    assert result.recovered is negative
+    result = _recovered(
         monkeypatch, lambda good: replace(good, recovered=anything), gives="frequencies"
     )
-    assert kept.recovered is anything
+    assert result.recovered is anything
     with pytest.raises(ContractError, match="must sum to one"):
         _recovered(monkeypatch, lambda good: replace(good, recovered=anything), gives="sum-one")
 
 
 @pytest.mark.parametrize("error", [ValueError("boom"), RuntimeError("boom"), SystemExit("boom")])
-def test_a_method_that_raises_is_named(
+def test_error_names_a_method_that_raises(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     def boom(_: Recovery) -> Recovery:
@@ -106,7 +108,7 @@ def test_a_method_that_raises_is_named(
 
 
 @pytest.mark.parametrize("error", [ParameterError("not so"), MemoryError()])
-def test_a_method_may_refuse_and_may_need_too_much(
+def test_own_errors_and_memory_errors_pass(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def refuse(_: Recovery) -> Recovery:
@@ -118,12 +120,12 @@ def test_a_method_may_refuse_and_may_need_too_much(
 
 
 def test_errors_of_the_report_source_pass_through() -> None:
-    def gone() -> Iterator[Reports]:
+    def unreadable() -> Iterator[Reports]:
         raise OSError("the disk is gone")
         yield
 
     with pytest.raises(OSError, match="the disk is gone"):
-        recover(OUE(1.0, 8), [0.125] * 8, "diffstats", reports=gone)
+        recover(OUE(1.0, 8), [0.125] * 8, "diffstats", reports=unreadable)
 
 
 def test_error_in_unfit_is_the_reason_of_refusal() -> None:

@@ -1,4 +1,4 @@
-"""What a method is told of earlier rounds."""
+"""Earlier rounds in a request."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ BEFORE = (OUE(2, 3), Tally(np.array([5, 4, 3]), 9))
 
 
 @pytest.mark.parametrize(
-    ("history", "said"),
+    ("history", "message"),
     [
         (3, "history must be pairs of a frequency oracle and a tally"),
         ([BEFORE[1]], "history must be pairs of a frequency oracle and a tally"),
@@ -21,11 +21,11 @@ BEFORE = (OUE(2, 3), Tally(np.array([5, 4, 3]), 9))
         ([BEFORE, (OUE(2, 3), Tally.empty(3))], "every round of the history must have a report"),
     ],
 )
-def test_earlier_rounds_are_tallies_over_the_same_items(history: Any, said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
+def test_earlier_rounds_are_tallies_over_the_same_items(history: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         recover(GRR(1, 3), [0.5, 0.3, 0.2], RecoveryRequest("norm-sub", history=history))
 
 
-def test_earlier_rounds_that_a_method_does_not_use_are_noted() -> None:
+def test_note_if_the_method_does_not_use_earlier_rounds() -> None:
     result = recover(GRR(1, 3), [0.5, 0.3, 0.2], RecoveryRequest("norm-sub", history=[BEFORE]))
     assert "norm-sub does not use history." in result.notes

@@ -28,13 +28,13 @@ def round_of(
 def notes(oracle: FrequencyOracle, *history: Tally) -> str:
     now = round_of(oracle, 9)
     estimates = oracle.estimate(now.counts(oracle), now.n)
-    found = recover(
+    result = recover(
         oracle,
         estimates,
         RecoveryRequest("unmix", history=[(oracle, each) for each in history]),
         n=now.n,
     )
-    return " ".join(found.notes)
+    return " ".join(result.notes)
 
 
 @pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
@@ -55,6 +55,6 @@ def test_a_clean_past_is_not_doubted(oracle: FrequencyOracle) -> None:
     """The disagreement of two clean rounds is noise's once in a million; the sampling of users adds
     next to nothing.
     """
-    said = notes(oracle, round_of(oracle, 1), round_of(oracle, 2))
-    assert "look attacked" not in said
-    assert "differ from each other" not in said
+    text = notes(oracle, round_of(oracle, 1), round_of(oracle, 2))
+    assert "look attacked" not in text
+    assert "differ from each other" not in text

@@ -11,18 +11,20 @@ STEP = 1.1**0.5  # deviations are rounded to steps of a tenth
 LIMIT = 1 + 6.5 / (2 * TRIALS) ** 0.5  # a sample deviation is so far off less than once in 10^9
 
 
-def simulated(oracle: FrequencyOracle, held: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    n = int(held.sum())
+def simulated(
+    oracle: FrequencyOracle, user_counts: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    n = int(user_counts.sum())
     return np.array(
         [
-            oracle.estimate(oracle.simulation.honest_tally(held, rng).counts(oracle), n)
+            oracle.estimate(oracle.simulation.honest_tally(user_counts, rng).counts(oracle), n)
             for _ in range(TRIALS)
         ]
     )
 
 
 @pytest.mark.parametrize(
-    ("oracle", "held"),
+    ("oracle", "user_counts"),
     [
         (GRR(1, 2), [1500, 500]),
         (GRR(1.6, 20), [1600, *[0] * 18, 400]),
@@ -31,12 +33,14 @@ def simulated(oracle: FrequencyOracle, held: np.ndarray, rng: np.random.Generato
     ],
     ids=["grr-2", "grr", "oue", "olh"],
 )
-def test_noise_is_that_of_the_perturbation_alone(oracle: FrequencyOracle, held: list[int]) -> None:
+def test_noise_is_that_of_the_perturbation_alone(
+    oracle: FrequencyOracle, user_counts: list[int]
+) -> None:
     """That of counts with one sum is less by the share that the sum takes."""
-    z = simulated(oracle, np.array(held), np.random.default_rng(1))
-    n, d = sum(held), oracle.domain_size
+    z = simulated(oracle, np.array(user_counts), np.random.default_rng(1))
+    n, d = sum(user_counts), oracle.domain_size
     sd = (
-        estimates_of_counts(oracle, np.array(held) / n, n).sd
+        estimates_of_counts(oracle, np.array(user_counts) / n, n).sd
         * (1 - (oracle.fixed_size is not None) / d) ** 0.5
     )
     ratio = z.std(axis=0) / sd

@@ -15,18 +15,18 @@ BINOMIAL, BOTH = (
 
 
 def test_worked_example_of_one_law() -> None:
-    found = excess_bins(np.array([10, 50, 120, 400, 60, 20]), BINOMIAL, 0.1)
-    assert np.flatnonzero(found.bins).tolist() == [3, 4, 5]
-    assert found.fit[:3] == pytest.approx([20.506329, 68.35443, 91.139241], abs=1e-6)
+    result = excess_bins(np.array([10, 50, 120, 400, 60, 20]), BINOMIAL, 0.1)
+    assert np.flatnonzero(result.bins).tolist() == [3, 4, 5]
+    assert result.fit[:3] == pytest.approx([20.506329, 68.35443, 91.139241], abs=1e-6)
 
 
 def test_worked_example_of_two_laws() -> None:
     observed = np.array([100, 300, 400, 900, 100, 20])
-    found = excess_bins(observed, BOTH, 0.03)
-    assert np.flatnonzero(found.bins).tolist() == [3]
+    result = excess_bins(observed, BOTH, 0.03)
+    assert np.flatnonzero(result.bins).tolist() == [3]
     fit = [88.411804, 303.613602, 416.694921, 285.71447, 97.877442, 13.40223]
-    assert found.fit == pytest.approx(fit, abs=1e-6)
-    assert found.score(observed) == pytest.approx((900 - fit[3]) / (fit[3] + 1) ** 0.5, abs=1e-5)
+    assert result.fit == pytest.approx(fit, abs=1e-6)
+    assert result.score(observed) == pytest.approx((900 - fit[3]) / (fit[3] + 1) ** 0.5, abs=1e-5)
 
 
 def test_a_bin_must_be_above_the_fit_by_a_share_of_itself() -> None:
@@ -38,9 +38,9 @@ def test_a_bin_must_be_above_the_fit_by_a_share_of_itself() -> None:
 
 def test_nothing_is_too_full_where_no_report_is() -> None:
     for laws in (BINOMIAL, BOTH):
-        found = excess_bins(np.zeros(6, np.int64), laws, 0.1)
-        assert not found.bins.any()
-        assert found.score(np.zeros(6, np.int64)) == 0
+        result = excess_bins(np.zeros(6, np.int64), laws, 0.1)
+        assert not result.bins.any()
+        assert result.score(np.zeros(6, np.int64)) == 0
 
 
 def test_honest_histograms_have_no_bin_that_is_too_full() -> None:
@@ -70,5 +70,5 @@ def test_the_fit_is_the_non_negative_least_squares_one(lean: float) -> None:
     observed = np.maximum(1000 * (laws[0] + lean * (laws[1] - laws[0])), 0).astype(np.int64)
     weights = 1 / np.sqrt(np.maximum(observed.sum() * laws.sum(axis=0), 1))
     parts, _ = nnls((laws * weights).T, observed * weights)
-    found = excess_bins(observed, laws, 2.0)  # no bin is above by twice itself
-    assert found.fit == pytest.approx(parts @ laws, rel=1e-9)
+    result = excess_bins(observed, laws, 2.0)  # no bin is above by twice itself
+    assert result.fit == pytest.approx(parts @ laws, rel=1e-9)

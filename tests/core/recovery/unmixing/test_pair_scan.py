@@ -16,8 +16,8 @@ def test_worked_example() -> None:
     i, j = np.meshgrid(np.arange(12), np.arange(12), indexing="ij")
     scores = ((7 * i * j + 3 * (i + j)) % 11 - 5) / 5 + 4.0 * ((i < 4) & (j < 4))
     np.fill_diagonal(scores, 0)
-    found, score = best_set(scores)
-    assert found.tolist() == [0, 1, 2, 3]
+    members_found, score = best_set(scores)
+    assert members_found.tolist() == [0, 1, 2, 3]
     assert score == pytest.approx(34.865442, abs=1e-6)
 
 
@@ -30,9 +30,9 @@ def test_a_set_whose_pairs_are_each_within_noise_is_found(t: int) -> None:
     scores = np.triu(scores, 1) + np.triu(scores, 1).T
     scores[np.ix_(members, members)] += 2.0
     np.fill_diagonal(scores, 0)
-    found, score = best_set(scores)
-    assert found.tolist() == members.tolist()
-    s = scores[np.ix_(found, found)].sum() / 2 / math.sqrt(t * (t - 1) / 2)
+    members_found, score = best_set(scores)
+    assert members_found.tolist() == members.tolist()
+    s = scores[np.ix_(members_found, members_found)].sum() / 2 / math.sqrt(t * (t - 1) / 2)
     assert score == pytest.approx(s * s / 2 - log_choose(48, t))
 
 
@@ -43,17 +43,17 @@ def test_items_that_most_users_hold_have_pairs_as_honest_ones_do() -> None:
     Of 120 pairs none is 6 deviations off, but once in 4e6.
     """
     oracle, rng = OUE(1.0, 16), np.random.default_rng(9)
-    held = np.where(
+    items = np.where(
         rng.random(100_000) < 0.9, rng.integers(2, size=100_000), rng.integers(16, size=100_000)
     )
-    pairs = pair_counts(oracle, oracle.perturb(held, rng), np.arange(16))
+    pairs = pair_counts(oracle, oracle.perturb(items, rng), np.arange(16))
     assert np.abs(pair_scores(pairs, oracle.p, oracle.q)).max() < 6
 
 
 @pytest.mark.parametrize("m", [0, 1, 2, 5])
 def test_among_fewer_than_six_items_there_is_no_set(m: int) -> None:
-    found, score = best_set(np.zeros((m, m)))
-    assert (found.size, score) == (0, -1.0)
+    members_found, score = best_set(np.zeros((m, m)))
+    assert (members_found.size, score) == (0, -1.0)
 
 
 def test_no_set_scores_where_no_pair_is_above_zero() -> None:

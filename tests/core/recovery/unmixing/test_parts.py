@@ -90,9 +90,9 @@ def test_few_items_have_the_densities_that_many_have() -> None:
 
 def test_narrow_spikes_have_the_gamma_laws_transform_and_mean() -> None:
     grid = Grid(0.01, 512, 1.0)
-    found = Spikes(4, True, 0.0).transform(0.8, 10, grid)
+    result = Spikes(4, True, 0.0).transform(0.8, 10, grid)
     np.testing.assert_allclose(
-        found, 0.6 + 0.4 * (1 + 1j * grid.omega * 0.2 / 300) ** -300.0, rtol=1e-9, atol=1e-12
+        result, 0.6 + 0.4 * (1 + 1j * grid.omega * 0.2 / 300) ** -300.0, rtol=1e-9, atol=1e-12
     )
     beyond = Spikes(4, True, 0.0).transform(8, 10, grid)
     np.testing.assert_allclose(beyond, 0.6)
@@ -104,8 +104,8 @@ def test_little_noise_leaves_the_estimates_as_they_are() -> None:
     z = np.sort(np.concatenate([np.linspace(0, 0.005, 40), np.linspace(0.011, 0.09, 20)]))
     z /= z.sum()
     mixture = Mixture(z, sd, grid_over(0.0, 0.1, 0.0005, 0.0005), ())
-    found = list(mixture.hypotheses(shapes(HONEST, d), [(Relation(1, 0, 0, 0), NONE)], 0.0))
-    best = max(found, key=lambda guess: guess.score)
+    result = list(mixture.hypotheses(shapes(HONEST, d), [(Relation(1, 0, 0, 0), NONE)], 0.0))
+    best = max(result, key=lambda guess: guess.score)
     mean = best.moments().mean
     assert (np.diff(mean) > 0).all()
     far = z > 20 * sd
@@ -146,9 +146,11 @@ def test_the_shift_tells_the_share_and_the_spikes(
     assert displacements is not None
     assert displacements[which] == pytest.approx(oracle.q - low)
     share = sums.displacements[which]
-    found = [r for r in sums.at(c) if r.a == pytest.approx(1 - c / share) and r.rho > 0]
+    result = [r for r in sums.at(c) if r.a == pytest.approx(1 - c / share) and r.rho > 0]
     rho = b * (support - low).sum() / scale
-    assert any(r.a == pytest.approx(1 - b) and r.rho == pytest.approx(rho, abs=0.01) for r in found)
+    assert any(
+        r.a == pytest.approx(1 - b) and r.rho == pytest.approx(rho, abs=0.01) for r in result
+    )
 
 
 def test_sum_of_hashed_reports_gives_the_share_without_a_shift() -> None:
@@ -181,17 +183,17 @@ def test_refuses_protocol_that_shifts_items_unequally() -> None:
 
 
 def test_best_shifts_are_the_best_and_its_neighbours() -> None:
-    found = best_shifts(lambda c: -((c - 0.0377) ** 2) * 1e4, ShiftRange(0.12, 0.002))
-    best = [c for c, weight in found.items() if weight > 0]
+    result = best_shifts(lambda c: -((c - 0.0377) ** 2) * 1e4, ShiftRange(0.12, 0.002))
+    best = [c for c, weight in result.items() if weight > 0]
     assert best == [pytest.approx(0.0377, abs=0.001)]
-    assert sum(math.exp(weight) for weight in found.values()) == pytest.approx(4)
-    assert np.diff(sorted(found)) == pytest.approx([0.01 / 9] * 2, abs=1e-9)
+    assert sum(math.exp(weight) for weight in result.values()) == pytest.approx(4)
+    assert np.diff(sorted(result)) == pytest.approx([0.01 / 9] * 2, abs=1e-9)
 
 
 def test_a_shift_of_nothing_has_one_neighbour() -> None:
-    found = best_shifts(lambda c: -c, ShiftRange(0.12, 0.002))
-    assert sorted(found)[0] == 0
-    assert len(found) == 2
+    result = best_shifts(lambda c: -c, ShiftRange(0.12, 0.002))
+    assert sorted(result)[0] == 0
+    assert len(result) == 2
 
 
 def test_equal_variances_make_the_conditioning_a_projection() -> None:
@@ -202,8 +204,8 @@ def test_equal_variances_make_the_conditioning_a_projection() -> None:
 
 
 def test_certain_items_do_not_move() -> None:
-    found = onto_simplex(np.array([0.5, 0.2, 0.1]), np.array([1e-12, 0.01, 0.03]))
-    np.testing.assert_allclose(found, [0.5, 0.25, 0.25], atol=1e-9)
+    result = onto_simplex(np.array([0.5, 0.2, 0.1]), np.array([1e-12, 0.01, 0.03]))
+    np.testing.assert_allclose(result, [0.5, 0.25, 0.25], atol=1e-9)
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh", "sue", "ss"])
@@ -227,10 +229,10 @@ def test_noise_finer_than_the_grid_is_widened_to_a_step(protocol: str) -> None:
     ("t", "d", "kinds"), [(3, 40, 6), (1, 16, 6), (8, 40, 6), (9, 40, 4), (21, 40, 2)]
 )
 def test_targets_that_may_not_be_all_leave_spikes_for_others(t: int, d: int, kinds: int) -> None:
-    found = on_targets(range(t), d, all_known=False)
-    assert len(found) == kinds
-    assert sum(math.exp(each.log_prior) for each in found) == pytest.approx(1)
-    for each in found:
+    result = on_targets(range(t), d, all_known=False)
+    assert len(result) == kinds
+    assert sum(math.exp(each.log_prior) for each in result) == pytest.approx(1)
+    for each in result:
         assert t * each.share(d) + (d - t) * each.share_of_others(d) == pytest.approx(each.k)
     (first, second) = on_targets(range(t), d, all_known=True)
     assert first.others == second.others == 0

@@ -1,4 +1,4 @@
-"""Sets of items that reports share: what is dropped for them, and which items join them."""
+"""Sets of items that reports share: the reports dropped, and the items that join."""
 
 from functools import cache
 
@@ -25,66 +25,52 @@ TARGETS = (5, 11, 17, 23, 29, 35, 41, 46)
 def rows(protocol: str, m: int) -> np.ndarray:
     """Return honest reports, and m of an attacker who raises the targets. Seeded."""
     oracle, rng = {"oue": OUE_, "olh": OLH_}[protocol], np.random.default_rng(20)
-    held = rng.choice(D, N, p=0.9 ** np.arange(D) / (0.9 ** np.arange(D)).sum())
-    return np.concatenate([oracle.perturb(held, rng), MGA(TARGETS).reports(oracle, m, rng)])
+    items = rng.choice(D, N, p=0.9 ** np.arange(D) / (0.9 ** np.arange(D)).sum())
+    return np.concatenate([oracle.perturb(items, rng), MGA(TARGETS).reports(oracle, m, rng)])
 
 
 def mask(*members: int) -> np.ndarray:
-    found = np.zeros(D, np.bool_)
-    found[list(members)] = True
-    return found
+    chosen = np.zeros(D, np.bool_)
+    chosen[list(members)] = True
+    return chosen
 
 
-def test_items_that_the_dropped_reports_raise_join_the_set() -> None:
+@pytest.mark.parametrize(
+    ("members", "joined", "bins"),
+    [
+        (TARGETS[:5], TARGETS, [8]),
+        (TARGETS, TARGETS, [8]),
+        ((1, 2, 3, 4), (1, 2, 3, 4), []),
+    ],
+    ids=["joined", "complete", "honest"],
+)
+def test_items_that_the_dropped_reports_raise_join_the_set(
+    members: tuple[int, ...], joined: tuple[int, ...], bins: list[int]
+) -> None:
+    """A set that nobody raises is not dropped."""
     source = ReportSource(OUE_, rows("oue", 2_000))
-    (found,) = SetSearch(source).tested(ReportFilter(), np.arange(D), [mask(*TARGETS[:5])])
-    assert np.flatnonzero(found.members).tolist() == list(TARGETS)
-
-
-def test_set_stays_if_more_items_do_not_raise_its_score() -> None:
-    source = ReportSource(OUE_, rows("oue", 2_000))
-    (found,) = SetSearch(source).tested(ReportFilter(), np.arange(D), [mask(*TARGETS)])
-    assert np.flatnonzero(found.members).tolist() == list(TARGETS)
-    assert np.flatnonzero(found.bins).tolist() == [8]
-
-
-def test_a_set_that_nobody_raises_is_not_dropped() -> None:
-    source = ReportSource(OUE_, rows("oue", 2_000))
-    (found,) = SetSearch(source).tested(ReportFilter(), np.arange(D), [mask(1, 2, 3, 4)])
-    assert found.score == 0
-
-
-def test_a_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
-    """Numbers of supported items that most honest reports have are no way to tell reports apart."""
-    members = mask(0, 1, 2)
-    hits = np.zeros((25, D + 1), np.int64)
-    hits[:4, -1] = [
-        90_000,
-        10_000,
-        2_000,
-        100,
-    ]  # far more than honest ones support none of the three
-    found = _test(members, hits, 0.5, 0.4)
-    assert found.bins[0]
-    assert found.score == 0
+    (result,) = SetSearch(source).tested(ReportFilter(), np.arange(D), [mask(*members)])
+    assert np.flatnonzero(result.members).tolist() == list(joined)
+    assert np.flatnonzero(result.bins).tolist() == bins
+    assert (result.score > 0) == bool(bins)
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
 def test_reports_that_pass_are_those_of_the_rule(protocol: str) -> None:
     oracle, reports = {"oue": OUE_, "olh": OLH_}[protocol], rows(protocol, 2_000)
-    found = shared_sets(ReportSource(oracle, reports), ReportFilter(), Tally.of(oracle, reports))
-    assert found.suspects == TARGETS
-    assert found.tally == Tally.of(oracle, reports[found.report_filter.of(oracle, reports)])
-    assert found.dropped == (len(reports) - found.tally.n,)
+    result = shared_sets(ReportSource(oracle, reports), ReportFilter(), Tally.of(oracle, reports))
+    assert result.suspects == TARGETS
+    assert result.tally == Tally.of(oracle, reports[result.report_filter.of(oracle, reports)])
+    assert result.dropped == (len(reports) - result.tally.n,)
 
 
 def test_set_is_suspicious_even_without_dropped_reports() -> None:
     """Honest reports often support as many of five targets as those by fair coins do."""
     rng, targets = np.random.default_rng(21), (20, 21, 22, 23, 24)
-    made = APA2(targets).reports(OUE_, 4_000, rng)
-    reports = np.concatenate([OUE_.perturb(rng.integers(D, size=100_000), rng), made])
-    found = filter_reports(ReportSource(OUE_, reports))
-    assert (found.n, found.suspects, found.dropped) == (len(reports), targets, ())
+    crafted = APA2(targets).reports(OUE_, 4_000, rng)
+    reports = np.concatenate([OUE_.perturb(rng.integers(D, size=100_000), rng), crafted])
+    result = filter_reports(ReportSource(OUE_, reports))
+    assert (result.n, result.suspects, result.dropped) == (len(reports), targets, ())
 
 
 def test_items_supported_together_too_seldom_are_found() -> None:
@@ -94,27 +80,18 @@ def test_items_supported_together_too_seldom_are_found() -> None:
     rng, targets = np.random.default_rng(22), np.arange(20, 31)
     bits = rng.random((4_000, D)) < OUE_.q
     bits[:, targets] = rng.permuted(np.tile(np.arange(11) < 3, (4_000, 1)), axis=1)
-    made = np.packbits(bits, axis=1, bitorder="little")
-    found = filter_reports(
-        ReportSource(OUE_, np.concatenate([OUE_.perturb(rng.integers(D, size=N), rng), made]))
+    crafted = np.packbits(bits, axis=1, bitorder="little")
+    result = filter_reports(
+        ReportSource(OUE_, np.concatenate([OUE_.perturb(rng.integers(D, size=N), rng), crafted]))
     )
-    assert found.suspects == tuple(targets.tolist())
+    assert result.suspects == tuple(targets.tolist())
 
 
 def test_sizes_that_no_report_is_expected_to_have_are_impossible() -> None:
+    """0.99e-6 reports of the first size are expected of 990, and 2e-6 of 2,000."""
     law = np.array([1e-9, 5e-5, 5e-5, 1 - 1e-4 - 1e-9])
-    assert _impossible(np.array([0, 4, 2, 984]), law).tolist() == [
-        True,
-        False,
-        False,
-        False,
-    ]  # 0.99e-6 are expected
-    assert _impossible(np.array([1, 4, 2, 1_993]), law).tolist() == [
-        False,
-        False,
-        False,
-        False,
-    ]  # 2e-6 are
+    for sizes, first in (([0, 4, 2, 984], True), ([1, 4, 2, 1_993], False)):
+        assert _impossible(np.array(sizes), law).tolist() == [first, False, False, False]
 
 
 def test_rare_sizes_that_are_far_too_frequent_are_impossible() -> None:
@@ -124,16 +101,21 @@ def test_rare_sizes_that_are_far_too_frequent_are_impossible() -> None:
     assert _impossible(np.array([71, 9_000, 90_929]), law).tolist() == [True, False, False]
 
 
-def test_too_frequent_sizes_are_looked_for_among_those_kept() -> None:
-    law, kept = np.array([0.1, 0.4, 0.4, 0.1]), np.array([True, True, True, False])
-    assert _too_frequent(np.array([2_000, 4_000, 4_000, 9_000]), law, kept).tolist() == [
-        True,
-        False,
-        False,
-        False,
-    ]
+def test_too_frequent_sizes_are_among_those_that_pass() -> None:
+    law, passing = np.array([0.1, 0.4, 0.4, 0.1]), np.array([True, True, True, False])
+    bad = _too_frequent(np.array([2_000, 4_000, 4_000, 9_000]), law, passing)
+    assert np.flatnonzero(bad).tolist() == [0]
 
 
 def test_sizes_are_not_dropped_with_half_of_the_honest_reports() -> None:
-    law, kept = np.array([0.3, 0.6, 0.1]), np.ones(3, np.bool_)
-    assert not _too_frequent(np.array([3_000, 16_000, 1_000]), law, kept).any()
+    law, sizes_passing = np.array([0.3, 0.6, 0.1]), np.ones(3, np.bool_)
+    assert not _too_frequent(np.array([3_000, 16_000, 1_000]), law, sizes_passing).any()
+
+
+def test_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
+    """Numbers of supported items that most honest reports have do not tell reports apart."""
+    hits = np.zeros((25, D + 1), np.int64)
+    hits[:4, -1] = [90_000, 10_000, 2_000, 100]  # honest ones seldom support none of the three
+    result = _test(mask(0, 1, 2), hits, 0.5, 0.4)
+    assert result.bins[0]
+    assert result.score == 0

@@ -93,9 +93,9 @@ def test_a_set_whose_triples_are_each_within_noise_is_found(t: int) -> None:
     scores = np.zeros((24, 24, 24))
     for a, b, c in ((i, j, k), (i, k, j), (j, i, k), (j, k, i), (k, i, j), (k, j, i)):
         scores[a, b, c] = values
-    found, score = best_set_of_triples(scores)
-    assert found.tolist() == members.tolist()
-    s = sum(scores[triple] for triple in combinations(found.tolist(), 3)) / math.sqrt(
+    result, score = best_set_of_triples(scores)
+    assert result.tolist() == members.tolist()
+    s = sum(scores[triple] for triple in combinations(result.tolist(), 3)) / math.sqrt(
         math.comb(t, 3)
     )
     assert score == pytest.approx(s * s / 2 - log_choose(24, t))
@@ -103,8 +103,8 @@ def test_a_set_whose_triples_are_each_within_noise_is_found(t: int) -> None:
 
 @pytest.mark.parametrize("m", [0, 1, 2, 3, 7])
 def test_among_fewer_than_eight_items_there_is_no_set(m: int) -> None:
-    found, score = best_set_of_triples(np.zeros((m, m, m)))
-    assert (found.size, score) == (0, -1.0)
+    result, score = best_set_of_triples(np.zeros((m, m, m)))
+    assert (result.size, score) == (0, -1.0)
 
 
 def test_no_set_scores_where_no_triple_is_above_zero() -> None:
@@ -127,8 +127,8 @@ def test_attack_whose_pairs_cancel_is_dropped_by_triples() -> None:
     rows = np.concatenate([honest(120_000, rng), camouflaged(6_000, 6, rng)])
     only_pairs = Thresholds(triple_items=3)  # too few for a set
     assert not filter_reports(ReportSource(ORACLE, rows), only_pairs).shared
-    found = filter_reports(ReportSource(ORACLE, rows))
-    assert found.shared == TARGETS
+    result = filter_reports(ReportSource(ORACLE, rows))
+    assert result.shared == TARGETS
     truth = np.arange(1.0, D + 1) / (D * (D + 1) / 2)
     plain = ORACLE.estimate(ORACLE.support_counts(rows), len(rows))
     targets = list(TARGETS)
@@ -136,6 +136,6 @@ def test_attack_whose_pairs_cancel_is_dropped_by_triples() -> None:
     assert (plain - truth)[targets].sum() > 0.6
     # What is left is noise, of standard deviation sd each: 5 of them for the sum, once in 3e6.
     assert (
-        abs((found.z - truth)[targets].sum())
-        < 5 * math.sqrt(float((found.sd[targets] ** 2).sum())) + 0.03
+        abs((result.z - truth)[targets].sum())
+        < 5 * math.sqrt(float((result.sd[targets] ** 2).sum())) + 0.03
     )
