@@ -71,7 +71,7 @@ def _option(name: str, field: FieldInfo) -> Parameter:
     option = typer.Option(
         f"--{name.replace('_', '-')}",
         envvar=f"{_PREFIX}{name.upper()}",
-        help=field.description,
+        help=" ".join((field.description or "").split()),
         # Short: otherwise the help cuts the variable's name at 80 columns.
         metavar="TEXT" if kind is str else "N",
     )

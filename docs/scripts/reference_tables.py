@@ -15,9 +15,10 @@ def settings_table() -> str:
     """Return every setting: its environment variable, its default and what it says."""
     rows = ["| setting | default | what it says |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
+        text = " ".join((field.description or "").split())
         none = field.default in (None, ()) or isinstance(field.default, SecretStr)
         default = "none" if none else f"`{field.default}`"
-        rows.append(f"| `LDPRECOVER_{name.upper()}` | {default} | {field.description} |")
+        rows.append(f"| `LDPRECOVER_{name.upper()}` | {default} | {text} |")
     return "\n".join(rows) + "\n"
 
 

@@ -49,13 +49,18 @@ def _check_origin(value: str) -> str:
     return value
 
 
+Positive = Annotated[int, Field(ge=1)]
+
+
 class Settings(BaseSettings):
-    """The settings of a server.
+    """The settings of a server; the docstring of each is its help.
 
     Raises ConfigurationError for an environment variable whose name resembles that of a setting.
     """
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -71,189 +76,104 @@ class Settings(BaseSettings):
                 )
         return values
 
-    host: str = Field(default="127.0.0.1", description="Address to listen on.")
-    port: int = Field(
-        default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one."
-    )
-    database_url: str = Field(
-        default="sqlite:///ldprecover.db",
-        description="Database: sqlite:///FILE or postgresql+psycopg://...",
-    )
-    workers: int = Field(
-        default=1, ge=1, description="Server processes; more than one requires Postgres."
-    )
-    admin_key: SecretStr | None = Field(
-        default=None,
-        min_length=16,
-        description="Admin key of at least 16 characters; it is never stored. Without one, the "
-        "server creates a key at its first start, prints it once, and stores only its hash.",
-    )
-    open_reports: int = Field(
-        default=1,
-        ge=1,
-        description="Reports in a submission to an open round without a report key.",
-    )
-    max_body_bytes: int = Field(
-        default=16 * MIB, ge=1024, description="Largest request body as sent, in bytes."
-    )
-    max_decoded_bytes: int = Field(
-        default=64 * MIB, ge=1024, description="Largest request body after decompression, in bytes."
-    )
-    queue_requests: int = Field(
-        default=10_000, ge=1, description="Submissions that wait for their commit; beyond it, 503."
-    )
-    queue_bytes: int = Field(
-        default=256 * MIB,
-        ge=1024,
-        description="Memory of all request bodies, as sent and decoded, in bytes; beyond it, 503.",
-    )
-    group_bytes: int = Field(
-        default=8 * MIB,
-        ge=1024,
-        description="Decoded bytes after which a commit takes no further submission.",
-    )
-    reports_per_submission: int = Field(
-        default=1_000_000, ge=1, description="Reports in one submission; beyond it, 413."
-    )
-    submission_cells: int = Field(
-        default=1 << 31,
-        ge=1,
-        description="Reports times items of one submission to an OLH round, which bounds the time "
-        "to count it; beyond it, 413. Also the number after which a commit takes no further "
-        "submission.",
-    )
-    report_rate: float = Field(
-        default=0.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="Reports per second of each report or admin key in each process; beyond it, "
-        "429. 0 means no limit.",
-    )
-    report_burst: int = Field(
-        default=10_000, ge=1, description="Reports that an idle key may send without delay."
-    )
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """Port to listen on; 0 takes a free one."""
+    database_url: str = "sqlite:///ldprecover.db"
+    """Database: sqlite:///FILE or postgresql+psycopg://..."""
+    workers: Positive = 1
+    """Server processes; more than one requires Postgres."""
+    admin_key: Annotated[SecretStr | None, Field(min_length=16)] = None
+    """Admin key of at least 16 characters; it is never stored. Without one, the server creates a
+    key at its first start, prints it once, and stores only its hash."""
+    open_reports: Positive = 1
+    """Reports in a submission to an open round without a report key."""
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 16 * MIB
+    """Largest request body as sent, in bytes."""
+    max_decoded_bytes: Annotated[int, Field(ge=1024)] = 64 * MIB
+    """Largest request body after decompression, in bytes."""
+    queue_requests: Positive = 10_000
+    """Submissions that wait for their commit; beyond it, 503."""
+    queue_bytes: Annotated[int, Field(ge=1024)] = 256 * MIB
+    """Memory of all request bodies, as sent and decoded, in bytes; beyond it, 503."""
+    group_bytes: Annotated[int, Field(ge=1024)] = 8 * MIB
+    """Decoded bytes after which a commit takes no further submission."""
+    reports_per_submission: Positive = 1_000_000
+    """Reports in one submission; beyond it, 413."""
+    submission_cells: Positive = 1 << 31
+    """Reports times items of one submission to an OLH round, which bounds the time to count it;
+    beyond it, 413. Also the number after which a commit takes no further submission."""
+    report_rate: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Reports per second of each report or admin key in each process; beyond it, 429. 0 means no
+    limit."""
+    report_burst: Positive = 10_000
+    """Reports that an idle key may send without delay."""
     cors_origins: Annotated[
         tuple[Annotated[str, AfterValidator(_check_origin)], ...],
         NoDecode,
         BeforeValidator(_parse_list),
-    ] = Field(
-        default=(),
-        description="Origins whose web pages may call the server from a browser, such as "
-        "https://example.org, separated by commas or as a JSON list; * allows all.",
-    )
-    plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_list)] = Field(
-        default=(),
-        description="Installed plugins to load, by the names of their protocols and recovery "
-        "methods, separated by commas or as a JSON list; no other plugin is imported.",
-    )
-    max_domain_size: int = Field(
-        default=MAX_DOMAIN_SIZE, ge=2, le=MAX_DOMAIN_SIZE, description="Items of a round."
-    )
-    body_seconds: int = Field(
-        default=30, ge=1, description="Time for a request body to arrive; beyond it, 408."
-    )
-    anonymous_body_seconds: int = Field(
-        default=10, ge=1, description="The same for a caller without a key."
-    )
-    reads: int = Field(
-        default=256,
-        ge=1,
-        description="Calls that wait to read from the database, with and without a key each; "
-        "beyond it, 503.",
-    )
-    answer_bytes: int = Field(
-        default=64 * MIB,
-        ge=MIB,
-        description="Memory of unread responses of more than 32 KiB, in bytes; beyond it, the "
-        "slowest reader is cut off.",
-    )
-    answer_seconds: int = Field(
-        default=60,
-        ge=1,
-        description="Time for a response to be read; beyond it, the client is cut off.",
-    )
-    connections: int = Field(
-        default=2048,
-        ge=LEAST_CONNECTIONS,
-        description="Connections of one process; beyond it, or beyond the limit of open files, "
-        "the one with the oldest progress is closed.",
-    )
-    request_seconds: int = Field(
-        default=30,
-        ge=1,
-        description="Time that a submission waits for its commit, that a commit is retried, that "
-        "other calls wait for the database, and that Postgres may take for a statement; beyond "
-        "it, 503, and a retry is safe.",
-    )
-    analyses: int = Field(
-        default=2,
-        ge=1,
-        description="Worker processes for analyses, in each server process. Callers without a key "
-        "have all but one of them, if there is more than one.",
-    )
-    analysis_queue: int = Field(
-        default=32,
-        ge=1,
-        description="Analyses that wait for a worker process, half of them of callers without a "
-        "key; beyond it, 503.",
-    )
-    analysis_seconds: int = Field(
-        default=60,
-        ge=1,
-        description="Time of an analysis for a caller without a key; beyond it, 504.",
-    )
-    analysis_key_seconds: int = Field(
-        default=600, ge=1, description="The same for a caller with an analyst or admin key."
-    )
-    analysis_bytes: int = Field(
-        default=128 * MIB,
-        ge=MIB,
-        description="Memory of an analysis above that of an idle worker process, in bytes; Linux "
-        "only.",
-    )
-    analysis_disk_bytes: int = Field(
-        default=4096 * MIB,
-        ge=MIB,
-        description="Reports that an analysis may store in a temporary file in TMPDIR, in bytes; "
-        "it stores those of a whole round.",
-    )
-    analysis_scheduler: str | None = Field(
-        default=None,
-        description="Scheduler of a Dask cluster whose workers read the reports of large rounds: "
-        "tls://HOST:PORT, or tcp://127.0.0.1:PORT.",
-    )
-    analysis_cluster_cells: int = Field(
-        default=1 << 32,
-        ge=1,
-        description="Reports times items from which on the cluster reads a round.",
-    )
-    analysis_tls_ca: str | None = Field(
-        default=None,
-        description="Certificate of the CA of the cluster, a PEM file. Without these three files, "
-        "those of Dask's configuration are used.",
-    )
-    analysis_tls_cert: str | None = Field(
-        default=None, description="Certificate of the server for the cluster, a PEM file."
-    )
-    analysis_tls_key: str | None = Field(
-        default=None, description="Private key of that certificate, a PEM file."
-    )
-    analysis_cache_bytes: int = Field(
-        default=32 * MIB,
-        ge=0,
-        description="Memory of cached results in each process, in bytes.",
-    )
-    min_free_bytes: int = Field(
-        default=64 * MIB,
-        ge=0,
-        description="Free bytes on the disk of a SQLite file below which the server is not ready.",
-    )
-    log_format: LogFormat = Field(
-        default="console", description="Format of the log on standard error: console or json."
-    )
-    shutdown_seconds: int = Field(
-        default=30, ge=1, description="Time for requests in progress to finish after SIGTERM."
-    )
+    ] = ()
+    """Origins whose web pages may call the server from a browser, such as https://example.org,
+    separated by commas or as a JSON list; * allows all."""
+    plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_list)] = ()
+    """Installed plugins to load, by the names of their protocols and recovery methods, separated by
+    commas or as a JSON list; no other plugin is imported."""
+    max_domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE)] = MAX_DOMAIN_SIZE
+    """Items of a round."""
+    body_seconds: Positive = 30
+    """Time for a request body to arrive; beyond it, 408."""
+    anonymous_body_seconds: Positive = 10
+    """The same for a caller without a key."""
+    reads: Positive = 256
+    """Calls that wait to read from the database, with and without a key each; beyond it, 503."""
+    answer_bytes: Annotated[int, Field(ge=MIB)] = 64 * MIB
+    """Memory of unread responses of more than 32 KiB, in bytes; beyond it, the slowest reader is
+    cut off."""
+    answer_seconds: Positive = 60
+    """Time for a response to be read; beyond it, the client is cut off."""
+    connections: Annotated[int, Field(ge=LEAST_CONNECTIONS)] = 2048
+    """Connections of one process; beyond it, or beyond the limit of open files, the one with the
+    oldest progress is closed."""
+    request_seconds: Positive = 30
+    """Time that a submission waits for its commit, that a commit is retried, that other calls wait
+    for the database, and that Postgres may take for a statement; beyond it, 503, and a retry is
+    safe."""
+    analyses: Positive = 2
+    """Worker processes for analyses, in each server process. Callers without a key have all but one
+    of them, if there is more than one."""
+    analysis_queue: Positive = 32
+    """Analyses that wait for a worker process, half of them of callers without a key; beyond it,
+    503."""
+    analysis_seconds: Positive = 60
+    """Time of an analysis for a caller without a key; beyond it, 504."""
+    analysis_key_seconds: Positive = 600
+    """The same for a caller with an analyst or admin key."""
+    analysis_bytes: Annotated[int, Field(ge=MIB)] = 128 * MIB
+    """Memory of an analysis above that of an idle worker process, in bytes; Linux only."""
+    analysis_disk_bytes: Annotated[int, Field(ge=MIB)] = 4096 * MIB
+    """Reports that an analysis may store in a temporary file in TMPDIR, in bytes; it stores those
+    of a whole round."""
+    analysis_scheduler: str | None = None
+    """Scheduler of a Dask cluster whose workers read the reports of large rounds: tls://HOST:PORT,
+    or tcp://127.0.0.1:PORT."""
+    analysis_cluster_cells: Positive = 1 << 32
+    """Reports times items from which on the cluster reads a round."""
+    analysis_tls_ca: str | None = None
+    """Certificate of the CA of the cluster, a PEM file. Without these three files, those of Dask's
+    configuration are used."""
+    analysis_tls_cert: str | None = None
+    """Certificate of the server for the cluster, a PEM file."""
+    analysis_tls_key: str | None = None
+    """Private key of that certificate, a PEM file."""
+    analysis_cache_bytes: Annotated[int, Field(ge=0)] = 32 * MIB
+    """Memory of cached results in each process, in bytes."""
+    min_free_bytes: Annotated[int, Field(ge=0)] = 64 * MIB
+    """Free bytes on the disk of a SQLite file below which the server is not ready."""
+    log_format: LogFormat = "console"
+    """Format of the log on standard error: console or json."""
+    shutdown_seconds: Positive = 30
+    """Time for requests in progress to finish after SIGTERM."""
 
     @model_validator(mode="after")
     def _check_scheduler(self) -> "Settings":
