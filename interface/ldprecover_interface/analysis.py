@@ -25,24 +25,21 @@ class MethodSummary(Message):
     name: Text
     summary: Text
     needs: list[str] = Field(
-        default=[], description="Required inputs, of counts, history, n, reports and targets."
+        description="Required inputs, of counts, history, n, reports and targets."
     )
-    better_with: list[str] = Field(
-        default=[], description="Inputs that are used if they are available."
-    )
-    uses: list[str] = Field(default=[], description="Fields of the request that change the result.")
+    better_with: list[str] = Field(description="Inputs that are used if they are available.")
+    uses: list[str] = Field(description="Fields of the request that change the result.")
     gives: str = Field(
-        default="",
         json_schema_extra={"enum": ["distribution", "sum-one", "frequencies"]},
         description="Kind of the column `recovered`: a distribution, numbers of sum one, or "
         "frequencies without either property.",
     )
-    cost: str = ""
-    options: list[MethodOption] = Field(default=[])
+    cost: str
+    options: list[MethodOption]
     available: bool = Field(
-        default=False, description="Whether this round can be recovered with it, given its inputs."
+        description="Whether this round can be recovered with it, given its inputs."
     )
-    reason: str | None = Field(default=None, description="Why it is not available.")
+    reason: str | None = Field(description="Why it is not available.")
 
 
 class Methods(Message):
@@ -56,7 +53,7 @@ class Alarm(Message):
     """A test of the round's reports; it is raised if the statistic exceeds the threshold."""
 
     name: Text
-    raised: bool = False
+    raised: bool
     statistic: float
     threshold: float
     rate: float = Field(
@@ -69,10 +66,8 @@ class Alarms(Message):
     """The tests for a round's protocol."""
 
     round: Text
-    n: Count = 0
-    reports_read: bool = Field(
-        default=False, description="Whether all reports are stored, so that all tests ran."
-    )
+    n: Count
+    reports_read: bool = Field(description="Whether all reports are stored, so that all tests ran.")
     alarms: list[Alarm]
 
 
@@ -91,8 +86,8 @@ class Suspects(Message):
     """The suspects of a round; the first has the largest z."""
 
     round: Text
-    earlier: list[str] = Field(default=[], description="The earlier rounds, the last one first.")
-    rate: float = Field(default=0.0, description="False-discovery rate.")
+    earlier: list[str] = Field(description="The earlier rounds, the last one first.")
+    rate: float = Field(description="False-discovery rate.")
     suspects: list[Suspect]
 
 
@@ -100,8 +95,8 @@ class JobStatus(Message):
     """An analysis that was requested with `Prefer: respond-async`."""
 
     job: Reference
-    round: str = ""
+    round: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: float = Field(ge=0, le=1, description="Grows from 0 to 1.")
-    result: Recovered | None = Field(default=None, description="Of a job that is done.")
-    problem: Problem | None = Field(default=None, description="Of a job that failed.")
+    result: Recovered | None = Field(description="Of a job that is done.")
+    problem: Problem | None = Field(description="Of a job that failed.")

@@ -15,6 +15,4 @@ class Version(Message):
     """Version of the server."""
 
     version: Text
-    kernels: str = Field(
-        default="", description="Implementation of support counting: numpy or numba."
-    )
+    kernels: str = Field(description="Implementation of support counting: numpy or numba.")

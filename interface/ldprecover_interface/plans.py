@@ -28,9 +28,9 @@ class PlannedGain(Message):
     """
 
     attack: Text
-    sends: str = ""
-    gain: float | None = None
-    reason: str | None = Field(default=None, description="Why no gain is stated.")
+    sends: str
+    gain: float | None
+    reason: str | None = Field(description="Why no gain is stated.")
 
 
 class WorstGain(Message):
@@ -46,26 +46,22 @@ class PlannedProtocol(Message):
     """The plan of one protocol; fields are null if the protocol cannot meet it."""
 
     protocol: Text
-    own: dict[str, int] = Field(default={}, description="The protocol's own parameters by name.")
-    reason: Text | None = Field(default=None, description="Why the protocol cannot meet the plan.")
-    domain_size: int | None = None
-    users: int | None = None
-    epsilon: float | None = None
-    standard_error: float | None = Field(default=None, description="Of the estimate or the sum.")
-    margin: float | None = Field(default=None, description="Half of its 95 % interval.")
+    own: dict[str, int] = Field(description="The protocol's own parameters by name.")
+    reason: Text | None = Field(description="Why the protocol cannot meet the plan.")
+    domain_size: int | None
+    users: int | None
+    epsilon: float | None
+    standard_error: float | None = Field(description="Of the estimate or the sum.")
+    margin: float | None = Field(description="Half of its 95 % interval.")
     margin_of_all: float | None = Field(
-        default=None, description="Half of the intervals that hold for all items together at 95 %."
+        description="Half of the intervals that hold for all items together at 95 %."
     )
-    report_size: int | None = Field(default=None, description="Bytes.")
-    hash_tests: float | None = Field(
-        default=None, description="Hash evaluations needed to count all reports."
-    )
-    targets: int | None = None
-    beta: float | None = Field(
-        default=None, description="Share of malicious users among all users."
-    )
-    gains: list[PlannedGain] = Field(default=[])
-    worst: WorstGain | None = None
+    report_size: int | None = Field(description="Bytes.")
+    hash_tests: float | None = Field(description="Hash evaluations needed to count all reports.")
+    targets: int | None
+    beta: float | None = Field(description="Share of malicious users among all users.")
+    gains: list[PlannedGain]
+    worst: WorstGain | None
 
 
 class PlannedCurves(Message):
@@ -83,6 +79,6 @@ class Plans(Message):
     solved: Literal["domain_size", "users", "epsilon", "error"] = Field(
         description="The parameter that follows from the others."
     )
-    wish: PlanRequest | None = None
+    wish: PlanRequest | None
     protocols: list[PlannedProtocol]
-    curves: PlannedCurves | None = Field(default=None, description="If they were requested.")
+    curves: PlannedCurves | None = Field(description="If they were requested.")

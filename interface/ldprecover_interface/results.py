@@ -42,14 +42,11 @@ class Frequencies(Message):
         description="Sum of the frequencies; its expectation is 1 if all reports are honest."
     )
     sum_standard_error: float | None = Field(
-        default=None,
         description="Standard error of the sum if all reports are honest; null if the protocol "
         "does not determine it.",
     )
-    canaries: Canaries = Field(default=[])
-    quarantined: Quarantined | None = Field(
-        default=None, description="Null if the round quarantines no reports."
-    )
+    canaries: Canaries
+    quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")
     mean: Mean | None = Field(
         default=None,
         description='Only for rounds for numbers, which are GRR over the items "-1" and "1".',
@@ -123,19 +120,17 @@ class DroppedReports(Message):
 class Conclusions(Message):
     """The method's uncertainty, and its findings on the attack; null if it has none."""
 
-    standard_deviations: Column | None = None
-    lower: Column | None = Field(default=None, description="Lower ends of 95 % intervals.")
-    upper: Column | None = Field(default=None, description="Upper ends of 95 % intervals.")
-    attack_probability: float | None = None
-    beta: float | None = Field(
-        default=None, description="Share of malicious reports among all reports."
-    )
-    beta_low: float | None = Field(default=None, description="Lower end of beta's 95 % interval.")
-    beta_high: float | None = Field(default=None, description="Upper end of beta's 95 % interval.")
+    standard_deviations: Column | None
+    lower: Column | None = Field(description="Lower ends of 95 % intervals.")
+    upper: Column | None = Field(description="Upper ends of 95 % intervals.")
+    attack_probability: float | None
+    beta: float | None = Field(description="Share of malicious reports among all reports.")
+    beta_low: float | None = Field(description="Lower end of beta's 95 % interval.")
+    beta_high: float | None = Field(description="Upper end of beta's 95 % interval.")
     suspects: list[SuspectedItem] = Field(description="The most probable item first.")
     dropped: list[DroppedReports]
     history_weight: float | None = Field(
-        default=None, description="Probability that the history applies to this round."
+        description="Probability that the history applies to this round."
     )
 
 
@@ -146,7 +141,7 @@ class Recovered(Message):
     method: Text
     eta: float
     targets: Annotated[list[int], Field(fail_fast=True, description="Indices of targets, sorted.")]
-    malicious_model: Text = "paper"
+    malicious_model: Text
     n: int = Field(ge=1, lt=1 << 63, description="Number of reports counted.")
     malicious_sum: float = Field(description="(1-qd)/(p-q).")
     items: Items
@@ -154,7 +149,5 @@ class Recovered(Message):
     malicious: Annotated[Column, Field(description="The assumed malicious frequencies.")]
     genuine: Annotated[Column, Field(description="The estimate before refinement.")]
     recovered: Annotated[Column, Field(description="The result: see `gives` of the method.")]
-    notes: list[str] = Field(default=[], description="Remarks of the method on this result.")
-    conclusions: Conclusions | None = Field(
-        default=None, description="Of methods that state their uncertainty."
-    )
+    notes: list[str] = Field(description="Remarks of the method on this result.")
+    conclusions: Conclusions | None = Field(description="Of methods that state their uncertainty.")

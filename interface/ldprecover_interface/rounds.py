@@ -154,16 +154,16 @@ class _RoundHead(OwnParametersMixin):
         description="Null if the protocol is a plugin that the server has not loaded."
     )
     q: float | None = Field(description="Null as p is.")
-    canaries: Canaries = Field(default=[])
-    quarantine: Quarantine = False
+    canaries: Canaries
+    quarantine: Quarantine
     digest: Text = Field(
         description="SHA-256 of protocol, epsilon, hash range, items, canaries and quarantine."
     )
     # Texts here, so that a client can name a kind of access that it does not know.
-    access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})] = "open"
-    read_access: Annotated[str, Field(json_schema_extra={"enum": ["public", "key"]})] = "public"
-    retention: Retention = "forever"
-    series: Series = None
+    access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})]
+    read_access: Annotated[str, Field(json_schema_extra={"enum": ["public", "key"]})]
+    retention: Retention
+    series: Series
 
 
 class Parameters(_RoundHead):
@@ -172,7 +172,6 @@ class Parameters(_RoundHead):
     p: float
     q: float
     thresholds: dict[str, str] = Field(
-        default={},
         description="The integers that a client compares uniform 64-bit words with to make a "
         "report, in decimal digits. They follow from the other fields and are not in the digest.",
         examples=[{"keep_below": "8768971294881393556"}],
@@ -185,9 +184,7 @@ class RoundSummary(_RoundHead):
 
     state: Literal["open", "closed"]
     n: Count = Field(description="Number of reports counted.")
-    quarantined: Quarantined | None = Field(
-        default=None, description="Null if the round quarantines no reports."
-    )
+    quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")
     opened_at: Text
     closed_at: Text | None
 
@@ -214,9 +211,7 @@ class Stats(Message):
 
     round: Text
     reports: Count = Field(description="Number of reports counted, n.")
-    quarantined: Quarantined | None = Field(
-        default=None, description="Null if the round quarantines no reports."
-    )
+    quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")
     duplicates: Count = Field(description="Submissions that repeated a stored one.")
     refusals: dict[str, Count] = Field(description="Rejected submissions by problem type.")
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import httpx
 import numpy as np
 import pytest
+from tests.client.messages import round_message
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
-from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import AA, MGA, Campaign, Manip, Several
 from ldprecover_client import RefusedError
 
@@ -39,21 +40,7 @@ class Round(httpx.BaseTransport):
             return self._take(request)
 
     def _answer_parameters(self) -> httpx.Response:
-        stated = self.parameters
-        body = {
-            "id": "r1",
-            "name": "cities",
-            "protocol": stated.protocol,
-            "epsilon": stated.epsilon,
-            "domain_size": len(ITEMS),
-            "items": list(ITEMS),
-            **dict.fromkeys(own_parameters()),
-            **stated.own,
-            "p": self.oracle.p,
-            "q": self.oracle.q,
-            "digest": stated.digest,
-        }
-        return httpx.Response(200, json=body)
+        return httpx.Response(200, json=round_message(self.parameters, name="cities"))
 
     def _take(self, request: httpx.Request) -> httpx.Response:
         if not self.is_open:

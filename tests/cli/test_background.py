@@ -8,40 +8,20 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
+from tests.client.messages import RECOVERY, round_message
 
 from ldprecover import RoundParameters
 
-PARAMETERS = RoundParameters("grr", 1.0, ("a", "b"))
-ROUND = {
-    "id": "r1",
-    "name": "letters",
-    "protocol": "grr",
-    "epsilon": 1.0,
-    "domain_size": 2,
-    "items": ["a", "b"],
-    "p": PARAMETERS.oracle.p,
-    "q": PARAMETERS.oracle.q,
-    "digest": PARAMETERS.digest,
-}
-RECOVERY = {
-    "round": "r1",
-    "method": "ldprecover",
-    "eta": 0.2,
-    "malicious_sum": 1.0,
-    "n": 10,
-    "targets": [],
-    "items": ["a", "b"],
-    **{name: [0.75, 0.25] for name in ("poisoned", "malicious", "genuine", "recovered")},
-}
-QUEUED = {"job": "j1", "state": "queued", "progress": 0.0}
-DONE = {
+ROUND = round_message(RoundParameters("grr", 1.0, ("a", "b")))
+QUEUED = {
     "job": "j1",
     "round": "r1",
-    "state": "done",
-    "progress": 1.0,
-    "result": RECOVERY,
+    "state": "queued",
+    "progress": 0.0,
+    "result": None,
     "problem": None,
 }
+DONE = QUEUED | {"state": "done", "progress": 1.0, "result": RECOVERY}
 FAILED = DONE | {
     "state": "failed",
     "result": None,
@@ -92,7 +72,7 @@ def test_a_recovery_is_started_and_fetched_later(run: Run, stub: Any) -> None:
     assert as_json == {"job": "j1", "round": "r1"}
     assert run("recover --round r1 --job j1 --json").json == RECOVERY
     shown = run("recover --round r1 --job j1").out
-    assert shown.startswith("10 reports, ldprecover, eta 0.2\n")
+    assert shown.startswith("4 reports, ldprecover*, eta 0.2\n")
 
 
 def test_a_recovery_without_a_job_is_shown(run: Run, stub: Any) -> None:

@@ -1,6 +1,7 @@
 """A fake server that follows the HTTP interface, in memory or on a socket, with faults."""
 
 import asyncio
+import functools
 import json
 import threading
 from collections import deque
@@ -13,10 +14,11 @@ from typing import Any, ClassVar
 import httpx
 import pytest
 from hypothesis import settings
+from tests.client.messages import round_message
 
 from ldprecover import ReportError, RoundParameters
 from ldprecover.protocols import own_parameters
-from ldprecover_client import AsyncReporter, Ledger, Reporter, Retries
+from ldprecover_client import AsyncClient, AsyncReporter, Client, Ledger, Reporter, Retries
 
 settings.register_profile("ldprecover", deadline=None)
 settings.load_profile("ldprecover")
@@ -98,26 +100,9 @@ class Collector:
         parameters = RoundParameters(
             protocol, epsilon, items, canaries=canaries, given_seeds=given_seeds
         )
-        oracle = parameters.oracle
-        self.rounds[id] = {
-            "id": id,
-            "name": f"name-of-{id}",
-            "protocol": protocol,
-            "epsilon": epsilon,
-            "items": list(items),
-            "domain_size": len(items),
-            **dict.fromkeys(own_parameters()),
-            **parameters.own,
-            "p": oracle.p,
-            "q": oracle.q,
-            "canaries": list(canaries),
-            "digest": parameters.digest,
-            "access": access,
-            "state": state,
-            "n": 0,
-            "opened_at": "2024-05-01T12:00:00Z",
-            "closed_at": None,
-        }
+        self.rounds[id] = round_message(
+            parameters, id=id, name=f"name-of-{id}", access=access, state=state, n=0
+        )
         return self.rounds[id]
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -223,6 +208,59 @@ class Collector:
             finally:
                 server.shutdown()
                 thread.join()
+
+
+class Stub:
+    """Gives the next of these outcomes to each request; records requests and waits."""
+
+    def __init__(self, *outcomes: httpx.Response | Exception) -> None:
+        self.outcomes = list(outcomes)
+        self.requests: list[httpx.Request] = []
+        self.waits: list[float] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def client(self, **options: Any) -> Client:
+        transport = httpx.MockTransport(self)
+        return Client("http://a.test", transport=transport, sleep=self.waits.append, **options)
+
+    @property
+    def calls(self) -> list[str]:
+        """Method and path of each request."""
+        return [f"{request.method} {request.url.path}" for request in self.requests]
+
+
+class BlockingClient:
+    """An asynchronous client that connects for each call, called like a synchronous one."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        if "sleep" in options:
+            options["sleep"] = functools.partial(asyncio.to_thread, options["sleep"])
+        self._new_client = functools.partial(AsyncClient, url, **options)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def submit(self, *args: Any, **options: Any) -> Any:
+        async def run() -> Any:
+            async with self._new_client() as client:
+                return await client.submit(*args, **options)
+
+        return asyncio.run(run())
+
+
+@pytest.fixture(params=[Client, BlockingClient], ids=["sync", "async"])
+def client_class(request: pytest.FixtureRequest) -> Any:
+    """Either kind of client."""
+    return request.param
 
 
 MakeReporter = Callable[..., Any]

@@ -1,16 +1,17 @@
-"""Answers are read from bytes a stranger wrote."""
+"""Responses are read from bytes that anybody may have written."""
 
 import contextlib
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.client.messages import ACCEPTED, FREQUENCIES, RECOVERY, VERSION, round_message
 
 from ldprecover import OLH, RoundParameters
 from ldprecover.evidence.quarantine import Quarantined
-from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import (
     InconsistentRoundError,
     InvalidAnswerError,
@@ -33,75 +34,33 @@ from ldprecover_client.answers import (
 from ldprecover_interface.operation import Version
 
 KEEP = OLH(0.5, 3, 3).thresholds["keep_below"]
+LABELS = ("a", "b", "c")
 
 
-def answer(body, status=200, content_type="application/json"):
+def answer(body: object, status: int = 200, content_type: str = "application/json") -> Answer:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return Answer(status, {"content-type": content_type}, content)
 
 
-def a_round(of="olh", **changes):
-    parameters = RoundParameters(of, 0.5, ("a", "b", "c"))
-    return {
-        "id": "r1",
-        "name": "letters",
-        "protocol": of,
-        "epsilon": 0.5,
-        "domain_size": 3,
-        "items": ["a", "b", "c"],
-        **dict.fromkeys(own_parameters()),
-        **parameters.own,
-        "p": parameters.oracle.p,
-        "q": parameters.oracle.q,
-        "digest": parameters.digest,
-        "state": "open",
-        "n": 7,
-        "opened_at": "2024-05-01T12:00:00Z",
-        "closed_at": None,
-        **changes,
-    }
+def a_round(kind: str = "olh", **changes: Any) -> dict[str, Any]:
+    message = round_message(RoundParameters(kind, 0.5, LABELS), thresholds={})
+    return message | changes
 
 
-def a_summary(of="olh", **changes):
-    round_ = a_round(of, domain_size=3, **changes)
+def a_summary(kind: str = "olh", **changes: Any) -> dict[str, Any]:
+    round_ = a_round(kind, **changes)
     del round_["items"]
     return round_
 
 
-FREQUENCIES = {
-    "round": "r1",
-    "protocol": "olh",
-    "epsilon": 0.5,
-    "n": 4,
-    "p": 0.45,
-    "q": 0.33,
-    "items": ["a", "b"],
-    "counts": [4, 0],
-    "frequencies": [1.1, -0.1],
-    "standard_errors": [0.1, 0.1],
-    "sum": 1.0,
-}
-RECOVERY = {
-    "round": "r1",
-    "method": "ldprecover",
-    "eta": 0.2,
-    "targets": [1],
-    "n": 4,
-    "malicious_sum": -3.5,
-    "items": ["a", "b"],
-    "poisoned": [1.1, -0.1],
-    "malicious": [0, 0],
-    "genuine": [1, 0],
-    "recovered": [1.0, 0.0],
-}
 READERS = [
     (read_round, a_round()),
     (read_status, a_round()),
     (read_rounds, {"rounds": [a_summary(), a_summary("grr")]}),
-    (read_submitted, {"round": "r1", "accepted": 3, "duplicate": False}),
+    (read_submitted, ACCEPTED),
     (read_frequencies, FREQUENCIES),
     (read_recovery, RECOVERY),
-    (body_of(Version), {"version": "1"}),
+    (body_of(Version), VERSION),
 ]
 
 anything = st.recursive(
@@ -114,40 +73,36 @@ anything = st.recursive(
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_a_round_is_read_with_its_parameters(protocol):
+def test_round_is_read_with_its_parameters(protocol: str) -> None:
     round_ = read_round(answer(a_round(protocol)))
-    assert round_.parameters == RoundParameters(protocol, 0.5, ("a", "b", "c"))
+    assert round_.parameters == RoundParameters(protocol, 0.5, LABELS)
     assert (round_.id, round_.name) == ("r1", "letters")
     assert (round_.p, round_.q) == (round_.parameters.oracle.p, round_.parameters.oracle.q)
     assert round_.digest == round_.parameters.digest
 
 
-def test_a_round_with_its_state_is_read():
+def test_round_with_its_state_is_read() -> None:
     status = read_status(answer(a_round(state="closed", closed_at="2024-05-02T12:00:00Z")))
     assert (status.state, status.n, status.closed_at) == ("closed", 7, "2024-05-02T12:00:00Z")
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_a_list_has_of_each_round_what_the_round_says_itself_without_its_items(protocol):
-    whole = read_status(answer(a_round(protocol, access="key", retention="7d", series="weekly")))
-    (listed,) = read_rounds(
-        answer({"rounds": [a_summary(protocol, access="key", retention="7d", series="weekly")]})
-    )
+def test_listed_round_equals_summary_of_round(protocol: str) -> None:
+    changes = {"access": "key", "retention": "7d", "series": "weekly"}
+    whole = read_status(answer(a_round(protocol, **changes)))
+    (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, **changes)]}))
     assert listed == whole.summary
-    assert (listed.domain_size, listed.access, listed.retention, listed.series) == (
-        3,
-        "key",
-        "7d",
-        "weekly",
-    )
+    assert listed.domain_size == 3
+    assert {name: getattr(listed, name) for name in changes} == changes
 
 
 @pytest.mark.parametrize(("reader", "body"), READERS)
+@settings(max_examples=50)
 @given(data=st.data())
-def test_an_answer_with_any_field_replaced_is_read_or_blamed_on_the_server(reader, body, data):
-    """No answer, however odd, is a traceback of another kind; a protocol may be one of a plugin
-    that is not here.
-    """
+def test_changed_field_is_read_or_a_server_error(
+    reader: Any, body: dict[str, Any], data: st.DataObject
+) -> None:
+    """UnknownProtocolError is for a protocol of a plugin that is not loaded."""
     where = data.draw(st.sampled_from(sorted(body)))
     changed = dict(body)
     if data.draw(st.booleans()):
@@ -160,7 +115,7 @@ def test_an_answer_with_any_field_replaced_is_read_or_blamed_on_the_server(reade
 
 @pytest.mark.parametrize(("reader", "body"), READERS)
 @given(content=st.binary(max_size=30) | anything.map(lambda value: json.dumps(value).encode()))
-def test_an_answer_of_anything_else_is_refused(reader, body, content):
+def test_rejects_any_other_response(reader: Any, body: object, content: bytes) -> None:
     with pytest.raises(ServerError):
         reader(answer(content))
 
@@ -177,7 +132,7 @@ def test_an_answer_of_anything_else_is_refused(reader, body, content):
     ],
     ids=["empty", "a page", "nested arrays", "nested objects", "no text", "a long number"],
 )
-def test_what_is_no_json_object_is_refused_in_words(content):
+def test_rejects_what_is_not_a_json_object(content: bytes) -> None:
     with pytest.raises(InvalidAnswerError, match="JSON"):
         read_submitted(answer(content))
 
@@ -191,19 +146,16 @@ def test_what_is_no_json_object_is_refused_in_words(content):
         ({"hash_range": 4}, "states p"),
         ({"digest": "0" * 64}, "digest"),
         ({"items": ["a", "b", "d"]}, "digest"),
-        ({"items": ["b", "a", "c"]}, "digest"),
         ({"items": ["a", "a", "c"]}, "distinct"),
         ({"items": ["a"]}, "domain_size"),
         ({"items": ["a", "b", "\ud800"]}, "surrogate"),
         ({"epsilon": 1000.0}, "epsilon"),
-        ({"epsilon": -1}, "epsilon"),
         ({"protocol": "oue"}, "hash_range"),
-        ({"hash_range": 1}, "hash_range"),
         ({"hash_range": 1 << 40}, "hash_range"),
         ({"thresholds": {"keep_below": str(KEEP + 1)}}, "another threshold keep_below"),
     ],
 )
-def test_a_round_that_contradicts_itself_is_refused(changes, words):
+def test_rejects_contradictory_round(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InconsistentRoundError, match=words):
         read_round(answer(a_round(**changes)))
 
@@ -211,13 +163,13 @@ def test_a_round_that_contradicts_itself_is_refused(changes, words):
 @pytest.mark.parametrize(
     "stated", [{}, {"keep_below": str(KEEP)}, {"keep_below": str(KEEP), "of_a_later_version": "1"}]
 )
-def test_a_round_may_state_its_thresholds(stated):
+def test_round_may_state_its_thresholds(stated: dict[str, str]) -> None:
     assert read_round(answer(a_round(thresholds=stated))).parameters.oracle.thresholds == {
         "keep_below": KEEP
     }
 
 
-def test_a_round_of_a_protocol_that_is_not_loaded_is_refused_by_its_name():
+def test_unknown_protocol_is_named() -> None:
     with pytest.raises(
         UnknownProtocolError,
         match="protocol 'rappor' is not known here: install and load the plugin",
@@ -243,27 +195,27 @@ def test_a_round_of_a_protocol_that_is_not_loaded_is_refused_by_its_name():
         ({"digest": ""}, "digest"),
     ],
 )
-def test_a_round_with_a_field_of_another_type_is_refused(changes, words):
+def test_rejects_field_of_another_type(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidAnswerError, match=words):
         read_round(answer(a_round(**changes)))
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
 @pytest.mark.parametrize("name", ["epsilon", "p", "q"])
-def test_numbers_that_are_not_finite_are_refused(name, number):
+def test_rejects_numbers_that_are_not_finite(name: str, number: bytes) -> None:
     content = json.dumps(a_round(**{name: "HERE"})).encode().replace(b'"HERE"', number)
     with pytest.raises(InvalidAnswerError):
         read_round(answer(content))
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
-def test_numbers_that_are_no_json_are_refused_wherever_they_stand(number):
+def test_rejects_numbers_that_are_not_json(number: bytes) -> None:
     with pytest.raises(InvalidAnswerError, match="not JSON"):
         body_of(Version)(answer(b'{"version": "1", "more": ' + number + b"}"))
 
 
-def test_p_and_q_of_another_languages_exponential_are_taken():
-    oracle = RoundParameters("olh", 0.5, ("a", "b", "c")).oracle
+def test_accepts_p_and_q_with_rounding_errors() -> None:
+    oracle = RoundParameters("olh", 0.5, LABELS).oracle
     close = read_round(answer(a_round(p=oracle.p * (1 + 1e-14), q=oracle.q * (1 - 1e-14))))
     assert close.p != oracle.p
 
@@ -279,9 +231,9 @@ def test_p_and_q_of_another_languages_exponential_are_taken():
         {"accepted": 1 << 70},
     ],
 )
-def test_the_answer_to_a_submission_is_checked(changes):
+def test_rejects_invalid_submission_response(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
-        read_submitted(answer({"round": "r1", "accepted": 3, "duplicate": False, **changes}))
+        read_submitted(answer(ACCEPTED | changes))
 
 
 @pytest.mark.parametrize(
@@ -298,12 +250,12 @@ def test_the_answer_to_a_submission_is_checked(changes):
         ({"n": -1}, "n: "),
     ],
 )
-def test_frequencies_are_checked(changes, words):
+def test_rejects_invalid_frequencies(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidAnswerError, match=words):
         read_frequencies(answer(FREQUENCIES | changes))
 
 
-def test_frequencies_of_no_report_are_none():
+def test_frequencies_without_reports_are_none() -> None:
     nothing = {"n": 0, "counts": [0, 0], "frequencies": None, "standard_errors": None, "sum": None}
     assert read_frequencies(answer(FREQUENCIES | nothing))["sum"] is None
 
@@ -312,19 +264,19 @@ def test_frequencies_of_no_report_are_none():
     "changes",
     [{"targets": [2]}, {"targets": ["a"]}, {"recovered": [1.0]}, {"malicious_sum": "x"}, {"n": 0}],
 )
-def test_a_recovery_is_checked(changes):
+def test_rejects_invalid_recovery(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
         read_recovery(answer(RECOVERY | changes))
 
 
-def problem_of(given: Answer) -> RefusedError:
-    """Return the problem that an answer is."""
-    problem = problem_in(given)
+def problem_of(response: Answer) -> RefusedError:
+    """Return the problem of a response."""
+    problem = problem_in(response)
     assert problem is not None
     return problem
 
 
-def test_a_problem_is_read_with_its_kind_position_and_reason():
+def test_problem_has_type_position_and_detail() -> None:
     body = {
         "type": "/docs/errors#invalid-report",
         "title": "A report is malformed",
@@ -336,13 +288,13 @@ def test_a_problem_is_read_with_its_kind_position_and_reason():
     assert str(error) == "A report is malformed (report 4): too big"
 
 
-def test_a_problem_without_a_known_field_is_still_a_refusal():
+def test_problem_without_known_fields_is_an_error() -> None:
     error = problem_of(answer({"title": 7, "position": "x"}, 418, "application/problem+json"))
     assert (error.status, error.slug, error.detail, error.position) == (418, "", None, None)
     assert "418" in str(error)
 
 
-def test_a_strangers_text_cannot_write_to_the_terminal_or_fill_it():
+def test_problem_text_is_printable_and_short() -> None:
     error = problem_in(
         answer({"title": "\x1b[2Jgone\n", "detail": "x" * 10_000}, 409, "application/problem+json")
     )
@@ -352,51 +304,51 @@ def test_a_strangers_text_cannot_write_to_the_terminal_or_fill_it():
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/html", ""])
-def test_only_a_problem_is_a_problem(content_type):
+def test_other_media_type_is_no_problem(content_type: str) -> None:
     assert problem_in(answer({"title": "no"}, 404, content_type)) is None
 
 
-def test_a_problem_that_is_not_json_is_none():
+def test_problem_that_is_not_json_is_none() -> None:
     assert problem_in(answer(b"<html>", 404, "application/problem+json")) is None
 
 
-def test_a_problem_names_the_fields_that_do_not_fit_and_nothing_else():
+def test_problem_names_invalid_fields() -> None:
     good = {"field": "epsilon", "reason": "too \x1b high"}
     body = {
         "title": "t",
         "errors": [good, {"field": 3, "reason": "x"}, "text", {"field": "name"}] + [good] * 40,
     }
-    found = problem_of(
+    problem = problem_of(
         Answer(422, {"content-type": "application/problem+json"}, json.dumps(body).encode())
     )
-    assert found.fields[0] == ("epsilon", "too \N{REPLACEMENT CHARACTER} high")
-    assert set(found.fields) == {found.fields[0]}
-    assert len(found.fields) <= 20
+    assert problem.fields[0] == ("epsilon", "too \N{REPLACEMENT CHARACTER} high")
+    assert set(problem.fields) == {problem.fields[0]}
+    assert len(problem.fields) <= 20
 
 
 @pytest.mark.parametrize("errors", [None, "text", {"field": "x"}, []])
-def test_a_problem_without_fields_has_none(errors):
+def test_problem_without_fields_has_none(errors: object) -> None:
     body = json.dumps({"title": "t", "errors": errors}).encode()
     assert problem_of(Answer(422, {"content-type": "application/problem+json"}, body)).fields == ()
 
 
 @pytest.mark.parametrize("body", [b"<h1>\n", b"a" * 45, b"A" * 22 + b"." + b"A" * 21])
-def test_what_is_no_ticket_is_not_taken_for_one(body):
+def test_rejects_malformed_tickets(body: bytes) -> None:
     with pytest.raises(InvalidAnswerError, match="the form of tickets"):
         read_tickets(Answer(200, {}, body), 1)
 
 
-def test_canaries_and_quarantine_are_part_of_a_round_and_of_its_digest():
-    digest = RoundParameters("olh", 0.5, ("a", "b", "c"), canaries=(2,), quarantine=True).digest
-    said = {"canaries": [2], "quarantine": True, "digest": digest}
-    round_ = read_round(answer(a_round(**said)))
+def test_digest_covers_canaries_and_quarantine() -> None:
+    digest = RoundParameters("olh", 0.5, LABELS, canaries=(2,), quarantine=True).digest
+    stated: dict[str, Any] = {"canaries": [2], "quarantine": True, "digest": digest}
+    round_ = read_round(answer(a_round(**stated)))
     assert (round_.parameters.canaries, round_.parameters.quarantine) == ((2,), True)
     others: list[dict[str, Any]] = [{"canaries": [1]}, {"canaries": []}, {"quarantine": False}]
     for changes in others:
         with pytest.raises(InconsistentRoundError, match="digest"):
-            read_round(answer(a_round(**said | changes)))
+            read_round(answer(a_round(**stated | changes)))
     aside = {"sizes": 3, "seeds": None}
-    status = read_status(answer(a_round(**said, quarantined=aside)))
+    status = read_status(answer(a_round(**stated, quarantined=aside)))
     assert status.quarantined == status.summary.quarantined == Quarantined(3, None)
     assert (status.summary.canaries, status.summary.quarantine) == ((2,), True)
 
@@ -414,7 +366,7 @@ def test_canaries_and_quarantine_are_part_of_a_round_and_of_its_digest():
         {"quarantined": {"sizes": 0, "seeds": "0"}},
     ],
 )
-def test_canaries_and_quarantine_that_do_not_fit_are_named(changes):
+def test_rejects_invalid_canaries_and_quarantine(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswerError, match=r"canaries|quarantine|sizes|seeds"):
         read_status(answer(a_round(**changes)))
 
@@ -422,15 +374,15 @@ def test_canaries_and_quarantine_that_do_not_fit_are_named(changes):
 @pytest.mark.parametrize(
     "changes", [{"canaries": [2]}, {"canaries": "a"}, {"quarantined": {"sizes": None}}]
 )
-def test_frequencies_name_canaries_among_their_items_and_how_many_reports_are_set_aside(changes):
-    said = {"canaries": [1], "quarantined": {"sizes": 2, "seeds": None}}
-    assert read_frequencies(answer(FREQUENCIES | said))["canaries"] == [1]
+def test_frequencies_have_canaries_and_quarantined(changes: dict[str, Any]) -> None:
+    stated = {"canaries": [1], "quarantined": {"sizes": 2, "seeds": None}}
+    assert read_frequencies(answer(FREQUENCIES | stated))["canaries"] == [1]
     with pytest.raises(
         InvalidAnswerError, match=next(iter(changes)) if "canaries" in changes else "sizes"
     ):
         read_frequencies(answer(FREQUENCIES | changes))
 
 
-def test_canaries_that_leave_no_items_are_those_of_no_round():
+def test_rejects_canaries_that_leave_no_items() -> None:
     with pytest.raises(InconsistentRoundError, match="at least two other items"):
         read_round(answer(a_round(canaries=[1, 2])))

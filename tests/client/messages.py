@@ -1,0 +1,73 @@
+"""Complete messages of a server, for fakes to send."""
+
+from typing import Any
+
+from ldprecover import RoundParameters
+from ldprecover.protocols import own_parameters
+
+
+def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]:
+    """Return a round with its items, state and thresholds."""
+    oracle = parameters.oracle
+    return {
+        "id": "r1",
+        "name": "letters",
+        "protocol": parameters.protocol,
+        "epsilon": parameters.epsilon,
+        "domain_size": len(parameters.items),
+        **dict.fromkeys(own_parameters()),
+        **parameters.own,
+        "p": oracle.p,
+        "q": oracle.q,
+        "canaries": list(parameters.canaries),
+        "quarantine": parameters.quarantine,
+        "digest": parameters.digest,
+        "access": "open",
+        "read_access": "public",
+        "retention": "forever",
+        "series": None,
+        "thresholds": {name: str(value) for name, value in oracle.thresholds.items()},
+        "items": list(parameters.items),
+        "state": "open",
+        "n": 7,
+        "quarantined": None,
+        "opened_at": "2024-05-01T12:00:00Z",
+        "closed_at": None,
+        **changes,
+    }
+
+
+FREQUENCIES: dict[str, Any] = {
+    "round": "r1",
+    "protocol": "olh",
+    "epsilon": 0.5,
+    "n": 4,
+    "p": 0.45,
+    "q": 0.33,
+    "items": ["a", "b"],
+    "counts": [4, 0],
+    "frequencies": [1.1, -0.1],
+    "standard_errors": [0.1, 0.1],
+    "sum": 1.0,
+    "sum_standard_error": None,
+    "canaries": [],
+    "quarantined": None,
+}
+RECOVERY: dict[str, Any] = {
+    "round": "r1",
+    "method": "ldprecover",
+    "eta": 0.2,
+    "targets": [1],
+    "malicious_model": "paper",
+    "n": 4,
+    "malicious_sum": -3.5,
+    "items": ["a", "b"],
+    "poisoned": [1.1, -0.1],
+    "malicious": [0, 0],
+    "genuine": [1, 0],
+    "recovered": [1.0, 0.0],
+    "notes": [],
+    "conclusions": None,
+}
+VERSION = {"version": "1", "kernels": "numpy"}
+ACCEPTED = {"round": "r1", "accepted": 2, "duplicate": False}
