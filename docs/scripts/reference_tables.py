@@ -1,9 +1,4 @@
-"""Print the table of a page that is made from the server's own: `settings` or `metrics`.
-
-python docs/scripts/reference_tables.py settings
-"""
-
-import sys
+"""The tables of the server's settings and metrics."""
 
 from pydantic import SecretStr
 
@@ -29,7 +24,3 @@ def metrics_table() -> str:
         labels = ", ".join(metric.labels) or "none"
         rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
     return "\n".join(rows) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write({"settings": settings_table, "metrics": metrics_table}[sys.argv[1]]())

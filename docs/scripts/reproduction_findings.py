@@ -1,224 +1,199 @@
-"""The paper's numbers and sentences, each beside what a run measures."""
+"""The paper's numbers and sentences, each beside the means of a run."""
 
-from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
-from reproduction_means import ATTACKS, Means, gain, number, table
+from reproduction_means import ATTACKS, Means, shown
 
 from ldprecover import protocols
 from ldprecover_client import load_dataset
 from ldprecover_experiments.paper import EXPERIMENTS, PROTOCOLS
+from ldprecover_experiments.tables import Table
+
+ADAPTIVE = ("aa-peaked", "aa-diffuse")
+MANY = ("aa-diffuse-x5", "aa-peaked-x5")
+DATA = ("cities", "fire")
 
 
 def numbers(means: Means) -> str:
     """Return the numbers of the paper's text beside ours."""
-    m = means
 
     def ends(model: str) -> str:
-        found = [
-            m("poisoned", "grr", "mga", model, beta=beta) for beta in EXPERIMENTS["ipa"].values
-        ]
-        return f"{number(min(found[1:]))} … {number(max(found[1:]))}"
+        betas = EXPERIMENTS["ipa"].values[1:]
+        errors = [means("poisoned", "grr", "mga", model, beta=beta) for beta in betas]
+        return f"β = .05 to .25: {shown(min(errors))} … {shown(max(errors))}"
 
-    km = {
-        xi: (
-            m("k-means-raw", "grr", "mga", "input", xi=xi),
-            m("ldprecover-km", "grr", "mga", "input", xi=xi),
-            m("k-means", "grr", "mga", "input", xi=xi),
-        )
-        for xi in EXPERIMENTS["km"].values
-    }
-    over_raw = np.mean([1 - b / a for a, b, _ in km.values()])
-    over_projected = np.mean([1 - b / c for _, b, c in km.values()])
-
-    def improvement(attack: str, method: str) -> float:
+    def improvement(attack: str, model: str, better: str, worse: str, varied: str) -> str:
         each = [
-            1 - m(method, "grr", attack, beta=beta) / m("poisoned", "grr", attack, beta=beta)
-            for beta in EXPERIMENTS["multi"].values
+            means(better, "grr", attack, model, **{varied: value})
+            / means(worse, "grr", attack, model, **{varied: value})
+            for value in EXPERIMENTS["km" if varied == "xi" else "multi"].values
         ]
-        return float(np.mean(each))
+        return f"{1 - np.mean(each):.1%}"
 
-    def adaptive(kind: str, method: str) -> str:
-        return number(m(method, "grr", f"aa-{kind}", eta=0.4))
+    def adaptive(method: str) -> tuple[str, ...]:
+        return tuple(shown(means(method, "grr", attack, eta=0.4)) for attack in ADAPTIVE)
 
-    adaptive_claim = (
-        f"peaked {adaptive('peaked', 'ldprecover')}, diffuse {adaptive('diffuse', 'ldprecover')}; "
-        "with the true "
-        f"malicious frequencies {adaptive('peaked', 'oracle')} and {adaptive('diffuse', 'oracle')}"
+    def several(method: str, attack: str) -> str:
+        return improvement(attack, "one-hot", method, "poisoned", "beta")
+
+    over_raw, over_projected = (
+        improvement("mga", "input", "ldprecover-km", worse, "xi")
+        for worse in ("k-means-raw", "k-means")
     )
-    several = (
-        f"diffuse {improvement('aa-diffuse-x5', 'ldprecover'):.1%}, peaked "
-        f"{improvement('aa-peaked-x5', 'ldprecover'):.1%}, means over β = .01 to .25; Norm-Sub "
-        "alone "
-        f"{improvement('aa-diffuse-x5', 'norm-sub'):.1%} and "
-        f"{improvement('aa-peaked-x5', 'norm-sub'):.1%}"
-    )
-    poisoned = f"peaked {adaptive('peaked', 'poisoned')}, diffuse {adaptive('diffuse', 'poisoned')}"
-    clusters = f"{over_raw:.1%}, mean over ξ; better than k-means projected by {over_projected:.1%}"
+    peaked, diffuse = adaptive("ldprecover")
+    oracles = " and ".join(adaptive("oracle"))
     rows = [
-        ("AA on GRR, β = .05, poisoned (VI-D)", "8.78e-2", poisoned, "`sweep-eta`"),
-        ("the same, LDPRecover with η = .4", "1.42e-4", adaptive_claim, "`sweep-eta`"),
         (
-            "MGA on GRR, poisoned, over β (VII-B)",
-            "6.07e-2 … 1.08",
-            f"β = .05 to .25: {ends('one-hot')}",
-            "`ipa`",
+            "AA on GRR, β = .05, poisoned (VI-D)",
+            "8.78e-2",
+            "peaked {}, diffuse {}".format(*adaptive("poisoned")),
+            "`sweep-eta`",
         ),
         (
-            "MGA-IPA on GRR, poisoned, over β",
-            "5.16e-4 … 6.21e-4",
-            f"β = .05 to .25: {ends('input')}",
-            "`ipa`",
+            "the same, LDPRecover with η = .4",
+            "1.42e-4",
+            f"peaked {peaked}, diffuse {diffuse}; with the true malicious frequencies {oracles}",
+            "`sweep-eta`",
         ),
-        ("LDPRecover-KM better than k-means, GRR (VII-B)", "48.9%", clusters, "`km`"),
+        ("MGA on GRR, poisoned, over β (VII-B)", "6.07e-2 … 1.08", ends("one-hot"), "`ipa`"),
+        ("MGA-IPA on GRR, poisoned, over β", "5.16e-4 … 6.21e-4", ends("input"), "`ipa`"),
+        (
+            "LDPRecover-KM better than k-means, GRR (VII-B)",
+            "48.9%",
+            f"{over_raw}, mean over ξ; better than k-means projected by {over_projected}",
+            "`km`",
+        ),
         (
             "five attackers on GRR, LDPRecover better than poisoned (VII-C)",
             "80.2%",
-            several,
+            "diffuse {}, peaked {}, means over β = .01 to .25; Norm-Sub alone {} and {}".format(
+                *(several(*each) for each in product(("ldprecover", "norm-sub"), MANY))
+            ),
             "`multi`",
         ),
     ]
-    return table(("claim", "paper", "ours, cities", "rerun"), rows)
+    return Table(("claim", "paper", "ours, cities", "rerun"), rows).markdown()
 
 
 def findings(means: Means) -> str:
-    """Return what the paper says in words, beside what the cells say."""
-    c = _Cells(means)
-    accurate = (
-        f"lower MSE than poisoned in {c.fewer('ldprecover', 'poisoned', c.all)} cells; lower than "
-        "Norm-Sub in "
-        f"{c.fewer('ldprecover', 'norm-sub', c.all)}"
-    )
-    star = f"in {c.fewer('ldprecover-star', 'ldprecover', c.mga)} cells"
-    gains = f"FG {c.gains('ldprecover')}; Norm-Sub {c.gains('norm-sub')}"
+    """Return the sentences of the paper, beside the cells of the comparison."""
+    every = [
+        {"data": data, "protocol": protocol, "attack": attack, "model": model}
+        for data in DATA
+        for attack, model, protocols_ in ATTACKS
+        for protocol in protocols_
+    ]
+    mga = [cell for cell in every if cell["attack"] == "mga"]
+    grr = [cell for cell in every if protocols.PROTOCOLS[cell["protocol"]].traits.one_item]
+    errors = {
+        method: np.array([means(method, **cell) for cell in every])
+        for method in ("poisoned", "norm-sub", "ldprecover", "scaled", "ldprecover-star")
+    }
+
+    def fewer(one: str, other: str) -> str:
+        return f"{(errors[one] < errors[other]).sum()} of {len(every)}"
+
+    def gains(method: str) -> str:
+        values = [means(method, number="fg", **cell) for cell in mga]
+        return f"{shown(min(values), 'fg')} to {shown(max(values), 'fg')}"
+
+    star = sum(means("ldprecover-star", **cell) < means("ldprecover", **cell) for cell in mga)
+    same = errors["ldprecover"] == errors["scaled"]
+    same_grr = sum(means("ldprecover", **cell) == means("scaled", **cell) for cell in grr)
     rows = [
-        ("LDPRecover recovers accurate frequencies from all attacks", accurate, "`mse`"),
-        ("it does so by subtracting malicious frequencies", _subtracted(c), "`mse`"),
-        ("LDPRecover\\* is better than LDPRecover against MGA", star, "`mse`"),
-        ("LDPRecover brings FG almost to 0", gains, "`fg`"),
-        ("LDPRecover\\* brings FG below 0", f"FG {c.gains('ldprecover-star')}", "`fg`"),
-        ("both outperform Detection in all cases", _detection(c), "`mse`"),
+        (
+            "LDPRecover recovers accurate frequencies from all attacks",
+            (
+                f"lower MSE than poisoned in {fewer('ldprecover', 'poisoned')} cells; lower than "
+                f"Norm-Sub in {fewer('ldprecover', 'norm-sub')}"
+            ),
+            "`mse`",
+        ),
+        (
+            "it does so by subtracting malicious frequencies",
+            (
+                "the MSE of Π((1+η)f̃), which subtracts none, is the same to four digits in "
+                f"{same.sum()} of {len(every)} cells, for GRR in {same_grr} of {len(grr)}"
+            ),
+            "`mse`",
+        ),
+        (
+            "LDPRecover\\* is better than LDPRecover against MGA",
+            f"in {star} of {len(mga)} cells",
+            "`mse`",
+        ),
+        (
+            "LDPRecover brings FG almost to 0",
+            f"FG {gains('ldprecover')}; Norm-Sub {gains('norm-sub')}",
+            "`fg`",
+        ),
+        ("LDPRecover\\* brings FG below 0", f"FG {gains('ldprecover-star')}", "`fg`"),
+        ("both outperform Detection in all cases", _detection(means), "`mse`"),
         ("unpoisoned, recovery helps GRR and hurts OUE and OLH", _unpoisoned(means), "`table1`"),
         ("η close to the truth (.053) is best", _best_eta(means), "`sweep-eta`"),
         ("LDPRecover\\* stays stable over ε", _over_epsilon(means), "`sweep-epsilon`"),
         ("(not in the paper) OUE, one-hot reports", _one_hot(means), "`sweep-beta`"),
     ]
-    return table(("the paper says", "we measure", "rerun"), rows)
+    return Table(("the paper says", "we measure", "rerun"), rows).markdown()
 
 
-_Cell = tuple[str, str, str, str]
-"""Data, protocol, attack and malicious model."""
-
-_DATA = ("cities", "fire")
-
-
-class _Cells:
-    """The cells of the comparison, and what the methods reach in them."""
-
-    def __init__(self, means: Means) -> None:
-        self._means = means
-        self.all: list[_Cell] = [
-            (data, protocol, attack, model)
-            for data in _DATA
-            for attack, model, protocols in ATTACKS
-            for protocol in protocols
-        ]
-        self.mga = [cell for cell in self.all if cell[2] == "mga"]
-
-    def of(self, method: str, cell: _Cell, what: str = "mse") -> float:
-        data, protocol, attack, model = cell
-        return self._means(method, protocol, attack, model, data=data, number=what)
-
-    def fewer(self, one: str, other: str, among: Sequence[_Cell]) -> str:
-        return f"{sum(self.of(one, cell) < self.of(other, cell) for cell in among)} of {len(among)}"
-
-    def gains(self, method: str) -> str:
-        found = [self.of(method, cell, "fg") for cell in self.mga]
-        return f"{gain(min(found))} to {gain(max(found))}"
-
-
-def _subtracted(c: _Cells) -> str:
-    grr = [cell for cell in c.all if protocols.PROTOCOLS[cell[1]].traits.one_item]
-    same, same_grr = (
-        sum(c.of("ldprecover", cell) == c.of("scaled", cell) for cell in cells)
-        for cells in (c.all, grr)
+def _detection(means: Means) -> str:
+    text = "{} {} raw, {} projected (poisoned {}, LDPRecover {}, LDPRecover\\* {})"
+    methods = ("detection", "detection-projected", "poisoned", "ldprecover", "ldprecover-star")
+    return "; ".join(
+        text.format(data, *(shown(means(method, "grr", "mga", data=data)) for method in methods))
+        for data in DATA
     )
-    return (
-        f"the MSE of Π((1+η)f̃), which subtracts none, is the same to four digits in {same} of "
-        f"{len(c.all)} cells, "
-        f"for GRR in {same_grr} of {len(grr)}"
-    )
-
-
-def _detection(c: _Cells) -> str:
-    def on(data: str) -> str:
-        cell = (data, "grr", "mga", "one-hot")
-        raw, projected, poisoned, recovered, star = (
-            number(c.of(method, cell))
-            for method in (
-                "detection",
-                "detection-projected",
-                "poisoned",
-                "ldprecover",
-                "ldprecover-star",
-            )
-        )
-        beside = f"poisoned {poisoned}, LDPRecover {recovered}, LDPRecover\\* {star}"
-        return f"{data} {raw} raw, {projected} projected ({beside})"
-
-    return "; ".join(map(on, _DATA))
 
 
 def _unpoisoned(means: Means) -> str:
-    better: list[str] = []
-    worse: list[str] = []
-    for data in _DATA:
-        for protocol in PROTOCOLS:
-            before, after = (
-                means(method, protocol, "none", "none", data=data, beta=0.0)
-                for method in ("poisoned", "ldprecover")
-            )
-            (better if after < before else worse).append(f"{protocol.upper()} on {data}")
-    return f"helps {', '.join(better)}; hurts {', '.join(worse)}"
+    cells: dict[bool, list[str]] = {True: [], False: []}
+    for data, protocol in product(DATA, PROTOCOLS):
+        before, after = (
+            means(method, protocol, "none", "none", data=data, beta=0.0)
+            for method in ("poisoned", "ldprecover")
+        )
+        cells[after < before].append(f"{protocol.upper()} on {data}")
+    return f"helps {', '.join(cells[True])}; hurts {', '.join(cells[False])}"
 
 
 def _best_eta(means: Means) -> str:
-    etas = [
-        [means(method, protocol, attack, eta=eta) for eta in EXPERIMENTS["sweep-eta"].values]
-        for attack in ("aa-peaked", "aa-diffuse")
-        for protocol in PROTOCOLS
-        for method in ("ldprecover", "ldprecover-star")
+    best = [
+        int(np.argmin([means(*row, eta=eta) for eta in EXPERIMENTS["sweep-eta"].values]))
+        for row in product(("ldprecover", "ldprecover-star"), PROTOCOLS, ADAPTIVE)
     ]
-    at_least, near_true = (sum(errors.index(min(errors)) == i for errors in etas) for i in (0, 1))
     return (
-        f"of {len(etas)} rows the lowest MSE is at the least η, .01, in {at_least}, at .05 in "
-        f"{near_true}"
+        f"of {len(best)} rows the lowest MSE is at the smallest η, .01, in {best.count(0)}, at .05 "
+        f"in {best.count(1)}"
     )
 
 
 def _over_epsilon(means: Means) -> str:
-    spread = []
-    for attack in ("aa-peaked", "aa-diffuse"):
-        for protocol in PROTOCOLS:
-            epsilons = EXPERIMENTS["sweep-epsilon"].values
-            errors = [
-                means("ldprecover-star", protocol, attack, epsilon=epsilon) for epsilon in epsilons
+    errors = np.array(
+        [
+            [
+                means("ldprecover-star", protocol, attack, epsilon=epsilon)
+                for epsilon in EXPERIMENTS["sweep-epsilon"].values
             ]
-            spread.append(max(errors) / min(errors))
+            for attack, protocol in product(ADAPTIVE, PROTOCOLS)
+        ]
+    )
+    spread = errors.max(axis=1) / errors.min(axis=1)
     return (
-        f"greatest over least MSE from ε = .1 to 1.6: {min(spread):.0f} to {max(spread):.0f} times"
+        f"greatest over least MSE from ε = .1 to 1.6: {spread.min():.0f} to {spread.max():.0f} "
+        "times"
     )
 
 
 def _one_hot(means: Means) -> str:
-    poisoned, recovered, norm_sub = (
-        number(means(method, "oue", "aa-diffuse", beta=0.025))
-        for method in ("poisoned", "ldprecover", "norm-sub")
-    )
     f = load_dataset("cities").frequencies
     point = float((1 - 2 * f.max() + (f**2).sum()) / f.size)
+    poisoned, recovered, norm_sub = (
+        shown(means(method, "oue", "aa-diffuse", beta=0.025))
+        for method in ("poisoned", "ldprecover", "norm-sub")
+    )
     return (
         f"AA diffuse at β = .025: poisoned {poisoned}, LDPRecover {recovered}, Norm-Sub "
-        f"{norm_sub}; one city alone "
-        f"given the frequency 1: {number(point)}"
+        f"{norm_sub}; one city alone given the frequency 1: {shown(point)}"
     )

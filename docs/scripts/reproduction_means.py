@@ -1,90 +1,76 @@
-"""The means of a run of `ldprecover reproduce`, and how docs/measurements/reproduction.md writes
-them.
+"""The means of a run of `ldprecover reproduce all`, and tables of them.
+
+cp results/summary.csv docs/measurements/reproduction/summary.csv
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ldprecover_experiments.paper import EXPERIMENTS
-from ldprecover_experiments.tables import Table
+from ldprecover_experiments.parameters import BETA, EPSILON, ETA
+from ldprecover_experiments.tables import COLUMNS, Table, shown_parameter
 
 KEPT = Path(__file__).parent.parent / "measurements" / "reproduction" / "summary.csv"
 ATTACKS = tuple((str(kind.attack), kind.model, kind.protocols) for kind in EXPERIMENTS["mse"].kinds)
+_DEFAULTS: dict[str, Any] = dict.fromkeys(COLUMNS[: COLUMNS.index("method") + 1], "") | {
+    "data": "cities",
+    "model": "one-hot",
+    "beta": BETA,
+    "epsilon": EPSILON,
+    "eta": ETA,
+    "xi": 0.0,
+}
 
 
 class Means:
-    """The means of a run, which remembers those that were asked for."""
+    """The means of a run, by the columns of its file."""
 
     def __init__(self, file: Path) -> None:
         with file.open(newline="", encoding="utf-8") as text:
             rows = list(csv.DictReader(text))
-        self.header = list(rows[0])
-        self._rows = {self._key(row): row for row in rows}
-        self._used: set[tuple[str, ...]] = set()
+        self._rows = {tuple(row[name] for name in _DEFAULTS): row for row in rows}
 
-    def get(
-        self,
-        method: str,
-        protocol: str,
-        attack: str,
-        model: str = "one-hot",
-        *,
-        number: str = "mse",
-        data: str = "cities",
-        beta: float = 0.05,
-        epsilon: float = 0.5,
-        eta: float = 0.2,
-        xi: float = 0.0,
-    ) -> float | None:
+    def get(self, number: str = "mse", **columns: object) -> float | None:
         """Return a mean, None where the method does not fit."""
-        key = (
-            data,
-            protocol,
-            attack,
-            model,
-            *(f"{value:g}" for value in (beta, epsilon, eta, xi)),
-            method,
-        )
-        if key not in self._rows:
-            return None
-        self._used.add(key)
-        text = self._rows[key][number]
+        key = tuple(map(shown_parameter, (_DEFAULTS | columns).values()))
+        text = self._rows.get(key, {}).get(number)
         return float(text) if text else None
 
-    def __call__(self, *arguments: str, **options: object) -> float:
-        found = self.get(*arguments, **options)  # type: ignore[arg-type]
-        assert found is not None, (arguments, options)
-        return found
+    def __call__(
+        self, method: str, protocol: str, attack: str, model: str = "one-hot", **columns: Any
+    ) -> float:
+        """Return a mean that the run has."""
+        mean = self.get(method=method, protocol=protocol, attack=attack, model=model, **columns)
+        assert mean is not None, (method, protocol, attack, model, columns)
+        return mean
 
-    def keep(self, file: Path) -> None:
-        """Write the means that were asked for."""
-        with file.open("w", newline="", encoding="utf-8") as text:
-            writer = csv.DictWriter(text, self.header, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(row for key, row in self._rows.items() if key in self._used)
+    def table(
+        self,
+        head: Sequence[str],
+        rows: Iterable[tuple[Sequence[str], dict[str, Any]]],
+        columns: Mapping[str, dict[str, Any]],
+    ) -> str:
+        """Return a table of means.
 
-    @staticmethod
-    def _key(row: dict[str, str]) -> tuple[str, ...]:
-        names = ("data", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "method")
-        return tuple(row[name] for name in names)
+        A row is its first cells, which `head` names, and some columns of the file; `columns` holds
+        the others of each column of the table.
+        """
+        lines = []
+        for cells, fixed in rows:
+            means = (fixed | varied for varied in columns.values())
+            lines.append([*cells, *(shown(self.get(**each), each.get("number")) for each in means)])
+        return Table([*head, *columns], lines).markdown()
 
 
-def number(value: float | None) -> str:
-    """Return a number as the page has it: three digits."""
+def shown(value: float | None, number: str | None = None) -> str:
+    """Return a mean as the page has it: three digits of an error, three decimals of a gain."""
     if value is None:
         return ""
+    if number == "fg":
+        return f"{round(value, 3) + 0.0:.3f}"
     if value >= 1:
         return f"{value:.3g}"
     mantissa, _, exponent = f"{value:.2e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
-
-
-def gain(value: float | None) -> str:
-    """Return a frequency gain as the page has it."""
-    return "" if value is None else f"{round(value, 3) + 0.0:.3f}"
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    return Table(header, list(rows)).markdown()

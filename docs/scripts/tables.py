@@ -1,11 +1,11 @@
-"""Write the tables of the pages anew: those that are measured, and those that the server's own are
-made into.
+"""Write the tables of the pages again: the measured ones, and those of the server's own lists.
 
-    python docs/scripts/tables.py             all pages, some minutes: hundreds of thousands of
-    users report python docs/scripts/tables.py settings    one page python docs/scripts/tables.py
-    --check     writes nothing, and fails where a page is not what is measured
+    python docs/scripts/tables.py              all pages but `reports`, some minutes
+    python docs/scripts/tables.py settings     one page
+    python docs/scripts/tables.py --check      writes nothing, and fails if a page is out of date
 
-A table is known on its page by its header, a paragraph by its first words.
+A table is found on its page by its header, a paragraph by its first words. `tables.toml` states
+what is measured.
 """
 
 import argparse
@@ -13,49 +13,44 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 
-import advice_table
-import attack_table
+import advice_tables
+import attack_tables
 import canary_table
-import methods_table
-import quarantine_table
-import recovery_table
+import recovery_tables
 import reference_tables
 import reproduction_tables
+from measured_rounds import Rounds
 from reproduction_means import KEPT, Means
+
+from ldprecover_attacker import plugins
 
 DOCS = Path(__file__).parent.parent
 _TABLE = re.compile(r"^\|.*(?:\n\|.*)+", re.MULTILINE)
 _FIRST_WORDS = 5
 
 PAGES: dict[str, tuple[list[str], Callable[[], Iterable[str]]]] = {
-    "attacks": (
-        ["measurements/attacks.md"],
-        lambda: chain(
-            attack_table.tables(attack_table.DEFAULT),
-            quarantine_table.tables(quarantine_table.DEFAULT),
-        ),
+    "attacks": (["measurements/attacks.md"], lambda: attack_tables.tables(Rounds())),
+    "evaluation": (
+        ["measurements/evaluation.md"],
+        lambda: (table.markdown() for table in advice_tables.tables()),
     ),
-    "evaluation": (["measurements/evaluation.md"], advice_table.printed),
     "metrics": (["reference/metrics.md"], lambda: [reference_tables.metrics_table()]),
     "recovery": (
         ["explanation/recovery.md", "measurements/recovery.md"],
-        lambda: chain(
-            recovery_table.tables(recovery_table.DEFAULT),
-            methods_table.tables(methods_table.DEFAULT),
-        ),
+        lambda: recovery_tables.tables(Rounds(trials=10), Rounds(trials=5)),
     ),
+    "reports": (["measurements/evaluation.md"], lambda: [advice_tables.readers().markdown()]),
     "reproduction": (
         ["measurements/reproduction.md"],
         lambda: reproduction_tables.tables(Means(KEPT)),
     ),
     "settings": (["reference/settings.md"], lambda: [reference_tables.settings_table()]),
-    "unmixing": (["explanation/unmixing.md"], canary_table.printed),
+    "unmixing": (["explanation/unmixing.md"], lambda: [canary_table.table().markdown()]),
 }
-"""A name to its pages and what is printed for them. Of tables with one header the first printed is
-the first there.
+"""Name -> pages, and function that returns their tables; those of one header are in the page's
+order. Only `reports`, which makes every report, is left out unless it is named.
 """
 
 _PAGE_BREAK = "\f"
@@ -73,34 +68,33 @@ def write(name: str, text: str) -> None:
 
 
 def rewritten(text: str, printed: Iterable[str]) -> str:
-    """Return a page with what is printed in its places. Raises LookupError for what has no place on
-    the page.
+    """Return a page with new tables and paragraphs in their places.
+
+    Raises LookupError for one without a place on the page.
     """
     tables: dict[str, Iterator[re.Match[str]]] = {}
-    places: list[tuple[int, int, str]] = []
+    changes: list[tuple[int, int, str]] = []
     for each in printed:
         new = each.strip()
         if new.startswith("|"):
-            header = _squeezed(new.partition("\n")[0])
-            same = (
-                found
-                for found in _TABLE.finditer(text)
-                if _squeezed(found[0].partition("\n")[0]) == header
-            )
-            place = next(tables.setdefault(header, same), None)
+            header = _header(new)
+            matches = (match for match in _TABLE.finditer(text) if _header(match[0]) == header)
+            place = next(tables.setdefault(header, matches), None)
         else:
             start = r"\s+".join(map(re.escape, new.split()[:_FIRST_WORDS]))
             place = re.search(rf"^{start}.*(?:\n.+)*", text, re.MULTILINE)
-            new = textwrap.fill(new, 120, break_long_words=False, break_on_hyphens=False)
+            new = textwrap.fill(new, 100, break_long_words=False, break_on_hyphens=False)
         if place is None:
             raise LookupError(f"the page has no place for this:\n\n{new}")
-        if _squeezed(place[0]) != _squeezed(
-            new
-        ):  # what only its lines differ in stays as it was set
-            places.append((place.start(), place.end(), new))
-    for first, end, new in sorted(places, reverse=True):
+        if _squeezed(place[0]) != _squeezed(new):  # equal text keeps its line breaks
+            changes.append((place.start(), place.end(), new))
+    for first, end, new in sorted(changes, reverse=True):
         text = text[:first] + new + text[end:]
     return text
+
+
+def _header(table: str) -> str:
+    return _squeezed(table.partition("\n")[0])
 
 
 def _squeezed(text: str) -> str:
@@ -112,24 +106,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("pages", nargs="*", metavar="PAGE", help=", ".join(PAGES))
+    parser.add_argument("pages", nargs="*", default="all", choices=[*PAGES, "all"], metavar="PAGE")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit with 1 where something differs"
     )
-    asked = parser.parse_args()
-    unknown = set(asked.pages) - PAGES.keys()
-    if unknown:
-        parser.error(f"no page has measured tables and is called {', '.join(sorted(unknown))}")
+    arguments = parser.parse_args()
+    plugins.load()  # the tables include the methods of plugins
     differ = False
-    for name in asked.pages or PAGES:
+    every = [page for page in PAGES if page != "reports"]
+    for name in every if "all" in arguments.pages else arguments.pages:
         before = read(name)
         after = rewritten(before, PAGES[name][1]())
-        said = "as measured" if before == after else "differs" if asked.check else "written anew"
-        sys.stdout.write(f"{name}: {said}\n")
         differ = differ or before != after
-        if not asked.check:
+        if not arguments.check:
             write(name, after)
-    return int(asked.check and differ)
+        result = "as measured" if before == after else "differs" if arguments.check else "written"
+        sys.stdout.write(f"{name}: {result}\n")
+    return int(arguments.check and differ)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ _SHORTER = {
     "ldprecover reproduce unmix": " --only protocol=grr --only method=mle",
     "python research/evasion_search.py": " --detectors alarms",
     "ldprecover demo": " --users 3000",
-    "python docs/scripts/recovery_table.py": " --trials 1 --users 3000",
 }
 # What a reader does before anything else; the tests run where it has been done.
 _DONE = re.compile(

@@ -1,56 +1,39 @@
-"""The numbers of docs/measurements/reproduction.md are those of the means that are kept
-beside it.
-"""
+"""The numbers of docs/measurements/reproduction.md are those of the means beside it."""
 
 import csv
 import re
-import subprocess
-import sys
 
-import pytest
-from tests.docs.markdown import ROOT, Page
+from reproduction_means import KEPT, Means
+from reproduction_tables import tables
+from tables import read
 
 from ldprecover_experiments.paper import EXPERIMENTS, cells_of
 from ldprecover_experiments.tables import COLUMNS
 
-KEPT = ROOT / "docs" / "measurements" / "reproduction" / "summary.csv"
+PAGE = read("reproduction")
+TABLES = list(tables(Means(KEPT)))
 
 
-@pytest.fixture(scope="module")
-def tables() -> str:
-    """What the script prints from the kept means."""
-    script = ROOT / "docs" / "scripts" / "reproduction_tables.py"
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    return done.stdout
-
-
-def test_the_page_has_the_tables_that_the_script_prints(tables: str) -> None:
-    """To the digit, and in its order. No chance in it: the means are a file."""
-    page = Page(ROOT / "docs" / "measurements" / "reproduction.md").text
+def test_page_has_the_tables_of_the_means() -> None:
+    """To the digit, and in their order: the means are a file."""
     at = 0
-    for table in tables.strip().split("\n\n"):
-        at = page.find(table, at)
-        assert at >= 0, f"docs/measurements/reproduction.md must say:\n\n{table}"
+    for table in TABLES:
+        at = PAGE.find(table, at)
+        assert at >= 0, f"docs/measurements/reproduction.md must contain:\n\n{table}"
 
 
-def test_no_sentence_of_the_page_has_an_error_that_no_table_has(tables: str) -> None:
-    """Errors are the numbers with an exponent. Two are bounds and roundings that the sentence
-    itself explains.
-    """
-    page = Page(ROOT / "docs" / "measurements" / "reproduction.md").text
-    numbers = set(re.findall(r"\d\.\d+e-?\d+", page))
-    assert numbers - set(re.findall(r"\d\.\d+e-?\d+", tables)) == {"3.9e-4", "5.3e-4"}
+def test_every_error_in_a_sentence_is_in_a_table() -> None:
+    """Errors are the numbers with an exponent. The two others are bounds that the page explains."""
+    page, printed = (set(re.findall(r"\d\.\d+e-?\d+", text)) for text in (PAGE, "".join(TABLES)))
+    assert page - printed == {"3.9e-4", "5.3e-4"}
 
 
-def test_the_page_says_how_many_cells_there_are() -> None:
+def test_page_states_the_number_of_cells() -> None:
     cells = cells_of(EXPERIMENTS, ["cities", "fire"], 10)
-    assert (
-        f"All of it is {len(cells):,} cells"
-        in Page(ROOT / "docs" / "measurements" / "reproduction.md").text
-    )
+    assert f"All of it is {len(cells):,} cells" in PAGE
 
 
-def test_the_kept_means_are_of_a_whole_run() -> None:
+def test_means_are_of_a_whole_run() -> None:
     with KEPT.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS
