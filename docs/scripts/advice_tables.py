@@ -62,7 +62,11 @@ def against_projection(results: Results) -> Table:
         columns = [
             column
             for each in (clean, attacked)
-            for column in (f"{each.mean:.2f}", f"{each[each.least]:.3g}", f"{each[each.most]:.3g}")
+            for column in (
+                f"{each.mean:.2f}",
+                f"{each[each.least]:.3g}",
+                f"{each[each.greatest]:.3g}",
+            )
         ]
         at = attacked.least
         where = f"{at.data}, {at.protocol.upper()}, ε = {at.epsilon:g}, {at.label}"
@@ -90,8 +94,8 @@ def lost_to_uniform(results: Results) -> Table:
         )
         lost = sorted((c.data, c.epsilon, ratio) for c, ratio in each.items() if ratio > 1)
         where = ", ".join(f"{name} ε = {epsilon:g} ({ratio:.1f})" for name, epsilon, ratio in lost)
-        share, most = f"{len(lost)} of {len(each)}", f"{each[each.most]:.1f}"
-        lines.append([protocol.upper(), share, most, where or "nowhere"])
+        share, greatest = f"{len(lost)} of {len(each)}", f"{each[each.greatest]:.1f}"
+        lines.append([protocol.upper(), share, greatest, where or "nowhere"])
     return Table(("protocol", "1/d is better in", "most", "where (projection / uniform)"), lines)
 
 
@@ -100,7 +104,7 @@ def naming(users_by_data: Mapping[str, GenuineUsers], keys: Mapping[str, Any]) -
     MGA, η = 0.2.
     """
     lines = []
-    for (what, beta), protocol in product(TABLES["advice"]["naming"].items(), PROTOCOLS):
+    for (attacked, beta), protocol in product(TABLES["advice"]["naming"].items(), PROTOCOLS):
         attack, model = (AttackSpec("mga"), "sampled") if beta else (None, "none")
         each = Ratios(
             {
@@ -110,10 +114,10 @@ def naming(users_by_data: Mapping[str, GenuineUsers], keys: Mapping[str, Any]) -
                 for (name, users), epsilon in product(users_by_data.items(), keys["epsilon"])
             }
         )
-        name, epsilon = each.most
-        numbers = (f"{ratio:.2f}" for ratio in (each.mean, each[each.least], each[each.most]))
+        name, epsilon = each.greatest
+        numbers = (f"{ratio:.2f}" for ratio in (each.mean, each[each.least], each[each.greatest]))
         worse = f"{sum(ratio > NEAR for ratio in each.values())} of {len(each)}"
-        lines.append([what, protocol.upper(), *numbers, f"{name}, ε = {epsilon:g}", worse])
+        lines.append([attacked, protocol.upper(), *numbers, f"{name}, ε = {epsilon:g}", worse])
     columns = ["named", "protocol", "LDPRecover* / projection", "least", "most"]
     return Table([*columns, "where most", "worse in"], lines)
 

@@ -61,9 +61,9 @@ def gained(clean: PoisonedRound, attack: Attack | None, round_: PoisonedRound, m
     assert round_.reports is not None
     source = ReportSource(oracle, round_.reports)
     alarms = raise_alarms(oracle, round_.together, source, rate=RATE)
-    seen = ", ".join(alarm.name for alarm in alarms if alarm.raised) or "none"
+    raised = ", ".join(alarm.name for alarm in alarms if alarm.raised) or "none"
     gain = gain_of(clean, round_.together)
-    return [f"{total + 0.0:.2f}", signed(expected), signed(gain), seen]
+    return [f"{total + 0.0:.2f}", signed(expected), signed(gain), raised]
 
 
 def quarantined(
@@ -122,25 +122,28 @@ SHIFTED = ("shift, law", "shift", "one sd", "alarm", "β told", "G left")
 
 
 def tables(rounds: Rounds) -> Iterator[str]:
-    """Yield the tables of gains, of which attack to play, of the quarantine and of the canaries."""
+    """Yield the tables of every protocol, of OLH with listed seeds, and of which attack to play."""
     gains = []
-    listed = frequency_oracle("olh", EPSILON, ITEMS, None, LISTED_SEEDS)
     for protocol, attacks in rows("attacks").items():
-        oracle = frequency_oracle(protocol, EPSILON, ITEMS)
-        gains.append(_table(rounds, oracle, attacks, GAINED, gained))
-        yield gains[-1]
+        gained_, *others = tables_of(rounds, protocol, attacks)
+        gains.append(gained_)
+        yield from (gained_, *others)
+    listed = frequency_oracle("olh", EPSILON, ITEMS, None, LISTED_SEEDS)
     head = f"OLH, {LISTED_SEEDS} given seeds"
     yield _table(rounds, listed, TABLES["rows"]["attacks"]["listed seeds"], GAINED, gained, head)
     yield choices(gains)
-    for protocol, attacks in rows("attacks").items():
-        oracle = frequency_oracle(protocol, EPSILON, ITEMS)
-        if unfit(oracle) is None:
-            yield _table(rounds, oracle, attacks, QUARANTINED, quarantined)
-    for protocol, attacks in rows("attacks").items():
-        oracle = frequency_oracle(protocol, EPSILON, ITEMS + len(CANARIES))
-        hits = oracle.laws.hits
-        if hits is not None and hits.of_others(np.array(CANARIES)) is not None:
-            yield _table(rounds, oracle, attacks, SHIFTED, shifted)
+
+
+def tables_of(rounds: Rounds, protocol: str, attacks: list[str]) -> Iterator[str]:
+    """Yield a protocol's tables of gains, and of the quarantine and canaries if it has them."""
+    oracle = frequency_oracle(protocol, EPSILON, ITEMS)
+    yield _table(rounds, oracle, attacks, GAINED, gained)
+    if unfit(oracle) is None:
+        yield _table(rounds, oracle, attacks, QUARANTINED, quarantined)
+    oracle = frequency_oracle(protocol, EPSILON, ITEMS + len(CANARIES))
+    hits = oracle.laws.hits
+    if hits is not None and hits.of_others(np.array(CANARIES)) is not None:
+        yield _table(rounds, oracle, attacks, SHIFTED, shifted)
 
 
 def _table(
@@ -180,7 +183,7 @@ def choices(tables: Iterable[str]) -> str:
     for aim, allowed in TABLES["aims"].items():
         alarms = {*ALARMS} if allowed == ["any"] else {*allowed}
         best = (
-            max(((gain, name) for gain, name, seen in each if seen <= alarms), key=lambda b: b[0])
+            max(((gain, name) for gain, name, by in each if by <= alarms), key=lambda b: b[0])
             for each in by_protocol.values()
         )
         lines.append([aim, *(f"{name}: {gain:+.2f}" for gain, name in best)])

@@ -13,8 +13,9 @@ def errors_sections() -> str:
     """Return a section for each problem: its heading, status, title and help."""
     sections = []
     for error in service_errors():
-        help_ = textwrap.fill(error.help, 100, break_long_words=False, break_on_hyphens=False)
-        sections.append(f"## {error.slug}\n\nStatus {error.status}: {error.title}.\n\n{help_}\n")
+        kind = error.type
+        help_ = textwrap.fill(error.help(), 100, break_long_words=False, break_on_hyphens=False)
+        sections.append(f"## {kind.slug}\n\nStatus {kind.status}: {kind.title}.\n\n{help_}\n")
     return "\n".join(sections)
 
 

@@ -169,6 +169,6 @@ class Ratios(dict[Key, float]):
         return min(self, key=lambda setting: self[setting])
 
     @property
-    def most(self) -> Key:
+    def greatest(self) -> Key:
         """The setting of the greatest ratio."""
         return max(self, key=lambda setting: self[setting])

@@ -216,8 +216,8 @@ def choices(tables: Mapping[str, str]) -> str:
     lines = []
     for choice in TABLES["choices"]:
         methods = by_protocol(choice)
-        known, attack = choice["known"], choice["attack"]
+        attack = choice["attack"]
         cells = (better(p, methods[p], attack) if p in methods else "" for p in PROTOCOLS)
-        lines.append([known, attack, *cells])
+        lines.append([choice["known"], attack, *cells])
     head = ["known", "if this is the attack", *map(str.upper, PROTOCOLS)]
     return Table(head, lines).markdown()

@@ -35,10 +35,11 @@ class Page:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        found = [
-            fence for fence in _FENCE.finditer(self.text) if not fence[1].startswith("{")
-        ]  # Sphinx's own
-        return [Block(m[1], m[2], self.text.count("\n", 0, m.start()) + 1) for m in found]
+        return [
+            Block(match[1], match[2], self.text.count("\n", 0, match.start()) + 1)
+            for match in _FENCE.finditer(self.text)
+            if not match[1].startswith("{")  # Sphinx's own
+        ]
 
     @cached_property
     def prose(self) -> str:

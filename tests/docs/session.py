@@ -151,10 +151,8 @@ class Session:
 
     def _exports(self) -> dict[str, str]:
         """What commands exported that Python blocks, which do not run in bash, can see."""
-        found = re.findall(
-            r'^declare -x (LDPRECOVER_\w+)="(.*)"$', self._exported.read_text(), re.MULTILINE
-        )
-        return dict(found)
+        pattern = r'^declare -x (LDPRECOVER_\w+)="(.*)"$'
+        return dict(re.findall(pattern, self._exported.read_text(), re.MULTILINE))
 
     def _adapted(self, command: str) -> str:
         command = command.replace(".venv/bin/", "").replace(_ELSEWHERE, self.server.url)
@@ -172,9 +170,7 @@ class Session:
 
 
 def _commands(text: str) -> list[str]:
-    """Return a console block's commands: from one "$ " to the next, or lines where there is
-    none.
-    """
+    """Return a console block's commands: from one "$ " to the next, or else its lines."""
     if not re.search(r"^\$ ", text, re.MULTILINE):
         return text.replace("\\\n", "").splitlines()
     return [command.strip() for command in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
@@ -211,5 +207,7 @@ def has_tools(page: Page | None = None) -> bool:
         block.language == "javascript" for block in page.blocks
     )
     writes_datasets = page is not None and any("--reports " in block.text for block in page.blocks)
-    there = not writes_datasets or find_spec("pyarrow") is not None
-    return there and all(map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])]))
+    has_pyarrow = not writes_datasets or find_spec("pyarrow") is not None
+    return has_pyarrow and all(
+        map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])])
+    )
