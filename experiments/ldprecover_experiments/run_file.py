@@ -14,32 +14,10 @@ from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.parameters import Cell, GenuineUsers
 
+_MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
 COLUMNS = (
-    *(
-        "data",
-        "digest",
-        "n",
-        "protocol",
-        "attack",
-        "model",
-        "beta",
-        "epsilon",
-        "eta",
-        "xi",
-        "trial",
-        "seed",
-        "door",  # phrases: quoted
-    ),
-    *(
-        "method",
-        "mse",
-        "fg",
-        "malicious_mse",
-        "coverage",
-        "variance",
-        "attack_probability",
-        "seconds",
-    ),
+    *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi"),
+    *("trial", "seed", "door", "method", *_MEASURED, "seconds"),  # phrases: quoted
     *("refused", "methods"),
 )
 """Columns of the file. `methods` is the number of rows of the cell."""
@@ -47,19 +25,9 @@ COLUMNS = (
 _WITHOUT_REASONS = tuple(name for name in COLUMNS if name != "refused")
 """Columns of files from before the reasons of refusals were stored."""
 
-_KEY = len(COLUMNS) - 10
-_MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
-_TEXT = (
-    "data",
-    "digest",
-    "protocol",
-    "attack",
-    "model",
-    "door",
-    "method",
-    "refused",
-)  # phrases: quoted
+_KEY = COLUMNS.index("method")
 _WHOLE = ("n", "trial", "seed")
+_NUMBERS = ("beta", "epsilon", "eta", "xi", *_MEASURED, "seconds")
 
 
 @dataclass(frozen=True)
@@ -119,25 +87,29 @@ class CellFile:
     def parquet(self) -> bytes:
         """Return every row as Parquet: text, 64-bit integers and doubles, null for no value."""
         import pyarrow as pa
+        from pyarrow import csv as arrow_csv
         from pyarrow import parquet
 
-        names = COLUMNS[:-1]
-        columns: dict[str, list[object]] = {name: [] for name in names}
-        for key, outcomes in self._found.items():
-            for o in outcomes:
-                numbers = (getattr(o, name) for name in _MEASURED)
-                for name, value in zip(
-                    names, (*key, o.method, *numbers, o.seconds, o.refused), strict=True
-                ):
-                    kind = str if name in _TEXT else int if name in _WHOLE else float
-                    columns[name].append(None if value is None else kind(value))
-        kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
         types = {
-            name: kinds[str if name in _TEXT else int if name in _WHOLE else float]
-            for name in names
+            name: pa.int64()
+            if name in _WHOLE
+            else pa.float64()
+            if name in _NUMBERS
+            else pa.string()
+            for name in COLUMNS[:-1]
         }
+        table = arrow_csv.read_csv(
+            self.file,
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
         sink = pa.BufferOutputStream()
-        parquet.write_table(pa.table(columns, schema=pa.schema(list(types.items()))), sink)
+        parquet.write_table(table, sink)
         return bytes(sink.getvalue())
 
     def _read(self) -> None:

@@ -46,13 +46,13 @@ class _Polarslike:
     ids=["array", "chunked", "dictionary", "series", "categories", "numpy", "stream"],
 )
 def test_values_are_counted_the_most_frequent_first(make: Callable[[list[Any]], Any]) -> None:
-    found = dataset_of(make(PETS), name="pets")
-    assert (found.name, found.items, found.counts.tolist()) == (
+    dataset = dataset_of(make(PETS), name="pets")
+    assert (dataset.name, dataset.items, dataset.counts.tolist()) == (
         "pets",
         ("cat", "dog", "newt"),
         [3, 2, 1],
     )
-    assert found.source == "values in memory; 2 blank ones left out"
+    assert dataset.source == "values in memory; 2 blank ones left out"
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "arrow"])
@@ -98,8 +98,8 @@ def test_without_pyarrow_numpy_works_and_arrow_is_rejected(
 def test_a_parquet_file_is_counted_by_column_or_counted_already(tmp_path: Path) -> None:
     file = tmp_path / "pets.parquet"
     parquet.write_table(pa.table({"pet": PETS, "owner": list(range(8))}), file)
-    found = dataset_of(file, "pet")
-    assert (found.name, found.items, found.counts.tolist()) == (
+    dataset = dataset_of(file, "pet")
+    assert (dataset.name, dataset.items, dataset.counts.tolist()) == (
         "pets.parquet",
         ("cat", "dog", "newt"),
         [3, 2, 1],
@@ -139,8 +139,12 @@ def test_csv_and_shipped_data_equal_the_clients(
 @pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "arrow"])
 def test_a_table_of_items_and_counts_is_taken_as_it_is(make: Callable[[Any], Any]) -> None:
     table = make({"note": ["", "x"], "item": ["newt", "cat"], "count": [1, 3]})
-    found = dataset_of(table, name="pets")
-    assert (found.name, found.items, found.counts.tolist()) == ("pets", ("newt", "cat"), [1, 3])
+    dataset = dataset_of(table, name="pets")
+    assert (dataset.name, dataset.items, dataset.counts.tolist()) == (
+        "pets",
+        ("newt", "cat"),
+        [1, 3],
+    )
     assert dataset_of(table, "item").counts.tolist() == [1, 1]
     with pytest.raises(DatasetError, match="counts must be integers"):
         dataset_of(make({"item": ["newt", "cat"], "count": [0.5, 3]}))
@@ -171,7 +175,7 @@ def test_a_lazy_frame_is_to_be_collected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         (["a", "b"], "must be a file's name, a Series or an Arrow array, not list"),
         (np.zeros((2, 2)), "must be one-dimensional"),
@@ -182,6 +186,6 @@ def test_a_lazy_frame_is_to_be_collected() -> None:
     ],
     ids=["list", "matrix", "one item", "nothing", "lists", "lists of pandas"],
 )
-def test_rejects_data_without_items(source: Any, said: str) -> None:
-    with pytest.raises(DatasetError, match=said):
+def test_rejects_data_without_items(source: Any, message: str) -> None:
+    with pytest.raises(DatasetError, match=message):
         dataset_of(source)

@@ -51,10 +51,10 @@ def test_spikes_in_unknown_order_are_separated() -> None:
     """Twenty items of 0.05 and spikes of 1 on three of them: without noise all is known."""
     values, added = np.full(20, 0.05), np.zeros(20)
     added[[3, 7, 11]] = 1.0
-    found = matched_mean(
+    estimate = matched_mean(
         0.9 * values + added, values, lambda f: np.full(f.size, 1e-6), share=0.9, added=added
     )
-    assert found == pytest.approx(0.05)
+    assert estimate == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
@@ -72,16 +72,16 @@ def test_no_projection_is_below_a_floor(protocol: str, attack: str, model: str) 
             Cell("ipums-like", protocol, parse(attack), model, trial=trial), genuine_users, 0
         )
         removed, counts = floor_removed(round_), floor_counts(round_)
-        for found in (removed, counts):
-            assert found.min() >= 0
-            assert found.sum() == pytest.approx(1, abs=1e-4)
-        of = (
+        for estimate in (removed, counts):
+            assert estimate.min() >= 0
+            assert estimate.sum() == pytest.approx(1, abs=1e-4)
+        estimates = (
             removed,
             project_simplex(round_.f_genuine),
             counts,
             project_simplex(round_.poisoned.frequencies),
         )
-        errors[:, trial] = [mse(f, round_.truth) for f in of]
+        errors[:, trial] = [mse(f, round_.truth) for f in estimates]
     removed_error, genuine, counts_error, poisoned = errors.mean(axis=1)
     assert removed_error < genuine
     assert counts_error < poisoned

@@ -96,10 +96,12 @@ def test_every_kind_of_cell_has_finite_errors(genuine_users: GenuineUsers, cell:
     small = replace(cell, xi=0.5) if cell.xi else cell
     round_ = simulate_round(small, genuine_users, 0)
     assert (round_.genuine.n, round_.malicious.n) == (20_000, 1_053 if cell.beta else 0)
-    found = list(measure(round_, estimators(round_, small.xi)))
-    assert {outcome.method for outcome in found} <= LABELS.keys()
-    assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in found)
-    assert all((outcome.fg is not None) == (cell.attack == AttackSpec("mga")) for outcome in found)
+    outcomes = list(measure(round_, estimators(round_, small.xi)))
+    assert {outcome.method for outcome in outcomes} <= LABELS.keys()
+    assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in outcomes)
+    assert all(
+        (outcome.fg is not None) == (cell.attack == AttackSpec("mga")) for outcome in outcomes
+    )
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -120,12 +122,12 @@ def test_round_without_malicious_users_has_genuine_estimates(
     ):
         assert round_.together == round_.genuine
         assert round_.poisoned.frequencies.tolist() == round_.f_genuine.tolist()
-        told = recover(
+        recovery = recover(
             round_.oracle,
             round_.f_genuine,
             RecoveryRequest(eta=0, malicious_model="custom", support=round_.support),
         )
-        assert told.recovered == pytest.approx(project_simplex(round_.f_genuine))
+        assert recovery.recovered == pytest.approx(project_simplex(round_.f_genuine))
 
 
 def test_the_oracle_gives_the_projection_of_the_genuine_estimate(
@@ -157,8 +159,10 @@ def test_detection_at_the_level_of_counts_is_detection_on_reports(
     genuine, malicious = simulation.genuine_reports(), simulation.malicious_reports()
     reports = np.concatenate([genuine, malicious])
     assert simulation.targets is not None
-    kept = reports[~np.isin(reports, simulation.targets)]
-    expected = simulation.oracle.estimate(simulation.oracle.support_counts(kept), len(kept))
+    untargeted = reports[~np.isin(reports, simulation.targets)]
+    expected = simulation.oracle.estimate(
+        simulation.oracle.support_counts(untargeted), len(untargeted)
+    )
     tallies = Tally.of(simulation.oracle, genuine), Tally.of(simulation.oracle, malicious)
     round_ = PoisonedRound(
         simulation.oracle, genuine_users.frequencies, *tallies, simulation.targets
@@ -180,8 +184,8 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
     assert isinstance(oracle, OLH)
     errors = []
     for trial in range(40):
-        found = Work({"cities": genuine_users}, 0).run(replace(cell, trial=trial))
-        errors += [outcome.mse for outcome in found if outcome.method == "genuine"]
+        outcomes = Work({"cities": genuine_users}, 0).run(replace(cell, trial=trial))
+        errors += [outcome.mse for outcome in outcomes if outcome.method == "genuine"]
     expected = float(np.mean(1 - genuine_users.frequencies)) / (
         (oracle.hash_range - 1) * genuine_users.n
     )
@@ -194,16 +198,16 @@ def test_file_without_reasons_is_upgraded(genuine_users: GenuineUsers, tmp_path:
         Cell("cities", "oue", None, "none", 0.0),
         tmp_path / "cells.csv",
     )
-    found = [
+    outcomes = [
         Outcome("norm-sub", 0.25, None, None, 1.0),
         Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0),
     ]
-    CellFile(file).add(run, [(cell, found)])
+    CellFile(file).add(run, [(cell, outcomes)])
     new = file.read_text()
     place = COLUMNS.index("refused")
     rows = [row.split(",") for row in new.splitlines()]
     file.write_text("".join(",".join(row[:place] + row[place + 1 :]) + "\n" for row in rows))
-    assert CellFile(file).of(run, cell) == found
+    assert CellFile(file).of(run, cell) == outcomes
     assert file.read_text() == new
 
 
@@ -218,8 +222,8 @@ def test_why_a_method_refused_is_in_the_file_of_cells(
     CellFile(tmp_path / "cells.csv").add(run, [(cell, [refused])])
     outcomes = CellFile(tmp_path / "cells.csv").of(run, cell)
     assert outcomes is not None
-    (found,) = outcomes
-    assert (math.isnan(found.mse), found.refused) == (True, "it needs more, and says so")
+    (outcome,) = outcomes
+    assert (math.isnan(outcome.mse), outcome.refused) == (True, "it needs more, and says so")
 
 
 def test_can_travel_for_every_cell() -> None:

@@ -32,15 +32,15 @@ def study(tmp_path: Path) -> Callable[[str], Study]:
 
 
 def test_a_small_file_has_the_paper_s_setting(study: Callable[[str], Study]) -> None:
-    found = study('attacks = "mga"\nmethods = "ldprecover"\n')
-    assert (found.name, found.protocols, found.trials, found.seed) == (
+    result = study('attacks = "mga"\nmethods = "ldprecover"\n')
+    assert (result.name, result.protocols, result.trials, result.seed) == (
         "mine",
         ("grr", "oue", "olh"),
         10,
         0,
     )
-    assert len(found.cells) == 30
-    cell = found.cells[0]
+    assert len(result.cells) == 30
+    cell = result.cells[0]
     assert (cell.data, cell.beta, cell.epsilon, cell.eta, cell.model) == (
         "cities",
         0.05,
@@ -48,11 +48,11 @@ def test_a_small_file_has_the_paper_s_setting(study: Callable[[str], Study]) -> 
         0.2,
         "crafted",
     )
-    assert found.users_by_data["cities"].n == 389_894
+    assert result.users_by_data["cities"].n == 389_894
 
 
 def test_every_value_meets_every_other_once(study: Callable[[str], Study]) -> None:
-    found = study(
+    result = study(
         'data = ["cities", "fire"]\nprotocols = ["grr", "oue"]\nbeta = [0.01, 0.05]\nepsilon = '
         "[0.5, 1.0]\n"
         'eta = [0.1, 0.2, 0.4]\nusers = 1000\ntrials = 3\nattacks = ["none", "mga", {name = '
@@ -60,8 +60,8 @@ def test_every_value_meets_every_other_once(study: Callable[[str], Study]) -> No
         'methods = ["norm-sub"]\n'
     )
     # Without an attack there is no beta to vary.
-    assert len(found.cells) == len(set(found.cells)) == 2 * 2 * (1 + 2 * 2) * 2 * 3 * 3
-    assert {cell.beta for cell in found.cells if cell.attack is None} == {0.0}
+    assert len(result.cells) == len(set(result.cells)) == 2 * 2 * (1 + 2 * 2) * 2 * 3 * 3
+    assert {cell.beta for cell in result.cells if cell.attack is None} == {0.0}
 
 
 def test_every_attack_can_be_played_against_every_method_that_fits(
@@ -72,36 +72,36 @@ def test_every_attack_can_be_played_against_every_method_that_fits(
     """
     attacks = ", ".join(f'"{name}"' for name in ATTACKS if name != "apa2")
     methods = ", ".join(f'"{name}"' for name in METHODS if name != "em")
-    found = study(
+    result = study(
         f'users = 2000\ntrials = 1\nattacks = ["none", {attacks}]\nmethods = '
         f'[{methods}]\nprotocols = ["grr", "olh"]\n'
     ).run()
-    assert len(found.cells) == 2 * len(ATTACKS)
-    assert found.methods == ["genuine", "poisoned", *(name for name in METHODS if name != "em")]
-    refused = {outcome.method for outcome in found.outcomes if np.isnan(outcome.mse)}
+    assert len(result.cells) == 2 * len(ATTACKS)
+    assert result.methods == ["genuine", "poisoned", *(name for name in METHODS if name != "em")]
+    refused = {outcome.method for outcome in result.outcomes if np.isnan(outcome.mse)}
     assert {"fiad", "diffstats"} <= refused  # under GRR
     assert not refused & {"norm-sub", "ldprecover", "k-means"}
 
 
 def test_an_outcome_is_what_the_library_makes_of_the_round(study: Callable[[str], Study]) -> None:
-    found = study(
+    result = study(
         'protocols = "oue"\nusers = 5000\ntrials = 1\nseed = 7\nattacks = ["mga"]\n'
         'methods = [{method = "ldprecover", targets = true, name = "told"}, '
         '{method = "ldprecover", support = true, eta = "true", name = "right"}]\n'
     )
-    (cell,) = found.cells
-    round_ = simulate_round(cell, found.users_by_data["cities"], 7)
-    outcomes = {outcome.method: outcome for outcome in found.run().outcomes}
+    (cell,) = result.cells
+    round_ = simulate_round(cell, result.users_by_data["cities"], 7)
+    outcomes = {outcome.method: outcome for outcome in result.run().outcomes}
     assert round_.targets is not None
     poisoned, m = round_.poisoned.frequencies, round_.malicious.n
-    told = recover(round_.oracle, poisoned, RecoveryRequest(targets=round_.targets)).recovered
+    named = recover(round_.oracle, poisoned, RecoveryRequest(targets=round_.targets)).recovered
     share = round_.malicious.counts(round_.oracle) / m
     right = recover(
         round_.oracle,
         poisoned,
         RecoveryRequest(eta=m / 5000, malicious_model="custom", support=share),
     ).recovered
-    for name, expected in (("told", told), ("right", right)):
+    for name, expected in (("told", named), ("right", right)):
         assert outcomes[name].mse == mse(expected, round_.truth)
         assert outcomes[name].fg == frequency_gain(expected, round_.f_genuine, round_.targets)
     # With the true share and the true eta LDPRecover subtracts exactly what was added.
@@ -129,7 +129,7 @@ def test_the_numbers_depend_on_the_seed_not_on_the_processes(study: Callable[[st
         '"ldprecover"\n'
     )
     one, two, other = study(text).run(), study(text).run(jobs=2), study(text + "seed = 1\n").run()
-    errors = [[outcome.mse for outcome in found.outcomes] for found in (one, two, other)]
+    errors = [[outcome.mse for outcome in result.outcomes] for result in (one, two, other)]
     assert errors[0] == errors[1] != errors[2]
     assert list(one.cells) == list(two.cells)
 
@@ -141,13 +141,13 @@ def test_data_files_are_found_from_the_file_s_folder(
         f"{i},{pet}" for i, pet in enumerate(["cat"] * 50 + ["dog"] * 30 + ["newt"] * 20)
     )
     (tmp_path / "pets.csv").write_text(f"owner,pet\n{people}\n")
-    found = study(
+    result = study(
         'data = [{file = "pets.csv", column = "pet"}]\ntrials = 1\nattacks = [{name = "mga", '
         'targets = ["newt"]}]\n'
         'methods = ["norm-sub"]\n'
     )
-    assert found.users_by_data["pets.csv"].counts.tolist() == [50, 30, 20]
-    assert simulate_round(found.cells[0], found.users_by_data["pets.csv"], 0).targets == (2,)
+    assert result.users_by_data["pets.csv"].counts.tolist() == [50, 30, 20]
+    assert simulate_round(result.cells[0], result.users_by_data["pets.csv"], 0).targets == (2,)
 
 
 def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], Study]) -> None:
@@ -162,7 +162,7 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("protocls = 1", "there is no key 'protocls' of a study; did you mean 'protocols'?"),
         ("columns = {}", "there is no key 'columns' of a study"),
@@ -236,7 +236,7 @@ def test_other_methods_are_other_rows_of_a_file_of_cells(study: Callable[[str], 
     ],
 )
 def test_rejects_invalid_study_with_the_name_of_its_file(
-    study: Callable[[str], Study], text: str, said: str
+    study: Callable[[str], Study], text: str, message: str
 ) -> None:
     rest = [
         line
@@ -245,17 +245,17 @@ def test_rejects_invalid_study_with_the_name_of_its_file(
     ]
     with pytest.raises(ParameterError) as refused:
         study("\n".join([*rest, text])).cells  # noqa: B018  what the data decide shows with them
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_cost_is_known_before_the_cells_are_made(
     study: Callable[[str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = study(
+    result = study(
         'attacks = ["none", "mga"]\nmethods = "ldprecover"\nusers = 1000\ntrials = 100000\n'
     )
     monkeypatch.setattr(Study, "cells", None)
-    assert found.cost.startswith(
+    assert result.cost.startswith(
         "mine: 600,000 cells, 600,000 recoveries, 15,900,000 reports to make"
     )
 

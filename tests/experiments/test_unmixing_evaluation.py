@@ -214,8 +214,8 @@ def test_small_run_is_reproducible_and_respects_the_bounds() -> None:
     pinned = {method: o.mse for method, o in ((o.method, o) for o in errors["oue", "MGA"])}
     assert pinned == pytest.approx(PINNED, rel=1e-6)
     for outcomes in errors.values():
-        found = {o.method: o.mse for o in outcomes}
-        assert found["floor, attack removed"] < 1.2 * found["genuine, projected"]
+        mse = {o.method: o.mse for o in outcomes}
+        assert mse["floor, attack removed"] < 1.2 * mse["genuine, projected"]
 
 
 PINNED = {
