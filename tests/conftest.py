@@ -10,9 +10,10 @@ import uuid
 from collections.abc import Callable, Iterator
 from multiprocessing import forkserver
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from tests.forked import Process, start_python
@@ -31,7 +32,50 @@ MEMORY = Path("/dev/shm")
 _SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
 
 
-class ServerProcess:
+class Calls:
+    """Calls of a server; a subclass sends them."""
+
+    admin: ClassVar[dict[str, str]] = {"Authorization": f"Bearer {ADMIN_KEY}"}
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        raise NotImplementedError
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("POST", path, **options)
+
+    def try_open(
+        self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any
+    ) -> httpx.Response:
+        """Open a round, over four items unless told otherwise."""
+        if "items" not in fields:
+            fields.setdefault("domain_size", 4)
+        body = {"protocol": protocol, "epsilon": epsilon, **fields}
+        return self.post("/rounds", json=body, headers=self.admin)
+
+    def close_round(self, round: str) -> httpx.Response:
+        return self.post(f"/rounds/{round}/close", headers=self.admin)
+
+    def delete_round(self, round: str) -> httpx.Response:
+        return self.request("DELETE", f"/rounds/{round}", headers=self.admin)
+
+    def submit(
+        self, round: str, packed: bytes | np.ndarray, key: str | None = None
+    ) -> httpx.Response:
+        """Post packed reports with the admin key."""
+        headers = {**PACKED, **self.admin} | ({} if key is None else {"Idempotency-Key": key})
+        return self.post(f"/rounds/{round}/reports", content=bytes(packed), headers=headers)
+
+    def frequencies(self, round: str) -> dict[str, Any]:
+        """Return the round's frequencies."""
+        response = self.get(f"/rounds/{round}/frequencies")
+        assert response.status_code == 200, response.text
+        return response.json()
+
+
+class ServerProcess(Calls):
     """A server on a free port, over a database that outlives it: it can be killed and started
     again.
     """
@@ -46,7 +90,6 @@ class ServerProcess:
         """Its file, when it is SQLite."""
         self.database_url = database_url or f"sqlite:///{self.database}"
         self.admin_key = ADMIN_KEY
-        self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
         self.lines: list[str] = []
         self._settings = {
             "database_url": self.database_url,
@@ -170,26 +213,15 @@ class ServerProcess:
             yield connection
         engine.dispose()
 
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.http.request(method, path, **options)
+
     def open_round(
         self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any
     ) -> dict[str, Any]:
         """Open a round, over four items unless told otherwise, and return the server's answer."""
-        if "items" not in fields:
-            fields.setdefault("domain_size", 4)
-        body = {"protocol": protocol, "epsilon": epsilon, "name": f"r{uuid.uuid4().hex}", **fields}
-        response = self.http.post("/rounds", json=body, headers=self.admin)
+        response = self.try_open(protocol, epsilon, **{"name": f"r{uuid.uuid4().hex}", **fields})
         assert response.status_code == 201, response.text
-        return response.json()
-
-    def submit(self, round_id: str, packed: bytes, key: str | None = None) -> httpx.Response:
-        """Post packed reports with the admin key."""
-        headers = PACKED | self.admin | ({} if key is None else {"Idempotency-Key": key})
-        return self.http.post(f"/rounds/{round_id}/reports", content=packed, headers=headers)
-
-    def frequencies(self, round_id: str) -> dict[str, Any]:
-        """Return the round's frequencies."""
-        response = self.http.get(f"/rounds/{round_id}/frequencies")
-        assert response.status_code == 200, response.text
         return response.json()
 
 

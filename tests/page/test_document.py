@@ -39,7 +39,7 @@ def poisoned(server: ServerProcess) -> str:
         opened = server.open_round("oue", 2.0, items=HOSTILE, series="reported")
         for reports in (oracle.perturb(rng.integers(len(HOSTILE), size=4_000), rng), *sent):
             assert server.submit(opened["id"], pack(reports)).status_code == 202
-        server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
+        server.close_round(opened["id"])
         names.append(opened["name"])
     return str(names[-1])
 

@@ -166,7 +166,7 @@ def test_drill_scripts_follow_page_rules(server: ServerProcess) -> None:
             if module.startswith("./"):
                 assert module[2:] in STATIC, (name, module)
             else:
-                assert server.http.get(module).status_code == 200, (name, module)
+                assert server.get(module).status_code == 200, (name, module)
         assert not re.search(r"\bfetch\(|XMLHttpRequest|EventSource|WebSocket", text), name
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text

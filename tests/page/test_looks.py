@@ -16,7 +16,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
             "oue", name=f"week-{day}", items=CITIES, epsilon=3.0, series="week"
         )
         report(server, clean, 3000)
-        server.http.post(f"/rounds/{clean['id']}/close", headers=server.admin).raise_for_status()
+        server.close_round(clean["id"]).raise_for_status()
     opened = poisoned(server, name="week-wednesday", series="week")
     return {
         "rounds": ("#/rounds", "support-size", "quiet"),

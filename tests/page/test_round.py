@@ -27,7 +27,7 @@ def attacked(server: ServerProcess) -> dict[str, Any]:
     for _ in range(2):
         clean = server.open_round("oue", items=CITIES, epsilon=3.0, series="cities")
         report(server, clean, 3000)
-        server.http.post(f"/rounds/{clean['id']}/close", headers=server.admin).raise_for_status()
+        server.close_round(clean["id"]).raise_for_status()
     return poisoned(server, series="cities")
 
 
@@ -102,7 +102,7 @@ def test_eta_changes_recovery(
     page.get_by_text("η = 0.1, 3 targets.").wait_for()
     assert "eta=0.1&" in f"{page.url}&"
     body = {"eta": 0.1, "targets": [19, 20, 21], "malicious_model": "exact"}
-    recovered = server.http.post(f"/rounds/{attacked['id']}/recover", json=body).json()["recovered"]
+    recovered = server.post(f"/rounds/{attacked['id']}/recover", json=body).json()["recovered"]
     shown = [float(row[4]) for row in table(page)[1:]]
     assert shown == [pytest.approx(value, abs=1e-4) for value in recovered[: len(shown)]]
 
@@ -279,7 +279,7 @@ def test_alarms_are_explained_and_suspects_become_targets(
     page = visitor.open(f"#/rounds/{attacked['name']}")
     page.get_by_text("raised: honest users would hardly have sent these reports").wait_for()
     page.get_by_text("chi-squared of how many items each report supports").wait_for()
-    suspects = server.http.get(f"/rounds/{attacked['id']}/suspects").json()["suspects"]
+    suspects = server.get(f"/rounds/{attacked['id']}/suspects").json()["suspects"]
     assert suspects, "the fakes raise three items by a tenth of all reports"
     page.get_by_role("button", name="Make them the targets").click()
     targets = ",".join(map(str, sorted(each["item"] for each in suspects)))

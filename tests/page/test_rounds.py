@@ -48,18 +48,18 @@ def test_round_is_opened_closed_deleted(visitor: Visitor, server: ServerProcess)
     page.get_by_role("button", name="Close").click()
     page.get_by_role("button", name="Close the round").click()
     page.get_by_text("closed", exact=True).wait_for()
-    assert server.http.get("/rounds/made-here").json()["state"] == "closed"
+    assert server.get("/rounds/made-here").json()["state"] == "closed"
 
     page.get_by_role("button", name="Delete").click()
     box = page.get_by_role("dialog")
     box.get_by_label("To confirm").fill("made-her")
     box.get_by_role("button", name="Delete round and reports").click()
     assert "not made-here" in box.get_by_role("alert").inner_text()
-    assert server.http.get("/rounds/made-here").status_code == 200
+    assert server.get("/rounds/made-here").status_code == 200
     box.get_by_label("To confirm").fill("made-here")
     box.get_by_role("button", name="Delete round and reports").click()
     page.get_by_role("heading", name="Rounds", exact=True).wait_for()
-    assert server.http.get("/rounds/made-here").status_code == 404
+    assert server.get("/rounds/made-here").status_code == 404
 
 
 def test_form_shows_server_errors(visitor: Visitor, server: ServerProcess) -> None:
@@ -119,7 +119,7 @@ def test_form_advises_protocol(visitor: Visitor, server: ServerProcess) -> None:
     page.get_by_label("Users that you expect").fill("5000")
     table = page.get_by_role("region", name="Table of protocols")
     wish = {"domain_size": 3, "users": 5000, "epsilon": 2}
-    first = server.http.get("/plan", params=wish).json()["protocols"][0]
+    first = server.get("/plan", params=wish).json()["protocols"][0]
     row = table.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{first['protocol'].upper()} take this")
     points = float(f"{100 * first['standard_error']:.3g}")

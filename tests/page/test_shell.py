@@ -26,12 +26,12 @@ def test_every_file_has_type_policy_and_etag(server: ServerProcess) -> None:
         "page/app.css": "text/css; charset=utf-8",
         "page/icon.svg": "image/svg+xml",
     }.items():
-        answer = server.http.get(f"/{name}")
+        answer = server.get(f"/{name}")
         assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
         assert answer.headers["content-security-policy"] == POLICY
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-cache"
-        again = server.http.get(f"/{name}", headers={"If-None-Match": answer.headers["etag"]})
+        again = server.get(f"/{name}", headers={"If-None-Match": answer.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["content-security-policy"] == POLICY
 

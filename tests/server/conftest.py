@@ -9,7 +9,7 @@ from urllib.parse import urldefrag, urljoin
 import httpx
 import pytest
 from pydantic import SecretStr
-from tests.conftest import ADMIN_KEY, NewDatabase, on_both_databases
+from tests.conftest import ADMIN_KEY, Calls, NewDatabase, on_both_databases
 
 from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
@@ -23,13 +23,12 @@ T = TypeVar("T")
 pytest_generate_tests = on_both_databases
 
 
-class InProcess:
+class InProcess(Calls):
     """The whole ASGI application over a storage on disk, called without sockets; its lifespan
     runs.
     """
 
     def __init__(self, url: str, **settings: Any) -> None:
-        self.admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
         self.storage = Storage(url)
         self.storage.prepare()
         self.app = Application(
@@ -60,12 +59,6 @@ class InProcess:
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         return self.run(self.http.request(method, path, **options))
 
-    def post(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("POST", path, **options)
-
-    def get(self, path: str, **options: Any) -> httpx.Response:
-        return self.request("GET", path, **options)
-
     def gather(self, *requests: tuple[str, str, dict[str, Any]]) -> list[httpx.Response]:
         """Send requests (method, path, options) at the same time."""
 
@@ -78,10 +71,7 @@ class InProcess:
 
     def open_round(self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any) -> str:
         """Open a round, over four items unless told otherwise, and return its id."""
-        if "items" not in fields:
-            fields.setdefault("domain_size", 4)
-        body = {"protocol": protocol, "epsilon": epsilon, **fields}
-        response = self.post("/rounds", json=body, headers=self.admin)
+        response = self.try_open(protocol, epsilon, **fields)
         assert response.status_code == 201, response.text
         return response.json()["id"]
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import PACKED
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, recover
@@ -36,9 +35,7 @@ def padded_oue(m: int) -> np.ndarray:
 
 def send(app: InProcess, round: str, reports: np.ndarray, pieces: int = 3) -> None:
     for piece in np.array_split(reports, pieces):
-        response = app.post(
-            f"/rounds/{round}/reports", content=wire.pack(piece), headers=PACKED | app.admin
-        )
+        response = app.submit(round, wire.pack(piece))
         assert response.status_code == 202, response.text
 
 
@@ -130,7 +127,7 @@ def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(
         send(in_process, round, np.concatenate([honest(oracle, 6_000, 10 + week), malicious]))
         rounds.append(round)
         if week < 2:
-            in_process.post(f"/rounds/{round}/close", headers=in_process.admin)
+            in_process.close_round(round)
     assert in_process.get(f"/rounds/{rounds[2]}").json()["series"] == "weekly"
     found = in_process.get("/rounds/week-2/suspects", params={"rate": 0.001}).json()
     assert found["earlier"] == [rounds[1], rounds[0]]
@@ -170,8 +167,7 @@ def test_suspects_need_an_earlier_closed_round_of_the_series(in_process: InProce
 def test_a_series_holds_rounds_over_the_same_items_alone(in_process: InProcess) -> None:
     in_process.open_round("grr", 1.0, items=["a", "b"], series="pair")
     in_process.open_round("oue", 0.5, items=["a", "b"], series="pair")
-    body = {"protocol": "grr", "epsilon": 1.0, "items": ["b", "a"], "series": "pair"}
-    response = in_process.post("/rounds", json=body, headers=in_process.admin)
+    response = in_process.try_open(items=["b", "a"], series="pair")
     assert problem_of(response) == "series-mismatch"
 
 
@@ -185,23 +181,20 @@ def test_rounds_that_are_read_with_a_key_are_analysed_with_a_key(in_process: InP
 
 def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> None:
     round = in_process.open_round("grr", 1.0, items=list(ITEMS))
-    assert in_process.get(f"/rounds/{round}/frequencies").json()["mean"] is None
+    assert in_process.frequencies(round)["mean"] is None
     oracle = frequency_oracle("grr", 1.0, 2)
     rng = np.random.default_rng(8)
     reports = oracle.perturb(round_numbers(rng.uniform(-1, 1, 500), rng), rng)
     send(in_process, round, reports)
     expected = Mean.of(oracle, Tally.of(oracle, reports))
     low, high = expected.interval()
-    assert in_process.get(f"/rounds/{round}/frequencies").json()["mean"] == {
+    assert in_process.frequencies(round)["mean"] == {
         "value": expected.value,
         "standard_error": expected.standard_error,
         "low": low,
         "high": high,
     }
-    assert (
-        "mean"
-        not in in_process.get(f"/rounds/{in_process.open_round('grr', 1.0)}/frequencies").json()
-    )
+    assert "mean" not in in_process.frequencies(in_process.open_round("grr", 1.0))
 
 
 @pytest.mark.parametrize(

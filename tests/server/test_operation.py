@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
-from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.conftest import ServerProcess, StartServer
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import ParameterError, RecoveryRequest, RoundExport, RoundParameters, Tally
@@ -41,11 +41,6 @@ pytestmark = pytest.mark.sqlite
 ONE = b"\1\0\0\0"
 
 
-def submit(app: InProcess, round: str, packed: bytes, key: str, **headers: str) -> Any:
-    sent = {**PACKED, **app.admin, "Idempotency-Key": key, **headers}
-    return app.post(f"/rounds/{round}/reports", content=packed, headers=sent)
-
-
 def scraped(app: InProcess) -> dict[tuple[str, ...], float]:
     """Return every sample as {(name, values of the labels of the manifest ...): value}."""
     labels = {metric.name: metric.labels for metric in MANIFEST}
@@ -60,10 +55,10 @@ def scraped(app: InProcess) -> dict[tuple[str, ...], float]:
 def test_metrics_count_what_was_answered(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round = app.open_round()
-    assert submit(app, round, 3 * ONE, "a").status_code == 202
-    assert submit(app, round, 3 * ONE, "a").json()["duplicate"]
-    assert submit(app, round, ONE, "a").status_code == 409
-    assert submit(app, round, b"\x09\0\0\0", "b").status_code == 422
+    assert app.submit(round, 3 * ONE, "a").status_code == 202
+    assert app.submit(round, 3 * ONE, "a").json()["duplicate"]
+    assert app.submit(round, ONE, "a").status_code == 409
+    assert app.submit(round, b"\x09\0\0\0", "b").status_code == 422
     assert app.get(f"/rounds/{round}/frequencies").status_code == 200
     assert app.get("/nowhere").status_code == 404
     samples = scraped(app)
@@ -94,8 +89,8 @@ def test_requests_are_timed_by_route_from_head_to_answer(
     monkeypatch.setattr(instrumentation, "perf_counter", lambda: next(clock))
     app = start_in_process()
     round = app.open_round()
-    submit(app, round, ONE, "a")
-    submit(app, round, b"\x09\0\0\0", "b")
+    app.submit(round, ONE, "a")
+    app.submit(round, b"\x09\0\0\0", "b")
     times = {
         (
             s.labels["method"],
@@ -156,11 +151,11 @@ def test_metrics_cover_all_processes_and_drop_dead_gauges() -> None:
 def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round, other = app.open_round(), app.open_round()
-    submit(app, round, 2 * ONE, "a")
-    submit(app, round, 2 * ONE, "a")
+    app.submit(round, 2 * ONE, "a")
+    app.submit(round, 2 * ONE, "a")
     for _ in range(2):
-        submit(app, round, b"\x09\0\0\0", "b")
-    submit(app, round, ONE, "a")
+        app.submit(round, b"\x09\0\0\0", "b")
+    app.submit(round, ONE, "a")
     expected = {
         "reports": 2,
         "duplicates": 1,
@@ -168,7 +163,7 @@ def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInPr
         "refusals": {"idempotency-key-reused": 1, "invalid-report": 2},
     }
     assert app.get(f"/rounds/{round}/stats").json() == {"round": round, **expected}
-    submit(app, round, ONE, "a")
+    app.submit(round, ONE, "a")
     assert app.get(f"/rounds/{round}/stats").json()["refusals"]["idempotency-key-reused"] == 2
     assert app.get(f"/rounds/{other}/stats").json()["refusals"] == {}
 
@@ -194,7 +189,7 @@ def test_refusals_outlive_a_server_that_is_stopped(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     with closing(InProcess(url)) as app:
         round = app.open_round()
-        submit(app, round, b"\x09\0\0\0", "a")
+        app.submit(round, b"\x09\0\0\0", "a")
     with closing(InProcess(url)) as app:
         assert app.get(f"/rounds/{round}/stats").json()["refusals"] == {"invalid-report": 1}
 
@@ -234,8 +229,8 @@ def test_responses_have_their_own_or_the_given_request_id(in_process: InProcess)
 def test_rejects_submission_of_too_many_reports(start_in_process: StartInProcess) -> None:
     app = start_in_process(reports_per_submission=3)
     round = app.open_round()
-    assert submit(app, round, 3 * ONE, "a").status_code == 202
-    refused = submit(app, round, 4 * ONE, "b")
+    assert app.submit(round, 3 * ONE, "a").status_code == 202
+    refused = app.submit(round, 4 * ONE, "b")
     assert problem_of(refused) == "too-many-reports"
     assert app.get(f"/rounds/{round}").json()["n"] == 3
 
@@ -249,17 +244,17 @@ def test_a_submission_may_take_only_so_much_counting(
     """OLH hashes every item for every report; the others are counted as fast as they are read."""
     app = start_in_process(submission_cells=99, reports_per_submission=1000)
     round = app.open_round(protocol, domain_size=8)
-    refused = submit(app, round, bytes((fit + 1) * size), "a")
+    refused = app.submit(round, bytes((fit + 1) * size), "a")
     assert problem_of(refused) == "too-many-reports"
     assert f"at most {fit} reports" in refused.json()["detail"]
     assert app.get(f"/rounds/{round}").json()["n"] == 0
     assert app.get(f"/rounds/{round}/stats").json()["refusals"] == {"too-many-reports": 1}
-    assert submit(app, round, bytes(fit * size), "a").json()["accepted"] == fit
+    assert app.submit(round, bytes(fit * size), "a").json()["accepted"] == fit
 
 
 def test_one_report_always_fits(start_in_process: StartInProcess) -> None:
     app = start_in_process(submission_cells=1)
-    assert submit(app, app.open_round("olh", domain_size=8), bytes(6), "a").status_code == 202
+    assert app.submit(app.open_round("olh", domain_size=8), bytes(6), "a").status_code == 202
 
 
 def test_the_clients_batches_fit_a_servers_default() -> None:
@@ -271,8 +266,7 @@ def test_the_clients_batches_fit_a_servers_default() -> None:
 def test_a_round_of_too_many_items_is_refused(start_in_process: StartInProcess) -> None:
     app = start_in_process(max_domain_size=5)
     app.open_round(domain_size=5)
-    body = {"protocol": "grr", "epsilon": 1.0, "domain_size": 6}
-    assert problem_of(app.post("/rounds", json=body, headers=app.admin)) == "invalid-parameter"
+    assert problem_of(app.try_open(domain_size=6)) == "invalid-parameter"
 
 
 class Full:
@@ -301,16 +295,16 @@ def _open(connection: Any, *more: object) -> None:
 def test_full_disk_is_507_and_recovers(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round = app.open_round()
-    assert submit(app, round, 2 * ONE, "before").status_code == 202
+    assert app.submit(round, 2 * ONE, "before").status_code == 202
     with Full(app.storage):
-        refused = submit(app, round, 100_000 * ONE, "after")
+        refused = app.submit(round, 100_000 * ONE, "after")
         assert problem_of(refused) == "storage-full"
         assert int(refused.headers["retry-after"]) >= 1
         assert problem_of(app.get("/readyz")) == "storage-full"
-        assert app.get(f"/rounds/{round}/frequencies").json()["n"] == 2
+        assert app.frequencies(round)["n"] == 2
     assert app.get("/readyz").status_code == 200
-    assert submit(app, round, 100_000 * ONE, "after").json()["duplicate"] is False
-    assert app.get(f"/rounds/{round}/frequencies").json()["n"] == 100_002
+    assert app.submit(round, 100_000 * ONE, "after").json()["duplicate"] is False
+    assert app.frequencies(round)["n"] == 100_002
 
 
 def test_a_disk_below_its_mark_is_not_ready(start_in_process: StartInProcess) -> None:
@@ -338,11 +332,7 @@ def test_whole_days_are_written_as_days() -> None:
 def test_what_is_no_retention_is_refused(words: str, in_process: InProcess) -> None:
     with pytest.raises(ParameterError):
         retention.hours(words)
-    body = {"protocol": "grr", "epsilon": 1.0, "domain_size": 4, "retention": words}
-    assert (
-        problem_of(in_process.post("/rounds", json=body, headers=in_process.admin))
-        == "invalid-request"
-    )
+    assert problem_of(in_process.try_open(retention=words)) == "invalid-request"
 
 
 def on_disk(storage: Storage) -> bytes:
@@ -366,9 +356,9 @@ def test_reports_are_stored_unless_retention_is_none(
     round = app.open_round("oue", domain_size=800, retention=words)
     assert app.get(f"/rounds/{round}").json()["retention"] == words
     report = secret_report(800)
-    assert submit(app, round, report, "a").status_code == 202
-    assert submit(app, round, report, "a").json()["duplicate"]
-    counts = app.get(f"/rounds/{round}/frequencies").json()["counts"]
+    assert app.submit(round, report, "a").status_code == 202
+    assert app.submit(round, report, "a").json()["duplicate"]
+    counts = app.frequencies(round)["counts"]
     assert counts == np.unpackbits(np.frombuffer(report, np.uint8), bitorder="little").tolist()
     assert (report in on_disk(app.storage)) is (words == "forever")
 
@@ -377,9 +367,9 @@ def test_deleting_a_round_leaves_no_report_on_the_disk(start_in_process: StartIn
     app = start_in_process()
     round = app.open_round("oue", domain_size=800)
     report = secret_report(800)
-    assert submit(app, round, report, "a").status_code == 202
+    assert app.submit(round, report, "a").status_code == 202
     assert report in on_disk(app.storage)
-    assert app.request("DELETE", f"/rounds/{round}", headers=app.admin).status_code == 204
+    assert app.delete_round(round).status_code == 204
     assert report not in on_disk(app.storage)
 
 
@@ -456,8 +446,8 @@ def test_export_recomputes_the_servers_responses(in_process: InProcess, protocol
     oracle = in_process.storage.rounds.parameters(in_process.storage.rounds.find(round).seq).oracle
     rng = np.random.default_rng(1)
     assert (
-        submit(
-            in_process, round, oracle.perturb(rng.integers(0, 37, 500), rng).tobytes(), "a"
+        in_process.submit(
+            round, oracle.perturb(rng.integers(0, 37, 500), rng).tobytes(), "a"
         ).status_code
         == 202
     )
@@ -564,5 +554,5 @@ def test_database_errors_are_logged_without_parameters(tmp_path: Path) -> None:
 
 
 def test_the_address_of_metrics_is_in_the_api_reference(server: ServerProcess) -> None:
-    paths = server.http.get("/openapi.json").json()["paths"]
+    paths = server.get("/openapi.json").json()["paths"]
     assert {"/metrics", "/rounds/{round}/stats", "/rounds/{round}/export"} <= set(paths)

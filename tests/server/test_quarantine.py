@@ -21,11 +21,6 @@ def app(start_in_process: StartInProcess) -> InProcess:
     return start_in_process()
 
 
-def send(app: InProcess, id: str, packed: np.ndarray, key: str) -> Any:
-    headers = PACKED | app.admin | {"Idempotency-Key": key}
-    return app.post(f"/rounds/{id}/reports", content=packed.tobytes(), headers=headers)
-
-
 def rows(*sizes: int) -> np.ndarray:
     return np.packbits(np.arange(D) < np.array(sizes)[:, None], axis=1, bitorder="little")
 
@@ -45,18 +40,18 @@ def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
     oracle = OUE(0.5, D)
     id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
     whole = np.concatenate([honest(oracle), rows(1, D)])
-    answer = send(app, id, whole, "a")
+    answer = app.submit(id, whole, "a")
     assert (answer.status_code, answer.json()) == (
         202,
         {"round": id, "accepted": HONEST + 2, "duplicate": False},
     )
-    assert send(app, id, rows(0), "b").json()["accepted"] == 1  # alone: nothing is left to count
+    assert app.submit(id, rows(0), "b").json()["accepted"] == 1  # alone: nothing is left to count
     assert (
-        send(app, id, honest(oracle)[:1], "c").status_code == 202
+        app.submit(id, honest(oracle)[:1], "c").status_code == 202
     )  # after a tally that was written the longer way
 
     counted = Tally.of(oracle, np.concatenate([honest(oracle), honest(oracle)[:1]]))
-    found = app.get(f"/rounds/{id}/frequencies").json()
+    found = app.frequencies(id)
     assert (found["n"], found["counts"]) == (HONEST + 1, counted.counts(oracle).tolist())
     assert found["frequencies"] == Estimates.of(oracle, counted).frequencies.tolist()
     assert found["quarantined"] == {"sizes": 3, "seeds": 0}
@@ -75,21 +70,24 @@ def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
 def test_retries_of_quarantined_reports_are_recognised(app: InProcess) -> None:
     id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
     for _ in range(2):
-        answers = [send(app, id, rows(1), "a").json(), send(app, id, rows(40), "b").json()]
+        answers = [
+            app.submit(id, rows(1), "a").json(),
+            app.submit(id, rows(40), "b").json(),
+        ]
         assert [answer["accepted"] for answer in answers] == [1, 1]
     assert [answer["duplicate"] for answer in answers] == [True, True]
-    assert problem_of(send(app, id, rows(2), "a")) == "idempotency-key-reused"
-    app.post(f"/rounds/{id}/close", headers=app.admin)
-    assert send(app, id, rows(1), "a").json()["duplicate"]
-    assert problem_of(send(app, id, rows(1), "c")) == "round-closed"
+    assert problem_of(app.submit(id, rows(2), "a")) == "idempotency-key-reused"
+    app.close_round(id)
+    assert app.submit(id, rows(1), "a").json()["duplicate"]
+    assert problem_of(app.submit(id, rows(1), "c")) == "round-closed"
     assert app.get(f"/rounds/{id}").json()["quarantined"] == {"sizes": 1, "seeds": 0}
     assert metric(app, "size") == 1
 
 
 def test_without_quarantine_every_valid_report_counts(app: InProcess) -> None:
     id = app.open_round("oue", 0.5, domain_size=D)
-    send(app, id, rows(1, D), "a")
-    found = app.get(f"/rounds/{id}/frequencies").json()
+    app.submit(id, rows(1, D), "a")
+    found = app.frequencies(id)
     assert (found["n"], found["quarantined"]) == (2, None)
     round_ = app.get(f"/rounds/{id}").json()
     assert (round_["quarantine"], round_["quarantined"], round_["canaries"]) == (False, None, [])
@@ -99,21 +97,21 @@ def test_recurring_seeds_are_quarantined_after_the_close(app: InProcess) -> None
     oracle = frequency_oracle("olh", 0.5, D)
     id = app.open_round("olh", 0.5, domain_size=D, quarantine=True)
     same = np.repeat(honest(oracle)[:1], 20)
-    send(app, id, np.concatenate([honest(oracle)[1:], same]), "a")
-    assert app.get(f"/rounds/{id}/frequencies").json()["quarantined"] == {"sizes": 0, "seeds": None}
-    app.post(f"/rounds/{id}/close", headers=app.admin)
+    app.submit(id, np.concatenate([honest(oracle)[1:], same]), "a")
+    assert app.frequencies(id)["quarantined"] == {"sizes": 0, "seeds": None}
+    app.close_round(id)
     assert app.storage.filters.run().rows == 20
-    found = app.get(f"/rounds/{id}/frequencies").json()
+    found = app.frequencies(id)
     assert (found["n"], found["quarantined"]) == (HONEST - 1, {"sizes": 0, "seeds": 20})
     assert found["counts"] == Tally.of(oracle, honest(oracle)[1:]).counts(oracle).tolist()
-    assert send(app, id, np.concatenate([honest(oracle)[1:], same]), "a").json()["duplicate"]
+    assert app.submit(id, np.concatenate([honest(oracle)[1:], same]), "a").json()["duplicate"]
 
 
 def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
     id = app.open_round(
         "oue", 0.5, items=[f"i{i}" for i in range(D - 2)], canaries=["x", "y"], quarantine=True
     )
-    send(app, id, rows(1, 40), "a")
+    app.submit(id, rows(1, 40), "a")
     export = RoundExport.from_json(app.get(f"/rounds/{id}/export").content)
     assert export.quarantined == Quarantined(1, 0)
     assert (export.tally.n, export.parameters.canaries, export.parameters.quarantine) == (
@@ -134,8 +132,7 @@ def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
     ],
 )
 def test_rejects_quarantine_without_effect(app: InProcess, protocol: str, reason: str) -> None:
-    body = {"protocol": protocol, "epsilon": 1, "domain_size": 4, "quarantine": True}
-    answer = app.post("/rounds", json=body, headers=app.admin)
+    answer = app.try_open(protocol, quarantine=True)
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith(f"quarantine: {reason}")
 
@@ -158,29 +155,15 @@ def test_canaries_follow_the_items_by_label_or_number(app: InProcess) -> None:
     assert named["digest"] == parameters.digest
 
 
-@pytest.mark.parametrize(
-    ("canaries", "status"),
-    [
-        (0, 422),
-        (101, 422),
-        ([], 422),
-        ([""], 422),
-        (["a"], 422),
-        ("x", 422),
-        (1.5, 422),
-        ([1], 422),
-    ],
-)
-def test_what_cannot_be_canaries_is_refused(app: InProcess, canaries: object, status: int) -> None:
-    body = {"protocol": "grr", "epsilon": 1, "items": ["a", "b"], "canaries": canaries}
-    assert app.post("/rounds", json=body, headers=app.admin).status_code == status
+@pytest.mark.parametrize("canaries", [0, 101, [], [""], ["a"], "x", 1.5, [1]])
+def test_rejects_invalid_canaries(app: InProcess, canaries: object) -> None:
+    assert app.try_open(items=["a", "b"], canaries=canaries).status_code == 422
 
 
 def test_rounds_of_a_series_share_numbered_canaries(app: InProcess) -> None:
     for _ in range(2):
         app.open_round("grr", items=["a", "b"], canaries=2, series="daily")
-    body = {"protocol": "grr", "epsilon": 1, "items": ["a", "b"], "series": "daily"}
-    assert app.post("/rounds", json=body, headers=app.admin).status_code == 409
+    assert problem_of(app.try_open(items=["a", "b"], series="daily")) == "series-mismatch"
 
 
 def test_frequencies_mark_canaries_and_shifted_reports_raise_their_alarm(
@@ -190,15 +173,15 @@ def test_frequencies_mark_canaries_and_shifted_reports_raise_their_alarm(
     id = app.open_round("oue", 0.5, domain_size=D - 10, canaries=10)
     rng = np.random.default_rng(1)
     genuine = oracle.perturb(rng.integers(D - 10, size=20_000), rng)
-    send(app, id, genuine, "a")
+    app.submit(id, genuine, "a")
 
     def alarm() -> dict[str, Any]:
         alarms = app.get(f"/rounds/{id}/alarms?rate=1e-9").json()["alarms"]
         return next(each for each in alarms if each["name"] == "canaries")
 
-    assert app.get(f"/rounds/{id}/frequencies").json()["canaries"] == list(range(D - 10, D))
+    assert app.frequencies(id)["canaries"] == list(range(D - 10, D))
     assert not alarm()["raised"]
-    send(app, id, np.repeat(rows(1), 2_000, axis=0), "b")
+    app.submit(id, np.repeat(rows(1), 2_000, axis=0), "b")
     assert alarm()["raised"]
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import PACKED
 from tests.server.conftest import InProcess, problem_of
 
 from ldprecover import Estimates, RecoveryRequest, Tally, frequency_oracle, recover
@@ -31,10 +30,10 @@ def round_of(app: InProcess, reports: np.ndarray, *, closed: bool = True, **fiel
     opened = app.open_round("grr", 1.0, **({"domain_size": D} | fields))
     for start in range(0, len(reports), N):
         content = wire.pack(reports[start : start + N])
-        answer = app.post(f"/rounds/{opened}/reports", content=content, headers=PACKED | app.admin)
+        answer = app.submit(opened, content)
         assert answer.status_code == 202, answer.text
     if closed:
-        assert app.post(f"/rounds/{opened}/close", headers=app.admin).status_code == 200
+        assert app.close_round(opened).status_code == 200
     return str(opened)
 
 

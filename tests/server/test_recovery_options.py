@@ -28,9 +28,7 @@ def round(in_process: InProcess) -> str:
     rng = np.random.default_rng(1)
     opened = in_process.open_round("oue", 1.0, domain_size=D)
     reports = wire.pack(oracle.perturb(rng.integers(D, size=400), rng))
-    assert in_process.post(
-        f"/rounds/{opened}/reports", content=reports, headers=PACKED | in_process.admin
-    ).is_success
+    assert in_process.submit(opened, reports).is_success
     return opened
 
 
@@ -91,11 +89,9 @@ def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InP
     reports = wire.pack(oracle.perturb(np.arange(300) % D, np.random.default_rng(2)))
     for name in ("first", "second"):
         opened = in_process.open_round("oue", 1.0, domain_size=D, series="calm", name=name)
-        in_process.post(
-            f"/rounds/{opened}/reports", content=reports, headers=PACKED | in_process.admin
-        )
+        in_process.submit(opened, reports)
         if name == "first":
-            in_process.post(f"/rounds/{opened}/close", headers=in_process.admin)
+            in_process.close_round(opened)
     answer = in_process.post(f"/rounds/{opened}/recover", json={"targets": "infer"}).json()
     named = in_process.post(f"/rounds/{opened}/recover", json={"targets": [], "eta": 0}).json()
     said = "no item rose beyond noise, so no targets were taken"

@@ -93,7 +93,7 @@ def test_without_reports_there_are_no_estimates(
         found[name] for name in ("frequencies", "standard_errors", "sum", "sum_standard_error")
     ] == 4 * [None]
     assert (found["p"] > found["q"]) is True
-    response = server.http.post(f"/rounds/{id}/recover")
+    response = server.post(f"/rounds/{id}/recover")
     assert problem_of(response) == "no-reports"
 
 
@@ -130,7 +130,7 @@ def test_a_recovery_is_that_of_the_library_to_the_bit(
     opened, tally = poisoned[oracle.protocol]
     named, indices = TARGETS[targets]
     body = {"method": method, "eta": eta, "targets": named, "malicious_model": model}
-    response = server.http.post(f"/rounds/{opened['id']}/recover", json=body)
+    response = server.post(f"/rounds/{opened['id']}/recover", json=body)
     assert response.status_code == 200, response.text
     frequencies = Estimates.of(oracle, tally).frequencies
     expected = recover(
@@ -164,9 +164,9 @@ def test_every_field_of_a_recovery_has_its_default(
 ) -> None:
     opened, _ = poisoned["oue"]
     full = {"eta": 0.2, "targets": [], "method": "ldprecover", "malicious_model": "paper"}
-    expected = server.http.post(f"/rounds/{opened['id']}/recover", json=full).json()
+    expected = server.post(f"/rounds/{opened['id']}/recover", json=full).json()
     headers = {"Content-Type": "application/json"} if content is not None else {}
-    response = server.http.post(f"/rounds/{opened['id']}/recover", content=content, headers=headers)
+    response = server.post(f"/rounds/{opened['id']}/recover", content=content, headers=headers)
     assert (response.status_code, response.json()) == (200, expected)
     assert (expected["eta"], expected["targets"], expected["method"]) == (0.2, [], "ldprecover")
 
@@ -185,7 +185,7 @@ def test_rejected_recovery_names_field(
     server: ServerProcess, poisoned: Poisoned, field: str, value: Any, words: str
 ) -> None:
     opened, _ = poisoned["grr"]
-    response = server.http.post(f"/rounds/{opened['id']}/recover", json={field: value})
+    response = server.post(f"/rounds/{opened['id']}/recover", json={field: value})
     assert problem_of(response) == "invalid-parameter"
     assert words in response.json()["detail"]
 
@@ -196,7 +196,7 @@ def test_no_positive_estimate_gives_zero_malicious_frequencies(
     """OUE reports without a single one: every estimate is -q/(p - q)."""
     id = server.open_round("oue", 1.0, domain_size=5)["id"]
     assert server.submit(id, bytes(30)).status_code == 202
-    found = server.http.post(f"/rounds/{id}/recover").json()
+    found = server.post(f"/rounds/{id}/recover").json()
     assert max(found["poisoned"]) < 0
     assert found["malicious"] == 5 * [0]
     assert found["recovered"] == pytest.approx(5 * [0.2], abs=1e-15)
@@ -210,6 +210,6 @@ def test_the_smallest_domain_recovers(server: ServerProcess, protocol: str) -> N
     reports = oracle.perturb(np.zeros(50, dtype=np.int64), np.random.default_rng(1))
     server.submit(id, wire.pack(reports))
     for targets in ([], [0], [1]):
-        found = server.http.post(f"/rounds/{id}/recover", json={"targets": targets}).json()
+        found = server.post(f"/rounds/{id}/recover", json={"targets": targets}).json()
         assert min(found["recovered"]) >= 0
         assert sum(found["recovered"]) == pytest.approx(1, abs=1e-12)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.sqlite
 
 def open_raw(server: ServerProcess, text: str | bytes) -> httpx.Response:
     """Open a round with a body given as text, which JSON libraries would not write."""
-    return server.http.post(
+    return server.post(
         "/rounds", content=text, headers=server.admin | {"Content-Type": "application/json"}
     )
 
@@ -36,7 +36,7 @@ def fresh_name() -> str:
 
 
 def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> None:
-    asked = {
+    asked: dict[str, Any] = {
         "name": fresh_name(),
         "protocol": "olh",
         "epsilon": 0.5,
@@ -44,7 +44,7 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
         "hash_range": 5,
     }
     before = datetime.now(UTC).replace(microsecond=0)
-    response = server.http.post("/rounds", json=asked, headers=server.admin)
+    response = server.try_open(**asked)
     assert response.status_code == 201
     opened = response.json()
     assert opened | asked == opened
@@ -80,7 +80,7 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
     assert (opened["p"], opened["q"]) == (parameters.oracle.p, parameters.oracle.q)
     assert opened["digest"] == parameters.digest
     assert response.headers["location"] == f"/rounds/{opened['id']}"
-    assert server.http.get(response.headers["location"]).json() == opened
+    assert server.get(response.headers["location"]).json() == opened
 
 
 def test_a_domain_size_labels_the_items_by_their_indices(
@@ -95,14 +95,13 @@ def test_the_default_hash_range_is_stored(server: ServerProcess, epsilon: float)
     """The paper's g = ceil(e^eps + 1)."""
     opened = server.open_round("olh", epsilon)
     assert opened["hash_range"] == math.ceil(math.exp(epsilon) + 1)
-    assert server.http.get(f"/rounds/{opened['id']}").json()["hash_range"] == opened["hash_range"]
+    assert server.get(f"/rounds/{opened['id']}").json()["hash_range"] == opened["hash_range"]
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue"])
 def test_only_olh_has_a_hash_range(server: ServerProcess, protocol: str) -> None:
     assert server.open_round(protocol)["hash_range"] is None
-    body = {"protocol": protocol, "epsilon": 1, "domain_size": 4, "hash_range": 4}
-    response = server.http.post("/rounds", json=body, headers=server.admin)
+    response = server.try_open(protocol, hash_range=4)
     assert problem_of(response) == "invalid-parameter"
     assert "hash_range" in response.json()["detail"]
 
@@ -151,12 +150,12 @@ def test_every_allowed_extreme_is_taken(server: ServerProcess, text: str) -> Non
 def test_rejected_round_is_explained_and_not_opened(
     server: ServerProcess, fields: dict[str, Any], words: str
 ) -> None:
-    before = server.http.get("/rounds", params={"limit": 1}).json()
+    before = server.get("/rounds", params={"limit": 1}).json()
     body = {"protocol": "grr", "epsilon": 1, **fields}
-    response = server.http.post("/rounds", json=body, headers=server.admin)
+    response = server.post("/rounds", json=body, headers=server.admin)
     assert problem_of(response) == "invalid-parameter"
     assert words in response.json()["detail"]
-    assert server.http.get("/rounds", params={"limit": 1}).json() == before
+    assert server.get("/rounds", params={"limit": 1}).json() == before
 
 
 def test_accepts_100_000_labels_and_no_more(server: ServerProcess) -> None:
@@ -164,9 +163,8 @@ def test_accepts_100_000_labels_and_no_more(server: ServerProcess) -> None:
     opened = server.open_round("olh", 1.0, items=labels[:-1])
     assert opened["items"] == labels[:-1]
     assert server.frequencies(opened["id"])["counts"] == 100_000 * [0]
-    server.http.delete(f"/rounds/{opened['id']}", headers=server.admin)
-    body = {"protocol": "olh", "epsilon": 1.0, "items": labels}
-    response = server.http.post("/rounds", json=body, headers=server.admin)
+    server.delete_round(opened["id"])
+    response = server.try_open("olh", items=labels)
     assert problem_of(response) == "invalid-request"
     assert "100000" in response.json()["detail"]
 
@@ -184,17 +182,16 @@ def test_names_of_the_documented_form_are_taken(
 def test_a_name_belongs_to_one_round_until_it_is_deleted(server: ServerProcess) -> None:
     name = fresh_name()
     first = server.open_round(name=name)
-    body = {"protocol": "oue", "epsilon": 1, "domain_size": 9, "name": name}
-    response = server.http.post("/rounds", json=body, headers=server.admin)
+    response = server.try_open("oue", name=name)
     assert problem_of(response) == "name-taken"
     assert name in response.json()["detail"]
-    assert server.http.get(f"/rounds/{name}").json() == first
-    server.http.post(f"/rounds/{name}/close", headers=server.admin)
-    assert server.http.post("/rounds", json=body, headers=server.admin).status_code == 409
-    server.http.delete(f"/rounds/{name}", headers=server.admin)
-    second = server.http.post("/rounds", json=body, headers=server.admin).json()
+    assert server.get(f"/rounds/{name}").json() == first
+    server.close_round(name)
+    assert server.try_open(name=name).status_code == 409
+    server.delete_round(name)
+    second = server.try_open(name=name).json()
     assert second["id"] != first["id"]
-    assert server.http.get(f"/rounds/{name}").json() == second
+    assert server.get(f"/rounds/{name}").json() == second
 
 
 def test_default_name_has_the_documented_form(server: ServerProcess) -> None:
@@ -207,11 +204,11 @@ def test_default_name_has_the_documented_form(server: ServerProcess) -> None:
 def test_finds_round_by_id_name_and_current(server: ServerProcess) -> None:
     opened = server.open_round()
     for identifier in (opened["id"], opened["name"], "current"):
-        assert server.http.get(f"/rounds/{identifier}").json() == opened
-        assert server.http.get(f"/rounds/{identifier}/frequencies").json()["round"] == opened["id"]
-    assert server.http.get("/frequencies").json()["round"] == opened["id"]
-    assert server.http.post("/reports", json={"reports": [1]}).json()["round"] == opened["id"]
-    assert server.http.post("/recover").json()["round"] == opened["id"]
+        assert server.get(f"/rounds/{identifier}").json() == opened
+        assert server.frequencies(identifier)["round"] == opened["id"]
+    assert server.get("/frequencies").json()["round"] == opened["id"]
+    assert server.post("/reports", json={"reports": [1]}).json()["round"] == opened["id"]
+    assert server.post("/recover").json()["round"] == opened["id"]
 
 
 @pytest.mark.parametrize(
@@ -219,13 +216,13 @@ def test_finds_round_by_id_name_and_current(server: ServerProcess) -> None:
 )
 def test_an_unknown_round_is_a_404(server: ServerProcess, identifier: str) -> None:
     calls = [
-        server.http.get(f"/rounds/{identifier}"),
-        server.http.get(f"/rounds/{identifier}/parameters"),
-        server.http.get(f"/rounds/{identifier}/frequencies"),
-        server.http.post(f"/rounds/{identifier}/recover"),
-        server.http.post(f"/rounds/{identifier}/reports", json={"reports": [1]}),
-        server.http.post(f"/rounds/{identifier}/close", headers=server.admin),
-        server.http.delete(f"/rounds/{identifier}", headers=server.admin),
+        server.get(f"/rounds/{identifier}"),
+        server.get(f"/rounds/{identifier}/parameters"),
+        server.get(f"/rounds/{identifier}/frequencies"),
+        server.post(f"/rounds/{identifier}/recover"),
+        server.post(f"/rounds/{identifier}/reports", json={"reports": [1]}),
+        server.close_round(identifier),
+        server.delete_round(identifier),
     ]
     assert {problem_of(r) for r in calls} == {"round-not-found"}
 
@@ -237,7 +234,7 @@ def test_lists_rounds_latest_first_in_pages(
     app = start_in_process()
     assert app.get("/rounds").json() == {"rounds": []}
     opened = [app.open_round() for _ in range(5)]
-    app.post(f"/rounds/{opened[1]}/close", headers=app.admin)
+    app.close_round(opened[1])
     app.post(f"/rounds/{opened[4]}/reports", json={"reports": [1, 2]}, headers=app.admin)
     listed = app.get("/rounds").json()["rounds"]
     assert [r["id"] for r in listed] == opened[::-1]
@@ -306,7 +303,7 @@ def test_round_deleted_before_its_tally_is_read_is_404(
     "query", ["limit=0", "limit=-1", "limit=x", "limit=1e400", "limit=201", "limit="]
 )
 def test_a_page_that_is_no_page_is_refused(server: ServerProcess, query: str) -> None:
-    response = server.http.get(f"/rounds?{query}")
+    response = server.get(f"/rounds?{query}")
     assert problem_of(response) == "invalid-request"
 
 
@@ -315,7 +312,7 @@ def test_parameters_are_immutable_with_a_recomputable_digest(
 ) -> None:
     labels = [f"№ {i}" for i in range(11)]
     opened = server.open_round(oracle.protocol, oracle.epsilon, items=labels)
-    parameters = server.http.get(f"/rounds/{opened['id']}/parameters").json()
+    parameters = server.get(f"/rounds/{opened['id']}/parameters").json()
     mutable = ("state", "n", "quarantined", "opened_at", "closed_at")
     thresholds = {name: str(value) for name, value in oracle.thresholds.items()}
     immutable = {name: value for name, value in opened.items() if name not in mutable}
@@ -332,11 +329,11 @@ def test_parameters_are_immutable_with_a_recomputable_digest(
 def test_parameters_by_id_are_cached_for_ever(server: ServerProcess) -> None:
     opened = server.open_round()
     path = f"/rounds/{opened['id']}/parameters"
-    first = server.http.get(path)
+    first = server.get(path)
     assert first.headers["cache-control"] == "public, max-age=31536000, immutable"
-    server.http.post(f"/rounds/{opened['id']}/reports", json={"reports": [1]})
-    server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
-    second = server.http.get(path)
+    server.post(f"/rounds/{opened['id']}/reports", json={"reports": [1]})
+    server.close_round(opened["id"])
+    second = server.get(path)
     assert (second.content, second.headers["etag"]) == (first.content, first.headers["etag"])
 
 
@@ -344,13 +341,13 @@ def test_parameters_by_id_are_cached_for_ever(server: ServerProcess) -> None:
 def test_a_known_etag_is_answered_304(server: ServerProcess, form: str) -> None:
     opened = server.open_round()
     path = f"/rounds/{opened['id']}/parameters"
-    etag = server.http.get(path).headers["etag"]
+    etag = server.get(path).headers["etag"]
     assert etag.startswith('"')
     assert etag.endswith('"')
-    known = server.http.get(path, headers={"If-None-Match": form.format(etag)})
+    known = server.get(path, headers={"If-None-Match": form.format(etag)})
     assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", etag)
     assert "immutable" in known.headers["cache-control"]
-    unknown = server.http.get(path, headers={"If-None-Match": '"other"'})
+    unknown = server.get(path, headers={"If-None-Match": '"other"'})
     assert unknown.status_code == 200
 
 
@@ -359,12 +356,12 @@ def test_parameters_by_name_are_not_cached(
 ) -> None:
     name = fresh_name()
     server.open_round(name=name)
-    first = server.http.get(f"/rounds/{name}/parameters")
+    first = server.get(f"/rounds/{name}/parameters")
     assert first.headers["cache-control"] == "no-cache"
-    assert server.http.get("/rounds/current/parameters").headers["cache-control"] == "no-cache"
-    server.http.delete(f"/rounds/{name}", headers=server.admin)
+    assert server.get("/rounds/current/parameters").headers["cache-control"] == "no-cache"
+    server.delete_round(name)
     server.open_round(name=name)
-    second = server.http.get(
+    second = server.get(
         f"/rounds/{name}/parameters", headers={"If-None-Match": first.headers["etag"]}
     )
     assert second.status_code == 200
@@ -374,27 +371,25 @@ def test_parameters_by_name_are_not_cached(
 @pytest.mark.both
 def test_closing_twice_is_200_without_change(server: ServerProcess) -> None:
     opened = server.open_round()
-    first = server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
+    first = server.close_round(opened["id"])
     assert first.status_code == 200
     closed = first.json()
     assert closed == opened | {"state": "closed", "closed_at": closed["closed_at"]}
     assert datetime.fromisoformat(closed["closed_at"]) >= datetime.fromisoformat(
         opened["opened_at"]
     )
-    second = server.http.post(f"/rounds/{opened['name']}/close", headers=server.admin)
+    second = server.close_round(opened["name"])
     assert (second.status_code, second.json()) == (200, closed)
-    assert server.http.get(f"/rounds/{opened['id']}").json() == closed
+    assert server.get(f"/rounds/{opened['id']}").json() == closed
 
 
 def test_closed_round_is_readable_and_current(server: ServerProcess) -> None:
     opened = server.open_round()
-    server.http.post("/reports", json={"reports": [1, 1]}, headers=server.admin)
-    assert (
-        server.http.post("/rounds/current/close", headers=server.admin).json()["id"] == opened["id"]
-    )
-    assert server.http.get("/rounds/current").json()["id"] == opened["id"]
-    assert server.http.get("/frequencies").json()["counts"] == [0, 2, 0, 0]
-    assert server.http.post("/recover").status_code == 200
+    server.post("/reports", json={"reports": [1, 1]}, headers=server.admin)
+    assert server.close_round("current").json()["id"] == opened["id"]
+    assert server.get("/rounds/current").json()["id"] == opened["id"]
+    assert server.get("/frequencies").json()["counts"] == [0, 2, 0, 0]
+    assert server.post("/recover").status_code == 200
 
 
 @pytest.mark.both
@@ -405,12 +400,12 @@ def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess) -
     with server.sql() as database:
         seq = sa.text("SELECT seq FROM rounds WHERE id = :id")
         seqs = [database.scalar(seq, {"id": round_["id"]}) for round_ in (kept, opened)]
-    response = server.http.delete(f"/rounds/{opened['id']}", headers=server.admin)
+    response = server.delete_round(opened["id"])
     assert (response.status_code, response.content) == (204, b"")
     for identifier in (opened["id"], opened["name"]):
-        assert problem_of(server.http.get(f"/rounds/{identifier}")) == "round-not-found"
+        assert problem_of(server.get(f"/rounds/{identifier}")) == "round-not-found"
         assert problem_of(server.submit(identifier, b"\1\0\0\0", "key")) == "round-not-found"
-    assert server.http.delete(f"/rounds/{opened['id']}", headers=server.admin).status_code == 404
+    assert server.delete_round(opened["id"]).status_code == 404
     assert server.frequencies(kept["id"])["counts"] == [0, 1, 0, 0]
     with server.sql() as database:
         keys = [
@@ -444,12 +439,12 @@ def test_current_round_after_a_deletion_is_the_latest_left(
     is_nowhere()
     first, second, third = (app.open_round() for _ in range(3))
     assert current() == third
-    app.post(f"/rounds/{second}/close", headers=app.admin)
-    app.request("DELETE", f"/rounds/{third}", headers=app.admin)
+    app.close_round(second)
+    app.delete_round(third)
     assert current() == second
-    app.request("DELETE", "/rounds/current", headers=app.admin)
+    app.delete_round("current")
     assert current() == first
-    app.request("DELETE", f"/rounds/{first}", headers=app.admin)
+    app.delete_round(first)
     is_nowhere()
     # The place of a deleted round is not given again, or an old round could become the current one.
     fourth = app.open_round()
@@ -477,20 +472,20 @@ def test_only_admins_open_close_and_delete_rounds(
     sent: Any = headers(server.admin_key)
     body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
     refused = [
-        server.http.post("/rounds", json=body, headers=sent),
-        server.http.post(f"/rounds/{opened['id']}/close", headers=sent),
+        server.post("/rounds", json=body, headers=sent),
+        server.post(f"/rounds/{opened['id']}/close", headers=sent),
         server.http.delete(f"/rounds/{opened['id']}", headers=sent),
     ]
     assert {problem_of(r) for r in refused} == {"unauthorized"}
     assert [r.headers["www-authenticate"] for r in refused] == 3 * ["Bearer"]
-    assert server.http.get("/rounds/current").json() == opened
+    assert server.get("/rounds/current").json() == opened
 
 
 def test_the_scheme_of_the_key_is_read_in_any_case(server: ServerProcess) -> None:
     body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
     for scheme in ("Bearer", "bearer", "BEARER"):
         headers = {"Authorization": f"{scheme} {server.admin_key}"}
-        assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
+        assert server.post("/rounds", json=body, headers=headers).status_code == 201
 
 
 def test_round_in_use_stays_cached(

@@ -52,11 +52,11 @@ def test_generated_admin_key_is_printed_once_and_hashed(
     assert len(key) >= 40
     body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
     headers = {"Authorization": f"Bearer {key}"}
-    assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
+    assert server.post("/rounds", json=body, headers=headers).status_code == 201
     server.restart()
     assert not any("key" in line.lower() for line in server.lines)
-    assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
-    assert server.http.post("/rounds", json=body, headers=server.admin).status_code == 401
+    assert server.post("/rounds", json=body, headers=headers).status_code == 201
+    assert server.try_open().status_code == 401
     server.kill()
     written = files(server)
     assert key.encode() not in written
@@ -80,7 +80,7 @@ def test_new_key_works_without_restart(start_server: StartServer) -> None:
     body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
     for valid_key in (key, server.admin_key):
         headers = {"Authorization": f"Bearer {valid_key}"}
-        assert server.http.post("/rounds", json=body, headers=headers).status_code == 201
+        assert server.post("/rounds", json=body, headers=headers).status_code == 201
 
 
 @pytest.mark.sqlite
@@ -97,7 +97,7 @@ def test_second_server_on_a_sqlite_file_is_an_error(server: ServerProcess) -> No
     assert done.returncode != 0
     assert done.stdout == ""
     assert f"another server has {server.database} open" in done.stderr
-    assert server.http.get("/readyz").status_code == 200
+    assert server.get("/readyz").status_code == 200
 
 
 def test_port_in_use_is_an_error(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_every_form_is_counted_as_the_protocol_says(
 ) -> None:
     id, reports = open_for(server, oracle), some_reports(oracle)
     for sent, (headers, content) in enumerate(forms(oracle, reports).values(), start=1):
-        response = server.http.post(
+        response = server.post(
             f"/rounds/{id}/reports", content=content, headers=headers | server.admin
         )
         assert response.status_code == 202, response.text
@@ -79,8 +79,7 @@ def test_the_documented_packed_forms_bit_by_bit(server: ServerProcess) -> None:
     assert server.submit(oue, bytes([0b00000101, 0b00000010])).json()["accepted"] == 1
     assert np.flatnonzero(server.frequencies(oue)["counts"]).tolist() == [0, 2, 9]
     assert (
-        server.http.post(f"/rounds/{oue}/reports", json={"reports": ["1010000001"]}).status_code
-        == 202
+        server.post(f"/rounds/{oue}/reports", json={"reports": ["1010000001"]}).status_code == 202
     )
     assert set(server.frequencies(oue)["counts"]) == {0, 2}
 
@@ -129,7 +128,7 @@ def refused(
     key = (
         server.admin if len(content) > 4096 else {}
     )  # without one a body is no longer than one report may be
-    response = server.http.post(f"/rounds/{id}/reports", content=content, headers=headers | key)
+    response = server.post(f"/rounds/{id}/reports", content=content, headers=headers | key)
     assert problem_of(response) == "invalid-report"
     assert server.frequencies(id) == before
     return response.json()
@@ -166,7 +165,7 @@ def test_a_refused_submission_does_not_use_up_its_key(server: ServerProcess) -> 
     id = server.open_round()["id"]
     headers = JSON | {"Idempotency-Key": "one"}
     refused(server, id, headers, '{"reports": [1, 4]}')
-    answer = server.http.post(f"/rounds/{id}/reports", content='{"reports": [1]}', headers=headers)
+    answer = server.post(f"/rounds/{id}/reports", content='{"reports": [1]}', headers=headers)
     assert answer.json() == {"round": id, "accepted": 1, "duplicate": False}
 
 
@@ -187,9 +186,7 @@ def test_a_form_the_server_does_not_read_is_a_415(
     server: ServerProcess, headers: dict[str, str]
 ) -> None:
     id = server.open_round()["id"]
-    response = server.http.post(
-        f"/rounds/{id}/reports", content=b'{"reports": [1]}', headers=headers
-    )
+    response = server.post(f"/rounds/{id}/reports", content=b'{"reports": [1]}', headers=headers)
     assert problem_of(response) == "unsupported-media-type"
     assert server.frequencies(id)["n"] == 0
 
@@ -210,7 +207,7 @@ def damaged() -> dict[str, bytes]:
 @pytest.mark.parametrize("content", damaged().values(), ids=damaged().keys())
 def test_damaged_gzip_is_refused(server: ServerProcess, content: bytes) -> None:
     id = server.open_round()["id"]
-    response = server.http.post(
+    response = server.post(
         f"/rounds/{id}/reports", content=content, headers=JSON | {"Content-Encoding": "gzip"}
     )
     assert problem_of(response) == "malformed-body"
@@ -234,7 +231,7 @@ def test_any_other_key_is_refused(server: ServerProcess, key: bytes) -> None:
     headers = {name.encode(): value.encode() for name, value in PACKED.items()} | {
         b"Idempotency-Key": key
     }
-    response = server.http.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
+    response = server.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
     assert problem_of(response) == "invalid-header"
     assert "Idempotency-Key" in response.json()["detail"]
     assert server.frequencies(id)["n"] == 0
@@ -244,7 +241,7 @@ def test_any_other_key_is_refused(server: ServerProcess, key: bytes) -> None:
 def test_two_keys_are_refused(server: ServerProcess, second: str) -> None:
     id = server.open_round()["id"]
     headers = [*PACKED.items(), ("Idempotency-Key", "a"), ("Idempotency-Key", second)]
-    response = server.http.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
+    response = server.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
     assert problem_of(response) == "invalid-header"
     assert server.frequencies(id)["n"] == 0
 
@@ -263,7 +260,7 @@ def test_equal_reports_in_any_format_are_one_submission(
     id = open_for(server, oracle)
     reports = some_reports(oracle)
     answers = [
-        server.http.post(
+        server.post(
             f"/rounds/{id}/reports",
             content=content,
             headers={**headers, **server.admin, "Idempotency-Key": "k"},
@@ -309,7 +306,7 @@ def test_keys_differ_by_last_letter_and_round(server: ServerProcess) -> None:
 def test_closed_round_rejects_reports_but_answers_retries(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     stored = server.submit(id, b"\1\0\0\0\2\0\0\0", "stored")
-    server.http.post(f"/rounds/{id}/close", headers=server.admin)
+    server.close_round(id)
     again = server.submit(id, b"\1\0\0\0\2\0\0\0", "stored")
     assert (again.status_code, again.json()) == (202, stored.json() | {"duplicate": True})
     other = server.submit(id, b"\1\0\0\0", "stored")

@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import psutil
 import pytest
-from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.conftest import ServerProcess, StartServer
 from tests.server.analysis.conftest import REPORTS
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
@@ -105,7 +105,7 @@ def test_killed_worker_fails_only_its_analysis_over_http(start_server: StartServ
     answer = asking.wait()
     assert answer is not None
     assert problem_of(answer) == "analysis-failed"
-    assert server.http.get(f"/rounds/{id}/alarms").status_code == 200
+    assert server.get(f"/rounds/{id}/alarms").status_code == 200
     assert worker not in worker_processes(server)
 
 
@@ -115,8 +115,8 @@ def test_timed_out_analysis_is_504_while_reports_are_accepted(start_server: Star
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
     wait_until(lambda: busy(server))
     assert server.submit(id, REPORTS[:10].tobytes()).status_code == 202
-    assert server.http.get(f"/rounds/{id}/frequencies").json()["n"] == 300_010
-    assert server.http.post(f"/rounds/{id}/recover").status_code == 200
+    assert server.frequencies(id)["n"] == 300_010
+    assert server.post(f"/rounds/{id}/recover").status_code == 200
     answer = asking.wait()
     assert answer is not None
     assert problem_of(answer) == "analysis-timeout"
@@ -138,7 +138,7 @@ def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
     wait_until(lambda: worker not in worker_processes(server))
     wait_until(lambda: len(worker_processes(server)) == 1)  # another in its place
     assert busy(server) == set()
-    assert 'code="499"' in server.http.get("/metrics", headers=server.admin).text
+    assert 'code="499"' in server.get("/metrics", headers=server.admin).text
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -182,7 +182,7 @@ def test_equal_analyses_of_an_unchanged_round_run_once(
 
 
 def send(app: InProcess, id: str, reports: np.ndarray) -> None:
-    sent = app.post(f"/rounds/{id}/reports", content=reports.tobytes(), headers=PACKED | app.admin)
+    sent = app.submit(id, reports.tobytes())
     assert sent.status_code == 202, sent.text
 
 

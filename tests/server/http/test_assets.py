@@ -15,11 +15,11 @@ SCRIPT = "/static/swagger-ui/swagger-ui-bundle.js"
 def test_file_has_type_and_etag(
     server: ServerProcess,
 ) -> None:
-    answer = server.http.get(SCRIPT)
+    answer = server.get(SCRIPT)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/javascript")
     assert len(answer.content) == int(answer.headers["content-length"]) > 1_000_000
-    again = server.http.get(SCRIPT, headers={"If-None-Match": answer.headers["etag"]})
+    again = server.get(SCRIPT, headers={"If-None-Match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 

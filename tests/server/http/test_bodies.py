@@ -111,7 +111,7 @@ def test_rejects_chunked_body_above_the_limit(server: ServerProcess) -> None:
             sent += MIB
             yield b"1" * MIB
 
-    response = server.http.post(f"/rounds/{id}/reports", content=endless(), headers=JSON)
+    response = server.post(f"/rounds/{id}/reports", content=endless(), headers=JSON)
     assert problem_of(response) == "body-too-large"
     assert sent < 100 * MIB
     assert server.frequencies(id)["n"] == 0
@@ -146,7 +146,7 @@ def test_rejects_gzip_bombs_without_leaking_memory(small_server: ServerProcess, 
     small_server.submit(id, b"\1\0\0\0")
     before = peak_mib(small_server)
     for headers in 20 * [JSON, PACKED]:
-        response = small_server.http.post(
+        response = small_server.post(
             f"/rounds/{id}/reports", content=packed, headers=headers | ZIPPED
         )
         assert problem_of(response) == "body-too-large"

@@ -47,7 +47,7 @@ def poisoned(server: ServerProcess) -> dict[str, Any]:
         assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
         rounds.append(opened)
         if len(rounds) == 1:
-            server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
+            server.close_round(opened["id"])
     return rounds[1]
 
 
@@ -55,7 +55,7 @@ def test_frequencies_are_the_columns_of_the_json(
     server: ServerProcess, poisoned: dict[str, Any]
 ) -> None:
     path = f"/rounds/{poisoned['id']}/frequencies"
-    answer, answered = server.http.get(f"{path}?format=csv"), server.http.get(path).json()
+    answer, answered = server.get(f"{path}?format=csv"), server.get(path).json()
     assert answer.headers["content-type"] == "text/csv; charset=utf-8; header=present"
     assert (
         answer.headers["content-disposition"]
@@ -67,18 +67,18 @@ def test_frequencies_are_the_columns_of_the_json(
     assert [float(row["standard_error"]) for row in rows] == answered["standard_errors"]
     assert [int(row["count"]) for row in rows] == answered["counts"]
     assert [LABELS[int(row["item"])] for row in rows] == answered["items"]
-    assert server.http.get(f"{path}?format=json").json() == answered
+    assert server.get(f"{path}?format=json").json() == answered
 
 
 def test_no_label_is_a_formula(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     for path in ("frequencies", "suspects"):
-        text = server.http.get(f"/rounds/{poisoned['id']}/{path}?format=csv").text
+        text = server.get(f"/rounds/{poisoned['id']}/{path}?format=csv").text
         for line in text.splitlines():
             assert line.startswith('"')
             assert line[1] not in "=+-@\uff1d"
     labels = [
         row["label"]
-        for row in read(server.http.get(f"/rounds/{poisoned['id']}/frequencies?format=csv").text)
+        for row in read(server.get(f"/rounds/{poisoned['id']}/frequencies?format=csv").text)
     ]
     assert labels == [
         f"'{label}" if i in (0, 1, 2, 3, 7) else label for i, label in enumerate(LABELS)
@@ -88,11 +88,9 @@ def test_no_label_is_a_formula(server: ServerProcess, poisoned: dict[str, Any]) 
 def test_recovery_contains_conclusions(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     path = f"/rounds/{poisoned['id']}/recover"
     expected = {"method": "ldprecover", "targets": [3]}
-    answered = server.http.post(path, json=expected).json()
+    answered = server.post(path, json=expected).json()
     # A job would have JSON for its result, so none is made.
-    answer = server.http.post(
-        f"{path}?format=csv", json=expected, headers={"Prefer": "respond-async"}
-    )
+    answer = server.post(f"{path}?format=csv", json=expected, headers={"Prefer": "respond-async"})
     assert (answer.status_code, answer.headers["content-type"]) == (
         200,
         "text/csv; charset=utf-8; header=present",
@@ -116,21 +114,21 @@ def test_a_recovery_with_intervals_has_them(server: ServerProcess) -> None:
         == 202
     )
     path = f"/rounds/{opened['id']}/recover"
-    answered = server.http.post(path, json={"method": "unmix"}).json()["conclusions"]
-    rows = read(server.http.post(f"{path}?format=csv", json={"method": "unmix"}).text)
+    answered = server.post(path, json={"method": "unmix"}).json()["conclusions"]
+    rows = read(server.post(f"{path}?format=csv", json={"method": "unmix"}).text)
     assert [float(row["lower"]) for row in rows] == answered["lower"]
     assert [float(row["standard_deviation"]) for row in rows] == answered["standard_deviations"]
 
 
 def test_alarms_and_suspects_are_rows(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     path = f"/rounds/{poisoned['id']}"
-    alarms = server.http.get(f"{path}/alarms").json()["alarms"]
-    rows = read(server.http.get(f"{path}/alarms?format=csv").text)
+    alarms = server.get(f"{path}/alarms").json()["alarms"]
+    rows = read(server.get(f"{path}/alarms?format=csv").text)
     assert [row["name"] for row in rows] == [alarm["name"] for alarm in alarms]
     assert [float(row["statistic"]) for row in rows] == [alarm["statistic"] for alarm in alarms]
     assert [row["raised"] for row in rows] == [str(alarm["raised"]).lower() for alarm in alarms]
-    suspects = server.http.get(f"{path}/suspects").json()["suspects"]
-    rows = read(server.http.get(f"{path}/suspects?format=csv").text)
+    suspects = server.get(f"{path}/suspects").json()["suspects"]
+    rows = read(server.get(f"{path}/suspects?format=csv").text)
     assert suspects
     assert [(int(row["item"]), float(row["z"])) for row in rows] == [
         (each["item"], each["z"]) for each in suspects
@@ -138,13 +136,13 @@ def test_alarms_and_suspects_are_rows(server: ServerProcess, poisoned: dict[str,
 
 
 def test_empty_round_has_only_counts(server: ServerProcess) -> None:
-    rows = read(server.http.get(f"/rounds/{server.open_round()['id']}/frequencies?format=csv").text)
+    rows = read(server.get(f"/rounds/{server.open_round()['id']}/frequencies?format=csv").text)
     assert [(row["count"], row["frequency"]) for row in rows] == [("0", "")] * 4
 
 
 def test_another_form_is_refused(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     for path in ("frequencies", "alarms", "suspects"):
-        response = server.http.get(f"/rounds/{poisoned['id']}/{path}?format=xml")
+        response = server.get(f"/rounds/{poisoned['id']}/{path}?format=xml")
         assert problem_of(response) == "invalid-request"
         assert response.json()["errors"][0]["field"] == "format"
 

@@ -149,7 +149,7 @@ def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: An
         assert opened["canaries"] == list(range(d - number, d))
         opened["items"] = opened["items"][: d - number]
         assert {name: opened[name] for name in asked} == asked
-        in_process.request("DELETE", f"/rounds/{opened['id']}", headers=in_process.admin)
+        in_process.delete_round(opened["id"])
 
 
 @settings(max_examples=40, deadline=None)

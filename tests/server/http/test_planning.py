@@ -16,10 +16,10 @@ pytestmark = pytest.mark.sqlite
 
 def test_a_plan_is_that_of_the_library(server: ServerProcess) -> None:
     found = plan(PlanRequest(domain_size=102, epsilon=0.5, error=0.005, targets=4, gain=0.01))
-    answer = server.http.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01")
+    answer = server.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01")
     assert answer.status_code == 200
     assert answer.json() == json.loads(json.dumps(found.to_dict()))
-    with_curves = server.http.get(
+    with_curves = server.get(
         "/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01&curves=true"
     )
     assert with_curves.json() == json.loads(json.dumps(found.to_dict(found.curves())))
@@ -57,7 +57,7 @@ def test_what_no_protocol_can_have_is_an_answer_with_reasons(server: ServerProce
     ],
 )
 def test_what_makes_no_plan_is_refused(server: ServerProcess, query: str, slug: str) -> None:
-    response = server.http.get(f"/plan?{query}")
+    response = server.get(f"/plan?{query}")
     assert response.status_code == 422
     assert problem_of(response) == slug
 

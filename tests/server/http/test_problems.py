@@ -185,7 +185,7 @@ def test_a_405_names_all_the_methods_of_the_path(
     ],
 )
 def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str) -> None:
-    response = server.http.get(path)
+    response = server.get(path)
     assert problem_of(response) == "not-found"
 
 
@@ -207,14 +207,14 @@ def test_a_validation_problem_names_the_field_and_the_reason(
     server: ServerProcess, wanted: Any, field: str, reason: str
 ) -> None:
     round = server.open_round()["id"]
-    answer = server.http.post(f"/rounds/{round}/recover", json=wanted).json()
+    answer = server.post(f"/rounds/{round}/recover", json=wanted).json()
     assert answer["errors"][0] == {"field": field, "reason": reason}
     assert answer["detail"].startswith(f"{field}: {reason}")
 
 
 def test_a_validation_problem_names_the_first_few_fields(server: ServerProcess) -> None:
     wanted = dict.fromkeys("abcdefgh", 1)
-    answer = server.http.post(f"/rounds/{server.open_round()['id']}/recover", json=wanted).json()
+    answer = server.post(f"/rounds/{server.open_round()['id']}/recover", json=wanted).json()
     assert [error["field"] for error in answer["errors"]] == ["a", "b", "c"]
 
 
@@ -233,7 +233,7 @@ def test_a_body_that_is_no_json_says_why_and_where(
     server: ServerProcess, body: bytes, detail: str
 ) -> None:
     headers = {"Content-Type": "application/json"}
-    response = server.http.post(
+    response = server.post(
         f"/rounds/{server.open_round()['id']}/recover", content=body, headers=headers
     )
     assert problem_of(response) == "invalid-request"
@@ -245,8 +245,8 @@ def test_a_problem_never_repeats_a_key(server: ServerProcess) -> None:
     sent = {"Idempotency-Key": secret, "Authorization": f"Bearer {secret}"}
     id = server.open_round()["id"]
     answers = [
-        server.http.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers=sent),
-        server.http.post(f"/rounds/{id}/close", headers=sent),
+        server.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers=sent),
+        server.post(f"/rounds/{id}/close", headers=sent),
     ]
     assert [answer.status_code for answer in answers] == [401, 401]
     assert all(secret not in answer.text for answer in answers)
@@ -271,14 +271,14 @@ def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
     whole = swap_counts(bytes(3))
     for damaged in (bytes(3), bytes(8), 4 * b"\xff" + bytes(12)):
         swap_counts(damaged)
-        for answer in (server.http.get("/frequencies"), server.http.post("/recover")):
+        for answer in (server.get("/frequencies"), server.post("/recover")):
             assert problem_of(answer) == "internal-error"
             assert "Traceback" not in answer.text
         submitted = server.submit(id, b"\2\0\0\0", "key")
         assert submitted.status_code in (500, 503)
         assert problem_of(submitted) in ("internal-error", "store-unavailable")
     assert "Traceback" in server.log.read_text()
-    assert server.http.get("/healthz").json() == {"status": "ok"}
+    assert server.get("/healthz").json() == {"status": "ok"}
     swap_counts(whole, 1)
     assert server.submit(id, b"\2\0\0\0", "key").json() == {
         "round": id,
@@ -299,7 +299,7 @@ def test_a_fault_of_the_server_on_the_way_of_a_submission_is_a_problem_too(
         raise ZeroDivisionError("a fault")
 
     assert app.post(f"/rounds/{id}/reports", json={"reports": [1]}).status_code == 202
-    monkeypatch.setattr("ldprecover.protocols.wire.from_columns", fail)
+    monkeypatch.setattr("ldprecover_server.http.decoding.ReportDecoder.__call__", fail)
     response = app.post(f"/rounds/{id}/reports", json={"reports": [1]})
     assert problem_of(response) == "internal-error"
     assert "a fault" not in response.text
@@ -334,13 +334,13 @@ def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
                 json={"protocol": "grr", "epsilon": 1, "domain_size": 4},
                 headers=app.admin,
             ),
-            app.post(f"/rounds/{id}/close", headers=app.admin),
-            app.request("DELETE", f"/rounds/{id}", headers=app.admin),
+            app.close_round(id),
+            app.delete_round(id),
         ]
         assert {problem_of(a) for a in answers} == {"store-unavailable"}
         assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers)
         assert app.get("/healthz").status_code == 200
-        assert app.get(f"/rounds/{id}/frequencies").json()["n"] == 0
+        assert app.frequencies(id)["n"] == 0
     assert app.get("/readyz").json() == {"status": "ready"}
     again = app.post(
         f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"}

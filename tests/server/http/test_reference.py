@@ -44,7 +44,7 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 def document(server: ServerProcess) -> dict[str, Any]:
-    return server.http.get("/openapi.json").json()
+    return server.get("/openapi.json").json()
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -173,7 +173,7 @@ def test_the_examples_of_submissions_are_taken(
 ) -> None:
     example = document["components"]["schemas"][schema]["example"]
     opened = server.open_round(**round_)
-    answer = server.http.post(f"/rounds/{opened['id']}/reports", json=example, headers=server.admin)
+    answer = server.post(f"/rounds/{opened['id']}/reports", json=example, headers=server.admin)
     assert answer.status_code == 202
     assert answer.json()["accepted"] == len(next(iter(example.values())))
 
@@ -184,51 +184,51 @@ def test_answers_have_the_fields_that_are_described(
     id = server.open_round()["id"]
     path = f"/rounds/{id}"
     answers = {
-        "Accepted": server.http.post(f"{path}/reports", json={"reports": [1]}),
-        "Round": server.http.get(path),
-        "Parameters": server.http.get(f"{path}/parameters"),
-        "Rounds": server.http.get("/rounds"),
-        "Frequencies": server.http.get(f"{path}/frequencies"),
-        "Methods": server.http.get(f"{path}/methods"),
-        "Alarms": server.http.get(f"{path}/alarms"),
-        "Recovered": server.http.post(f"{path}/recover"),
-        "Plans": server.http.get("/plan?domain_size=4&users=10&epsilon=1"),
-        "Version": server.http.get("/version"),
+        "Accepted": server.post(f"{path}/reports", json={"reports": [1]}),
+        "Round": server.get(path),
+        "Parameters": server.get(f"{path}/parameters"),
+        "Rounds": server.get("/rounds"),
+        "Frequencies": server.get(f"{path}/frequencies"),
+        "Methods": server.get(f"{path}/methods"),
+        "Alarms": server.get(f"{path}/alarms"),
+        "Recovered": server.post(f"{path}/recover"),
+        "Plans": server.get("/plan?domain_size=4&users=10&epsilon=1"),
+        "Version": server.get("/version"),
     }
     for name, answer in answers.items():
         schema = document["components"]["schemas"][name]
         # A mean has no round but one for numbers.
         described = set(schema["properties"]) - ({"mean"} if name == "Frequencies" else set())
         assert set(answer.json()) == described == set(schema["required"]), name
-    problem = set(server.http.get("/nothing").json())
+    problem = set(server.get("/nothing").json())
     assert problem <= set(document["components"]["schemas"]["Problem"]["properties"])
 
 
 def test_the_reference_has_its_assets_all_served_from_here(server: ServerProcess) -> None:
-    response = server.http.get("/docs")
+    response = server.get("/docs")
     assert response.headers["content-type"].startswith("text/html")
     assert "//" not in re.sub(r"^\s*//.*$|<!--.*?-->", "", response.text, flags=re.MULTILINE)
     assets = re.findall(r"""(?:src|href|url)\s*[=:]\s*["']([^"']+)["']""", response.text)
     assert len(assets) >= 4
     for asset in assets:
         assert asset.startswith("/")
-        found = server.http.get(asset)
+        found = server.get(asset)
         assert found.status_code == 200
         assert found.content
-    assert server.http.get("/docs/errors").headers["content-type"].startswith("text/html")
+    assert server.get("/docs/errors").headers["content-type"].startswith("text/html")
 
 
 def test_operators_can_ask_how_the_server_is(server: ServerProcess) -> None:
-    assert server.http.get("/healthz").json() == {"status": "ok"}
-    assert server.http.get("/readyz").json() == {"status": "ready"}
-    version = server.http.get("/version").json()
+    assert server.get("/healthz").json() == {"status": "ok"}
+    assert server.get("/readyz").json() == {"status": "ready"}
+    version = server.get("/version").json()
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", version["version"])
     assert version["kernels"] in ("numpy", "numba")
 
 
 def test_an_asset_is_sent_again_only_when_it_has_changed(server: ServerProcess) -> None:
     path = "/static/swagger-ui/swagger-ui.css"
-    first = server.http.get(path)
+    first = server.get(path)
     assert (first.status_code, first.headers["content-type"]) == (200, "text/css; charset=utf-8")
-    again = server.http.get(path, headers={"If-None-Match": first.headers["etag"]})
+    again = server.get(path, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")

@@ -83,13 +83,11 @@ def but(headers: httpx.Headers) -> dict[str, str]:
 @pytest.mark.parametrize("path", PATHS)
 def test_head_has_headers_of_get_and_no_body(server: ServerProcess, path: str) -> None:
     server.open_round()
-    get, head = server.http.get(path), server.http.head(path)
+    get, head = server.get(path), server.http.head(path)
     assert (head.status_code, but(head.headers)) == (get.status_code, but(get.headers))
     assert get.content
     assert head.content == b""
-    assert server.http.get("/healthz").json() == {"status": "ok"}, (
-        "nothing was left on the connection"
-    )
+    assert server.get("/healthz").json() == {"status": "ok"}, "nothing was left on the connection"
 
 
 def test_application_itself_omits_the_body_of_head(in_process: InProcess) -> None:
@@ -125,7 +123,7 @@ def test_rejects_unknown_transfer_coding(server: ServerProcess, coding: str) -> 
     assert (status, headers["content-type"]) == (501, "application/problem+json")
     assert json.loads(body)["type"] == "/docs/errors#unsupported-transfer-encoding"
     assert headers["connection"] == "close"
-    assert server.http.get(f"/rounds/{id}").json()["n"] == 0
+    assert server.get(f"/rounds/{id}").json()["n"] == 0
 
 
 def test_accepts_chunked_body(server: ServerProcess) -> None:
@@ -177,7 +175,7 @@ def test_answers_first_pipelined_requests_and_closes(
         answered = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answered.count(b"HTTP/1.1 200 OK") == MAX_PIPELINED
     assert answered.count(b"connection: close") == 1
-    assert server.http.get("/healthz").status_code == 200
+    assert server.get("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize(

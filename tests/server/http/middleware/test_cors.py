@@ -143,7 +143,7 @@ def test_by_default_no_page_may_call(in_process: InProcess) -> None:
 
 def test_origins_come_from_the_environment(start_server: StartServer) -> None:
     server = start_server(cors_origins=f"https://other.example.org,{PAGE}")
-    answer = server.http.get("/version", headers={"Origin": PAGE})
+    answer = server.get("/version", headers={"Origin": PAGE})
     assert answer.headers["access-control-allow-origin"] == PAGE
 
 
