@@ -11,16 +11,11 @@ settings.register_profile("ldprecover", deadline=None)
 settings.load_profile("ldprecover")
 
 ORACLES = [
-    GRR(0.5, 2),
     GRR(0.5, 102),
     GRR(10, 490),
     OUE(0.01, 2),
-    OUE(0.5, 8),
-    OUE(0.5, 102),
     OUE(3, 490),
-    OLH(0.5, 2, 3),
     OLH(0.5, 102, 3),
-    OLH(0.2, 102, 2),
     OLH(10, 300, 65_536),
 ]
 

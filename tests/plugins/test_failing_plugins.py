@@ -1,15 +1,12 @@
-"""Plugins that fail when they work: each failure has its plugin's name, and nothing else fails with
-it.
-"""
+"""Plugins that fail when they run: each error names its plugin, and nothing else fails."""
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conftest import ADMIN_KEY, ServerProcess, StartServer
-from tests.plugins.conftest import Run, python_path
+from tests.conftest import ADMIN_KEY, ServerProcess
+from tests.plugins.conftest import Run, StartWithPlugins, write_plugins
 
 COMMAND = ("-m", "ldprecover_cli")
 METHODS = ("nan", "raises", "leaves", "exits", "kills", "short")
@@ -75,88 +72,71 @@ class Boom(Shape):
         raise RuntimeError("plan boom")
 '''
 
-Entries = Callable[[dict[str, str], str], Path]
 
-
-@pytest.fixture
-def entries(tmp_path: Path) -> Entries:
-    """Install a module `others` with these groups of entry points, and return the folder."""
-
-    def write(groups: dict[str, str], module: str) -> Path:
-        site = tmp_path / "site"
-        information = site / "others-1.0.dist-info"
-        information.mkdir(parents=True)
-        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
-        text = "".join(f"[ldprecover.{group}]\n{lines}\n" for group, lines in groups.items())
-        (information / "entry_points.txt").write_text(text)
-        (site / "others.py").write_text(module)
-        return site
-
-    return write
-
-
-@pytest.fixture
-def failing(entries: Entries) -> Path:
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of plugins that load and fail later."""
     methods = "\n".join(f"{name} = others:{name.upper()}" for name in METHODS)
     attacks = "shape = others:Shape\nboom = others:Boom"
-    return entries(
-        {"protocols": "odd = others:Odd", "methods": methods, "attacks": attacks}, MODULE
-    )
+    groups = {"protocols": "odd = others:Odd", "methods": methods, "attacks": attacks}
+    return write_plugins(tmp_path_factory.mktemp("failing"), groups, MODULE)
+
+
+@pytest.fixture(scope="module")
+def with_methods(start_with_plugins: StartWithPlugins, failing: Path) -> ServerProcess:
+    """A server that has the methods loaded."""
+    return start_with_plugins(failing, ",".join(METHODS))
 
 
 @pytest.fixture
-def server(
-    start_server: StartServer, failing: Path, monkeypatch: pytest.MonkeyPatch
-) -> ServerProcess:
-    """A server that has the methods loaded."""
-    monkeypatch.setenv("PYTHONPATH", python_path(failing))
-    return start_server(plugins=",".join(METHODS))
+def place(with_methods: ServerProcess) -> str:
+    """The path of a round with reports."""
+    opened = with_methods.open_round("grr", 1.0, domain_size=4)
+    assert with_methods.submit(opened["id"], bytes(12)).status_code == 202
+    return f"/rounds/{opened['id']}"
 
 
-def test_failing_method_is_a_problem_that_names_it(
-    server: ServerProcess,
-) -> None:
-    place = f"/rounds/{server.open_round('grr', 1.0, domain_size=4)['id']}"
-    assert (
-        server.http.post(
-            f"{place}/reports", json={"reports": [0, 1, 1]}, headers=server.admin
-        ).status_code
-        == 202
-    )
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """The folder of a method whose module writes a file and exits when it is imported."""
+    module = "open('imported', 'w'); raise SystemExit(7)"
+    return write_plugins(tmp_path, {"methods": "kind = others:METHOD"}, module)
+
+
+def test_failing_method_is_a_problem_that_names_it(with_methods: ServerProcess, place: str) -> None:
+    http, admin = with_methods.http, with_methods.admin
+    shape = "returned what it may not: recovered must be a numpy array of 4 finite numbers"
     for name, words in {
-        "nan": "returned what it may not: recovered must be a numpy array of 4 finite numbers",
-        "short": "returned what it may not: recovered must be a numpy array of 4 finite numbers",
+        "nan": shape,
+        "short": shape,
         "raises": "raised ValueError: boom",
         "leaves": "raised SystemExit: I leave",
         "exits": "its worker process has ended",
         "kills": "its worker process has ended",
     }.items():
-        answer = server.http.post(f"{place}/recover", json={"method": name}, headers=server.admin)
+        answer = http.post(f"{place}/recover", json={"method": name}, headers=admin)
         assert (answer.status_code, answer.json()["type"]) == (500, "/docs/errors#analysis-failed")
         assert answer.json()["detail"].startswith(f"the method '{name}' of the distribution others")
         assert words in answer.json()["detail"]
-    assert server.http.post(f"{place}/recover", json={}, headers=server.admin).status_code == 200
+    assert http.post(f"{place}/recover", json={}, headers=admin).status_code == 200
 
 
-def test_a_job_of_a_method_that_fails_has_its_name(server: ServerProcess) -> None:
-    place = f"/rounds/{server.open_round('grr', 1.0, domain_size=4)['id']}"
-    server.http.post(f"{place}/reports", json={"reports": [0, 1, 1]}, headers=server.admin)
-    asked = {**server.admin, "Prefer": "respond-async"}
-    job = server.http.post(f"{place}/recover", json={"method": "raises"}, headers=asked)
+def test_failed_job_names_its_method(with_methods: ServerProcess, place: str) -> None:
+    http, admin = with_methods.http, with_methods.admin
+    headers = {**admin, "Prefer": "respond-async"}
+    job = http.post(f"{place}/recover", json={"method": "raises"}, headers=headers)
     assert job.status_code == 202
-    found = job.json()
-    while found["state"] in ("queued", "running"):
-        found = server.http.get(job.headers["Location"], headers=server.admin).json()
+    state = job.json()
+    while state["state"] in ("queued", "running"):
+        state = http.get(job.headers["Location"], headers=admin).json()
     assert "the method 'raises' of the distribution others raised ValueError: boom" in json.dumps(
-        found
+        state
     )
 
 
-def test_an_attack_that_fails_is_named_and_nothing_is_sent(
-    start_server: StartServer, failing: Path, run: Run
+def test_failing_attack_is_named_and_sends_nothing(
+    server: ServerProcess, failing: Path, run: Run
 ) -> None:
-    server = start_server()
     opened = server.open_round("grr", 1.0, domain_size=4)
     for name, words in {
         "shape": "5 of them are an array of uint32 of shape (5,), not an array of float64 of "
@@ -164,65 +144,49 @@ def test_an_attack_that_fails_is_named_and_nothing_is_sent(
         "boom": "raised RuntimeError: plan boom",
     }.items():
         options = ("--round", opened["id"], "--users", "5", "--url", server.url, "--key", ADMIN_KEY)
-        said = run(*COMMAND, "attack", name, *options, sees=(failing,), code=1).stderr
-        assert f"the attack '{name}' of the distribution others" in said
-        assert words in said
-        assert "--url" not in said
+        stderr = run(*COMMAND, "attack", name, *options, sees=(failing,), code=1).stderr
+        assert f"the attack '{name}' of the distribution others" in stderr
+        assert words in stderr
+        assert "--url" not in stderr
     assert server.http.get(f"/rounds/{opened['id']}").json()["n"] == 0
+
+
+def study(tmp_path: Path, protocol: str, methods: list[str]) -> tuple[str, ...]:
+    """Write a study and return the command that runs it."""
+    text = f'data = "cities"\nprotocols = "{protocol}"\nusers = 500\ntrials = 2\n'
+    text += f'attacks = ["none"]\nmethods = {json.dumps(methods)}\n'
+    (tmp_path / "study.toml").write_text(text)
+    return (*COMMAND, "reproduce", "study.toml", "--jobs", "2", "--out", "results")
 
 
 def test_unexpected_error_names_loaded_distributions(
     failing: Path, run: Run, tmp_path: Path
 ) -> None:
-    study = (
-        'data = "cities"\nprotocols = "odd"\nusers = 100\ntrials = 1\nattacks = '
-        '["none"]\nmethods = ["diffstats"]\n'
-    )
-    (tmp_path / "study.toml").write_text(study)
-    said = run(*COMMAND, "reproduce", "study.toml", "--jobs", "1", sees=(failing,), code=1).stderr
+    stderr = run(*study(tmp_path, "odd", ["diffstats"]), sees=(failing,), code=1).stderr
     fault = "a fault of ldprecover or of a plugin in others"
-    assert f"KeyError: 'odd boom' ({fault}; `ldprecover --debug" in said
+    assert f"KeyError: 'odd boom' ({fault}; `ldprecover --debug" in stderr
 
 
-def test_a_method_that_fails_takes_no_other_from_a_study(
+def test_failing_method_takes_no_other_from_a_study(
     failing: Path, run: Run, tmp_path: Path
 ) -> None:
-    methods = '["norm-sub", "nan", "raises", "leaves"]'
-    study = (
-        'data = "cities"\nprotocols = "grr"\nusers = 500\ntrials = 2\nattacks = '
-        f'["none"]\nmethods = {methods}\n'
-    )
-    (tmp_path / "study.toml").write_text(study)
-    ended = run(
-        *COMMAND, "reproduce", "study.toml", "--jobs", "2", "--out", "results", sees=(failing,)
-    )
+    methods = ["norm-sub", "nan", "raises", "leaves"]
+    ended = run(*study(tmp_path, "grr", methods), sees=(failing,))
     with (tmp_path / "results" / "cells.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     refused = {row["method"]: row["refused"] for row in rows}
+    boom = "the method 'raises' of the distribution others raised ValueError: boom"
     assert not refused["norm-sub"]
-    assert (
-        refused["raises"]
-        == "the method 'raises' of the distribution others raised ValueError: boom"
-    )
+    assert refused["raises"] == boom
     assert "recovered must be a numpy array of 102 finite numbers" in refused["nan"]
     assert "raised SystemExit: I leave" in refused["leaves"]
     assert all(float(row["mse"]) > 0 for row in rows if row["method"] == "norm-sub")
-    assert (
-        "raises: the method 'raises' of the distribution others raised ValueError: boom"
-        in ended.stderr
-    )
+    assert f"raises: {boom}" in ended.stderr
 
 
-def test_a_worker_of_a_study_that_is_gone_is_said_in_words(
-    failing: Path, run: Run, tmp_path: Path
-) -> None:
-    study = (
-        'data = "cities"\nprotocols = "grr"\nusers = 500\ntrials = 2\nattacks = '
-        '["none"]\nmethods = ["exits"]\n'
-    )
-    (tmp_path / "study.toml").write_text(study)
-    said = run(*COMMAND, "reproduce", "study.toml", "--jobs", "2", sees=(failing,), code=1).stderr
-    assert "a worker process has died" in said
+def test_study_reports_a_dead_worker(failing: Path, run: Run, tmp_path: Path) -> None:
+    stderr = run(*study(tmp_path, "grr", ["exits"]), sees=(failing,), code=1).stderr
+    assert "a worker process has died" in stderr
 
 
 @pytest.mark.parametrize(
@@ -234,47 +198,38 @@ def test_a_worker_of_a_study_that_is_gone_is_said_in_words(
     ],
 )
 def test_warns_of_plugin_that_cannot_be_imported(
-    entries: Entries, run: Run, start_server: StartServer, module: str, words: str
+    server: ServerProcess, run: Run, tmp_path: Path, module: str, words: str
 ) -> None:
-    site = entries({"methods": "kind = others:METHOD"}, module)
-    server = start_server()
-    server.open_round("grr", 1.0, name="lunch")
-    ended = run(*COMMAND, "round", "list", "--url", server.url, sees=(site,))
-    assert "lunch" in ended.stdout
+    site = write_plugins(tmp_path, {"methods": "kind = others:METHOD"}, module)
+    name = server.open_round()["name"]
+    ended = run(*COMMAND, "round", "list", "--url", server.url, "--json", sees=(site,))
+    assert name in ended.stdout
     assert (
         f"warning: the plugin 'kind' of ldprecover.methods in the distribution others {words}"
         in ended.stderr
     )
 
 
-def test_a_plugin_that_stops_as_ctrl_c_does_is_named(entries: Entries, run: Run) -> None:
-    site = entries({"methods": "kind = others:METHOD"}, "raise KeyboardInterrupt")
-    said = run(*COMMAND, "round", "list", sees=(site,), code=130).stderr
+def test_plugin_that_raises_keyboard_interrupt_is_named(run: Run, tmp_path: Path) -> None:
+    module = "raise KeyboardInterrupt"
+    site = write_plugins(tmp_path, {"methods": "kind = others:METHOD"}, module)
+    stderr = run(*COMMAND, "round", "list", sees=(site,), code=130).stderr
     assert (
         "Interrupted. (the plugin 'kind' of ldprecover.methods in the distribution others cannot "
-        "be imported)" in said
+        "be imported)" in stderr
     )
 
 
-@pytest.mark.parametrize(
-    "command", [("key", "list"), ("migrate",), ("ledger", "--help"), ("key", "--help")]
-)
-def test_commands_that_need_no_plugin_load_none(
-    entries: Entries, run: Run, command: tuple[str, ...], tmp_path: Path
-) -> None:
-    site = entries(
-        {"methods": "kind = others:METHOD"}, "open('imported', 'w'); raise SystemExit(7)"
-    )
-    run(*COMMAND, "migrate", sees=(site,))
-    run(*COMMAND, *command, sees=(site,))
+def test_commands_that_need_no_plugin_load_none(broken: Path, run: Run, tmp_path: Path) -> None:
+    for command in ("migrate", "key list", "ledger --help", "key --help"):
+        run(*COMMAND, *command.split(), sees=(broken,))
     assert not (tmp_path / "imported").exists()
 
 
-def test_a_shell_completes_what_there_is(entries: Entries, run: Run) -> None:
-    site = entries({"methods": "kind = others:METHOD"}, "raise SystemExit(7)")
+def test_completion_skips_broken_plugins(broken: Path, run: Run) -> None:
     code = (
         "from ldprecover_cli import completion; print(completion.methods(), completion.attacks())"
     )
-    ended = run("-c", code, sees=(site,))
+    ended = run("-c", code, sees=(broken,))
     assert "norm-sub" in ended.stdout
     assert not ended.stderr

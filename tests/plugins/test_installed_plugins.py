@@ -6,26 +6,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ADMIN_KEY, PACKED, ServerProcess, StartServer
-from tests.plugins.conftest import Run, python_path, shown
+from tests.conftest import ADMIN_KEY, ServerProcess, StartServer
+from tests.plugins.conftest import Run, StartWithPlugins, shown
 
 COMMAND = ("-m", "ldprecover_cli")
 
 
-@pytest.fixture
-def server(start_server: StartServer, site: Path, monkeypatch: pytest.MonkeyPatch) -> ServerProcess:
+@pytest.fixture(scope="module")
+def with_plugins(start_with_plugins: StartWithPlugins, site: Path) -> ServerProcess:
     """A server that has the plugins loaded."""
-    monkeypatch.setenv("PYTHONPATH", python_path(site))
-    return start_server(plugins="kue,above-median")
+    return start_with_plugins(site, "kue,above-median")
 
 
-def test_the_protocol_passes_every_check(run: Run, site: Path) -> None:
+def test_protocol_passes_every_check_when_loaded(run: Run, site: Path) -> None:
     run(
         "-c",
+        "import sys\n"
+        "import ldprecover_attacker, ldprecover_client, ldprecover_server\n"
         "from ldprecover import frequency_oracle, plugins\n"
         "from ldprecover.testing import check_protocol\n"
         "assert plugins.installed()['ldprecover.protocols'] == ('kue',)\n"
         "assert plugins.loaded() == ()\n"
+        "assert not {'my_protocol', 'my_method', 'my_attack'} & sys.modules.keys()\n"
         "plugins.load(['kue'])\n"
         "assert plugins.loaded() == ('kue',)\n"
         "plugins.load()\n"
@@ -37,23 +39,11 @@ def test_the_protocol_passes_every_check(run: Run, site: Path) -> None:
     )
 
 
-def test_nothing_is_imported_before_it_is_asked_for(run: Run, site: Path) -> None:
-    run(
-        "-c",
-        "import sys\n"
-        "from ldprecover.plugins import installed\n"
-        "import ldprecover_attacker, ldprecover_client, ldprecover_server\n"
-        "installed()\n"
-        "assert not {'my_protocol', 'my_method', 'my_attack'} & sys.modules.keys()\n",
-        sees=(site,),
-    )
-
-
 def test_a_whole_round_is_played_by_the_command(
-    run: Run, site: Path, server: ServerProcess
+    run: Run, site: Path, with_plugins: ServerProcess
 ) -> None:
     def command(*arguments: str) -> Any:
-        options = ("--url", server.url, "--key", ADMIN_KEY, "--json")
+        options = ("--url", with_plugins.url, "--key", ADMIN_KEY, "--json")
         ended = run(*COMMAND, *arguments, *options, sees=(site,))
         return json.loads(ended.stdout)
 
@@ -72,48 +62,55 @@ def test_a_whole_round_is_played_by_the_command(
     assert max(recovered["recovered"]) == recovered["recovered"][3]
 
 
-def test_the_server_and_its_analyses_have_the_plugins(server: ServerProcess) -> None:
-    opened = server.open_round("kue", 1.0)
+def test_the_server_and_its_analyses_have_the_plugins(with_plugins: ServerProcess) -> None:
+    opened = with_plugins.open_round("kue", 1.0)
     assert opened["keep"] == 75
     assert opened["p"] == 0.75
     place = f"/rounds/{opened['id']}"
     many = {"reports": ["1000", "0110"] * 100}
-    assert server.http.post(f"{place}/reports", json=many, headers=server.admin).status_code == 202
-    named = {method["name"] for method in server.http.get(f"{place}/methods").json()["methods"]}
-    assert {"above-median", "ldprecover"} <= named
-    assert server.http.get(f"{place}/alarms").json()["reports_read"] is True
     assert (
-        server.http.post(
+        with_plugins.http.post(
+            f"{place}/reports", json=many, headers=with_plugins.admin
+        ).status_code
+        == 202
+    )
+    named = {
+        method["name"] for method in with_plugins.http.get(f"{place}/methods").json()["methods"]
+    }
+    assert {"above-median", "ldprecover"} <= named
+    assert with_plugins.http.get(f"{place}/alarms").json()["reports_read"] is True
+    assert (
+        with_plugins.http.post(
             "/rounds",
             json={"protocol": "kue", "epsilon": 1.0, "domain_size": 4, "keep": 96},
-            headers=server.admin,
+            headers=with_plugins.admin,
         ).status_code
         == 422
     )
-    document = server.http.get("/openapi.json").json()["components"]["schemas"]
+    document = with_plugins.http.get("/openapi.json").json()["components"]["schemas"]
     assert "kue" in document["NewRound"]["properties"]["protocol"]["enum"]
     assert "KueReports" in document
 
 
-def test_the_processes_of_analyses_have_the_plugins(server: ServerProcess) -> None:
+def test_the_processes_of_analyses_have_the_plugins(with_plugins: ServerProcess) -> None:
     """What reads reports works in one, and whatever takes long: a method too, on so many items."""
-    place = f"/rounds/{server.open_round('kue', 1.0, domain_size=5000)['id']}"
+    place = f"/rounds/{with_plugins.open_round('kue', 1.0, domain_size=5000)['id']}"
     report = bytes([1]) + bytes(624)
-    sent = {**server.admin, **PACKED}
-    assert (
-        server.http.post(f"{place}/reports", content=100 * report, headers=sent).status_code == 202
-    )
+    assert with_plugins.submit(place.rpartition("/")[2], 100 * report).status_code == 202
     for method in ("above-median", "fiad"):
-        answer = server.http.post(f"{place}/recover", json={"method": method}, headers=server.admin)
+        answer = with_plugins.http.post(
+            f"{place}/recover", json={"method": method}, headers=with_plugins.admin
+        )
         assert answer.status_code == 200, answer.text
         assert max(answer.json()["recovered"]) == answer.json()["recovered"][0]
 
 
 def test_round_without_its_plugin_can_only_be_listed_and_deleted(
-    server: ServerProcess, start_server: StartServer, run: Run, site: Path
+    start_with_plugins: StartWithPlugins, start_server: StartServer, run: Run, site: Path
 ) -> None:
+    server = start_with_plugins(site, "kue")
     kept, grr = server.open_round("kue", 1.0), server.open_round("grr", 1.0)
-    gone = server.open_round("kue", 1.0)
+    gone, unchanged = server.open_round("kue", 1.0), server.open_round("kue", 1.0)
     server.http.post(
         f"/rounds/{kept['id']}/reports", json={"reports": ["1000"]}, headers=server.admin
     )
@@ -121,7 +118,7 @@ def test_round_without_its_plugin_can_only_be_listed_and_deleted(
     without = start_server(database_url=server.database_url)
 
     listed = {each["id"]: each for each in without.http.get("/rounds").json()["rounds"]}
-    assert listed.keys() == {kept["id"], grr["id"], gone["id"]}
+    assert listed.keys() == {each["id"] for each in (kept, grr, gone, unchanged)}
     found = listed[kept["id"]]
     assert (found["p"], found["q"]) == (None, None)
     for same in ("name", "protocol", "epsilon", "domain_size", "digest", "state"):
@@ -129,15 +126,10 @@ def test_round_without_its_plugin_can_only_be_listed_and_deleted(
     assert found["n"] == 1
 
     place = f"/rounds/{kept['id']}"
+    reads = ("parameters", "frequencies", "methods", "alarms", "suspects", "export", "stats")
     calls = [
         ("GET", "", None),
-        ("GET", "/parameters", None),
-        ("GET", "/frequencies", None),
-        ("GET", "/methods", None),
-        ("GET", "/alarms", None),
-        ("GET", "/suspects", None),
-        ("GET", "/export", None),
-        ("GET", "/stats", None),
+        *(("GET", f"/{path}", None) for path in reads),
         ("POST", "/recover", {}),
         ("POST", "/reports", {"reports": ["1000"]}),
         ("POST", "/close", None),
@@ -148,33 +140,25 @@ def test_round_without_its_plugin_can_only_be_listed_and_deleted(
         assert answer.status_code == 503, (path, answer.text)
         assert answer.json()["type"].endswith("#plugin-not-loaded")
         assert "'kue'" in answer.json()["detail"]
+    close = without.http.post(f"/rounds/{unchanged['id']}/close", headers=without.admin)
+    assert close.status_code == 503
     assert without.http.get(f"/rounds/{grr['id']}").status_code == 200
     unread = json.loads(run(*COMMAND, "round", "list", "--url", without.url, "--json").stdout)
     assert kept["id"] in json.dumps(unread)
     run(*COMMAND, "round", "delete", gone["id"], "--yes", "--url", without.url, "--key", ADMIN_KEY)
     assert without.http.delete(place, headers=without.admin).status_code == 204
-    assert [each["id"] for each in without.http.get("/rounds").json()["rounds"]] == [grr["id"]]
+    left = {each["id"]: each["state"] for each in without.http.get("/rounds").json()["rounds"]}
+    assert left == {grr["id"]: "open", unchanged["id"]: "open"}
     assert without.http.get(place).status_code == 404
 
 
-def test_refused_request_without_the_plugin_has_no_effect(
-    server: ServerProcess, start_server: StartServer
+def test_client_without_the_plugin_fails_before_perturbing(
+    with_plugins: ServerProcess, run: Run
 ) -> None:
-    opened = server.open_round("kue", 1.0)
-    server.kill()
-    without = start_server(database_url=server.database_url)
-    assert (
-        without.http.post(f"/rounds/{opened['id']}/close", headers=without.admin).status_code == 503
-    )
-    assert [each["state"] for each in without.http.get("/rounds").json()["rounds"]] == ["open"]
-    without.kill()
-    server.start()
-    assert server.http.get(f"/rounds/{opened['id']}").json() == opened
-
-
-def test_client_without_the_plugin_fails_before_perturbing(server: ServerProcess, run: Run) -> None:
-    server.open_round("kue", 1.0, name="theirs")
-    said = run(*COMMAND, "report", "1", "--round", "theirs", "--url", server.url, code=2).stderr
+    with_plugins.open_round("kue", 1.0, name="theirs")
+    said = run(
+        *COMMAND, "report", "1", "--round", "theirs", "--url", with_plugins.url, code=2
+    ).stderr
     assert "protocol 'kue' is not known here: install and load the plugin that has it" in said
 
 
@@ -189,16 +173,6 @@ def test_a_study_takes_all_three(run: Run, site: Path, tmp_path: Path) -> None:
 
 
 def test_the_demo_takes_a_plugin_to_its_own_server(run: Run, site: Path) -> None:
-    played = run(
-        *COMMAND,
-        "demo",
-        "--protocol",
-        "kue",
-        "--attack",
-        "first",
-        "--users",
-        "500",
-        "--json",
-        sees=(site,),
-    )
+    options = "demo --protocol kue --attack first --users 500 --json"
+    played = run(*COMMAND, *options.split(), sees=(site,))
     assert '"kue"' in played.stdout

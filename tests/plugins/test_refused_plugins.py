@@ -1,11 +1,11 @@
-"""Plugins that are refused, and what is said of them."""
+"""Rejected plugins: the warning names the plugin, its distribution and the fault."""
 
 from pathlib import Path
 
 import pytest
-from tests.plugins.conftest import Install, Run
+from tests.plugins.conftest import Install, Run, write_plugins
 
-SOON_OVER = ("-m", "ldprecover_cli", "reproduce", "none.toml")
+NO_FILE = ("-m", "ldprecover_cli", "reproduce", "none.toml")
 """A command that loads plugins and then finds no file."""
 
 PYPROJECT = """
@@ -55,81 +55,77 @@ number = 3
 @pytest.mark.parametrize(
     ("group", "entry", "words"),
     [
-        ("protocols", 'grr = "others:Other"', "has a name that is taken by ldprecover itself"),
+        ("protocols", "grr = others:Other", "has a name that is taken by ldprecover itself"),
         (
             "protocols",
-            'kind = "others:Other"',
+            "kind = others:Other",
             "does not keep the contract: it calls itself 'other'",
         ),
-        ("protocols", 'kind = "others:Nothing"', "cannot be imported: AttributeError"),
-        ("protocols", 'kind = "nowhere:Nothing"', "cannot be imported: ModuleNotFoundError"),
-        ("protocols", 'kind = "others:number"', "it must be a subclass of FrequencyOracle, not 3"),
-        ("protocols", 'kind = "others:Short"', "at most 16 small letters"),
+        ("protocols", "kind = others:Nothing", "cannot be imported: AttributeError"),
+        ("protocols", "kind = nowhere:Nothing", "cannot be imported: ModuleNotFoundError"),
+        ("protocols", "kind = others:number", "it must be a subclass of FrequencyOracle, not 3"),
+        ("protocols", "kind = others:Short", "at most 16 small letters"),
         (
             "protocols",
-            'clash = "others:Clash"',
+            "clash = others:Clash",
             "must be a name that a round does not have yet, not 'name'",
         ),
-        ("methods", 'kind = "others:number"', "it must be a Method, not 3"),
+        ("methods", "kind = others:number", "it must be a Method, not 3"),
         (
             "methods",
-            'kind = "others:NAMED"',
+            "kind = others:NAMED",
             "name must be at most 40 small letters, digits and hyphens",
         ),
         (
             "methods",
-            'kind = "others:USES"',
+            "kind = others:USES",
             "uses must be a set of some of canaries, eta, history, malicious_model, n,",
         ),
         (
             "methods",
-            'kind = "others:BETTER"',
+            "kind = others:BETTER",
             "better_with must be a set of some of counts, history, n, reports",
         ),
-        ("methods", 'kind = "others:NEEDS"', "needs must be a set of some of counts"),
-        ("methods", 'kind = "others:SUMMARY"', "summary must be one line of text, not ''"),
-        ("methods", 'kind = "others:RECOVER"', "recover must be a function, not None"),
+        ("methods", "kind = others:NEEDS", "needs must be a set of some of counts"),
+        ("methods", "kind = others:SUMMARY", "summary must be one line of text, not ''"),
+        ("methods", "kind = others:RECOVER", "recover must be a function, not None"),
         (
             "methods",
-            'kind = "others:GIVES"',
+            "kind = others:GIVES",
             "gives must be one of distribution, sum-one, frequencies, not 'all'",
         ),
-        ("methods", 'kind = "others:OPTIONS"', "options must be a tuple of Option"),
-        ("methods", 'other = "others:METHOD"', "it calls itself 'kind'"),
+        ("methods", "kind = others:OPTIONS", "options must be a tuple of Option"),
+        ("methods", "other = others:METHOD", "it calls itself 'kind'"),
         (
             "attacks",
-            'kind = "others:Spoken"',
+            "kind = others:Spoken",
             "name must be at most 40 small letters, digits and hyphens",
         ),
         (
             "protocols",
-            'auto = "others:Nothing"',
+            "auto = others:Nothing",
             "reserved: it means the protocol that suits a round best",
         ),
         (
             "methods",
-            'poisoned = "others:Nothing"',
+            "poisoned = others:Nothing",
             "reserved: it means the estimate before any recovery",
         ),
-        ("attacks", 'none = "others:Nothing"', "reserved: it means no attack"),
-        ("attacks", 'kind = "others:Other"', "it must be a subclass of Attack"),
-        ("attacks", 'needs = "others:Needs"', "its option colour must have a default"),
+        ("attacks", "none = others:Nothing", "reserved: it means no attack"),
+        ("attacks", "kind = others:Other", "it must be a subclass of Attack"),
+        ("attacks", "needs = others:Needs", "its option colour must have a default"),
     ],
 )
 def test_rejected_plugin_is_named_with_its_distribution(
     run: Run, tmp_path: Path, group: str, entry: str, words: str
 ) -> None:
-    information = tmp_path / "site" / "others-1.0.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text(
-        f"[ldprecover.{group}]\n{entry.replace(chr(34), '')}\n"
-    )
-    (tmp_path / "site" / "others.py").write_text(MODULE)
-    said = run(*SOON_OVER, sees=(tmp_path / "site",), code=2).stderr
+    site = write_plugins(tmp_path, {group: entry}, MODULE)
+    stderr = run(*NO_FILE, sees=(site,), code=2).stderr
     name = entry.partition(" ")[0]
-    assert f"warning: the plugin '{name}' of ldprecover.{group} in the distribution others" in said
-    assert words in said
+    assert (
+        f"warning: the plugin '{name}' of ldprecover.{group} in the distribution others" in stderr
+    )
+    assert words in stderr
 
 
 def test_two_distributions_cannot_have_one_name(run: Run, install: Install, site: Path) -> None:
@@ -137,15 +133,15 @@ def test_two_distributions_cannot_have_one_name(run: Run, install: Install, site
     module = "from ldprecover.recovery import METHODS\nfrom dataclasses import replace\n"
     module += "METHOD = replace(METHODS['norm-sub'], name='above-median')\n"
     other = install("other", PYPROJECT.format(group="methods", entry=entry), {"others": module})
-    said = run(*SOON_OVER, sees=(site, other), code=2).stderr
-    assert "the plugin 'above-median' of ldprecover.methods in the distribution others" in said
-    assert "taken by my-ldp" in said
+    stderr = run(*NO_FILE, sees=(site, other), code=2).stderr
+    assert "the plugin 'above-median' of ldprecover.methods in the distribution others" in stderr
+    assert "taken by my-ldp" in stderr
 
 
-def test_a_server_looks_at_no_plugin_but_those_it_is_told_of(run: Run, install: Install) -> None:
+def test_server_imports_named_plugins_only(run: Run, install: Install) -> None:
     broken = PYPROJECT.format(group="methods", entry='broken = "others:METHOD"')
     folder = install("broken", broken, {"others": "raise SystemExit('imported')"})
-    said = run(
+    stderr = run(
         "-m", "ldprecover_cli", "serve", "--plugins", "kue", "--port", "0", sees=(folder,), code=2
     ).stderr
-    assert "no installed distribution has a plugin 'kue'" in said
+    assert "no installed distribution has a plugin 'kue'" in stderr

@@ -93,6 +93,7 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         oracle.encode(items, rng),
         oracle.perturb(items),
         oracle.perturb([]),
+        oracle.encode([]),
     ):
         assert reports.dtype == oracle.wire.dtype.base
         assert reports.nbytes == len(reports) * oracle.wire.size
@@ -115,7 +116,8 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         assert one, f"fixed_size must be 1 where the trait one_item is set, not {oracle.fixed_size}"
     assert oracle.supports(oracle.encode(items, rng))[np.arange(300), items].all()
     for wrong in ([d], [-1], [0.5], [[0]]):
-        _raises(partial(oracle.perturb, wrong, rng))
+        for report in (oracle.perturb, oracle.encode):
+            _raises(partial(report, wrong, rng))
 
 
 def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:

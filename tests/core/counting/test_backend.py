@@ -35,13 +35,9 @@ def run(*lines: str, kernels: str | None = None) -> subprocess.CompletedProcess[
     ("kernels", "before", "expected"),
     [
         (None, "", [False, "numba", True]),
-        ("", "", [False, "numba", True]),
-        ("numba", "", [False, "numba", True]),
         ("numpy", "", [False, "numpy", False]),
         (None, WITHOUT_NUMBA, [False, "numpy", False]),
-        ("numpy", WITHOUT_NUMBA, [False, "numpy", False]),
     ],
-    ids=["default", "empty", "numba", "numpy", "default without numba", "numpy without numba"],
 )
 def test_environment_chooses_the_backend_lazily(
     kernels: str | None, before: str, expected: list[object]
@@ -53,26 +49,19 @@ def test_environment_chooses_the_backend_lazily(
 
 
 @pytest.mark.parametrize(
-    "call", ["counting.backend()", "counting.warm_up()", "OUE(1, 4).support_counts(rows)"]
-)
-@pytest.mark.parametrize(
     ("kernels", "before", "message"),
     [
         ("numba", WITHOUT_NUMBA, "LDPRECOVER_KERNELS is numba, which cannot be imported"),
         ("cuda", "", "LDPRECOVER_KERNELS must be numpy or numba, not 'cuda'"),
     ],
 )
-def test_bad_arguments_are_rejected(kernels: str, before: str, message: str, call: str) -> None:
-    rows = "import numpy; rows = numpy.zeros((3, 1), 'u1')"
-    done = run(
-        before,
-        "from ldprecover import OUE, ParameterError, counting",
-        rows,
-        f"try: {call}",
-        "except ParameterError as e: print(e)",
-        kernels=kernels,
-    )
-    assert message in done.stdout
+def test_impossible_backends_are_rejected(kernels: str, before: str, message: str) -> None:
+    lines = ["from ldprecover import OUE, ParameterError, counting"]
+    calls = ("counting.backend()", "counting.warm_up()", "OUE(1, 4).support_counts(ROWS)")
+    for call in calls:
+        lines += [f"try: {call}", "except ParameterError as e: print(e)"]
+    done = run(before, "import numpy; ROWS = numpy.zeros((3, 1), 'u1')", *lines, kernels=kernels)
+    assert done.stdout.count(message) == len(calls)
     assert done.stderr == ""
 
 
@@ -94,23 +83,6 @@ def test_late_kernels_are_numpy_until_they_are_hastened(
     done = run(before, "import json; from ldprecover import counting", say, kernels=kernels)
     assert json.loads(done.stdout) == expected
     assert done.stderr == ""
-
-
-def test_seeded_reports_and_counts_do_not_depend_on_backend() -> None:
-    """The same digest of reports and counts, of all protocols, with numpy and with numba."""
-    lines = [
-        "import hashlib, numpy as np",
-        "from ldprecover import frequency_oracle",
-        "sha, rng = hashlib.sha256(), np.random.default_rng(7)",
-        "for protocol in ('grr', 'oue', 'olh'):",
-        "    oracle = frequency_oracle(protocol, 0.5, 37)",
-        "    reports = oracle.perturb(rng.integers(0, 37, 5000), rng)",
-        "    sha.update(reports.tobytes() + oracle.support_counts(reports).tobytes())",
-        "print(sha.hexdigest())",
-    ]
-    digests = {run(*lines, kernels=kernels).stdout for kernels in ("numpy", "numba")}
-    assert len(digests) == 1
-    assert len(digests.pop().strip()) == 64
 
 
 def test_kernels_compile_without_a_cache_folder() -> None:
