@@ -25,8 +25,8 @@ StartWithPlugins = Callable[[Path, str], ServerProcess]
 
 def shown(start: str) -> str:
     """Return the one block of the page that begins so."""
-    (found,) = [block.text for block in PAGE.blocks if block.text.startswith(start)]
-    return found
+    (text,) = [block.text for block in PAGE.blocks if block.text.startswith(start)]
+    return text
 
 
 @pytest.fixture(scope="session")

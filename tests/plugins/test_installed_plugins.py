@@ -93,7 +93,7 @@ def test_the_server_and_its_analyses_have_the_plugins(with_plugins: ServerProces
 
 
 def test_the_processes_of_analyses_have_the_plugins(with_plugins: ServerProcess) -> None:
-    """What reads reports works in one, and whatever takes long: a method too, on so many items."""
+    """What reads reports works in one, and whatever takes long: a method too, with 5,000 items."""
     place = f"/rounds/{with_plugins.open_round('kue', 1.0, domain_size=5000)['id']}"
     report = bytes([1]) + bytes(624)
     assert with_plugins.submit(place.rpartition("/")[2], 100 * report).status_code == 202
@@ -109,23 +109,23 @@ def test_round_without_its_plugin_can_only_be_listed_and_deleted(
     start_with_plugins: StartWithPlugins, start_server: StartServer, run: Run, site: Path
 ) -> None:
     server = start_with_plugins(site, "kue")
-    kept, grr = server.open_round("kue", 1.0), server.open_round("grr", 1.0)
-    gone, unchanged = server.open_round("kue", 1.0), server.open_round("kue", 1.0)
+    stored, grr = server.open_round("kue", 1.0), server.open_round("grr", 1.0)
+    deleted, unchanged = server.open_round("kue", 1.0), server.open_round("kue", 1.0)
     server.http.post(
-        f"/rounds/{kept['id']}/reports", json={"reports": ["1000"]}, headers=server.admin
+        f"/rounds/{stored['id']}/reports", json={"reports": ["1000"]}, headers=server.admin
     )
     server.kill()
     without = start_server(database_url=server.database_url)
 
     listed = {each["id"]: each for each in without.http.get("/rounds").json()["rounds"]}
-    assert listed.keys() == {each["id"] for each in (kept, grr, gone, unchanged)}
-    found = listed[kept["id"]]
-    assert (found["p"], found["q"]) == (None, None)
+    assert listed.keys() == {each["id"] for each in (stored, grr, deleted, unchanged)}
+    listing = listed[stored["id"]]
+    assert (listing["p"], listing["q"]) == (None, None)
     for same in ("name", "protocol", "epsilon", "domain_size", "digest", "state"):
-        assert found[same] == kept[same]
-    assert found["n"] == 1
+        assert listing[same] == stored[same]
+    assert listing["n"] == 1
 
-    place = f"/rounds/{kept['id']}"
+    place = f"/rounds/{stored['id']}"
     reads = ("parameters", "frequencies", "methods", "alarms", "suspects", "export", "stats")
     calls = [
         ("GET", "", None),
@@ -144,11 +144,21 @@ def test_round_without_its_plugin_can_only_be_listed_and_deleted(
     assert close.status_code == 503
     assert without.http.get(f"/rounds/{grr['id']}").status_code == 200
     unread = json.loads(run(*COMMAND, "round", "list", "--url", without.url, "--json").stdout)
-    assert kept["id"] in json.dumps(unread)
-    run(*COMMAND, "round", "delete", gone["id"], "--yes", "--url", without.url, "--key", ADMIN_KEY)
+    assert stored["id"] in json.dumps(unread)
+    run(
+        *COMMAND,
+        "round",
+        "delete",
+        deleted["id"],
+        "--yes",
+        "--url",
+        without.url,
+        "--key",
+        ADMIN_KEY,
+    )
     assert without.http.delete(place, headers=without.admin).status_code == 204
-    left = {each["id"]: each["state"] for each in without.http.get("/rounds").json()["rounds"]}
-    assert left == {grr["id"]: "open", unchanged["id"]: "open"}
+    remaining = {each["id"]: each["state"] for each in without.http.get("/rounds").json()["rounds"]}
+    assert remaining == {grr["id"]: "open", unchanged["id"]: "open"}
     assert without.http.get(place).status_code == 404
 
 
@@ -156,10 +166,10 @@ def test_client_without_the_plugin_fails_before_perturbing(
     with_plugins: ServerProcess, run: Run
 ) -> None:
     with_plugins.open_round("kue", 1.0, name="theirs")
-    said = run(
+    stderr = run(
         *COMMAND, "report", "1", "--round", "theirs", "--url", with_plugins.url, code=2
     ).stderr
-    assert "protocol 'kue' is not known here: install and load the plugin that has it" in said
+    assert "protocol 'kue' is not known here: install and load the plugin that has it" in stderr
 
 
 def test_a_study_takes_all_three(run: Run, site: Path, tmp_path: Path) -> None:

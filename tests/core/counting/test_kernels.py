@@ -34,7 +34,7 @@ hash_ranges = st.one_of(
 )
 
 
-def case_name(value: object) -> str:
+def case_name(value: Any) -> str:
     is_oracle = isinstance(value, FrequencyOracle)
     return f"{value.protocol}-d{value.domain_size}" if is_oracle else str(value)
 
@@ -291,8 +291,8 @@ def test_threads_count_in_parallel(backend: ModuleType) -> None:
         return counts(backend, cases[i][0], reports[i])
 
     with ThreadPoolExecutor(len(cases)) as threads:
-        for wanted, actual in zip(expected, threads.map(run, range(len(cases))), strict=True):
-            assert np.array_equal(wanted, actual)
+        for counted, actual in zip(expected, threads.map(run, range(len(cases))), strict=True):
+            assert np.array_equal(counted, actual)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Crafted reports: padding, and the law of what they support."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -62,39 +61,6 @@ def test_padding_is_the_same_in_blocks_as_in_one_piece(monkeypatch: pytest.Monke
     whole = crafter_of(oracle).craft(wanted_items, rng())
     monkeypatch.setattr("ldprecover.crafting.bit_vectors._CELLS", 90)
     assert np.array_equal(crafter_of(oracle).craft(wanted_items, rng()), whole)
-
-
-def test_a_grr_report_is_one_of_its_items_uniformly() -> None:
-    """Each of three items in a third of 30,000 reports to 6 sd (6e-9 in all)."""
-    m = 30_000
-    oracle = GRR(0.5, 9)
-    counts = oracle.support_counts(
-        crafter_of(oracle).craft(np.broadcast_to([8, 1, 4], (m, 3)), rng())
-    )
-    assert counts[[0, 2, 3, 5, 6, 7]].tolist() == [0] * 6
-    assert np.abs(counts[[1, 4, 8]] - m / 3).max() <= 6 * (m * 2 / 9) ** 0.5
-
-
-def test_olh_report_for_one_item_has_a_random_seed() -> None:
-    """It supports its item always and every other one in 1/g of 30,000 reports, to 6 sd (2e-7 in
-    all).
-    """
-    oracle, m = OLH(0.5, 102, 3), 30_000
-    counts = oracle.support_counts(crafter_of(oracle).craft(np.full((m, 1), 17), rng()))
-    assert counts[17] == m
-    assert np.abs(np.delete(counts, 17) - m / 3).max() <= 6 * (m * 2 / 9) ** 0.5
-
-
-@pytest.mark.parametrize("search", [1, 200, "exhaustive"])
-def test_searched_olh_report_supports_other_items_with_q(search: Any) -> None:
-    """Off the targets, 1/g of (reports, items): mean support of 94 items in 4,000 reports to 6 sd
-    (2e-9).
-    """
-    oracle, m, r = OLH(0.5, 102, 3), 4_000, 8
-    supports = oracle.supports(
-        crafter_of(oracle).craft(np.broadcast_to(np.arange(r), (m, r)), rng(), search=search)
-    )
-    assert abs(supports[:, r:].mean() - 1 / 3) <= 6 * (2 / 9 / (m * (102 - r))) ** 0.5
 
 
 def test_exhaustive_search_handles_each_item_set() -> None:

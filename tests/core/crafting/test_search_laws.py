@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import stats
-from tests.seed_laws import best_hits
 
 from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
@@ -63,19 +62,6 @@ def test_plain_search_law_is_exact(r: int, g: int, budget: int) -> None:
     assert most_hits_law(r, g, budget) == pytest.approx(
         np.diff(share**budget, prepend=0.0), abs=1e-10
     )
-
-
-@pytest.mark.parametrize(
-    ("r", "g", "budget"), [(10, 3, 1_000), (10, 4, 1_000), (30, 3, 1_000), (10, 65_536, 10)]
-)
-def test_plain_search_law_equals_its_other_form(r: int, g: int, budget: int) -> None:
-    """The convolution of the suite, term by term, against the transform."""
-    law = most_hits_law(r, g, budget)
-    mean = float(law @ np.arange(r + 1))
-    if g < 100:
-        assert mean == pytest.approx(best_hits(r, g, budget)[0], abs=1e-8)
-    assert law.sum() == pytest.approx(1)
-    assert 1 <= mean <= r
 
 
 def test_known_mean_hits_are_reproduced() -> None:
@@ -144,11 +130,6 @@ def test_no_two_kinds_of_bucket_are_worth_the_same(exact: bool) -> None:
     hits, sizes = np.meshgrid(np.arange(1, 11), np.arange(103))
     for aim in (0, 34, 102):
         assert np.unique(worth(hits, sizes, aim, exact=exact)).size == hits.size
-
-
-@pytest.mark.parametrize(("n", "p"), [(1, 0.5), (101, 0.3775), (489, 1 / 3), (5, 0.001)])
-def test_a_binomial_law_is_one(n: int, p: float) -> None:
-    assert binomial_law(n, p) == pytest.approx(stats.binom(n, p).pmf(np.arange(n + 1)), abs=1e-12)
 
 
 @pytest.mark.parametrize("oracle", [OUE(0.5, 102), OLH(0.5, 102, 3)], ids=repr)

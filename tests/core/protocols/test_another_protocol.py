@@ -1,6 +1,5 @@
 """A protocol of somebody else's: one class, entered in the table, and everything takes it."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +16,10 @@ from ldprecover import (
     Tally,
     recover,
 )
-from ldprecover.crafting.bit_vectors import padded_rows
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import (
     PROTOCOLS,
+    SS,
     OwnParameter,
     Traits,
     UnaryEncoding,
@@ -51,31 +50,18 @@ class Few(UnaryEncoding):
 
     @property
     def p(self) -> float:
-        weight = math.exp(self.epsilon) * self.few
-        return weight / (weight + self.domain_size - self.few)
+        return self._sets.p
 
     @property
     def q(self) -> float:
-        return (self.few - self.p) / (self.domain_size - 1)
+        return self._sets.q
+
+    @property
+    def _sets(self) -> SS:
+        return SS(self.epsilon, self.domain_size, self.few)
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        user_items = self._items(items)
-        rng = rng or np.random.default_rng()
-        others = user_items[:, None] + np.arange(1, self.domain_size)
-        own = np.where(
-            rng.random((user_items.size, 1)) < self.p,
-            user_items[:, None],
-            (user_items[:, None] + 1) % self.domain_size,
-        )
-        # Of those that do not hold the user's own item, any set of the others.
-        lying = own[:, 0] != user_items
-        wanted_items = rng.permuted(others % self.domain_size, axis=1)[:, : self.few]
-        rows = padded_rows(own, np.full(user_items.size, self.few), self.domain_size, rng)
-        without = padded_rows(
-            wanted_items, np.full(user_items.size, self.few), self.domain_size, rng
-        )
-        rows[lying] = without[lying]
-        return rows
+        return self._sets.perturb(items, rng)
 
 
 @pytest.fixture(autouse=True)
@@ -84,9 +70,8 @@ def _entered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 6), (2.0, 33), (1.0, 2)])
-def test_it_passes_every_check(epsilon: float, d: int, check: str) -> None:
-    CHECKS[check](frequency_oracle("few", epsilon, d), np.random.default_rng(1))
+def test_it_passes_every_check(check: str) -> None:
+    CHECKS[check](frequency_oracle("few", 0.5, 6), np.random.default_rng(1))
 
 
 def test_own_parameter_is_stored_like_a_hash_range() -> None:

@@ -55,14 +55,6 @@ def test_crafted_columns_are_found_without_a_search(targets: tuple[int, ...]) ->
     )
 
 
-def test_item_in_the_span_of_targets_gains_too() -> None:
-    oracle = HR(0.5, D)
-    crafted = crafter_of(oracle).craft(
-        np.tile([0, 1], (100, 1)), np.random.default_rng(1)
-    )  # rows 1 and 2: row 3 is item 2
-    assert oracle.supports(crafted)[:, :3].all()
-
-
 def test_column_0_is_never_crafted() -> None:
     oracle = HR(0.5, 6)
     for r in range(1, 7):
@@ -86,12 +78,6 @@ def test_a_submission_with_too_many_columns_0_is_rejected(d: int, n: int, limit:
         with pytest.raises(ReportError, match="column 0") as refused:
             oracle.check_submission(worse)
         assert refused.value.position == 0
-
-
-@pytest.mark.parametrize("protocol", sorted(set(PROTOCOLS) - {"hr"}))
-def test_other_protocols_lack_all_supporting_reports(protocol: str) -> None:
-    oracle = PROTOCOLS[protocol](0.5, 8, *([3] if PROTOCOLS[protocol].parameter else []))
-    assert oracle.laws.all_supporting is None
 
 
 def raised(oracle: FrequencyOracle, tally: Tally) -> bool:

