@@ -1,7 +1,7 @@
 """The paper's setting, and the exact moments that tolerances are derived from.
 
 Every test here states how often it would fail on right code. Their sum is below 1e-6; most are
-seeded besides, so that only a change of code or of numpy's streams draws anew.
+seeded besides, so that only a change of code or of numpy's streams draws other samples.
 """
 
 from collections.abc import Callable

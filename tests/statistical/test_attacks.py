@@ -1,4 +1,4 @@
-"""What an attack does to the estimates, and what recovery makes of it, at the paper's setting.
+"""The effect of attacks on the estimates, and of recovery, at the paper's setting.
 
 The attacker sends un-perturbed reports of items drawn from its own distribution (paper, V-C).
 """
@@ -29,7 +29,6 @@ N_GENUINE, D, BETA, R = 389_894, 102, 0.05, 10
 M = round(N_GENUINE * BETA / (1 - BETA))
 N = N_GENUINE + M
 ORACLES = [GRR(0.5, D), OUE(0.5, D), OLH(0.5, D, 3)]
-each_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=lambda o: o.protocol)
 Z = float(stats.norm.isf(1e-9 / 2))  # 6.1 standard deviations: a false alarm in 1e9
 
 Moments = tuple[Callable[..., np.ndarray], Callable[..., tuple[float, float]]]
@@ -55,16 +54,6 @@ def attacked_round(
     return Poisoned(
         *(Estimates.of(oracle, t).frequencies for t in (genuine, malicious, genuine + malicious))
     )
-
-
-def algorithm_1_loop(x: np.ndarray) -> np.ndarray:
-    """Return Algorithm 1's refining loop, lines 6 to 11."""
-    kept = np.ones(x.size, bool)
-    while True:
-        refined = np.where(kept, x - (x[kept].sum() - 1) / kept.sum(), 0.0)
-        if (refined >= 0).all():
-            return refined
-        kept &= refined >= 0
 
 
 def test_mga_on_grr_gains_what_is_expected_and_no_more(
@@ -105,94 +94,23 @@ def test_mga_on_grr_gains_what_is_expected_and_no_more(
         assert abs(mse(result.poisoned, f) - mean) <= Z * np.sqrt(variance)
 
 
-@pytest.mark.parametrize(
-    ("oracle", "s"),
-    [
-        (GRR(0.5, 102), 1),
-        (OUE(0.5, 102), -306.30),
-        (OLH(0.5, 102, 3), -278.41),
-        (GRR(0.5, 490), 1),
-        (OUE(0.5, 490), -1502.50),
-        (OLH(0.5, 490, 3), -1369.56),
-    ],
-    ids=lambda value: (
-        f"{value.protocol}-d{value.domain_size}"
-        if isinstance(value, FrequencyOracle)
-        else str(value)
-    ),
-)
-def test_malicious_frequencies_sum_to_what_their_reports_support(
-    oracle: FrequencyOracle, s: float
-) -> None:
-    """S = (1 - qd)/(p - q) where a report supports one item; OLH reports cannot, and sum to (1 -
-    q)/(p - q).
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda o: o.protocol)
+def test_malicious_frequencies_sum_to_what_their_reports_support(oracle: FrequencyOracle) -> None:
+    """S = (1 - qd)/(p - q) if a report supports one item; OLH reports sum to (1 - q)/(p - q).
 
     A GRR or one-hot OUE report supports one item, so their sum is S to rounding. An OLH report with
     a random seed supports its item and 1/g of the others: mean (1-q)/(p-q), and of 20,000 reports
     the sum has variance (d-1) q (1-q)/(m (p-q)^2), held to 6.1 sd. A false alarm in 1e9 each.
     """
-    assert oracle.malicious_sum == pytest.approx(s, abs=0.005)
-    m, d, rng = 20_000, oracle.domain_size, np.random.default_rng(4)
-    reports = oracle.encode(rng.integers(0, d, m), rng)
+    m, rng = 20_000, np.random.default_rng(4)
+    reports = oracle.encode(rng.integers(0, D, m), rng)
     total = Estimates.of(oracle, Tally.of(oracle, reports)).sum
     if oracle.protocol != "olh":
         assert total == pytest.approx(oracle.malicious_sum, abs=1e-9)
         return
     p, q = oracle.p, oracle.q
     assert (1 - q) / (p - q) == pytest.approx(5.62, abs=0.005)
-    assert abs(total - (1 - q) / (p - q)) <= Z * np.sqrt((d - 1) * q * (1 - q) / m) / (p - q)
-
-
-def malicious_items(attack: str, rng: np.random.Generator) -> np.ndarray:
-    """Return the items of M malicious reports: MGA, Manip with |H| = d/2, AA diffuse and on 10
-    items only.
-    """
-    if attack == "mga":
-        return rng.choice(rng.choice(D, R, replace=False), M)
-    if attack == "manip":
-        return rng.choice(rng.choice(D, D // 2, replace=False), M)
-    weights = rng.random(D)
-    if attack == "aa-peaked":
-        weights[rng.choice(D, D - R, replace=False)] = 0
-    return rng.choice(D, M, p=weights / weights.sum())
-
-
-@pytest.mark.parametrize("attack", ["mga", "manip", "aa-diffuse", "aa-peaked"])
-def test_grr_ldprecover_is_the_scaled_projection(
-    zipf: Callable[[int], np.ndarray], attack: str
-) -> None:
-    """To 1e-12 under any attack, and whatever constant is added: S = 1 holds no information. No
-    chance in it.
-    """
-    oracle, rng = GRR(0.5, D), np.random.default_rng(5)
-    f_z = attacked_round(oracle, zipf(N_GENUINE), malicious_items(attack, rng), rng).poisoned
-    for eta in (0, 0.0526, 0.2, 1):
-        result = recover(oracle, f_z, RecoveryRequest(eta=eta)).recovered
-        np.testing.assert_allclose(result, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(
-            result, project_simplex((1 + eta) * f_z - 7.5), rtol=0, atol=1e-12
-        )
-        assert (result >= 0).all()
-        assert result.sum() == pytest.approx(1, abs=1e-12)
-
-
-@each_oracle
-@pytest.mark.parametrize("attack", ["mga", "manip", "aa-diffuse", "aa-peaked"])
-def test_algorithm_1_equals_the_sorted_projection(
-    zipf: Callable[[int], np.ndarray], oracle: FrequencyOracle, attack: str
-) -> None:
-    """For each protocol and attack, with and without targets, to 1e-11. No chance in it."""
-    rng = np.random.default_rng(6)
-    items = malicious_items(attack, rng)
-    f_z = attacked_round(oracle, zipf(N_GENUINE), items, rng).poisoned
-    for targets in ((), np.unique(items)[:10]):
-        result = recover(oracle, f_z, RecoveryRequest(targets=targets))
-        np.testing.assert_allclose(
-            result.recovered, algorithm_1_loop(result.genuine), rtol=0, atol=1e-11
-        )
-    np.testing.assert_array_equal(
-        recover(oracle, f_z, RecoveryRequest(eta=0)).recovered, project_simplex(f_z)
-    )
+    assert abs(total - (1 - q) / (p - q)) <= Z * np.sqrt((D - 1) * q * (1 - q) / m) / (p - q)
 
 
 def test_recovers_rounds_without_positive_estimates(
@@ -228,10 +146,10 @@ def test_two_items_as_for_a_mean_of_signs() -> None:
     shift = m / (m + 100_000) * ((1 - oracle.q) / (oracle.p - oracle.q) - 0.4)
     sd = np.sqrt(oracle.variance([0.4], 100_000)[0])
     assert abs(f_z[0] - 0.4 - shift) <= Z * sd
-    known = recover(
+    recovered = recover(
         oracle, f_z, RecoveryRequest(eta=0.1, targets=[0], malicious_model="exact")
     ).recovered
-    assert abs((known[0] - known[1]) + 0.2) <= 2 * Z * sd
+    assert abs((recovered[0] - recovered[1]) + 0.2) <= 2 * Z * sd
     assert recover(oracle, f_z).recovered.sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -253,7 +171,7 @@ def test_five_attackers_on_grr(
     beta: float,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Five attackers, each with a random P of its own (paper, VII-C): the improvement (1 - MSE
+    """Five attackers, each with its own random P (paper, VII-C): the improvement (1 - MSE
     after/MSE before).
 
     Mean of 30 rounds, within 6.1 sd/sqrt(30) of the reference: a false alarm in 1e9, were it

@@ -26,9 +26,9 @@ def rounds(
     users.
     """
     oracle = ORACLES[request.param]
-    held = np.repeat(np.arange(D), zipf(N))
+    items = np.repeat(np.arange(D), zipf(N))
     rng = np.random.default_rng(1)
-    tallies = (Tally.of(oracle, oracle.perturb(held, rng)) for _ in range(TRIALS))
+    tallies = (Tally.of(oracle, oracle.perturb(items, rng)) for _ in range(TRIALS))
     return oracle, np.array([Estimates.of(oracle, tally).frequencies for tally in tallies])
 
 
@@ -50,7 +50,7 @@ def test_the_error_of_a_clean_round_is_lemma_2s(
 
     MSE is a quadratic form of normal errors, with mean and variance from their covariance, so its
     mean over trials is close to a scaled chi-squared of 2 mean^2/variance degrees of freedom
-    (Satterthwaite): about 102 a round for OUE and OLH. The bounds come to +-13 %.
+    (Satterthwaite): about 102 a round for OUE and OLH. The bounds are +-13 %.
     """
     oracle, estimates = rounds
     report_covariance, mse_moments = moments

@@ -55,14 +55,14 @@ def rounds(protocol: str, users: tuple[int, ...]) -> list[Round]:
     """Return the rounds under MGA, crafted by its protocol's means: an item, padded bits, a
     searched seed.
     """
-    oracle, rng, found = ORACLES[protocol], np.random.default_rng(21), []
+    oracle, rng, played = ORACLES[protocol], np.random.default_rng(21), []
     for _ in range(TRIALS):
         targets = tuple(np.sort(rng.choice(D, R, replace=False)).tolist())
         genuine = oracle.perturb(np.repeat(np.arange(D), users), rng)
         malicious = MGA(targets).reports(oracle, M, rng)
         truth = np.array(users) / sum(users)
-        found.append(Round(truth, targets, Tally.of(oracle, genuine), Tally.of(oracle, malicious)))
-    return found
+        played.append(Round(truth, targets, Tally.of(oracle, genuine), Tally.of(oracle, malicious)))
+    return played
 
 
 def measured(
@@ -116,7 +116,7 @@ ATTACKED = {
 GAINS = {
     "grr": [7.14, 0.89, 0.87, 1.4, 7.1, 0.49, 0.88, 0.89],
     "oue": [2.54, 0.91, 0.82, 1.0, 2.5, 0.53, 0.82, 0.91],
-    # Every malicious user searches seeds of its own. Were 200 seeds shared by all of them, the
+    # Every malicious user searches its own seeds. Were 200 seeds shared by all of them, the
     # least estimate would be lower, and with it Normalization's gain: 0.33.
     "olh": [2.26, 0.84, 0.57, 1.1, 2.3, 0.45, 0.77, 0.85],
 }
@@ -209,10 +209,10 @@ def test_at_four_times_the_true_eta_every_target_ends_at_zero(
         lambda _, f, n: recover(oracle, f, RecoveryRequest(eta=0.2)).recovered,
         attacked=False,
     )
-    held = [r.truth[list(r.targets)] for r in rounds(protocol, tuple(users.tolist()))]
-    expected = noise + np.mean([(f**2).sum() + f.sum() ** 2 / (D - R) for f in held]) / D
+    of_targets = [r.truth[list(r.targets)] for r in rounds(protocol, tuple(users.tolist()))]
+    expected = noise + np.mean([(f**2).sum() + f.sum() ** 2 / (D - R) for f in of_targets]) / D
     assert expected / FACTOR <= error <= expected * FACTOR
-    assert abs(gain + np.mean([f.sum() for f in held])) <= GAIN
+    assert abs(gain + np.mean([f.sum() for f in of_targets])) <= GAIN
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.01, 0.05, 0.1])

@@ -1,5 +1,4 @@
-"""Screens and honest reports, whatever their users hold: nothing is found, and pairs are as they
-are said to be.
+"""The filters on honest reports: nothing is dropped, and scores of pairs follow their law.
 
 A pair's score is normal of mean 0 and variance 1, nearly. Of 2,500 symmetric matrices of such
 scores one had a set that scores above 8, and beyond 4 the logarithm of how many do falls by one in
@@ -46,8 +45,8 @@ every_protocol = pytest.mark.parametrize("protocol", ORACLES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_filters_spare_honest_reports(protocol: str, shape: str) -> None:
     for seed in range(ROUNDS):
-        found = filter_reports(ReportSource(ORACLES[protocol], honest(protocol, shape, seed)))
-        assert (found.n, found.suspects, found.dropped, found.notes) == (N, (), (), ())
+        result = filter_reports(ReportSource(ORACLES[protocol], honest(protocol, shape, seed)))
+        assert (result.n, result.suspects, result.dropped, result.notes) == (N, (), (), ())
 
 
 @every_protocol

@@ -30,11 +30,11 @@ def test_the_targets_of_an_attack_are_suspected_and_little_else(protocol: str) -
     rng = np.random.default_rng(3)
     malicious = oracle.perturb(rng.choice(targets, 6_000), rng)
     poisoned = honest(oracle, 20_000, 4) + Tally.of(oracle, malicious)
-    found = suspects(oracle, poisoned, earlier, rate=0.01)
-    assert set(targets) <= set(found.items)
-    assert len(found.items) <= 6
-    assert sorted(found.items, key=lambda v: -found.z[v]) == list(found.items)
-    assert (found.p_values[list(found.items)] < 1e-3).all()
+    result = suspects(oracle, poisoned, earlier, rate=0.01)
+    assert set(targets) <= set(result.items)
+    assert len(result.items) <= 6
+    assert sorted(result.items, key=lambda v: -result.z[v]) == list(result.items)
+    assert (result.p_values[list(result.items)] < 1e-3).all()
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
@@ -49,7 +49,7 @@ def test_rises_of_honest_rounds_are_standard_normal(
     """
     oracle = frequency_oracle(protocol, 1.0, D)
     others = [frequency_oracle("oue", 0.5, D), oracle]
-    found = [
+    result = [
         suspects(
             oracle,
             honest(oracle, 5_000, 100 + i),
@@ -58,10 +58,10 @@ def test_rises_of_honest_rounds_are_standard_normal(
         )
         for i in range(40)
     ]
-    z = np.concatenate([one.z for one in found])
+    z = np.concatenate([one.z for one in result])
     assert abs(z.var() - 1) < 6 * np.sqrt(2 / z.size) + 0.1
     assert abs(z.mean()) < 6 / np.sqrt(z.size)
-    assert sum(bool(one.items) for one in found) <= 8
+    assert sum(bool(one.items) for one in result) <= 8
 
 
 @pytest.mark.parametrize(
