@@ -18,7 +18,15 @@ from tests.client.messages import round_message
 
 from ldprecover import ReportError, RoundParameters
 from ldprecover.protocols import own_parameters
-from ldprecover_client import AsyncClient, AsyncReporter, Client, Ledger, Reporter, Retries
+from ldprecover_client import (
+    AsyncClient,
+    AsyncReporter,
+    Client,
+    Ledger,
+    Reporter,
+    Retries,
+    UnansweredError,
+)
 
 settings.register_profile("ldprecover", deadline=None)
 settings.load_profile("ldprecover")
@@ -301,3 +309,18 @@ def reporter(request: pytest.FixtureRequest, collector: Collector) -> MakeReport
         return request.param(options.pop("url", collector.URL), round_, **options)
 
     return make
+
+
+LeavePending = Callable[..., None]
+
+
+@pytest.fixture
+def leave_pending(collector: Collector, reporter: MakeReporter) -> LeavePending:
+    """Report item 0 and lose every try by a fault; by default the requests are lost."""
+
+    def leave(round_: str = "r1", fault: Fault = collector.request_lost, **options: Any) -> None:
+        collector.faults.extend([fault] * collector.AT_ONCE.attempts)
+        with pytest.raises(UnansweredError):
+            reporter(round_, **options).report(0)
+
+    return leave

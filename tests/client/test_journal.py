@@ -181,4 +181,7 @@ def test_run_survives_repeated_server_kills(start_server: StartServer, tmp_path:
         retries=Retries(attempts=1000, base=0.05, longest=0.1),
     )
     assert len(restarts) >= 2
-    assert accepted == server.frequencies(round_["id"])["n"] == 3_000
+    answer = server.frequencies(round_["id"])
+    assert accepted == answer["n"] == 3_000
+    oracle = RoundParameters("olh", 1.0, tuple(round_["items"])).oracle
+    assert answer["counts"] == oracle.support_counts(population.reports(oracle)).tolist()
