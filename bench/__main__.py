@@ -6,7 +6,7 @@ from bench import estimates, ingest, kernels, recoveries
 
 if __name__ == "__main__":
     differ = estimates.main()
-    kernels.main([])
-    recoveries.main([])
-    ingest.main([])
+    kernels.main()
+    recoveries.main()
+    ingest.main()
     sys.exit(differ)

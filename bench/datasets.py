@@ -6,7 +6,6 @@ runs as a separate process; then the dataset is read, and counted. Times are of 
 clocks.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import typer
 
 from ldprecover import RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
@@ -29,24 +29,19 @@ _COMMIT = 20_000  # reports
 _HOURS = 3
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print a row for each protocol; return 1 where a recount is not the tally."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reports", type=int, default=5_000_000, help="of a round")
-    parser.add_argument("--items", type=int, default=128)
-    parser.add_argument("--protocol", action="append", help="one of them; all if none is given")
-    chosen = parser.parse_args(arguments)
-    print(f"{chosen.reports:,} reports over {chosen.items} items; CPU time in µs a report")
+def main(reports: int = 5_000_000, items: int = 128, protocol: list[str] | None = None) -> None:
+    """Print a row for each protocol, all by default; fail where a recount is not the tally."""
+    print(f"{reports:,} reports over {items} items; CPU time in µs a report")
     print(
         "protocol  parts  bytes a report  export  peak MiB  of it to start  read  count  recount "
         "= tally"
     )
     start = _peak_of([sys.executable, "-c", "import pyarrow.parquet, ldprecover_cli.serve"])[1]
     differ = 0
-    for protocol in chosen.protocol or PROTOCOLS:
+    for name in protocol or PROTOCOLS:
         with tempfile.TemporaryDirectory() as folder:
-            differ |= not _row(Path(folder), protocol, chosen.reports, chosen.items, start)
-    return differ
+            differ |= not _row(Path(folder), name, reports, items, start)
+    sys.exit(differ)
 
 
 def _row(folder: Path, protocol: str, n: int, d: int, start: float) -> bool:
@@ -100,4 +95,4 @@ def _peak_of(command: list[str]) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -7,7 +7,6 @@ what a task costs beside its work, what a worker holds at two numbers of reports
 when one of two workers is killed, with its nanny, in the midst.
 """
 
-import argparse
 import os
 import resource
 import signal
@@ -20,10 +19,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import psutil
+import typer
+from bench.harness import in_turn, processor_seconds, seconds
 
 from ldprecover import FrequencyOracle, Tally, frequency_oracle
 from ldprecover.recovery import ReportSource
@@ -34,55 +36,40 @@ PARTS, FEW = 20, 2
 TASKS = 1_000
 
 
-def main(arguments: Sequence[str] = ()) -> None:
-    """Print what was measured."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reports", type=int, default=1_000_000, help="of a part")
-    parser.add_argument("--items", type=int, default=2_048)
-    parser.add_argument("--parts", type=int, default=PARTS, help="to be timed")
-    parser.add_argument("--rounds", type=int, default=5)
-    chosen = parser.parse_args(arguments)
-    oracle = frequency_oracle("olh", 1.0, chosen.items)
+def main(reports: int = 1_000_000, items: int = 2_048, parts: int = PARTS, rounds: int = 5) -> None:
+    """Compare engines on parts of `reports` over `items`; `parts` of them are timed."""
+    oracle = frequency_oracle("olh", 1.0, items)
     with tempfile.TemporaryDirectory() as folder:
-        parts = made(Path(folder), oracle, chosen.reports)
-        began = time.process_time()
-        Tally.of(oracle, next(iter(parts[0].arrays()))[:1_000])  # loads the kernels
-        began = time.process_time()
-        ReportSource.of_parts(oracle, parts[:1]).tally()
-        took = time.process_time() - began
+        written = write_parts(Path(folder), oracle, reports)
+        Tally.of(oracle, next(iter(written[0].arrays()))[:1_000])  # loads the kernels
+        took = seconds(ReportSource.of_parts(oracle, written[:1]).tally)
         print(
-            f"{PARTS} parts of {chosen.reports:,} reports over {chosen.items} items, {took:.2f} s "
-            "of counting each"
+            f"{PARTS} parts of {reports:,} reports over {items} items, {took:.2f} s of counting "
+            "each"
         )
-        with (
-            cluster(2) as (scheduler, started),
-            engine(2) as pool,
-            engine(scheduler=scheduler) as dask,
-        ):
+        timed = written[:parts]
+        with engine(2) as pool, dask_engine() as (dask, processes):
             assert pool is not None
-            assert dask is not None
-            throughput(oracle, parts[: chosen.parts], pool, dask, chosen.rounds)
-            overhead("pool", pool, [], chosen.rounds)
-            overhead("Dask", dask, [process.pid for process in started], chosen.rounds)
+            throughput(oracle, timed, pool, dask, rounds)
+            overhead("pool", pool, [], rounds)
+            overhead("Dask", dask, [process.pid for process in processes], rounds)
         for number in (FEW, PARTS):
-            with cluster(2) as (scheduler, _), engine(scheduler=scheduler) as dask:
-                assert dask is not None
-                ReportSource.of_parts(oracle, parts[:number], executor=dask).tally()
-                peaks = dict(_every(dask, _peak))
+            with dask_engine() as (dask, _):
+                ReportSource.of_parts(oracle, written[:number], executor=dask).tally()
+                # More calls than workers, so that each has one.
+                peaks = dict(each.result() for each in [dask.submit(_peak) for _ in range(8)])
                 entry = " and ".join(f"{peak:.0f}" for peak in peaks.values())
-                print(f"workers held {entry} MiB at most, of {number * chosen.reports:,} reports")
-        killed(oracle, parts[: chosen.parts])
+                print(f"workers held {entry} MiB at most, of {number * reports:,} reports")
+        killed(oracle, timed)
 
 
-def made(folder: Path, oracle: FrequencyOracle, n: int) -> list[ParquetPart]:
+def write_parts(folder: Path, oracle: FrequencyOracle, n: int) -> list[ParquetPart]:
     """Write parts of random reports: any seed and any bucket is one."""
     rng, parts = np.random.default_rng(1), []
     for i in range(PARTS):
         rows = np.empty(n, oracle.wire.dtype)
-        rows["seed"], rows["bucket"] = (
-            rng.integers(0, 1 << 32, n),
-            rng.integers(0, oracle.hash_range, n),
-        )  # type: ignore[attr-defined]
+        rows["seed"] = rng.integers(0, 1 << 32, n)
+        rows["bucket"] = rng.integers(0, oracle.hash_range, n)  # type: ignore[attr-defined]
         entry, data = encode(0, f"part-{i:03}.parquet", rows, oracle.wire.dtype)
         file = folder / part_path(entry.hour, entry.name)
         file.parent.mkdir(exist_ok=True)
@@ -98,23 +85,21 @@ def throughput(
 ) -> None:
     """Print the ratios of the three."""
 
+    def tally(some: list[ParquetPart], executor: Executor | None = None) -> Tally:
+        return ReportSource.of_parts(oracle, some, executor=executor).tally()
+
     def loops() -> Tally:
         first, second = (pool.submit(_loop, oracle, parts[half::2]) for half in range(2))
         return first.result() + second.result()  # type: ignore[no-any-return]
 
-    ways: dict[str, Callable[[], Tally]] = {
+    works: dict[str, Callable[[], Tally]] = {
         "two loops": loops,
-        "pool": lambda: ReportSource.of_parts(oracle, parts, executor=pool).tally(),
-        "Dask": lambda: ReportSource.of_parts(oracle, parts, executor=dask).tally(),
+        "pool": partial(tally, parts, pool),
+        "Dask": partial(tally, parts, dask),
     }
-    tallies = [way() for way in ways.values()]  # and what is loaded once is loaded
+    tallies = [work() for work in works.values()]  # this also loads what is loaded once
     assert tallies[0] == tallies[1] == tallies[2]
-    took: dict[str, list[float]] = {name: [] for name in ways}
-    for i in range(rounds):
-        for name in list(ways)[:: 1 if i % 2 else -1]:
-            began = time.perf_counter()
-            ways[name]()
-            took[name].append(time.perf_counter() - began)
+    took = in_turn({name: partial(seconds, work) for name, work in works.items()}, rounds)
     for name, beside, goal in (
         ("Dask", "pool", 0.9),
         ("pool", "two loops", 0.85),
@@ -123,27 +108,32 @@ def throughput(
         ratios = [b / a for a, b in zip(took[name], took[beside], strict=True)]
         print(
             f"{name}: {statistics.median(ratios):.2f} times the throughput of {beside} (wanted >= "
-            f"{goal}); "
-            f"from {min(ratios):.2f} to {max(ratios):.2f} in {rounds} rounds"
+            f"{goal}); from {min(ratios):.2f} to {max(ratios):.2f} in {rounds} rounds"
         )
 
 
-def overhead(name: str, executor: Executor, others: Sequence[int], rounds: int) -> None:
-    """Print what a task takes that does nothing, a few ahead of the workers: on the clock, and of
-    processors.
+def overhead(name: str, executor: Executor, pids: Sequence[int], rounds: int) -> None:
+    """Print the clock and processor time of a task that does nothing, with four ahead of workers.
 
-    `others` are processes that take part, beside this one, with those that they have started.
+    `pids` are processes that take part beside this one, as do their descendants.
     """
-    took = []
-    for _ in range(rounds):
-        began, used = time.perf_counter(), used_by(others)
+    others = [psutil.Process(pid) for pid in pids]
+
+    def used() -> float:
+        return time.process_time() + processor_seconds(others)
+
+    def tasks() -> None:
         waiting = [executor.submit(int) for _ in range(4)]
         for _ in range(TASKS - 4):
             waiting.pop(0).result()
             waiting.append(executor.submit(int))
         for future in waiting:
             future.result()
-        took.append((time.perf_counter() - began, used_by(others) - used))
+
+    took = []
+    for _ in range(rounds):
+        before = used()
+        took.append((seconds(tasks), used() - before))
     clock, processors = (1000 * min(each) / TASKS for each in zip(*took, strict=True))
     subject = "all its processes" if others else "this process"
     print(
@@ -151,20 +141,11 @@ def overhead(name: str, executor: Executor, others: Sequence[int], rounds: int) 
     )
 
 
-def used_by(others: Sequence[int]) -> float:
-    """Return the seconds of processors that this process and others have used, with those that
-    these have started.
-    """
-    trees = [[each, *each.children(recursive=True)] for each in map(psutil.Process, others)]
-    return time.process_time() + sum(sum(each.cpu_times()[:2]) for tree in trees for each in tree)
-
-
 def killed(oracle: FrequencyOracle, parts: list[ParquetPart]) -> None:
     """Print how long it takes when one of two workers is killed after a third of the parts."""
     times, tallies = [], []
     for kill in (False, True):
-        with cluster(2) as (scheduler, workers), engine(scheduler=scheduler) as dask:
-            assert dask is not None
+        with dask_engine() as (dask, workers):
             ReportSource.of_parts(oracle, parts[:2], executor=dask).tally()
             third = sum(part.n for part in parts) // 3
 
@@ -186,50 +167,41 @@ def killed(oracle: FrequencyOracle, parts: list[ParquetPart]) -> None:
 
 
 @contextmanager
+def dask_engine() -> Iterator[tuple[Executor, list["subprocess.Popen[str]"]]]:
+    """Yield an engine on a cluster of two workers, and the cluster's processes."""
+    with cluster(2) as (scheduler, processes), engine(scheduler=scheduler) as dask:
+        assert dask is not None
+        yield dask, processes
+
+
+@contextmanager
 def cluster(workers: int) -> Iterator[tuple[Scheduler, list["subprocess.Popen[str]"]]]:
     """Start workers of one thread and a scheduler on this machine; yield its address, and the
     processes, it last.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        usual = ("--no-dashboard", "--host", "127.0.0.1")
+        usual = "--no-dashboard --host 127.0.0.1"
         scheduler, line = _started(
-            stack,
-            folder,
-            "Scheduler at:",
-            "scheduler",
-            "--port",
-            "0",
-            "--idle-timeout",
-            "3600",
-            *usual,
+            stack, folder, "Scheduler at:", f"scheduler --port 0 --idle-timeout 3600 {usual}"
         )
         url = line.split()[-1]
-        of_one = (
-            "--nworkers",
-            "1",
-            "--nthreads",
-            "1",
-            "--memory-limit",
-            "512MiB",
-            "--local-directory",
-            folder,
-        )
+        worker = f"worker {url} --nworkers 1 --nthreads 1 --memory-limit 512MiB {usual}"
         started = [
-            _started(stack, folder, "Registered to:", "worker", url, *of_one, *usual)
+            _started(stack, folder, "Registered to:", worker, "--local-directory", folder)[0]
             for _ in range(workers)
         ]
-        yield Scheduler(url), [*(process for process, _ in started), scheduler]
+        yield Scheduler(url), [*started, scheduler]
 
 
 def _started(
-    stack: ExitStack, folder: str, until: str, *command: str
+    stack: ExitStack, folder: str, until: str, command: str, *options: str
 ) -> tuple["subprocess.Popen[str]", str]:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "dask", *command],
+        [sys.executable, "-m", "dask", *command.split(), *options],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,
@@ -241,7 +213,7 @@ def _started(
     assert process.stderr is not None
     line = next((line for line in process.stderr if until in line), None)
     if line is None:
-        raise RuntimeError(f"dask {command[0]} did not start")
+        raise RuntimeError(f"dask {command} did not start")
     threading.Thread(target=process.stderr.read, daemon=True).start()
     return process, line.strip()
 
@@ -261,15 +233,7 @@ def _peak() -> tuple[int, float]:
     return os.getpid(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _every(
-    executor: Executor, call: Callable[[], tuple[int, float]]
-) -> Iterator[tuple[int, float]]:
-    """Yield what each worker returns, some more than once."""
-    for future in [executor.submit(call) for _ in range(8)]:
-        yield future.result()
-
-
 if __name__ == "__main__":
     from bench import engines  # by this name workers find what they are to call
 
-    engines.main(sys.argv[1:])
+    typer.run(engines.main)

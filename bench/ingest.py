@@ -5,13 +5,10 @@ so that a drift of the machine's speed cancels; figures are medians. wrk's own C
 shares the machine with the server.
 """
 
-import argparse
 import contextlib
 import json
 import os
-import resource
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -19,11 +16,27 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import httpx
 import numpy as np
 import psutil
+import typer
+from bench.harness import (
+    ADMIN,
+    KEY,
+    ended_seconds,
+    free_port,
+    in_turn,
+    median_ratio,
+    open_round,
+    processor_seconds,
+    seconds,
+    server,
+    serving,
+)
 from tools.postgres import Cluster
 
 from ldprecover import Tally, frequency_oracle
@@ -31,7 +44,6 @@ from ldprecover.protocols import wire
 
 CONNECTIONS = 64
 RATE = 3000.0  # requests a second at which tails are compared
-_KEY = "bench-admin-key-of-32-characters"
 _LUA = Path(__file__).with_suffix(".lua")
 
 
@@ -59,330 +71,237 @@ class Run:
     server_us: float  # processor time a request
 
 
-def wrk(load: Load, seconds: int, rate: float = 0.0, connections: int = CONNECTIONS) -> Run:
-    """Run wrk; with a rate (requests/s in all) at that rate, else as fast as answers come."""
-    before, served = resource.getrusage(resource.RUSAGE_CHILDREN), server_seconds(load.url)
-    began = time.perf_counter()
-    command = [
-        "wrk",
-        "-t1",
-        f"-c{connections}",
-        f"-d{seconds}",
-        "--timeout",
-        "20s",
-        "-s",
-        str(_LUA),
-        load.url,
-    ]
-    command += ["--", str(load.body), load.content_type, str(rate / connections)]
-    command += [load.key] if load.key else []
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    took = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / took
-    figures = json.loads(output.strip().splitlines()[-1])
-    if figures["refused"] or figures["broken"]:
-        raise SystemExit(
-            f"{load.url}: {figures['refused']} refused, {figures['broken']} broken requests"
+class Runs(list[Run]):
+    """Runs under one load."""
+
+    def all(self, field: str) -> list[float]:
+        """Return a field of each run."""
+        return [getattr(run, field) for run in self]
+
+    def median(self, field: str) -> float:
+        """Return the median of a field."""
+        return statistics.median(self.all(field))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How much is measured: pairs of runs, and seconds of each."""
+
+    pairs: int
+    seconds: int
+
+    def run(self, load: Load, rate: float = 0.0, connections: int = CONNECTIONS) -> Run:
+        """Run wrk; with a rate (requests/s in all) at that rate, else as fast as answers come."""
+        wrk = f"wrk -t1 -c{connections} -d{self.seconds} --timeout 20s -s {_LUA} {load.url} --"
+        post = [str(load.body), load.content_type, str(rate / connections)]
+        key = [load.key] if load.key else []
+        before, served = ended_seconds(), server_seconds(load.url)
+        began = time.perf_counter()
+        output = subprocess.check_output([*wrk.split(), *post, *key], text=True)
+        cpu = (ended_seconds() - before) / (time.perf_counter() - began)
+        figures = json.loads(output.strip().splitlines()[-1])
+        if figures["refused"] or figures["broken"]:
+            raise SystemExit(
+                f"{load.url}: {figures['refused']} refused, {figures['broken']} broken requests"
+            )
+        n = figures["requests"]
+        per_second = n / figures["seconds"]
+        each = (server_seconds(load.url) - served) / max(n, 1) * 1e6
+        p50, p99 = figures["p50_ms"], figures["p99_ms"]
+        return Run(per_second, per_second * load.reports, p50, p99, cpu, n, each)
+
+    def compare(
+        self, ours: Load, theirs: Load, rate: float = 0.0, connections: int = CONNECTIONS
+    ) -> tuple[Runs, Runs]:
+        """Return the runs of both loads, in ABBA order and paired."""
+        works = {
+            name: partial(self.run, load, rate, connections)
+            for name, load in (("ours", ours), ("theirs", theirs))
+        }
+        runs = in_turn(works, self.pairs)
+        return Runs(runs["ours"]), Runs(runs["theirs"])
+
+    def tail(self, ours: Load, theirs: Load, name: str, rate: float) -> Runs:
+        """Print p99 at a rate, over 64 connections, beside a floor's; return our runs."""
+        a, b = self.compare(ours, theirs, rate)
+        print(
+            f"p99 at {rate:.0f} requests/s: {a.median('p99_ms'):.2f} ms, {name} "
+            f"{b.median('p99_ms'):.2f} ms, ratio {ratio(a, b, 'p99_ms'):.2f} "
+            f"(p50 {a.median('p50_ms'):.2f} and {b.median('p50_ms'):.2f} ms)"
         )
-    per_second = figures["requests"] / figures["seconds"]
-    n = figures["requests"]
-    each = (server_seconds(load.url) - served) / max(n, 1) * 1e6
-    return Run(
-        per_second, per_second * load.reports, figures["p50_ms"], figures["p99_ms"], cpu, n, each
-    )
+        return a
 
 
 def server_seconds(url: str) -> float:
-    """Return the processor time that the server at a URL has used: ours that was started with its
-    port.
-    """
+    """Return the processor time of the child process whose command names the port of a URL."""
     port = str(httpx.URL(url).port)
-    used = 0.0
-    for child in psutil.Process().children():
-        if port in child.cmdline():
-            for process in (child, *child.children(recursive=True)):
-                times = process.cpu_times()
-                used += times.user + times.system
-    return used
+    return processor_seconds(
+        child for child in psutil.Process().children() if port in child.cmdline()
+    )
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+def ratio(ours: Runs, theirs: Runs, field: str = "requests_per_second") -> float:
+    """Return the median of the ratios within the pairs."""
+    return median_ratio(ours.all(field), theirs.all(field))
 
 
 @contextlib.contextmanager
-def process(command: list[str], url: str, **environment: str) -> Iterator[str]:
-    """Run a server until the block ends; wait until it answers."""
-    with tempfile.TemporaryFile() as log:
-        child = subprocess.Popen(command, env={**os.environ, **environment}, stdout=log, stderr=log)
-        try:
-            with httpx.Client(transport=httpx.HTTPTransport(retries=5)) as client:
-                deadline = time.monotonic() + 120
-                while True:
-                    with contextlib.suppress(httpx.TransportError):
-                        client.get(url)
-                        break
-                    if child.poll() is not None or time.monotonic() > deadline:
-                        log.seek(0)
-                        raise SystemExit(f"{command} did not start:\n{log.read().decode()}")
-                    time.sleep(0.05)
-            yield url
-        finally:
-            child.terminate()
-            child.wait()
-
-
-@contextlib.contextmanager
-def bare_floor(workers: int = 1) -> Iterator[str]:
+def floor(kind: str, argument: object) -> Iterator[str]:
+    """Run a floor of `ingest_floors.py`; yield the URL of its reports."""
     port = free_port()
-    command = [sys.executable, "-m", "bench.ingest_floors", "bare", str(port), str(workers)]
-    with process(command, f"http://127.0.0.1:{port}") as url:
-        yield f"{url}/reports"
-
-
-@contextlib.contextmanager
-def durable_floor(kind: str, folder: Path) -> Iterator[str]:
-    port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "bench.ingest_floors",
-        kind,
-        str(port),
-        str(folder / f"{kind}.db"),
-    ]
-    with process(command, f"http://127.0.0.1:{port}") as url:
-        yield f"{url}/reports"
-
-
-@contextlib.contextmanager
-def server(database: Path | str, kernels: str, workers: int = 1) -> Iterator[str]:
-    """Run the server on a new SQLite file in a folder, or on a database's URL."""
-    port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "ldprecover_cli",
-        "serve",
-        "--port",
-        str(port),
-        "--workers",
-        str(workers),
-    ]
-    environment = {
-        "LDPRECOVER_KERNELS": kernels,
-        "LDPRECOVER_ADMIN_KEY": _KEY,
-        "LDPRECOVER_DATABASE_URL": f"sqlite:///{database}/{port}.db"
-        if isinstance(database, Path)
-        else database,
-    }
-    with process(command, f"http://127.0.0.1:{port}/readyz", **environment):
-        yield f"http://127.0.0.1:{port}"
-
-
-def open_round(url: str, protocol: str, d: int) -> str:
-    new = {"protocol": protocol, "epsilon": 0.5, "domain_size": d}
-    answer = httpx.post(f"{url}/rounds", json=new, headers={"Authorization": f"Bearer {_KEY}"})
-    return f"{url}/rounds/{answer.raise_for_status().json()['id']}/reports"
+    command = [sys.executable, "-m", "bench.ingest_floors", kind, str(port), str(argument)]
+    with serving(command, f"http://127.0.0.1:{port}"):
+        yield f"http://127.0.0.1:{port}/reports"
 
 
 def packed_load(url: str, protocol: str, d: int, n: int, folder: Path) -> Load:
+    """Open a round; return n packed reports to it."""
     oracle = frequency_oracle(protocol, 0.5, d)
     rng = np.random.default_rng(1)
     body = folder / f"{protocol}-{d}-{n}.bin"
     body.write_bytes(wire.pack(oracle.perturb(rng.integers(0, d, n), rng)))
-    return Load(open_round(url, protocol, d), body, wire.MEDIA_TYPE, n, _KEY)
+    return Load(open_round(url, protocol, d), body, wire.MEDIA_TYPE, n, KEY)
 
 
 def single_load(url: str, folder: Path) -> Load:
+    """Return one OLH report in JSON."""
     body = folder / "single.json"
     body.write_text('{"seeds": [2882400001], "buckets": [2]}')
     return Load(url, body, "application/json", 1)
 
 
-def abba(
-    a: Load, b: Load, pairs: int, seconds: int, connections: int = CONNECTIONS
-) -> tuple[list[Run], list[Run]]:
-    """Measure a and b in the order a b b a, a b b a, ...; return the runs of each, paired."""
-    runs: tuple[list[Run], list[Run]] = ([], [])
-    for pair in range(pairs):
-        for which in (0, 1) if pair % 2 == 0 else (1, 0):
-            runs[which].append(wrk((a, b)[which], seconds, connections=connections))
-    return runs
-
-
-def median_ratio(a: list[Run], b: list[Run]) -> float:
-    return statistics.median(
-        x.requests_per_second / y.requests_per_second for x, y in zip(a, b, strict=True)
-    )
-
-
-def median(runs: list[Run], field: str) -> float:
-    return statistics.median(getattr(run, field) for run in runs)
-
-
-def processor_time(ours: list[Run], theirs: list[Run]) -> str:
+def processor_time(ours: Runs, theirs: Runs) -> str:
     """Say what a request took of processors, which other processes on the machine hardly change."""
     return (
-        f"processor time {median(ours, 'server_us'):.0f} and {median(theirs, 'server_us'):.0f} "
+        f"processor time {ours.median('server_us'):.0f} and {theirs.median('server_us'):.0f} "
         "us a request"
     )
 
 
-def singles(folder: Path, pairs: int, seconds: int) -> None:
+def singles(folder: Path, measure: Measure) -> None:
+    """Single reports as fast as they go."""
     with (
-        server(folder, "numba") as url,
-        bare_floor() as bare,
-        durable_floor("transaction", folder) as plain,
+        server(folder) as url,
+        floor("bare", 1) as bare,
+        floor("transaction", folder / "transaction.db") as plain,
     ):
         ours = single_load(open_round(url, "olh", 102), folder)
         for other, name, goal in (
             (bare, "bare FastAPI route", 0.9),
             (plain, "a transaction a request", 5.0),
         ):
-            theirs = single_load(other, folder)
-            a, b = abba(ours, theirs, pairs, seconds)
+            a, b = measure.compare(ours, single_load(other, folder))
             print(
-                f"single reports: {median(a, 'requests_per_second'):8.0f}/s, "
-                f"{name} {median(b, 'requests_per_second'):8.0f}/s, "
-                f"ratio {median_ratio(a, b):5.2f} (wanted >= {goal}); {processor_time(a, b)}; "
-                f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f} cores"
+                f"single reports: {a.median('requests_per_second'):8.0f}/s, "
+                f"{name} {b.median('requests_per_second'):8.0f}/s, "
+                f"ratio {ratio(a, b):5.2f} (wanted >= {goal}); {processor_time(a, b)}; "
+                f"wrk {a.median('wrk_cpu'):.2f} and {b.median('wrk_cpu'):.2f} cores"
             )
 
 
-def tails(folder: Path, pairs: int, seconds: int) -> None:
+def tails(folder: Path, measure: Measure) -> None:
     """p99 at a fixed rate, beside the bare route's, and beside that of the least that group commit
     can do.
     """
     with (
-        server(folder, "numba") as url,
-        bare_floor() as bare,
-        durable_floor("group", folder) as least,
+        server(folder) as url,
+        floor("bare", 1) as bare,
+        floor("group", folder / "group.db") as least,
     ):
         ours = single_load(open_round(url, "olh", 102), folder)
         for other, name in ((bare, "bare FastAPI route"), (least, "group commit alone")):
-            tail(ours, single_load(other, folder), name, RATE, pairs, seconds)
+            measure.tail(ours, single_load(other, folder), name, RATE)
 
 
-def analyses(folder: Path, pairs: int, seconds: int) -> None:
+def analyses(folder: Path, measure: Measure) -> None:
     """Single reports while an analysis runs, and while another process keeps a core busy."""
-    with server(folder, "numba") as url:
+    with server(folder) as url, httpx.Client(base_url=url, headers=ADMIN, timeout=60) as admin:
         reports = packed_load(url, "olh", 102, 300_000, folder)
-        key = {"Authorization": f"Bearer {_KEY}"}
-        packed = {"Content-Type": wire.MEDIA_TYPE, **key}
-        httpx.post(
-            reports.url, content=reports.body.read_bytes(), headers=packed, timeout=60
+        packed = {"Content-Type": wire.MEDIA_TYPE}
+        admin.post(
+            reports.url, content=reports.body.read_bytes(), headers=packed
         ).raise_for_status()
         long = {"method": "em", "options": {"iterations": 1000, "tolerance": 0}}
+        path = f"{reports.url.removesuffix('/reports')}/recover"
         ours = single_load(open_round(url, "olh", 102), folder)
-        alone, beside, busy = [], [], []
-        for _ in range(pairs):
-            alone.append(wrk(ours, seconds))
-            headers = {**key, "Prefer": "respond-async"}
-            path = reports.url.removesuffix("/reports")
-            job = httpx.post(
-                f"{path}/recover", json=long, headers=headers, timeout=60
-            ).raise_for_status()
-            beside.append(wrk(ours, seconds))
-            state = httpx.get(f"{url}{job.headers['location']}", headers=key).json()["state"]
+        alone, beside, busy = Runs(), Runs(), Runs()
+        for _ in range(measure.pairs):
+            alone.append(measure.run(ours))
+            answer = admin.post(path, json=long, headers={"Prefer": "respond-async"})
+            job = answer.raise_for_status().headers["location"]
+            beside.append(measure.run(ours))
+            state = admin.get(job).json()["state"]
             if state not in ("queued", "running"):
                 raise SystemExit(f"the analysis was {state} before the measurement ended")
-            httpx.delete(f"{url}{job.headers['location']}", headers=key).raise_for_status()
-            loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            busy.append(wrk(ours, seconds))
-            loop.kill()
-            loop.wait()
+            admin.delete(job).raise_for_status()
+            with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as loop:
+                busy.append(measure.run(ours))
+                loop.kill()
         print(
-            f"single reports beside an analysis: {median_ratio(beside, alone):5.2f} of those "
-            "alone; beside a busy core "
-            f"{median_ratio(busy, alone):5.2f}; p99 {median(beside, 'p99_ms'):.1f}, "
-            f"{median(busy, 'p99_ms'):.1f}, "
-            f"alone {median(alone, 'p99_ms'):.1f} ms"
+            f"single reports beside an analysis: {ratio(beside, alone):5.2f} of those alone; "
+            f"beside a busy core {ratio(busy, alone):5.2f}; p99 {beside.median('p99_ms'):.1f}, "
+            f"{busy.median('p99_ms'):.1f}, alone {alone.median('p99_ms'):.1f} ms"
         )
 
 
-def tail(ours: Load, theirs: Load, name: str, rate: float, pairs: int, seconds: int) -> list[Run]:
-    """Print p99 at a rate, over 64 connections, beside a floor's; return our runs."""
-    a, b = [], []
-    for _ in range(pairs):
-        a.append(wrk(ours, seconds, rate))
-        b.append(wrk(theirs, seconds, rate))
-    ratio = statistics.median(x.p99_ms / y.p99_ms for x, y in zip(a, b, strict=True))
-    print(
-        f"p99 at {rate:.0f} requests/s: {median(a, 'p99_ms'):.2f} ms, "
-        f"{name} {median(b, 'p99_ms'):.2f} ms, ratio {ratio:.2f} "
-        f"(p50 {median(a, 'p50_ms'):.2f} and {median(b, 'p50_ms'):.2f} ms)"
-    )
-    return a
-
-
-def counting(protocol: str, d: int, body: Path, seconds: float) -> float:
-    """Return how many packed reports a second one core counts that does nothing else."""
+def counted_per_second(protocol: str, d: int, body: Path, least: float) -> float:
+    """Return how many packed reports a second one core counts, measured for `least` seconds."""
     oracle = frequency_oracle(protocol, 0.5, d)
     reports = oracle.wire.unpack(body.read_bytes())
-    Tally.of(oracle, reports)
-    counted, began = 0, time.perf_counter()
-    while (took := time.perf_counter() - began) < seconds:
-        Tally.of(oracle, reports)
-        counted += len(reports)
-    return counted / took
+    count = partial(Tally.of, oracle, reports)
+    count()
+    repeats = 1 + round(least / seconds(count))
+    return len(reports) / seconds(count, repeats)
 
 
-def packed(folder: Path, pairs: int, seconds: int) -> None:
-    cases = [
+def packed(folder: Path, measure: Measure) -> None:
+    """Packed submissions of 10,000 reports, for OLH beside what one core counts."""
+    for protocol, d, kernels, goal, least_share in (
         ("grr", 102, "numba", 15e6, None),
         ("olh", 490, "numpy", 0.8e6, None),
         ("olh", 490, "numba", 6e6, 0.8),
         ("oue", 490, "numba", 0, None),
-    ]
-    for protocol, d, kernels, goal, least_share in cases:
+    ):
         with server(folder, kernels) as url:
             load = packed_load(url, protocol, d, 10_000, folder)
-            runs, counted = [], []
-            for _ in range(pairs):
-                runs.append(wrk(load, seconds))
+            runs, counted = Runs(), []
+            for _ in range(measure.pairs):
+                runs.append(measure.run(load))
                 if least_share is not None:
-                    counted.append(counting(protocol, d, load.body, seconds / 4))
-            goal_text = f"(wanted >= {goal / 1e6:g})" if goal else ""
-            floor = ""
+                    counted.append(counted_per_second(protocol, d, load.body, measure.seconds / 4))
+            goals = f"(wanted >= {goal / 1e6:g})" if goal else ""
             if counted:
-                share = statistics.median(
-                    run.reports_per_second / n for run, n in zip(runs, counted, strict=True)
-                )
+                share = median_ratio(runs.all("reports_per_second"), counted)
                 one = statistics.median(counted) / 1e6
-                floor = (
+                goals += (
                     f", {share:.2f} of the {one:.1f} that one core counts (wanted >= {least_share})"
                 )
             print(
                 f"packed submissions of 10,000 {protocol.upper()} reports, d={d}, {kernels}: "
-                f"{median(runs, 'reports_per_second') / 1e6:6.2f} million reports/s "
-                f"{goal_text}{floor}; "
-                f"processor time {median(runs, 'server_us'):.0f} us a submission, "
-                f"wrk {median(runs, 'wrk_cpu'):.2f} cores"
+                f"{runs.median('reports_per_second') / 1e6:6.2f} million reports/s {goals}; "
+                f"processor time {runs.median('server_us'):.0f} us a submission, "
+                f"wrk {runs.median('wrk_cpu'):.2f} cores"
             )
 
 
-def wide(folder: Path, pairs: int, seconds: int) -> None:
+def wide(folder: Path, measure: Measure) -> None:
     """Packed Hadamard response beside GRR, and over 100,000 items beside itself over 102."""
-    with server(folder, "numba") as url:
+    with server(folder) as url:
         narrow, many = (packed_load(url, "hr", d, 10_000, folder) for d in (102, 100_000))
         for ours, theirs, names, goal in (
             (narrow, packed_load(url, "grr", 102, 10_000, folder), "HR, d=102: of GRR's", 0.9),
             (many, narrow, "HR, d=100000: of HR at 102", 0.5),
         ):
-            a, b = abba(ours, theirs, pairs, seconds)
+            a, b = measure.compare(ours, theirs)
             print(
-                f"packed submissions of 10,000 reports, {names} {median_ratio(a, b):5.2f} (wanted "
-                f">= {goal}), "
-                f"{median(a, 'reports_per_second') / 1e6:6.2f} and "
-                f"{median(b, 'reports_per_second') / 1e6:6.2f} "
-                f"million reports/s; wrk {median(a, 'wrk_cpu'):.2f} cores"
+                f"packed submissions of 10,000 reports, {names} {ratio(a, b):5.2f} (wanted "
+                f">= {goal}), {a.median('reports_per_second') / 1e6:6.2f} and "
+                f"{b.median('reports_per_second') / 1e6:6.2f} million reports/s; "
+                f"wrk {a.median('wrk_cpu'):.2f} cores"
             )
 
 
-def postgres(folder: Path, pairs: int, seconds: int) -> None:
+def postgres(folder: Path, measure: Measure) -> None:
     """Single reports on Postgres, by one process and by two, from 32 connections; counts are
     checked.
     """
@@ -390,29 +309,26 @@ def postgres(folder: Path, pairs: int, seconds: int) -> None:
         for workers in (1, 2):
             with (
                 cluster.database() as name,
-                server(cluster.url(name), "numba", workers) as url,
-                bare_floor(workers) as bare,
+                server(cluster.url(name), workers=workers) as url,
+                floor("bare", workers) as bare,
             ):
-                ours = single_load(open_round(url, "olh", 102), folder)
-                before = cpu_seconds()
-                began = time.perf_counter()
-                a, b = abba(ours, single_load(bare, folder), pairs, seconds, connections=32)
-                used = cpu_seconds() - before
-                took = time.perf_counter() - began
+                ours, theirs = (
+                    single_load(each, folder) for each in (open_round(url, "olh", 102), bare)
+                )
+                before, began = postgres_seconds(), time.perf_counter()
+                a, b = measure.compare(ours, theirs, connections=32)
+                cores = 2 * (postgres_seconds() - before) / (time.perf_counter() - began)
                 print(
                     f"Postgres, {workers} process{'es' * (workers > 1)}: "
-                    f"{median(a, 'requests_per_second'):8.0f}/s, "
-                    f"bare FastAPI route in as many {median(b, 'requests_per_second'):8.0f}/s, "
-                    f"ratio {median_ratio(a, b):5.2f}{' (goal >= 0.9)' * (workers == 1)}; "
-                    f"{processor_time(a, b)}; Postgres took {used / took * 2:.2f} cores while it "
-                    "was asked, "
-                    f"wrk {median(a, 'wrk_cpu'):.2f} and {median(b, 'wrk_cpu'):.2f}"
+                    f"{a.median('requests_per_second'):8.0f}/s, "
+                    f"bare FastAPI route in as many {b.median('requests_per_second'):8.0f}/s, "
+                    f"ratio {ratio(a, b):5.2f}{' (goal >= 0.9)' * (workers == 1)}; "
+                    f"{processor_time(a, b)}; Postgres took {cores:.2f} cores while it "
+                    f"was asked, wrk {a.median('wrk_cpu'):.2f} and {b.median('wrk_cpu'):.2f}"
                 )
                 if workers == 2:
-                    rate = median(a, "requests_per_second") / 2
-                    a += tail(
-                        ours, single_load(bare, folder), "bare FastAPI route", rate, pairs, seconds
-                    )
+                    rate = a.median("requests_per_second") / 2
+                    a += measure.tail(ours, theirs, "bare FastAPI route", rate)
                 counted = httpx.get(f"{url}/rounds/current").raise_for_status().json()["n"]
                 answered = sum(run.answered for run in a)
                 # wrk stops without waiting for the last answer of each connection.
@@ -420,45 +336,34 @@ def postgres(folder: Path, pairs: int, seconds: int) -> None:
                     raise SystemExit(f"{counted} reports counted of {answered} answered")
 
 
-def cpu_seconds() -> float:
-    """Return what every Postgres process alive has used."""
-    used = 0.0
-    for process in psutil.process_iter(["name", "cpu_times"]):
-        if process.info["name"] == "postgres" and process.info["cpu_times"]:
-            used += process.info["cpu_times"].user + process.info["cpu_times"].system
-    return used
+def postgres_seconds() -> float:
+    """Return the processor time of all Postgres processes that run."""
+    return sum(
+        sum(process.info["cpu_times"][:2])
+        for process in psutil.process_iter(["name", "cpu_times"])
+        if process.info["name"] == "postgres" and process.info["cpu_times"]
+    )
 
 
-PARTS = {
-    "singles": singles,
-    "tails": tails,
-    "packed": packed,
-    "wide": wide,
-    "postgres": postgres,
-    "analyses": analyses,
-}
+PARTS = {each.__name__: each for each in (singles, tails, packed, wide, postgres, analyses)}
+Part = Literal["singles", "tails", "packed", "wide", "postgres", "analyses"]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.ingest", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=6)
-    parser.add_argument("--seconds", type=int, default=5)
-    parser.add_argument("--only", choices=list(PARTS))
-    chosen = parser.parse_args(arguments)
+def main(pairs: int = 6, seconds: int = 5, only: Part | None = None) -> None:
+    """Measure ingest through the real server beside its floors; `--only` runs one part."""
     if shutil.which("wrk") is None:
         print(
             "ingest: skipped, for wrk is not installed: `apt-get install wrk` or `brew install wrk`"
         )
         return
     print(
-        f"ingest, {os.cpu_count()} cores, {CONNECTIONS} connections, {chosen.pairs} pairs of "
-        f"{chosen.seconds:g} s"
+        f"ingest, {os.cpu_count()} cores, {CONNECTIONS} connections, {pairs} pairs of {seconds:g} s"
     )
     for name, part in PARTS.items():
-        if chosen.only in (None, name):
+        if only in (None, name):
             with tempfile.TemporaryDirectory() as folder:
-                part(Path(folder), chosen.pairs, chosen.seconds)
+                part(Path(folder), Measure(pairs, seconds))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

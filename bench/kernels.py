@@ -5,18 +5,22 @@ machine's speed cancels. A time is the median over the rounds; a ratio is the me
 within each round. Counts are compared before anything is timed.
 """
 
-import argparse
 import datetime
 import math
 import os
 import platform
+import re
 import statistics
-import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+import typer
+from bench.harness import Work, in_turn, median_ratio, seconds
 from bench.kernels_c import FLAGS, CLimits
 from bench.kernels_peers import LOADERS, Peer
 
@@ -46,8 +50,6 @@ NOTES = (
     "Simulating is perturbing into packed reports with a seeded generator; peers pack with numpy.",
 )
 
-Work = Callable[[], object]
-
 
 @dataclass(frozen=True)
 class Contender:
@@ -74,36 +76,27 @@ class Times:
     """Nanoseconds a unit, of each contender in each round; short work is repeated to 20 ms."""
 
     def __init__(self, contenders: list[Contender], rounds: int) -> None:
-        self._times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-        for contender in contenders:
-            contender.work()
-        repeats = {
-            contender.name: math.ceil(0.02 / _seconds(contender.work, 1))
-            for contender in contenders
+        works = {}
+        for each in contenders:
+            each.work()
+            works[each.name] = partial(
+                seconds, each.work, repeats=math.ceil(0.02 / seconds(each.work))
+            )
+        units = {each.name: each.units for each in contenders}
+        self._times = {
+            name: [1e9 * took / units[name] for took in times]
+            for name, times in in_turn(works, rounds).items()
         }
-        for i in range(rounds):
-            for contender in contenders if i % 2 == 0 else contenders[::-1]:
-                seconds = _seconds(contender.work, repeats[contender.name])
-                self._times[contender.name].append(1e9 * seconds / contender.units)
 
     def median(self, name: str) -> float:
         return statistics.median(self._times[name])
 
     def ratio(self, slower: str, faster: str) -> float:
         """Return the median over the rounds of the first's time over the second's."""
-        pairs = zip(self._times[slower], self._times[faster], strict=True)
-        return statistics.median(a / b for a, b in pairs)
+        return median_ratio(self._times[slower], self._times[faster])
 
     def fastest(self, names: list[str]) -> str:
         return min(names, key=self.median)
-
-
-def _seconds(work: Work, repeats: int) -> float:
-    """Return the mean time of a call."""
-    began = time.perf_counter()
-    for _ in range(repeats):
-        work()
-    return (time.perf_counter() - began) / repeats
 
 
 class Bench:
@@ -130,7 +123,9 @@ class Bench:
         self.peers: list[Peer] = []
         for name, load in LOADERS.items():
             try:
-                self.peers.append(load(D, EPSILON))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self.peers.append(load(D, EPSILON))
             except ImportError as error:
                 self.notes.append(f"{name} is skipped: {error}; `make bench` installs it")
         self.rng = np.random.default_rng(1)
@@ -146,151 +141,101 @@ class Bench:
     def olh(self) -> None:
         oracle, n = OLH(EPSILON, D, G), SIZES["olh"]
         reports = oracle.perturb(self._items(n), self.rng)
-        contenders = [
-            Contender(
-                name, lambda m=m: m.olh_counts(reports["seed"], reports["bucket"], D, G), n * D
-            )
-            for name, m in self.modules.items()
-        ]
-        limits = ["olh_multiply", "olh_range"] if self.c else []
-        contenders += [Contender(name, self.c.olh(oracle, reports, name), n * D) for name in limits]
-        peers = self._peers("olh", D)
-        times = self._time(contenders, peers)
-        unit = "OLH, per (report, item) test"
+        limits = {}
         if self.c:
-            c = times.fastest(limits)
-            for name, limit in (("numpy", 7.0), ("numba", 1.0)):
-                if name in self.modules:
-                    ratio, own = times.ratio(name, c), times.median(name)
-                    goal = "<= 1.6 ns or <= 7x" if name == "numpy" else "<= 1x"
-                    reached = ratio <= limit or (name == "numpy" and own <= 1.6)
-                    self._row(
-                        f"{unit}, {name}",
-                        own,
-                        "ns",
-                        f"C {times.median(c):.3f} ns",
-                        ratio,
-                        goal,
-                        reached,
-                    )
+            limits = {
+                name: self.c.olh(oracle, reports, name) for name in ("olh_multiply", "olh_range")
+            }
+        times = self._time(
+            lambda m: m.olh_counts(reports["seed"], reports["bucket"], D, G),
+            n * D,
+            limits,
+            self._peers("olh", D),
+        )
+        unit = "OLH, per (report, item) test"
+        if limits:
+            c = times.fastest(list(limits))
+            if "numpy" in self.modules:
+                fast = times.median("numpy") <= 1.6
+                goal = "<= 1.6 ns or <= 7x"
+                self._at_most(7.0, f"{unit}, numpy", times, "numpy", c, goal, reached=fast)
+            if "numba" in self.modules:
+                self._at_most(1.0, f"{unit}, numba", times, "numba", c)
             both = ", ".join(f"{name} {times.median(name):.3f} ns" for name in limits)
             self.notes.append(f"C for OLH is the faster of {both}.")
-        self._against_peers(unit, times, peers, {"numpy": 300, "numba": 2000})
+        self._against_peers(unit, times, {"numpy": 300, "numba": 2000})
 
     def oue(self) -> None:
         oracle, n = OUE(EPSILON, D), SIZES["oue"]
         rows = oracle.perturb(self._items(n), self.rng)
-        contenders = [
-            Contender(name, lambda m=m: m.oue_counts(rows, D), n)
-            for name, m in self.modules.items()
-        ]
-        if self.c:
-            contenders.append(Contender("C", self.c.oue(oracle, rows), n))
-        peers = self._peers("oue")
-        times = self._time(contenders, peers)
+        limits = {"C": self.c.oue(oracle, rows)} if self.c else {}
+        times = self._time(lambda m: m.oue_counts(rows, D), n, limits, self._peers("oue"))
         unit = "OUE, per report"
-        if self.c and "numba" in self.modules:
-            ratio = times.ratio("numba", "C")
-            against = f"C {times.median('C'):.2f} ns"
-            self._row(
-                f"{unit}, numba",
-                times.median("numba"),
-                "ns",
-                against,
-                ratio,
-                "<= 1.3x",
-                ratio <= 1.3,
-            )
-        self._against_peers(unit, times, peers, {"numpy": 20, "numba": 50})
+        if limits and "numba" in self.modules:
+            self._at_most(1.3, f"{unit}, numba", times, "numba", "C")
+        self._against_peers(unit, times, {"numpy": 20, "numba": 50})
 
     def grr(self) -> None:
         n = SIZES["grr"]
         reports = GRR(EPSILON, D).perturb(self._items(n), self.rng)
-        contenders = [
-            Contender(name, lambda m=m: m.grr_counts(reports, D), n)
-            for name, m in self.modules.items()
-        ]
-        peers = self._peers("grr")
-        self._against_peers(
-            "GRR, per report", self._time(contenders, peers), peers, {"numpy": 100, "numba": 100}
-        )
+        times = self._time(lambda m: m.grr_counts(reports, D), n, {}, self._peers("grr"))
+        self._against_peers("GRR, per report", times, {"numpy": 100, "numba": 100})
 
     def reading(self) -> None:
         """What recoveries ask of reports, beside counting them with the same kernels."""
-        oracle, n = OLH(EPSILON, D, G), SIZES["olh"]
-        reports = oracle.perturb(self._items(n), self.rng)
-        seeds, buckets = reports["seed"], reports["bucket"]
+        n = SIZES["olh"]
+        reports = OLH(EPSILON, D, G).perturb(self._items(n), self.rng)
+        hashes = reports["seed"], reports["bucket"]
         some = np.sort(self.rng.choice(D, LOOKED_AT, replace=False)).astype(np.uint32)
-        lines = packed_lines(numpy_kernels.olh_supported(seeds, buckets, some, G))
+        lines = packed_lines(numpy_kernels.olh_supported(*hashes, some, G))
         rows = OUE(EPSILON, D).perturb(self._items(n), self.rng)
         for name, module in self.modules.items():
-            tests, few = n * D, n * LOOKED_AT
-            times = Times(
-                [
-                    Contender("tests", lambda m=module: m.olh_counts(seeds, buckets, D, G), tests),
-                    Contender(
-                        "sizes",
-                        lambda m=module: m.olh_counts_and_sizes(seeds, buckets, D, G),
-                        tests,
-                    ),
-                    Contender(
-                        "supported", lambda m=module: m.olh_supported(seeds, buckets, some, G), few
-                    ),
-                    Contender("pairs", lambda m=module: m.joint_counts(lines, lines), few),
-                    Contender("rows", lambda m=module: m.oue_counts(rows, D), n),
-                    Contender("ones", lambda m=module: m.unary_sizes(rows), n),
-                    Contender("bits", lambda m=module: m.unary_supported(rows, some), n),
-                ],
-                self.rounds,
-            )
+            works = {
+                "OLH counts": (partial(module.olh_counts, *hashes, D, G), n * D),
+                "sizes": (partial(module.olh_counts_and_sizes, *hashes, D, G), n * D),
+                "supported": (partial(module.olh_supported, *hashes, some, G), n * LOOKED_AT),
+                "pairs": (partial(module.joint_counts, lines, lines), n * LOOKED_AT),
+                "OUE counts": (partial(module.oue_counts, rows, D), n),
+                "ones": (partial(module.unary_sizes, rows), n),
+                "bits": (partial(module.unary_supported, rows, some), n),
+            }
+            contenders = [Contender(work, *each) for work, each in works.items()]
+            times = Times(contenders, self.rounds)
             for description, work, beside, limit in (
-                ("OLH sizes and counts, per test", "sizes", "tests", 1.3),
-                (f"OLH, {LOOKED_AT} items of each report, per test", "supported", "tests", 2.5),
-                (f"pairs of {LOOKED_AT} items, per report and item", "pairs", "tests", 1.0),
-                ("OUE sizes, per report", "ones", "rows", 4.0),
-                (f"OUE, {LOOKED_AT} items of each report, per report", "bits", "rows", 4.0),
+                ("OLH sizes and counts, per test", "sizes", "OLH counts", 1.3),
+                (
+                    f"OLH, {LOOKED_AT} items of each report, per test",
+                    "supported",
+                    "OLH counts",
+                    2.5,
+                ),
+                (f"pairs of {LOOKED_AT} items, per report and item", "pairs", "OLH counts", 1.0),
+                ("OUE sizes, per report", "ones", "OUE counts", 4.0),
+                (f"OUE, {LOOKED_AT} items of each report, per report", "bits", "OUE counts", 4.0),
             ):
-                ratio, own = times.ratio(work, beside), times.median(work)
-                against = f"counting {times.median(beside):.3g} ns"
-                self._row(
-                    f"{description}, {name}",
-                    own,
-                    "ns",
-                    against,
-                    ratio,
-                    f"<= {limit:g}x",
-                    ratio <= limit,
-                )
+                self._at_most(limit, f"{description}, {name}", times, work, beside)
 
     def transform(self) -> None:
         values = self.rng.integers(0, 1000, TRANSFORMED)
-        contenders = [
-            Contender(name, lambda m=m: m.walsh_hadamard(values), TRANSFORMED)
-            for name, m in self.modules.items()
-        ]
-        if self.c:
-            contenders.append(Contender("C", self.c.walsh_hadamard(values), TRANSFORMED))
-        times = self._time(contenders, [])
+        limits = {"C": self.c.walsh_hadamard(values)} if self.c else {}
+        times = self._time(lambda m: m.walsh_hadamard(values), TRANSFORMED, limits, [])
         for name, limit in (("numpy", 4.0), ("numba", 1.3)):
-            if self.c and name in self.modules:
-                ratio, own = times.ratio(name, "C"), times.median(name)
-                against = f"C {times.median('C'):.2f} ns"
+            if limits and name in self.modules:
                 description = f"Walsh-Hadamard transform, per number, {name}"
-                self._row(description, own, "ns", against, ratio, f"<= {limit:g}x", ratio <= limit)
+                self._at_most(limit, description, times, name, "C")
 
     def simulate(self) -> None:
         oracle, items = OUE(EPSILON, D), self._items(USERS)
         ours = Contender("ours", lambda: oracle.perturb(items, self.rng), USERS)
-        peers = self._peers("simulate")
-        times = Times([ours, *peers], self.rounds)
-        seconds = times.median("ours") * USERS / 1e9
-        unit = f"simulate {USERS:,} OUE users"
-        self._row(unit, seconds, "s", "", None, "<= 0.5 s", seconds <= 0.5)
-        if peers:
-            best = times.fastest([peer.name for peer in peers])
+        times = Times([ours, *self._peers("simulate")], self.rounds)
+        took = times.median("ours") * USERS / 1e9
+        unit, own = f"simulate {USERS:,} OUE users", f"{took:.3g} s"
+        self._row(unit, own, "", None, "<= 0.5 s", reached=took <= 0.5)
+        if self.peers:
+            best = times.fastest([peer.name for peer in self.peers])
             ratio = times.ratio(best, "ours")
             against = f"{best} {times.median(best) * USERS / 1e9:.1f} s"
-            self._row(unit, seconds, "s", against, ratio, ">= 30x", ratio >= 30)
+            self._row(unit, own, against, ratio, ">= 30x", reached=ratio >= 30)
 
     def _items(self, n: int) -> np.ndarray:
         return self.rng.integers(0, D, n)
@@ -299,58 +244,83 @@ class Bench:
         """Return the peers' work, on enough users for tens of milliseconds."""
         users = PEER_USERS[description]
         items = self._items(users).tolist()
-        attribute = "simulate_oue" if description == "simulate" else description
-        return [
-            Contender(peer.name, getattr(peer, attribute)(items), users * units)
+        works = {
+            peer.name: peer.simulating(items)
+            if description == "simulate"
+            else peer.counting(description, items)
             for peer in self.peers
-        ]
+        }
+        return [Contender(name, work, users * units) for name, work in works.items()]
 
-    def _time(self, contenders: list[Contender], peers: list[Contender]) -> Times:
-        """Time them all, after seeing that all that count the same reports count the same."""
-        counts = [contender.work() for contender in contenders]
+    def _time(
+        self,
+        count: Callable[[Any], np.ndarray],
+        units: int,
+        limits: Mapping[str, Work],
+        peers: list[Contender],
+    ) -> Times:
+        """Time `count` with each module, the limits and the peers.
+
+        Raises AssertionError unless modules and limits count the same.
+        """
+        works = {name: partial(count, module) for name, module in self.modules.items()} | limits
+        counts = [work() for work in works.values()]
         if not all(np.array_equal(counts[0], other) for other in counts[1:]):
-            raise AssertionError(f"{', '.join(c.name for c in contenders)} do not count the same")
+            raise AssertionError(f"{', '.join(works)} do not count the same")
+        contenders = [Contender(name, work, units) for name, work in works.items()]
         return Times([*contenders, *peers], self.rounds)
 
-    def _against_peers(
-        self, unit: str, times: Times, peers: list[Contender], least: dict[str, int]
+    def _at_most(
+        self,
+        limit: float,
+        description: str,
+        times: Times,
+        name: str,
+        other: str,
+        goal: str | None = None,
+        *,
+        reached: bool = False,
     ) -> None:
+        """Add a row: the time of `name` is at most `limit` times that of `other`."""
+        ratio = times.ratio(name, other)
+        own, against = (f"{times.median(each):.3g} ns" for each in (name, other))
+        reached |= ratio <= limit
+        goal = goal or f"<= {limit:g}x"
+        self._row(description, own, f"{other} {against}", ratio, goal, reached=reached)
+
+    def _against_peers(self, unit: str, times: Times, least: dict[str, int]) -> None:
         for name in self.modules:
-            own, goal = times.median(name), f">= {least[name]}x"
-            if peers:
-                best = times.fastest([peer.name for peer in peers])
+            description, goal = f"{unit}, {name}", f">= {least[name]}x"
+            own = f"{times.median(name):.3g} ns"
+            if self.peers:
+                best = times.fastest([peer.name for peer in self.peers])
                 ratio = times.ratio(best, name)
                 against = f"{best} {times.median(best):.1f} ns"
-                self._row(f"{unit}, {name}", own, "ns", against, ratio, goal, ratio >= least[name])
+                self._row(description, own, against, ratio, goal, reached=ratio >= least[name])
             else:
-                self._row(f"{unit}, {name}", own, "ns", "no peer", None, goal, None)
+                self._row(description, own, "no peer", None, goal, reached=None)
 
     def _row(
         self,
         description: str,
-        ours: float,
-        unit: str,
+        own: str,
         against: str,
         ratio: float | None,
         goal: str,
+        *,
         reached: bool | None,
     ) -> None:
         factor = "" if ratio is None else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
         answer = {True: "yes", False: "no", None: "not measured"}[reached]
-        self.rows.append(Row(description, f"{ours:.3g} {unit}", against, factor, goal, answer))
+        self.rows.append(Row(description, own, against, factor, goal, answer))
 
 
 def machine() -> str:
     """Return a line on where this ran."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        models = [
-            line.split(":", 1)[1].strip()
-            for line in info.read_text().splitlines()
-            if line[:10] == "model name"
-        ]
-        cpu = models[0] if models else cpu
+    if info.exists() and (model := re.search(r"^model name\s*: (.*)", info.read_text(), re.M)):
+        cpu = model[1]
     try:
         import numba
 
@@ -381,23 +351,15 @@ def show(rows: list[Row], notes: list[str]) -> None:
         print(f"- {note}")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.kernels", description=__doc__)
-    parser.add_argument(
-        "--rounds", type=int, default=7, help="times that everything runs, at least 5 (default 7)"
-    )
-    options = parser.parse_args(arguments)
-    if options.rounds < 5:
-        parser.error("--rounds must be at least 5")
+def main(rounds: Annotated[int, typer.Option(min=5)] = 7) -> None:
+    """Count and simulate against limits in C and other libraries; all runs `rounds` times."""
     print(
-        f"Kernels at d = {D}, epsilon = {EPSILON}, one thread, medians of "
-        f"{options.rounds}\n{machine()}\n"
+        f"Kernels at d = {D}, epsilon = {EPSILON}, one thread, medians of {rounds}\n{machine()}\n"
     )
-    bench = Bench(options.rounds)
+    bench = Bench(rounds)
     bench.run()
-    bench.notes += NOTES
-    show(bench.rows, bench.notes)
+    show(bench.rows, [*bench.notes, *NOTES])
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

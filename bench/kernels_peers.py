@@ -4,30 +4,39 @@ A peer counts what its own client sends, in its own form (lists of integers, of 
 pairs), so that no conversion is charged to it; its estimate from the counts is O(d) and stays in.
 """
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-
-Work = Callable[[], object]
+from bench.harness import Work
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One library: what it does for the items that its users hold."""
+    """One library: its clients and its estimates, for the protocols grr, oue and olh."""
 
     name: str
-    grr: Callable[[list[int]], Work]
-    """items -> a count of their GRR reports"""
-    oue: Callable[[list[int]], Work]
-    olh: Callable[[list[int]], Work]
-    simulate_oue: Callable[[list[int]], Work]
-    """items -> perturbing them and packing the bits"""
+    clients: Mapping[str, Callable[[int], Any]]
+    """Each returns the report of a user with this item."""
+    estimates: Mapping[str, Callable[[list[Any]], object]]
+    """Each counts reports."""
 
+    def counting(self, protocol: str, items: list[int]) -> Work:
+        """Return a count of reports, which are made now."""
+        client = self.clients[protocol]
+        return partial(self.estimates[protocol], [client(item) for item in items])
 
-def _pack(vectors: list[np.ndarray]) -> np.ndarray:
-    return np.packbits(np.array(vectors, dtype=np.uint8), axis=1, bitorder="little")
+    def simulating(self, items: list[int]) -> Work:
+        """Return work that perturbs items by OUE and packs the bits."""
+        client = self.clients["oue"]
+
+        def pack() -> object:
+            bits = np.array([client(item) for item in items], dtype=np.uint8)
+            return np.packbits(bits, axis=1, bitorder="little")
+
+        return pack
 
 
 def pure_ldp(d: int, epsilon: float) -> Peer:
@@ -36,32 +45,23 @@ def pure_ldp(d: int, epsilon: float) -> Peer:
     from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer
     from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer
 
-    def index(item: int) -> int:
-        return item
+    def estimate(server: Callable[..., Any], options: dict[str, bool], reports: list[Any]) -> None:
+        aggregator = server(epsilon, d, **options)
+        for report in reports:
+            aggregator.aggregate(report)
 
-    grr_client = DEClient(epsilon, d, index_mapper=index)
-    oue_client = UEClient(epsilon, d, use_oue=True, index_mapper=index)
-    olh_client = LHClient(epsilon, d, use_olh=True, index_mapper=index)
-
-    def counting(client, server) -> Callable[[list[int]], Work]:
-        def prepare(items: list[int]) -> Work:
-            reports = [client.privatise(item) for item in items]
-
-            def count() -> None:
-                aggregator = server()
-                for report in reports:
-                    aggregator.aggregate(report)
-
-            return count
-
-        return prepare
-
+    kinds: dict[str, tuple[Any, Any, dict[str, bool]]] = {
+        "grr": (DEClient, DEServer, {}),
+        "oue": (UEClient, UEServer, {"use_oue": True}),
+        "olh": (LHClient, LHServer, {"use_olh": True}),
+    }
     return Peer(
         "pure-ldp",
-        grr=counting(grr_client, lambda: DEServer(epsilon, d)),
-        oue=counting(oue_client, lambda: UEServer(epsilon, d, use_oue=True)),
-        olh=counting(olh_client, lambda: LHServer(epsilon, d, use_olh=True)),
-        simulate_oue=lambda items: lambda: _pack([oue_client.privatise(item) for item in items]),
+        {
+            name: client(epsilon, d, **options, index_mapper=int).privatise
+            for name, (client, _, options) in kinds.items()
+        },
+        {name: partial(estimate, server, options) for name, (_, server, options) in kinds.items()},
     )
 
 
@@ -71,24 +71,18 @@ def multi_freq_ldpy(d: int, epsilon: float) -> Peer:
     from multi_freq_ldpy.pure_frequency_oracles.LH import LH_Aggregator_MI, LH_Client
     from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
 
-    def grr(items: list[int]) -> Work:
-        reports = [GRR_Client(item, d, epsilon) for item in items]
-        return lambda: GRR_Aggregator_MI(reports, d, epsilon)
-
-    def oue(items: list[int]) -> Work:
-        reports = [UE_Client(item, d, epsilon) for item in items]
-        return lambda: UE_Aggregator_MI(reports, epsilon)
-
-    def olh(items: list[int]) -> Work:
-        reports = [LH_Client(item, d, epsilon) for item in items]
-        return lambda: LH_Aggregator_MI(reports, d, epsilon)
-
     return Peer(
         "multi-freq-ldpy",
-        grr,
-        oue,
-        olh,
-        simulate_oue=lambda items: lambda: _pack([UE_Client(item, d, epsilon) for item in items]),
+        {
+            "grr": lambda item: GRR_Client(item, d, epsilon),
+            "oue": lambda item: UE_Client(item, d, epsilon),
+            "olh": lambda item: LH_Client(item, d, epsilon),
+        },
+        {
+            "grr": lambda reports: GRR_Aggregator_MI(reports, d, epsilon),
+            "oue": lambda reports: UE_Aggregator_MI(reports, epsilon),
+            "olh": lambda reports: LH_Aggregator_MI(reports, d, epsilon),
+        },
     )
 
 
@@ -101,44 +95,24 @@ def ldp_toolbox(d: int, epsilon: float) -> Peer:
     from ldp_toolbox.protocols.frequency.lh import LocalHashing
     from ldp_toolbox.protocols.frequency.ue import UnaryEncoding
 
-    grr, oue, olh = (
-        GeneralizedRandomizedResponse(d, epsilon),
-        UnaryEncoding(d, epsilon),
-        LocalHashing(d, epsilon),
-    )
+    def estimate(protocol: Any, reports: list[Any]) -> None:
+        with parallel_config(backend="sequential"):
+            protocol.estimate(reports)
 
-    def counting(protocol) -> Callable[[list[int]], Work]:
-        def prepare(items: list[int]) -> Work:
-            reports = [protocol.obfuscate(item) for item in items]
-
-            def count() -> None:
-                with parallel_config(backend="sequential"):
-                    protocol.estimate(reports)
-
-            return count
-
-        return prepare
-
+    protocols = {
+        "grr": GeneralizedRandomizedResponse(d, epsilon),
+        "oue": UnaryEncoding(d, epsilon),
+        "olh": LocalHashing(d, epsilon),
+    }
     return Peer(
         "ldp-toolbox",
-        counting(grr),
-        counting(oue),
-        counting(olh),
-        simulate_oue=lambda items: lambda: _pack([oue.obfuscate(item) for item in items]),
+        {name: protocol.obfuscate for name, protocol in protocols.items()},
+        {name: partial(estimate, protocol) for name, protocol in protocols.items()},
     )
-
-
-def _quiet(load: Callable[[int, float], Peer]) -> Callable[[int, float], Peer]:
-    def loaded(d: int, epsilon: float) -> Peer:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return load(d, epsilon)
-
-    return loaded
 
 
 LOADERS = {
-    "pure-ldp": _quiet(pure_ldp),
-    "multi-freq-ldpy": _quiet(multi_freq_ldpy),
-    "ldp-toolbox": _quiet(ldp_toolbox),
+    "pure-ldp": pure_ldp,
+    "multi-freq-ldpy": multi_freq_ldpy,
+    "ldp-toolbox": ldp_toolbox,
 }

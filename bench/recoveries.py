@@ -7,14 +7,14 @@ itemsets are mined by mlxtend's FP-growth, as there. Both are timed on a sample 
 scaled up: their time is proportional to the reports.
 """
 
-import argparse
 import itertools
 import statistics
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
+import typer
+from bench.harness import Work, seconds
 
 from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.recovery import METHODS
@@ -31,14 +31,9 @@ SAMPLE = 2_000
 _LONGEST = 12
 
 
-def seconds(work: Callable[[], object], rounds: int) -> float:
+def median_seconds(work: Work, rounds: int) -> float:
     """Return the median time of some calls."""
-    times = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
+    return statistics.median(seconds(work) for _ in range(rounds))
 
 
 def from_counts(rounds: int) -> Iterator[str]:
@@ -53,13 +48,14 @@ def from_counts(rounds: int) -> Iterator[str]:
             if method.unfit(oracle) is not None:
                 continue
             users = rng.dirichlet(np.ones(MANY) / 10)
-            frequencies = users + rng.normal(0, oracle.standard_errors(users, REPORTS), MANY)
+            counts = rng.binomial(REPORTS, oracle.q + (oracle.p - oracle.q) * users)
+            frequencies = (counts / REPORTS - oracle.q) / (oracle.p - oracle.q)
             request = RecoveryRequest(
                 name, targets=range(TARGETS) if "targets" in method.needs else ()
             )
             slowest = max(
                 slowest,
-                seconds(lambda: recover(oracle, frequencies, request, n=REPORTS), rounds),  # noqa: B023
+                median_seconds(lambda: recover(oracle, frequencies, request, n=REPORTS), rounds),  # noqa: B023
             )
         yield (
             f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (wanted <= "
@@ -111,14 +107,14 @@ def from_reports(rounds: int) -> Iterator[str]:
         estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
         support = oracle.supports(reports[:SAMPLE]).astype(int)
         for name in ("diffstats", "fiad"):
-            ours = seconds(lambda: recover(oracle, estimates, name, reports=reports), rounds)  # noqa: B023
+            ours = median_seconds(lambda: recover(oracle, estimates, name, reports=reports), rounds)  # noqa: B023
             try:
                 peer = (
                     diffstats_in_python
                     if name == "diffstats"
                     else lambda s: fiad_by_fp_growth(s, oracle.q)  # noqa: B023
                 )
-                theirs = seconds(lambda: peer(support), 1) * REPORTS / SAMPLE  # noqa: B023
+                theirs = seconds(lambda: peer(support)) * REPORTS / SAMPLE  # noqa: B023
             except ImportError as missing:
                 yield f"{name}, {protocol}: {ours:6.2f} s; not compared: {missing}"
                 continue
@@ -129,10 +125,8 @@ def from_reports(rounds: int) -> Iterator[str]:
             )
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.recoveries", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args(arguments).rounds
+def main(rounds: int = 5) -> None:
+    """Time recoveries, the median of some rounds."""
     warnings.simplefilter("ignore")  # the peers'
     print(f"recoveries, {REPORTS} reports over {D} items where reports are read")
     for line in itertools.chain(from_counts(rounds), from_reports(rounds)):
@@ -140,4 +134,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -7,20 +7,22 @@ that anyone would use: `ldprecover merge`, and `ldprecover recompute` on all dat
 own scheduler and workers, or without. What is there already is not made again.
 """
 
-import argparse
 import json
 import os
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import psutil
+import typer
 from bench.engines import cluster
+from bench.harness import ended_seconds, processor_seconds, seconds
 
 from ldprecover import RoundExport, RoundParameters, Tally
 from ldprecover.types import Reports
@@ -57,7 +59,7 @@ def blocks(round_parameters: RoundParameters, n: int, seed: int) -> Iterator[Rep
         n -= size
 
 
-def made(folder: Path, d: int, n: int, site: int) -> ReportDataset:
+def dataset(folder: Path, d: int, n: int, site: int) -> ReportDataset:
     """Return the dataset of one deployment, written where it is not there."""
     if (folder / "round.json").exists():
         return ReportDataset.open(folder)
@@ -75,15 +77,6 @@ def made(folder: Path, d: int, n: int, site: int) -> ReportDataset:
     )
 
 
-def processes(workers: "Sequence[subprocess.Popen[str]]") -> list[int]:
-    """Return the processes that read reports: those that workers' nannies have started."""
-    return [
-        child.pid
-        for worker in workers
-        for child in psutil.Process(worker.pid).children(recursive=True)
-    ]
-
-
 def peak_mebibytes(pid: int) -> float:
     """Return the most memory that a process has held."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -92,96 +85,75 @@ def peak_mebibytes(pid: int) -> float:
     )
 
 
-def processor_seconds(pid: int) -> float:
-    """Return the processor time that a process has taken."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def own_seconds() -> float:
-    """Return the processor time of the commands that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def timed(*arguments: str) -> float:
+def timed(*arguments: object) -> float:
     """Run the command and return the seconds it took."""
-    began = time.perf_counter()
-    subprocess.run([COMMAND, *arguments], check=True, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    command = [COMMAND, *map(str, arguments)]
+    return seconds(lambda: subprocess.run(command, check=True, stderr=subprocess.DEVNULL))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what each step takes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the deployments are, or are made")
-    parser.add_argument("--reports", type=int, default=100_000_000)
-    parser.add_argument("--deployments", type=int, default=8)
-    parser.add_argument("--items", type=int, default=128)
-    parser.add_argument("--methods", nargs="+", default=["unmix"])
-    parser.add_argument("--workers", type=int, default=2, help="of the Dask cluster; 0 for none")
-    options = parser.parse_args(arguments)
-    folder, n = options.folder, options.reports // options.deployments
+def main(
+    folder: Path,
+    reports: int = 100_000_000,
+    deployments: int = 8,
+    items: int = 128,
+    methods: Annotated[list[str], typer.Option()] = ["unmix"],  # noqa: B006  typer copies it
+    workers: int = 2,
+) -> None:
+    """Make deployments in a folder, merge and recover them; print what each step takes.
+
+    `--workers 0` recovers without a Dask cluster.
+    """
+    n = reports // deployments
+    sites = [folder / f"site-{i}" for i in range(deployments)]
     began = time.perf_counter()
-    sets = [
-        made(folder / f"site-{site}", options.items, n, site) for site in range(options.deployments)
-    ]
-    parts = [part for each in sets for part in each.parts]
+    sets = [dataset(site, items, n, i) for i, site in enumerate(sites)]
+    parts = sum(len(each.parts) for each in sets)
     size = sum(file.stat().st_size for file in folder.glob("site-*/hour=*/*.parquet"))
     print(
-        f"{options.deployments} deployments, {n * options.deployments:,} reports over "
-        f"{options.items} "
-        "items: "
-        f"{len(parts)} parts, {size / 1e6:,.0f} MB, in {time.perf_counter() - began:,.1f} s",
+        f"{deployments} deployments, {n * deployments:,} reports over {items} items: "
+        f"{parts} parts, {size / 1e6:,.0f} MB, in {time.perf_counter() - began:,.1f} s",
         flush=True,
     )
-    (folder / "all.json").unlink(missing_ok=True)
-    seconds = timed(
-        "merge",
-        *(str(folder / f"site-{i}" / "round.json") for i in range(len(sets))),
-        "--output",
-        str(folder / "all.json"),
-    )
-    print(f"merge: {seconds:.2f} s", flush=True)
-    folders = [word for i in range(len(sets)) for word in ("--reports", str(folder / f"site-{i}"))]
-    truth = users(options.items)
+    merged = folder / "all.json"
+    merged.unlink(missing_ok=True)
+    took = timed("merge", *(site / "round.json" for site in sites), "--output", merged)
+    print(f"merge: {took:.2f} s", flush=True)
+    reports_of_sites = [word for site in sites for word in ("--reports", site)]
+    truth = users(items)
     with ExitStack() as stack:
-        how, pids = [], []
-        if options.workers:
-            scheduler, workers = stack.enter_context(cluster(options.workers))
-            how, pids = ["--scheduler", scheduler.url], processes(workers)
-        for method in options.methods:
+        scheduler: list[str] = []
+        processes: list[psutil.Process] = []
+        if workers:
+            address, nannies = stack.enter_context(cluster(workers))
+            scheduler = ["--scheduler", address.url]
+            # Those that read reports: each nanny has started one.
+            processes = [
+                child
+                for nanny in nannies
+                for child in psutil.Process(nanny.pid).children(recursive=True)
+            ]
+        for method in methods:
             output = folder / f"{method}.json"
             output.unlink(missing_ok=True)
-            before = sum(map(processor_seconds, pids)) + own_seconds()
-            seconds = timed(
-                "recompute",
-                str(folder / "all.json"),
-                *folders,
-                "--method",
-                method,
-                *how,
-                "--output",
-                str(output),
-            )
+            before = processor_seconds(processes) + ended_seconds()
+            choice = ("--method", method, *scheduler, "--output", output)
+            took = timed("recompute", merged, *reports_of_sites, *choice)
+            worked = processor_seconds(processes) + ended_seconds() - before
             answer = json.loads(output.read_bytes())
-            errors = [
+            poisoned, recovered = (
                 float(np.mean((np.array(answer[name]) - truth) ** 2))
                 for name in ("frequencies", "recovered")
-            ]
-            worked = sum(map(processor_seconds, pids)) + own_seconds() - before
-            memory = [peak_mebibytes(pid) for pid in pids]
+            )
+            memory = ", ".join(f"{peak_mebibytes(each.pid):.0f}" for each in processes)
             here = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(
-                f"{method}, {options.workers} workers: {seconds:,.1f} s, {worked:,.1f} s of "
-                "processors, at most "
-                f"{', '.join(f'{each:.0f}' for each in memory) or 'no'} MiB in workers and "
-                f"{here:.0f} in the command; "
-                f"mean squared error {errors[0]:.3g} poisoned, {errors[1]:.3g} recovered",
+                f"{method}, {workers} workers: {took:,.1f} s, {worked:,.1f} s of processors, at "
+                f"most {memory or 'no'} MiB in workers and {here:.0f} in the command; mean squared "
+                f"error {poisoned:.3g} poisoned, {recovered:.3g} recovered",
                 flush=True,
             )
 
 
 if __name__ == "__main__":
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    main()
+    typer.run(main)

@@ -7,7 +7,6 @@ then sent again, to the other server, under the same key. At the end every count
 number of reports that were sent.
 """
 
-import argparse
 import asyncio
 import contextlib
 import secrets
@@ -17,7 +16,8 @@ from collections.abc import Iterator
 import httpx
 import numpy as np
 import psutil
-from bench.ingest import open_round, server
+import typer
+from bench.harness import open_round, server
 from tools.postgres import Cluster
 
 CONNECTIONS = 64
@@ -114,31 +114,29 @@ class Memory:
             self.mib.append([process.memory_info().rss / (1 << 20) for process in self._processes])
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
-    parser.add_argument("--reports", type=int, default=200_000)
-    chosen = parser.parse_args(arguments)
-    items = np.random.default_rng(1).integers(0, _D, chosen.reports)
+def main(reports: int = 200_000) -> None:
+    """Post single reports through two servers while connections break; check the counts."""
+    items = np.random.default_rng(1).integers(0, _D, reports)
     with (
         Cluster(fsync=True) as cluster,
         cluster.database() as name,
-        server(cluster.url(name), "numba") as one,
-        server(cluster.url(name), "numba") as two,
+        server(cluster.url(name)) as one,
+        server(cluster.url(name)) as two,
     ):
         first = open_round(one, "grr", _D)
         urls = [first, two + httpx.URL(first).path]
         servers = [p for p in psutil.Process().children() if "serve" in p.cmdline()]
-        memory = Memory(servers, chosen.reports // 10)
+        memory = Memory(servers, reports // 10)
         began = time.perf_counter()
         broken, result = asyncio.run(soak(urls, iter(items.tolist()), memory))
         took = time.perf_counter() - began
         counted = httpx.get(first.replace("/reports", "/frequencies")).raise_for_status().json()
         exact = (
-            counted["n"] == chosen.reports
+            counted["n"] == reports
             and counted["counts"] == np.bincount(items, minlength=_D).tolist()
         )
         print(
-            f"{chosen.reports} single reports through two servers, {chosen.reports / took:.0f}/s, "
+            f"{reports} single reports through two servers, {reports / took:.0f}/s, "
             f"{broken} connections "
             f"broken off, {result} reports stored afterwards: counts "
             f"{'exact' if exact else 'WRONG'}"
@@ -153,4 +151,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)
