@@ -1,7 +1,7 @@
 """Unlinking a closed round changes nothing but what linked its keys to its reports."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -9,9 +9,11 @@ import pytest
 import sqlalchemy as sa
 from tests.server.storage.conftest import (
     PARAMETERS,
-    Group,
     OpenStorage,
     Submitted,
+    close_round,
+    commit,
+    for_chunks,
     open_round,
     stored,
 )
@@ -22,114 +24,87 @@ from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Storage
+from ldprecover_server.storage.database import is_write
 from ldprecover_server.storage.schema import rounds, segments, submission_keys
 
-NAMES = [b"%d" % i for i in range(60)]
+HALF = 30
+# The first half reports item 0, the second half item 1.
+SUBMISSIONS = [Submitted(b"%d" % i, (i // HALF,)) for i in range(2 * HALF)]
+FIRST, SECOND = SUBMISSIONS[:HALF], SUBMISSIONS[HALF:]
+ITEMS = HALF * [0] + HALF * [1]
+HOUR = timedelta(hours=1)
 
 
-def submitted(i: int) -> Submitted:
-    """The first half reports item 0, the second half item 1."""
-    return Submitted(NAMES[i], (int(i >= len(NAMES) // 2),))
+def fill(storage: Storage, seq: int, submissions: Iterable[Submitted] = SUBMISSIONS) -> None:
+    """Store every report in a segment by itself."""
+    for submitted in submissions:
+        assert commit(storage, seq, submitted) == [Outcome.STORED]
 
 
-def fill(storage: Storage, seq: int, numbers: range = range(len(NAMES))) -> None:
-    for i in numbers:
-        assert storage.commit([Group(seq, [submitted(i)])]) == [[Outcome.STORED]]
+def fill_and_close(storage: Storage, parameters: RoundParameters = PARAMETERS) -> int:
+    """Return a closed round that has all reports."""
+    seq = open_round(storage, parameters)
+    fill(storage, seq)
+    close_round(storage, seq)
+    return seq
 
 
-def close(storage: Storage, seq: int) -> None:
-    with storage.database.read() as connection:
-        name = connection.scalars(sa.select(rounds.c.name).where(rounds.c.seq == seq)).one()
-    storage.rounds.close(name)
+def items_of(pieces: Iterable[bytes]) -> list[int]:
+    return np.frombuffer(b"".join(pieces), dtype="<u4").tolist()
 
 
-def order_of_reports(storage: Storage, seq: int) -> list[int]:
-    return np.frombuffer(b"".join(storage.segments.reports(seq)), dtype="<u4").tolist()
+def items_in_order(storage: Storage, seq: int) -> list[int]:
+    return items_of(storage.segments.reports(seq))
 
 
-def is_mixed(storage: Storage, seq: int) -> bool:
+def is_unlinked(storage: Storage, seq: int) -> bool:
     with storage.database.read() as connection:
         return connection.scalars(sa.select(rounds.c.unlinked).where(rounds.c.seq == seq)).one()
 
 
-def check_whole(storage: Storage, seq: int) -> None:
-    """Every report is there once, every key answers as before."""
-    assert stored(storage, seq) == 30 * [0] + 30 * [1]
-    assert sorted(order_of_reports(storage, seq)) == stored(storage, seq)
+def assert_unchanged(storage: Storage, seq: int) -> None:
+    """Every report is stored once, and every key has its outcome of before."""
+    assert stored(storage, seq) == sorted(items_in_order(storage, seq)) == ITEMS
     assert storage.segments.evidence(seq, 6) == (storage.rounds.tally(seq, 6), True)
-    again = [submitted(i) for i in range(len(NAMES))]
-    others = [Submitted(NAMES[0], (5,)), Submitted(b"new", (5,))]
-    outcomes = storage.commit([Group(seq, [*again, *others])])[0]
-    assert Counter(outcomes) == {Outcome.DUPLICATE: 60, Outcome.KEY_REUSED: 1, Outcome.CLOSED: 1}
-    assert storage.rounds.tally(seq, 6).summary.tolist() == [30, 30, 0, 0, 0, 0]
+    others = [Submitted(b"0", (5,)), Submitted(b"new", (5,))]
+    outcomes = Counter(commit(storage, seq, *SUBMISSIONS, *others))
+    assert outcomes == {Outcome.DUPLICATE: 2 * HALF, Outcome.KEY_REUSED: 1, Outcome.CLOSED: 1}
+    assert storage.rounds.tally(seq, 6).summary.tolist() == [HALF, HALF, 0, 0, 0, 0]
 
 
-@pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of eight rows each, however long they take."""
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._LONG_SECONDS", 60.0)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._FIRST_ROWS", 8)
-    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._MAX_ROWS", 8)
-
-
-def pieces(most: int) -> Callable[[], bool]:
-    left = [most]
-
-    def go_on() -> bool:
-        left[0] -= 1
-        return left[0] >= 0
-
-    return go_on
-
-
-def test_closed_round_is_unlinked_once(open_storage: OpenStorage, fresh: str) -> None:
-    storage = open_storage(fresh)
+def test_closed_round_is_unlinked_once(storage: Storage) -> None:
     keeper = Housekeeping(storage, Rejections(storage))
     seq, other = open_round(storage), open_round(storage)
     fill(storage, seq)
     fill(storage, other)
     keeper.once()
-    assert order_of_reports(storage, seq) == 30 * [0] + 30 * [1]
-    close(storage, seq)
-    assert storage.unlinking.rows_left() == 60 + (
-        60 if storage.database.dialect == "postgresql" else 0
-    )
+    assert items_in_order(storage, seq) == ITEMS
+    close_round(storage, seq)
+    rows = 60 + 60 * (storage.database.dialect == "postgresql")
+    assert storage.unlinking.rows_left() == rows
     keeper.once()
-    assert (
-        is_mixed(storage, seq),
-        is_mixed(storage, other),
-        storage.unlinking.rows_left(),
-        keeper.rows_to_unlink,
-    ) == (
-        True,
-        False,
-        0,
-        0,
-    )
-    mixed = order_of_reports(storage, seq)
-    assert mixed != sorted(mixed)  # by chance once in 60! / 30!² = 10^17
-    check_whole(storage, seq)
+    assert (is_unlinked(storage, seq), is_unlinked(storage, other)) == (True, False)
+    assert (storage.unlinking.rows_left(), keeper.rows_to_unlink) == (0, 0)
+    unlinked = items_in_order(storage, seq)
+    assert unlinked != ITEMS  # equal by chance once in 60! / 30!² = 10^17
+    assert_unchanged(storage, seq)
     assert storage.unlinking.run().rows == 0
-    assert order_of_reports(storage, seq) == mixed
-    assert order_of_reports(storage, other) == 30 * [0] + 30 * [1]
+    assert items_in_order(storage, seq) == unlinked
+    assert items_in_order(storage, other) == ITEMS
 
 
 def test_unlinking_skips_rounds_of_missing_plugins(
-    open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = open_storage(fresh)
     monkeypatch.setitem(PROTOCOLS, "theirs", type("Theirs", (GRR,), {"protocol": "theirs"}))
-    theirs = open_round(storage, parameters=RoundParameters("theirs", 1.0, PARAMETERS.items))
-    ours = open_round(storage)
-    for seq in (theirs, ours):
-        fill(storage, seq)
-        close(storage, seq)
+    theirs = fill_and_close(storage, RoundParameters("theirs", 1.0, PARAMETERS.items))
+    ours = fill_and_close(storage)
     with monkeypatch.context() as unloaded:
         unloaded.delitem(PROTOCOLS, "theirs")
         assert storage.unlinking.run().done
-        assert (is_mixed(storage, theirs), is_mixed(storage, ours)) == (False, True)
+        assert (is_unlinked(storage, theirs), is_unlinked(storage, ours)) == (False, True)
     assert storage.unlinking.run().done
-    assert is_mixed(storage, theirs)
+    assert is_unlinked(storage, theirs)
 
 
 @pytest.mark.postgres
@@ -141,197 +116,187 @@ def test_row_versions_and_places_do_not_link_keys_to_reports(
     fill(storage, seq)
     linked = sa.text("SELECT count(*) FROM keys JOIN segments ON keys.xmin = segments.xmin")
     placed = sa.select(submission_keys.c.key).order_by(sa.literal_column("ctid"))
+    keys = [submitted.row(seq)["key"] for submitted in SUBMISSIONS]
     with storage.database.read() as connection:
         assert connection.scalar(linked) == 60
-        assert connection.scalars(placed).all() == [submitted(i).row(seq)["key"] for i in range(60)]
-    close(storage, seq)
+        assert connection.scalars(placed).all() == keys
+    close_round(storage, seq)
     storage.unlinking.run()
     with storage.database.read() as connection:
         assert connection.scalar(linked) == 0
-        assert connection.scalars(placed).all() == sorted(
-            submitted(i).row(seq)["key"] for i in range(60)
-        )
+        assert connection.scalars(placed).all() == sorted(keys)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_unlinking_continues_and_counts_agree_after_each_chunk(
-    open_storage: OpenStorage, fresh: str
+    open_storage: OpenStorage, url: str
 ) -> None:
-    storages = [open_storage(fresh) for _ in range(2)]
-    seq = open_round(storages[0])
-    fill(storages[0], seq)
-    close(storages[0], seq)
-    left = [storages[0].unlinking.rows_left()]
-    while not storages[len(left) % 2].unlinking.run(pieces(3)).done:
-        check_whole(storages[0], seq)
-        left.append(storages[0].unlinking.rows_left())
-        assert len(left) < 40
-    assert left == sorted(left, reverse=True)
-    assert len(left) >= 4
-    assert is_mixed(storages[0], seq)
-    check_whole(storages[0], seq)
+    storages = [open_storage(url) for _ in range(2)]
+    seq = fill_and_close(storages[0])
+    remaining = [storages[0].unlinking.rows_left()]
+    while not storages[len(remaining) % 2].unlinking.run(for_chunks(3)).done:
+        assert_unchanged(storages[0], seq)
+        remaining.append(storages[0].unlinking.rows_left())
+        assert len(remaining) < 40
+    assert remaining == sorted(remaining, reverse=True)
+    assert len(remaining) >= 4
+    assert is_unlinked(storages[0], seq)
+    assert_unchanged(storages[0], seq)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize(
-    "where", ["INSERT INTO segments", "INSERT INTO keys", "UPDATE rounds SET", "COMMIT"]
+    "statement", ["INSERT INTO segments", "INSERT INTO keys", "UPDATE rounds SET", "COMMIT"]
 )
 def test_interrupted_unlinking_loses_and_doubles_nothing(
-    open_storage: OpenStorage, fresh: str, where: str
+    open_storage: OpenStorage, url: str, statement: str
 ) -> None:
-    """Wherever it does, in whichever piece."""
-    storage = open_storage(fresh)
-    if where == "INSERT INTO keys" and storage.database.dialect == "sqlite":
-        # keys in a SQLite file lie in the order of the keys: they are not unlinked
-        where = "DELETE FROM segments"
-    seq = open_round(storage)
-    fill(storage, seq)
-    close(storage, seq)
+    """In whichever chunk it is interrupted."""
+    storage = open_storage(url)
+    if statement == "INSERT INTO keys" and storage.database.dialect == "sqlite":
+        # Keys in a SQLite file lie in the order of the keys: they are not unlinked.
+        statement = "DELETE FROM segments"
+    seq = fill_and_close(storage)
     countdown = 0
 
-    def look(connection: sa.Connection, cursor: object, statement: str, *more: object) -> None:
-        tick(statement)
-
-    def tick(statement: str) -> None:
+    def count_down(connection: sa.Connection, cursor: object, text: str, *_: object) -> None:
         nonlocal countdown
-        if statement.strip().startswith(where):
+        if is_write(connection) and text.strip().startswith(statement):
             countdown -= 1
             if countdown == 0:
                 raise InterruptedError
 
-    sa.event.listen(storage.database.engine, "before_cursor_execute", look)
-    sa.event.listen(storage.database.engine, "commit", lambda connection: tick("COMMIT"))
-    broken = 0
+    sa.event.listen(storage.database.engine, "before_cursor_execute", count_down)
+    sa.event.listen(storage.database.engine, "commit", lambda c: count_down(c, None, "COMMIT"))
+    interrupted = 0
     for attempt in range(100):
         countdown = attempt % 4 + 1
         try:
-            if storage.unlinking.run(pieces(4)).done:
+            if storage.unlinking.run(for_chunks(4)).done:
                 break
         except InterruptedError:
-            broken += 1
+            interrupted += 1
         countdown = 0
-        check_whole(storage, seq)
-    assert broken >= 3
+        assert_unchanged(storage, seq)
+    assert interrupted >= 3
     countdown = 0
     assert storage.unlinking.run().done
-    check_whole(storage, seq)
+    assert_unchanged(storage, seq)
 
 
-def test_earlier_view_is_readable_during_and_after_unlinking(
-    storage: Storage,
-) -> None:
-    """Once begun, they come in one order; whoever began before and reads again is told."""
+def test_earlier_view_is_readable_during_and_after_unlinking(storage: Storage) -> None:
+    """An iteration keeps its order. A view that was read before cannot be read again."""
     seq = open_round(storage)
     fill(storage, seq)
     early = storage.segments.reports(seq)
-    close(storage, seq)
+    close_round(storage, seq)
     before, during, begun = (storage.segments.reports(seq) for _ in range(3))
-    assert len(b"".join(begun)) == 240
+    assert items_of(begun) == ITEMS
     pieces = iter(during)
     first = next(pieces)
     storage.unlinking.run()
-    assert sorted(np.frombuffer(first + b"".join(pieces), dtype="<u4").tolist()) == stored(
-        storage, seq
-    )
+    assert sorted(items_of([first, *pieces])) == ITEMS
     for reports in (early, before):
-        assert sorted(np.frombuffer(b"".join(reports), dtype="<u4").tolist()) == stored(
-            storage, seq
-        )
-        assert b"".join(reports) == b"".join(reports)
+        items = items_of(reports)
+        assert sorted(items) == ITEMS
+        assert items_of(reports) == items
     for reports in (during, begun):
         with pytest.raises(ReportsGoneError):
             list(reports)
 
 
-def test_earlier_view_fails_if_reports_came_before_unlinking(
-    storage: Storage,
-) -> None:
+def test_earlier_view_fails_if_reports_came_before_unlinking(storage: Storage) -> None:
     seq = open_round(storage)
-    fill(storage, seq, range(30))
+    fill(storage, seq, FIRST)
     reports = storage.segments.reports(seq)
-    fill(storage, seq, range(30, 60))
-    close(storage, seq)
+    fill(storage, seq, SECOND)
+    close_round(storage, seq)
     storage.unlinking.run()
     with pytest.raises(ReportsGoneError):
         list(reports)
 
 
-def test_hours_are_not_joined_so_that_retention_holds_on(
-    open_storage: OpenStorage, fresh: str
-) -> None:
+class Clock:
+    """A clock that tests set."""
+
     now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    storage = open_storage(fresh, clock=lambda: now)
-    seq = storage.rounds.open("R1", "one", PARAMETERS, retention=2).seq
-    fill(storage, seq, range(30))
-    now += timedelta(hours=1)
-    fill(storage, seq, range(30, 60))
-    close(storage, seq)
-    assert storage.unlinking.run().done
-    with storage.database.read() as connection:
-        found = connection.execute(
-            sa.select(segments.c.hour, segments.c.n).order_by(segments.c.hour)
-        ).all()
-    hour = storage.hour()
-    assert [tuple(row) for row in found] == [(hour - 1, 30), (hour, 30)]
-    now += timedelta(hours=2)
-    assert storage.deletion.purge().rows == 1
-    assert stored(storage, seq) == 30 * [1]
-    assert storage.segments.evidence(seq, 6)[1] is False
+
+    def __call__(self) -> datetime:
+        return self.now
 
 
-@pytest.mark.usefixtures("small_pieces")
-def test_unlinking_ends_after_the_last_segment_was_purged(
-    open_storage: OpenStorage, fresh: str
-) -> None:
-    """SQLite gives the id of the last one again: it is not taken for one that is yet to be
-    unlinked.
-    """
-    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    storage = open_storage(fresh, clock=lambda: now)
-    seq = storage.rounds.open("R1", "one", PARAMETERS, retention=1).seq
-    now += timedelta(hours=1)
-    fill(storage, seq, range(30))
-    now -= timedelta(hours=1)  # a clock that was set back
-    fill(storage, seq, range(30, 60))
-    close(storage, seq)
-    assert not storage.unlinking.run(pieces(1)).done
-    now += timedelta(hours=2)
-    storage.deletion.purge()
-    assert storage.unlinking.run(pieces(100)).done
-    assert set(stored(storage, seq)) == {0}
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
-@pytest.mark.usefixtures("small_pieces")
-def test_segments_deleted_between_chunks_are_skipped(open_storage: OpenStorage, fresh: str) -> None:
-    """They were drawn for unlinking, and past their retention before their turn came."""
-    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    storage = open_storage(fresh, clock=lambda: now)
-    seq = storage.rounds.open("R1", "one", PARAMETERS, retention=1).seq
-    fill(storage, seq)
-    close(storage, seq)
-    asked = 0
+@pytest.fixture
+def timed(open_storage: OpenStorage, fresh: str, clock: Clock) -> Storage:
+    """A storage that reads the test's clock."""
+    return open_storage(fresh, clock=clock)
 
-    def go_on() -> bool:
-        nonlocal asked, now
-        asked += 1
-        if asked == 3:  # two pieces are done
-            now += timedelta(hours=3)
-            assert storage.deletion.purge().done
+
+def test_reports_of_different_hours_are_not_joined(timed: Storage, clock: Clock) -> None:
+    """So retention still deletes each hour by itself."""
+    seq = open_round(timed, retention=2)
+    fill(timed, seq, FIRST)
+    clock.now += HOUR
+    fill(timed, seq, SECOND)
+    close_round(timed, seq)
+    assert timed.unlinking.run().done
+    hours = sa.select(segments.c.hour, segments.c.n).order_by(segments.c.hour)
+    with timed.database.read() as connection:
+        rows = [tuple(row) for row in connection.execute(hours)]
+    assert rows == [(timed.hour() - 1, HALF), (timed.hour(), HALF)]
+    clock.now += 2 * HOUR
+    assert timed.deletion.purge().rows == 1
+    assert stored(timed, seq) == HALF * [1]
+    assert timed.segments.evidence(seq, 6)[1] is False
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_unlinking_ends_after_the_last_segment_was_purged(timed: Storage, clock: Clock) -> None:
+    """SQLite reuses the last segment's id, and the new segment counts as unlinked."""
+    seq = open_round(timed, retention=1)
+    clock.now += HOUR
+    fill(timed, seq, FIRST)
+    clock.now -= HOUR  # the clock is set back
+    fill(timed, seq, SECOND)
+    close_round(timed, seq)
+    assert not timed.unlinking.run(for_chunks(1)).done
+    clock.now += 2 * HOUR
+    timed.deletion.purge()
+    assert timed.unlinking.run(for_chunks(100)).done
+    assert set(stored(timed, seq)) == {0}
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_segments_deleted_between_chunks_are_skipped(timed: Storage, clock: Clock) -> None:
+    """They were drawn for unlinking, and then retention deleted them."""
+    seq = open_round(timed, retention=1)
+    fill(timed, seq)
+    close_round(timed, seq)
+    chunks = 0
+
+    def purge_after_two() -> bool:
+        nonlocal chunks
+        chunks += 1
+        if chunks == 3:
+            clock.now += 3 * HOUR
+            assert timed.deletion.purge().done
         return True
 
-    assert storage.unlinking.run(go_on).done
-    assert asked > 3
-    assert stored(storage, seq) == []
+    assert timed.unlinking.run(purge_after_two).done
+    assert chunks > 3
+    assert stored(timed, seq) == []
 
 
-def test_rounds_without_stored_reports_are_unlinked(open_storage: OpenStorage, fresh: str) -> None:
-    storage = open_storage(fresh)
-    none = storage.rounds.open("R1", "one", PARAMETERS, retention=0).seq
-    fill(storage, none)
-    empty = open_round(storage)
-    for seq in (none, empty):
-        close(storage, seq)
+def test_rounds_without_stored_reports_are_unlinked(storage: Storage) -> None:
+    none, empty = open_round(storage, retention=0), open_round(storage)
+    commit(storage, none, SUBMISSIONS[3])
+    close_round(storage, none)
+    close_round(storage, empty)
     assert storage.unlinking.run().done
-    assert is_mixed(storage, none)
-    assert is_mixed(storage, empty)
-    assert storage.commit([Group(none, [submitted(3)])]) == [[Outcome.DUPLICATE]]
+    assert is_unlinked(storage, none)
+    assert is_unlinked(storage, empty)
+    assert commit(storage, none, SUBMISSIONS[3]) == [Outcome.DUPLICATE]
