@@ -1,13 +1,19 @@
 """A remembered tally is used only if no other process can have written it."""
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import Group, OpenStorage, Submitted, open_round
+from tests.server.storage.conftest import (
+    OpenStorage,
+    Submitted,
+    count_rows,
+    open_round,
+    wait_for_locks,
+)
+from tests.server.storage.conftest import commit as commit_to
 
 from ldprecover import Tally
 from ldprecover_server.housekeeping import Housekeeping
@@ -29,25 +35,25 @@ END: dict[str, Callable[[Storage, str], StoredRound]] = {
 
 
 def commit(storage: Storage, seq: int, name: str, *items: int) -> list[Outcome]:
-    return storage.commit([Group(seq, [Submitted(name.encode(), items)])])[0]
+    return commit_to(storage, seq, Submitted(name.encode(), items))
 
 
-def rewind(storage: Storage, seq: int, lost: list[str], left: Tally) -> None:
-    """Leave the rows as a standby has them that did not receive the last commits."""
+def rewind(storage: Storage, seq: int, names: list[str], tally: Tally) -> None:
+    """Leave the rows of a standby that lost the last commits, with these names."""
     with storage.database.write() as connection:
-        these = submission_keys.c.key.in_([Submitted(n.encode(), ()).row(seq)["key"] for n in lost])
-        connection.execute(sa.delete(submission_keys).where(these))
-        newest = (
-            sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
+        lost = submission_keys.c.key.in_(
+            [Submitted(name.encode(), ()).row(seq)["key"] for name in names]
         )
-        connection.execute(sa.delete(segments).where(segments.c.id.in_(newest.limit(len(lost)))))
-        connection.execute(sa.update(tallies).values(n=left.n, counts=encode_counts(left)))
+        connection.execute(sa.delete(submission_keys).where(lost))
+        newest = sa.select(segments.c.id).order_by(segments.c.id.desc()).limit(len(names))
+        connection.execute(sa.delete(segments).where(segments.c.id.in_(newest)))
+        connection.execute(sa.update(tallies).values(n=tally.n, counts=encode_counts(tally)))
 
 
 def test_equal_count_after_failover_is_not_overwritten(
     open_storage: OpenStorage, fresh: str
 ) -> None:
-    """It has the number of a process that still runs, and remembers more than was kept."""
+    """The newcomer has the number of a running process, which remembers the lost commits."""
     survivor, newcomer = open_storage(fresh), open_storage(fresh)
     seq = open_round(survivor)
     for name, item in (("a", 0), ("b", 1), ("c", 2)):
@@ -62,9 +68,7 @@ def test_equal_count_after_failover_is_not_overwritten(
 
 @pytest.mark.postgres
 def test_new_connection_reads_the_tally_again(open_storage: OpenStorage, fresh: str) -> None:
-    """Counts stand there that no process could have left, with the number and token of this
-    one's.
-    """
+    """The row has this process's number and token, but other counts."""
     storage = open_storage(fresh)
     seq = open_round(storage)
     for name in ("a", "b"):
@@ -77,6 +81,13 @@ def test_new_connection_reads_the_tally_again(open_storage: OpenStorage, fresh: 
     assert storage.rounds.tally(seq, 6).summary.tolist() == [0, 2, 1, 0, 0, 0]
 
 
+def end_session(storage: Storage) -> None:
+    """End the session that has the process number 0."""
+    with storage.database.write() as connection:
+        pid = connection.exec_driver_sql(HOLDERS.format(0)).scalar_one()
+        connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 5000)")
+
+
 @pytest.mark.postgres
 @pytest.mark.parametrize("taken", [False, True], ids=["free", "taken meanwhile"])
 def test_lost_process_number_is_claimed_again(
@@ -87,14 +98,12 @@ def test_lost_process_number_is_claimed_again(
     two.database.claim()
     seq = open_round(one)
     commit(one, seq, "a", 0)
-    with two.database.write() as connection:
-        pid = connection.exec_driver_sql(HOLDERS.format(0)).scalar_one()
-        connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 5000)")
+    end_session(two)
     if taken:
         three.database.claim()
         assert three.database.process == 0
         commit(three, seq, "b", 1)
-    one.database.keep_claim()
+    Housekeeping(one, Rejections(one)).once()
     assert one.database.process == (2 if taken else 0)
     for storage, name in ((one, "c"), (two, "d"), (three, "e"), (one, "f")):
         assert commit(storage, seq, name, 2) == [Outcome.STORED]
@@ -107,43 +116,18 @@ def test_lost_process_number_is_claimed_again(
     assert [tuple(row) for row in rows] == ([(0, 3), (1, 1), (2, 2)] if taken else [(0, 4), (1, 1)])
 
 
-@pytest.mark.postgres
-def test_housekeeping_takes_a_lost_number_again(open_storage: OpenStorage, fresh: str) -> None:
-    one, two = open_storage(fresh), open_storage(fresh)
-    one.database.claim()
-    keeper = Housekeeping(one, Rejections(one))
-    with two.database.write() as connection:
-        pid = connection.exec_driver_sql(HOLDERS.format(0)).scalar_one()
-        connection.exec_driver_sql(f"SELECT pg_terminate_backend({pid}, 5000)")
-    keeper.once()
-    with two.database.read() as connection:
-        assert len(connection.exec_driver_sql(HOLDERS.format(0)).all()) == 1
-
-
 LATE = """
 CREATE FUNCTION pg_try_advisory_xact_lock_shared(int, int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
     PERFORM pg_advisory_xact_lock(7); RETURN pg_catalog.pg_try_advisory_xact_lock_shared($1, $2);
 END $$
 """
-"""Makes a usual commit wait once it has seen the round as it is, before it may be waited for."""
+"""Makes a one-statement commit wait after it has read the round, before it takes the lock."""
 
 
 def hold_segment(connection: sa.Connection, seq: int, name: str) -> None:
-    """Make a usual commit wait once it has written its tally: its segment's id is taken."""
+    """Make a one-statement commit wait after it has written its tally, for its segment's id."""
     last = connection.exec_driver_sql("SELECT last_value FROM segments_id_seq").scalar_one()
     connection.execute(sa.insert(segments).values(id=last + 1, round=seq, hour=0, n=0, data=b""))
-
-
-def wait_for_locks(storage: Storage, *waiting: "Future[Any]") -> None:
-    """Wait until so many wait for a lock, and none of them has ended instead."""
-    waits = sa.text(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
-        "wait_event_type = 'Lock'"
-    )
-    with storage.database.read() as watching:
-        while watching.scalar(waits) != len(waiting):
-            assert not any(each.done() for each in waiting)
-            watching.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
 
 
 @pytest.mark.postgres
@@ -151,39 +135,32 @@ def wait_for_locks(storage: Storage, *waiting: "Future[Any]") -> None:
 def test_commit_overtaken_by_the_end_of_its_round_stores_nothing(
     open_storage: OpenStorage, fresh: str, end: str, late: Outcome
 ) -> None:
-    there = open_storage(fresh)
-    with there.database.write() as connection:
+    two = open_storage(fresh)
+    with two.database.write() as connection:
         connection.exec_driver_sql(LATE)
         database = connection.exec_driver_sql("SELECT current_database()").scalar_one()
         connection.exec_driver_sql(
             f"ALTER DATABASE {database} SET search_path = public, pg_catalog"
         )
-    here = open_storage(fresh)
-    seq = open_round(here)
-    name = here.rounds.page(1)[0].name
-    commit(here, seq, "a", 0)
+    one = open_storage(fresh)
+    seq = open_round(one)
+    name = one.rounds.page(1)[0].name
+    commit(one, seq, "a", 0)
     with ThreadPoolExecutor(1) as pool:
-        with there.database.write() as held:
-            held.exec_driver_sql("SELECT pg_advisory_xact_lock(7)")
-            ours = pool.submit(commit, here, seq, "b", 1)
-            wait_for_locks(there, ours)
-            END[end](there, name)  # is answered before the commit continues
+        with two.database.write() as lock:
+            lock.exec_driver_sql("SELECT pg_advisory_xact_lock(7)")
+            committing = pool.submit(commit, one, seq, "b", 1)
+            wait_for_locks(two, committing)
+            END[end](two, name)  # is answered before the commit continues
             if end == "close":
-                assert there.rounds.find(name).n == 1
-        assert ours.result(30) == [late]
-    assert here.deletion.delete_rest().done
+                assert two.rounds.find(name).n == 1
+        assert committing.result(30) == [late]
+    assert one.deletion.delete_rest().done
     if end == "close":
-        assert here.rounds.tally(seq, 6).n == 1
-    with here.database.read() as connection:
-        left = 0 if end == "delete" else 1
-        for table, mine in (
-            (segments, segments.c.round == seq),
-            (submission_keys, in_round(submission_keys.c.key, seq)),
-        ):
-            assert (
-                connection.scalars(sa.select(sa.func.count()).select_from(table).where(mine)).one()
-                == left
-            )
+        assert one.rounds.tally(seq, 6).n == 1
+    expected = 1 if end == "close" else 0
+    assert count_rows(one, segments, segments.c.round == seq) == expected
+    assert count_rows(one, submission_keys, in_round(submission_keys.c.key, seq)) == expected
 
 
 @pytest.mark.postgres
@@ -191,29 +168,27 @@ def test_commit_overtaken_by_the_end_of_its_round_stores_nothing(
 def test_ending_a_round_waits_for_a_commit_under_way(
     open_storage: OpenStorage, fresh: str, end: str
 ) -> None:
-    here, there = open_storage(fresh), open_storage(fresh)
-    seq = open_round(here)
-    name = here.rounds.page(1)[0].name
-    commit(here, seq, "a", 0)
+    one, two = open_storage(fresh), open_storage(fresh)
+    seq = open_round(one)
+    name = one.rounds.page(1)[0].name
+    commit(one, seq, "a", 0)
     with ThreadPoolExecutor(2) as pool:
-        with there.database.write() as held:
-            hold_segment(held, seq, "b")
-            ours = pool.submit(commit, here, seq, "b", 1)
-            wait_for_locks(there, ours)
-            ended = pool.submit(END[end], there, name)
-            wait_for_locks(there, ours, ended)
-            held.rollback()
-        assert ours.result(30) == [Outcome.STORED]
-        assert ended.result(30).n == {"close": 2, "delete": 1}[end]
+        with two.database.write() as lock:
+            hold_segment(lock, seq, "b")
+            committing = pool.submit(commit, one, seq, "b", 1)
+            wait_for_locks(two, committing)
+            ending = pool.submit(END[end], two, name)
+            wait_for_locks(two, committing, ending)
+            lock.rollback()
+        assert committing.result(30) == [Outcome.STORED]
+        assert ending.result(30).n == {"close": 2, "delete": 1}[end]
 
 
 @pytest.mark.postgres
 def test_one_statement_commits_do_not_lock_their_round(
     open_storage: OpenStorage, fresh: str
 ) -> None:
-    """Where they lock it together, each combination of them is written down, for as long as any row
-    may name it.
-    """
+    """Postgres would write a MultiXact for every set of lockers."""
     one, two = open_storage(fresh), open_storage(fresh)
     one.database.process, two.database.process = 0, 1
     seq = open_round(one)

@@ -1,13 +1,11 @@
 """The storage: durable, exactly once, and nothing in it that links a person to a report."""
 
 import sqlite3
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +18,12 @@ from tests.server.storage.conftest import (
     Group,
     OpenStorage,
     Submitted,
+    close_round,
+    commit,
+    count_rows,
     open_round,
     stored,
+    wait_for_locks,
 )
 
 from ldprecover import RoundParameters, Tally
@@ -44,35 +46,20 @@ HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDAT
 
 @pytest.mark.sqlite
 def test_connections_are_durable_and_wait_for_locks(storage: Storage) -> None:
-    """PRAGMAs belong to connections, so they are read back from several at once, and from other
-    threads.
-    """
-
-    def pragmas() -> tuple[object, ...]:
-        meet.wait()
-        with storage.database.read() as connection:
-            names = ("synchronous", "journal_mode", "foreign_keys", "busy_timeout")
-            found = tuple(
-                connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names
-            )
-            meet.wait()
-            return found
-
-    meet = threading.Barrier(6)
-    with ThreadPoolExecutor(6) as pool:
-        found = [future.result() for future in [pool.submit(pragmas) for _ in range(6)]]
+    """PRAGMAs belong to connections, so those of several open connections are read."""
     full = 2
-    assert found == 6 * [(full, "wal", 1, 10_000)]
     with ExitStack() as stack:
-        open_ones = [stack.enter_context(storage.database.engine.connect()) for _ in range(6)]
-        assert [c.exec_driver_sql("PRAGMA synchronous").scalar_one() for c in open_ones] == 6 * [
-            full
-        ]
+        for _ in range(6):
+            connection = stack.enter_context(storage.database.engine.connect())
+            assert [
+                connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+                for name in ("synchronous", "journal_mode", "foreign_keys", "busy_timeout")
+            ] == [full, "wal", 1, 10_000]
 
 
 @pytest.mark.sqlite
 def test_a_write_holds_the_lock_from_its_beginning(storage: Storage) -> None:
-    """Or the state it reads could change before it writes."""
+    """Otherwise the state that it reads could change before it writes."""
     assert isinstance(storage.database, SQLite)
     with closing(sqlite3.connect(storage.database.path, timeout=0, isolation_level=None)) as other:
         with storage.database.write():
@@ -85,29 +72,29 @@ def test_a_write_holds_the_lock_from_its_beginning(storage: Storage) -> None:
         other.execute("ROLLBACK")
 
 
-def test_a_read_sees_one_moment(storage: Storage) -> None:
+def test_read_transaction_sees_one_moment(storage: Storage) -> None:
     seq = open_round(storage)
-    mine = in_round(submission_keys.c.key, seq)
-    count = sa.select(sa.func.count()).select_from(submission_keys).where(mine)
+    of_round = in_round(submission_keys.c.key, seq)
+    count = sa.select(sa.func.count()).select_from(submission_keys).where(of_round)
     with storage.database.read() as connection:
         assert connection.scalar(count) == 0
-        storage.commit([Group(seq, [Submitted(b"k", (1,))])])
+        commit(storage, seq, Submitted(b"k", (1,)))
         assert connection.scalar(count) == 0
-    with storage.database.read() as connection:
-        assert connection.scalar(count) == 1
+    assert count_rows(storage, submission_keys, of_round) == 1
+
+
+class Torn(Group):
+    """A group whose commit fails midway."""
+
+    def seal(self, fresh: Sequence[int]) -> SealedBatch:
+        raise ZeroDivisionError
 
 
 def test_a_write_that_fails_leaves_nothing(storage: Storage) -> None:
-    seq = open_round(storage)
-
-    class Torn(Group):
-        def seal(self, fresh: Sequence[int]) -> SealedBatch:
-            raise ZeroDivisionError
-
-    whole = Group(open_round(storage), [Submitted(b"a", (1,))])
+    whole, torn = (Group(open_round(storage), [Submitted(b"a", (1,))]) for _ in range(2))
     with pytest.raises(ZeroDivisionError):
-        storage.commit([whole, Torn(seq, [Submitted(b"b", (2,))])])
-    for group in (whole, Group(seq, [Submitted(b"b", (2,))])):
+        storage.commit([whole, Torn(torn.seq, torn.submissions)])
+    for group in (whole, torn):
         assert stored(storage, group.seq) == []
         assert storage.commit([group]) == [[Outcome.STORED]]
 
@@ -125,15 +112,11 @@ def test_the_same_commit_again_finds_everything_stored(storage: Storage) -> None
 
 
 def test_group_over_several_rounds_keeps_its_order(storage: Storage) -> None:
-    first, second, closed, gone = (open_round(storage) for _ in range(4))
-    with storage.database.write() as connection:
-        connection.execute(
-            sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": closed}
-        )
-        connection.execute(sa.text("DELETE FROM rounds WHERE seq = :seq"), {"seq": gone})
+    first, second, closed = (open_round(storage) for _ in range(3))
+    close_round(storage, closed)
     groups = [
         Group(second, [Submitted(b"a", (1,)), Submitted(b"b", (2,))]),
-        Group(gone, [Submitted(b"a", (1,))]),
+        Group(closed + 1, [Submitted(b"a", (1,))]),
         Group(first, [Submitted(b"a", (3,)), Submitted(b"a", (4,))]),
         Group(closed, [Submitted(b"c", (5,)), Submitted(b"d", (5,))]),
     ]
@@ -147,23 +130,21 @@ def test_group_over_several_rounds_keeps_its_order(storage: Storage) -> None:
 
 
 def test_largest_group_is_stored_and_found_again(open_storage: OpenStorage, fresh: str) -> None:
-    """66,000 submissions: Postgres takes 65,535 parameters in a statement, SQLite 32,766 unless
-    told otherwise.
+    """It has more submissions than a statement has parameters: 65,535 on Postgres, here 999 on
+    SQLite.
     """
     storage = open_storage(fresh)
-    limit = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
+    size = 66_000
     if storage.database.dialect == "sqlite":
-        event.listen(
-            storage.database.engine,
-            "connect",
-            lambda connection, record: connection.setlimit(limit, 32_766),
-        )
+        size = 2_000
+        limit = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
+        event.listen(storage.database.engine, "connect", lambda c, record: c.setlimit(limit, 999))
         storage.database.engine.dispose()
     seq = open_round(storage)
-    group = Group(seq, [Submitted(i.to_bytes(16, "little"), (i % 6,)) for i in range(66_000)])
-    assert set(storage.commit([group])[0]) == {Outcome.STORED}
-    assert set(storage.commit([group])[0]) == {Outcome.DUPLICATE}
-    assert storage.rounds.tally(seq, 6).n == 66_000
+    submissions = [Submitted(i.to_bytes(16, "little"), (i % 6,)) for i in range(size)]
+    assert set(commit(storage, seq, *submissions)) == {Outcome.STORED}
+    assert set(commit(storage, seq, *submissions)) == {Outcome.DUPLICATE}
+    assert storage.rounds.tally(seq, 6).n == size
 
 
 groups_of_submissions = st.lists(
@@ -186,19 +167,13 @@ groups_of_submissions = st.lists(
 def test_any_history_of_a_round_is_that_of_a_dictionary(
     storage: Storage, steps: list[list[Submitted] | str]
 ) -> None:
-    """Whatever is sent under whatever key in whatever groups: the first bytes under a key count,
-    once.
-    """
+    """The first bytes under a key count once, in whatever groups they and others are sent."""
     seq = open_round(storage)
     model: dict[bytes, tuple[int, ...]] = {}
     state = "open"
     for step in steps:
         if isinstance(step, str):
-            with storage.database.read() as connection:
-                name = connection.scalar(
-                    sa.text("SELECT name FROM rounds WHERE seq = :seq"), {"seq": seq}
-                )
-            assert storage.rounds.close(str(name)).state == "closed"
+            close_round(storage, seq)
             state = "closed"
             continue
         expected = []
@@ -211,7 +186,7 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(
                 expected.append(Outcome.DUPLICATE)
             else:
                 expected.append(Outcome.KEY_REUSED)
-        assert storage.commit([Group(seq, step)]) == [expected]
+        assert commit(storage, seq, *step) == expected
         reports = sorted(item for items in model.values() for item in items)
         assert stored(storage, seq) == reports
         assert storage.rounds.tally(seq, 6) == Tally.of(
@@ -223,141 +198,120 @@ def test_tallies_of_several_processes_add(open_storage: OpenStorage, fresh: str)
     one, two = (open_storage(fresh) for _ in range(2))
     two.database.process = 1
     seq = open_round(one)
-    assert one.commit([Group(seq, [Submitted(b"a", (1,))])]) == [[Outcome.STORED]]
-    again = Group(seq, [Submitted(b"a", (1,)), Submitted(b"b", (2, 2))])
-    assert two.commit([again]) == [[Outcome.DUPLICATE, Outcome.STORED]]
-    assert (
-        one.rounds.tally(seq, 6).summary.tolist()
-        == two.rounds.tally(seq, 6).summary.tolist()
-        == [0, 1, 2, 0, 0, 0]
-    )
-    with one.database.read() as connection:
-        rows = connection.exec_driver_sql("SELECT process, n FROM tallies ORDER BY process").all()
-    assert [tuple(row) for row in rows] == [(0, 1), (1, 2)]
+    assert commit(one, seq, Submitted(b"a", (1,))) == [Outcome.STORED]
+    outcomes = commit(two, seq, Submitted(b"a", (1,)), Submitted(b"b", (2, 2)))
+    assert outcomes == [Outcome.DUPLICATE, Outcome.STORED]
+    for storage in (one, two):
+        assert storage.rounds.tally(seq, 6).summary.tolist() == [0, 1, 2, 0, 0, 0]
+    assert own_counts(one) == [(0, 1), (1, 2)]
+
+
+def own_counts(storage: Storage) -> list[tuple[int, int]]:
+    """Return the number of reports by process."""
+    with storage.database.read() as connection:
+        query = sa.select(tallies.c.process, tallies.c.n).order_by(tallies.c.process)
+        return [(row.process, row.n) for row in connection.execute(query)]
 
 
 def test_processes_sharing_a_number_still_count_everything(
     open_storage: OpenStorage, fresh: str
 ) -> None:
-    """What a process remembers of the row that it wrote is no longer so."""
+    """Each finds that the row is not as it left it."""
     storages = [open_storage(fresh) for _ in range(2)]
     seq = open_round(storages[0])
     for i in range(12):
         submitted = Submitted(b"%d" % i, (i % 6,))
-        assert storages[i % 5 % 2].commit([Group(seq, [submitted])]) == [[Outcome.STORED]]
+        assert commit(storages[i % 5 % 2], seq, submitted) == [Outcome.STORED]
     assert storages[0].rounds.tally(seq, 6).summary.tolist() == 6 * [2]
-    with storages[0].database.read() as connection:
-        assert connection.exec_driver_sql("SELECT process, n FROM tallies").all() == [(0, 12)]
+    assert own_counts(storages[0]) == [(0, 12)]
 
 
 def test_failed_commit_is_not_remembered(storage: Storage) -> None:
-    class Torn(Group):
-        def seal(self, fresh: Sequence[int]) -> SealedBatch:
-            raise ZeroDivisionError
-
     first, second = open_round(storage), open_round(storage)
-    storage.commit([Group(first, [Submitted(b"a", (1,))])])
+    commit(storage, first, Submitted(b"a", (1,)))
+    torn = [Submitted(b"b", (2,))]
     with pytest.raises(ZeroDivisionError):
-        storage.commit(
-            [Group(first, [Submitted(b"b", (2,))]), Torn(second, [Submitted(b"b", (2,))])]
-        )
+        storage.commit([Group(first, torn), Torn(second, torn)])
     # As many reports as the torn commit would have written, but others.
-    storage.commit([Group(first, [Submitted(b"c", (3,))])])
-    storage.commit([Group(first, [Submitted(b"d", (4,))])])
+    commit(storage, first, Submitted(b"c", (3,)))
+    commit(storage, first, Submitted(b"d", (4,)))
     assert storage.rounds.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
 
 
 def test_one_statement_commits_or_stores_nothing(open_storage: OpenStorage, fresh: str) -> None:
-    """Keys that are taken, a closed round and another's tally stop it; what stands then is the
-    longer way's alone.
-    """
-    here, there = open_storage(fresh), open_storage(fresh)
-    seq = open_round(here)
+    """Stored keys, a closed round and another's tally make it fail; then several statements run."""
+    one, two = open_storage(fresh), open_storage(fresh)
+    seq = open_round(one)
     statements: list[str] = []
     event.listen(
-        here.database.engine, "before_cursor_execute", lambda *call: statements.append(call[2])
+        one.database.engine, "before_cursor_execute", lambda *call: statements.append(call[2])
     )
 
-    def commit(*submissions: Submitted) -> list[Outcome]:
+    def outcomes(*submissions: Submitted) -> list[Outcome]:
         statements.clear()
-        return here.commit([Group(seq, submissions)])[0]
+        return commit(one, seq, *submissions)
 
-    commit(Submitted(b"a", (0,)))
+    outcomes(Submitted(b"a", (0,)))
     assert len(statements) > 1  # there was no tally
-    commit(Submitted(b"i", (0,)))  # may take the connection that is kept
-    assert commit(Submitted(b"b", (1,)), Submitted(b"c", (1, 2))) == 2 * [Outcome.STORED]
-    assert not statements, "it goes past the engine, by a connection that is kept for it"
+    outcomes(Submitted(b"i", (0,)))  # may pin the connection
+    assert outcomes(Submitted(b"b", (1,)), Submitted(b"c", (1, 2))) == 2 * [Outcome.STORED]
+    assert not statements, "the pinned connection bypasses the engine"
 
-    taken = (Submitted(b"c", (1, 2)), Submitted(b"d", (3,)))
-    assert commit(*taken) == [Outcome.DUPLICATE, Outcome.STORED]
+    duplicate = (Submitted(b"c", (1, 2)), Submitted(b"d", (3,)))
+    assert outcomes(*duplicate) == [Outcome.DUPLICATE, Outcome.STORED]
     assert len(statements) > 1
-    assert commit(Submitted(b"e", (3,)), Submitted(b"e", (4,))) == [
-        Outcome.STORED,
-        Outcome.KEY_REUSED,
-    ]
-    assert there.commit([Group(seq, [Submitted(b"f", (4,))])]) == [
-        [Outcome.STORED]
-    ]  # under this process's number
-    assert commit(Submitted(b"g", (4,))) == [Outcome.STORED]
-    assert stored(here, seq) == [0, 0, 1, 1, 2, 3, 3, 4, 4]
-    assert here.rounds.tally(seq, 6).summary.tolist() == [2, 2, 1, 2, 2, 0]
+    reused = (Submitted(b"e", (3,)), Submitted(b"e", (4,)))
+    assert outcomes(*reused) == [Outcome.STORED, Outcome.KEY_REUSED]
+    # Under this process's number:
+    assert commit(two, seq, Submitted(b"f", (4,))) == [Outcome.STORED]
+    assert outcomes(Submitted(b"g", (4,))) == [Outcome.STORED]
+    assert stored(one, seq) == [0, 0, 1, 1, 2, 3, 3, 4, 4]
+    assert one.rounds.tally(seq, 6).summary.tolist() == [2, 2, 1, 2, 2, 0]
 
-    with here.database.read() as connection:
-        name = connection.scalar(sa.text("SELECT name FROM rounds"))
-    there.rounds.close(str(name))
-    assert commit(Submitted(b"h", (5,)), Submitted(b"a", (0,))) == [
-        Outcome.CLOSED,
-        Outcome.DUPLICATE,
-    ]
-    assert here.rounds.tally(seq, 6).n == 9
+    close_round(two, seq)
+    late = (Submitted(b"h", (5,)), Submitted(b"a", (0,)))
+    assert outcomes(*late) == [Outcome.CLOSED, Outcome.DUPLICATE]
+    assert one.rounds.tally(seq, 6).n == 9
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("taken", ["key", "tally"])
+@pytest.mark.parametrize("conflict", ["key", "tally"])
 def test_concurrent_change_rolls_the_statement_back(
-    open_storage: OpenStorage, fresh: str, taken: str
+    open_storage: OpenStorage, url: str, conflict: str
 ) -> None:
-    """The commit waits for the other's, which it could not see when it began; then it is done
-    again.
-    """
-    here, there = open_storage(fresh), open_storage(fresh)
-    seq = open_round(here)
-    here.commit([Group(seq, [Submitted(b"a", (0,))])])
-    theirs = Submitted(b"b", (1,))
-    steps = {
-        "key": sa.insert(submission_keys).values(theirs.row(seq)),
-        "tally": sa.update(tallies).values(
-            n=2, counts=encode_counts(Tally(np.array([2, 0, 0, 0, 0, 0]), 2))
+    """The commit waits for the other process's, which it did not see, and is then repeated."""
+    one, two = open_storage(url), open_storage(url)
+    seq = open_round(one)
+    commit(one, seq, Submitted(b"a", (0,)))
+    other = Submitted(b"b", (1,))
+    change, outcome, summary = {
+        "key": (
+            sa.insert(submission_keys).values(other.row(seq)),
+            Outcome.DUPLICATE,
+            [1, 0, 1, 0, 0, 0],
         ),
-    }
+        "tally": (
+            sa.update(tallies)
+            .where(tallies.c.round == seq)
+            .values(n=2, counts=encode_counts(Tally(np.array([2, 0, 0, 0, 0, 0]), 2))),
+            Outcome.STORED,
+            [2, 1, 1, 0, 0, 0],
+        ),
+    }[conflict]
     with ThreadPoolExecutor(1) as pool:
-        with there.database.write() as connection:
-            connection.execute(steps[taken])
-            ours = pool.submit(
-                here.commit, [Group(seq, [Submitted(b"b", (1,)), Submitted(b"c", (2,))])]
-            )
-            with here.database.read() as watching:
-                waits = sa.text(
-                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                )
-                while not watching.scalar(waits):
-                    assert not ours.done()
-                    watching.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
-        outcome = {"key": Outcome.DUPLICATE, "tally": Outcome.STORED}[taken]
-        assert ours.result(30) == [[outcome, Outcome.STORED]]
-    assert stored(here, seq) == {"key": [0, 2], "tally": [0, 1, 2]}[taken]
-    assert (
-        here.rounds.tally(seq, 6).summary.tolist()
-        == {"key": [1, 0, 1, 0, 0, 0], "tally": [2, 1, 1, 0, 0, 0]}[taken]
-    )
+        with two.database.write() as connection:
+            connection.execute(change)
+            committing = pool.submit(commit, one, seq, other, Submitted(b"c", (2,)))
+            wait_for_locks(one, committing)
+        assert committing.result(30) == [outcome, Outcome.STORED]
+    assert stored(one, seq) == [0, *([1] if conflict == "tally" else []), 2]
+    assert one.rounds.tally(seq, 6).summary.tolist() == summary
 
 
 def test_counts_take_four_bytes_and_eight_from_2_to_the_32(
     storage: Storage,
 ) -> None:
-    """The row is written first, then added to in the longer way and at once, on either side of 2³²
-    reports.
-    """
+    """The row is inserted, and then updated by either path, below and above 2³² reports."""
 
     @dataclass(frozen=True)
     class Counted(Group):
@@ -366,43 +320,35 @@ def test_counts_take_four_bytes_and_eight_from_2_to_the_32(
         def seal(self, fresh: Sequence[int]) -> SealedBatch:
             return SealedBatch(b"", self.tally)
 
-    seq = storage.rounds.open("R4", "four", PARAMETERS, retention=0).seq
+    seq = open_round(storage, retention=0)
     query = sa.select(tallies.c.counts).where(tallies.c.round == seq)
     other = Group(open_round(storage), [Submitted(b"other", (0,))])
-    found = []
+    counts = []
     for i, n in enumerate((300, 2**31 - 1, 2**31 - 300, 1)):
         tally = Tally(np.array([0, 0, 0, 0, n // 2, n]), n)
         group = Counted(seq, [Submitted(b"%d" % i, (0,))], tally)
         assert storage.commit([group, other] if i == 1 else [group])[0] == [Outcome.STORED]
         with storage.database.read() as connection:
-            found.append(connection.scalars(query).one())
-    assert found[0] == bytes(16) + bytes([150, 0, 0, 0, 44, 1, 0, 0])
-    assert [len(counts) for counts in found] == [24, 24, 24, 48]
-    assert found[3][-8:] == (2**32).to_bytes(8, "little")
+            counts.append(connection.scalars(query).one())
+    assert counts[0] == bytes(16) + bytes([150, 0, 0, 0, 44, 1, 0, 0])
+    assert [len(row) for row in counts] == [24, 24, 24, 48]
+    assert counts[3][-8:] == (2**32).to_bytes(8, "little")
     assert storage.rounds.tally(seq, 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
 
 
 def test_nothing_stored_tells_who_reported_what_or_when(
     open_storage: OpenStorage, fresh: str
 ) -> None:
-    """Key rows hold neither time nor place; a segment's time is its hour."""
+    """Key rows have neither time nor place; a segment's time is its hour."""
     moment = datetime(2024, 5, 13, 10, 59, 59, tzinfo=UTC)
     storage = open_storage(fresh, clock=lambda: moment)
-    storage.commit([Group(open_round(storage), [Submitted(b"b", (1,)), Submitted(b"a", (2,))])])
+    commit(storage, open_round(storage), Submitted(b"b", (1,)), Submitted(b"a", (2,)))
+    columns = {"keys": ["key", "digest"], "segments": ["id", "round", "hour", "n", "data"]}
     with storage.database.read() as connection:
-        hours = connection.exec_driver_sql("SELECT hour FROM segments").scalars().all()
-        assert hours == [datetime(2024, 5, 13, 10, tzinfo=UTC).timestamp() // 3600]
-        columns = {
-            table: sa.inspect(connection).get_columns(table) for table in ("keys", "segments")
-        }
-        assert [column["name"] for column in columns["keys"]] == ["key", "digest"]
-        assert [column["name"] for column in columns["segments"]] == [
-            "id",
-            "round",
-            "hour",
-            "n",
-            "data",
-        ]
+        hour = connection.exec_driver_sql("SELECT hour FROM segments").scalar_one()
+        assert hour == datetime(2024, 5, 13, 10, tzinfo=UTC).timestamp() // 3600
+        for table, names in columns.items():
+            assert [c["name"] for c in sa.inspect(connection).get_columns(table)] == names
 
 
 @pytest.mark.sqlite
@@ -420,12 +366,8 @@ def test_rounds_survive_reopening_the_database(open_storage: OpenStorage, fresh:
     opened = before.rounds.open("R1", "one", parameters)
     before.close()
     storage = open_storage(fresh)
-    assert (
-        storage.rounds.find("one")
-        == storage.rounds.find("R1")
-        == storage.rounds.find("current")
-        == opened
-    )
+    for identifier in ("one", "R1", "current"):
+        assert storage.rounds.find(identifier) == opened
     assert storage.rounds.parameters(opened.seq) == parameters
     with pytest.raises(NameTakenError):
         storage.rounds.open("R2", "one", parameters)
@@ -439,15 +381,13 @@ def test_rounds_survive_reopening_the_database(open_storage: OpenStorage, fresh:
 
 
 def test_sequence_numbers_are_never_reused(open_storage: OpenStorage, fresh: str) -> None:
-    """Or a submission on its way to the one that is gone would land in the next."""
+    """Otherwise a submission to a deleted round could be stored in the next one."""
     storage = open_storage(fresh)
     for _ in range(3):
-        opened = storage.rounds.open("R1", "one", PARAMETERS)
+        seq = storage.rounds.open("R1", "one", PARAMETERS).seq
         storage.deletion.delete("R1")
-        again = storage.rounds.open("R1", "one", PARAMETERS)
-        assert again.seq > opened.seq
-        assert storage.commit([Group(opened.seq, [Submitted(b"k", (1,))])]) == [[Outcome.GONE]]
-        storage.deletion.delete("R1")
+        assert open_round(storage) > seq
+        assert commit(storage, seq, Submitted(b"k", (1,))) == [Outcome.GONE]
 
 
 def test_rejects_database_of_another_schema(open_storage: OpenStorage, fresh: str) -> None:
@@ -458,20 +398,8 @@ def test_rejects_database_of_another_schema(open_storage: OpenStorage, fresh: st
     with pytest.raises(ConfigurationError, match="schema 9999, of a newer version"):
         storage.prepare()
     with storage.database.read() as connection:
-        assert connection.exec_driver_sql(
-            "SELECT version_num FROM alembic_version"
-        ).scalars().all() == ["9999"]
-
-
-@pytest.mark.sqlite
-def test_a_file_that_is_no_database_is_refused_in_words(
-    open_storage: OpenStorage, tmp_path: Path
-) -> None:
-    path = tmp_path / "ldprecover.db"
-    path.write_bytes(b"item,count\n" * 1000)
-    with pytest.raises(ConfigurationError, match="not a database of SQLite"):
-        open_storage(f"sqlite:///{path}")
-    assert path.read_bytes() == b"item,count\n" * 1000
+        version = connection.exec_driver_sql("SELECT version_num FROM alembic_version")
+        assert version.scalar_one() == "9999"
 
 
 @pytest.mark.parametrize(
@@ -498,12 +426,11 @@ def test_a_database_that_stays_locked_is_unavailable(open_storage: OpenStorage, 
         lambda c, record: c.execute(IMPATIENT[storage.database.dialect]),
     )
     storage.database.engine.dispose()
-    group = Group(seq, [Submitted(b"a", (1,))])
-    # SQLite's transaction holds the whole file, Postgres's what closing a round holds.
+    # SQLite's transaction locks the whole file, Postgres's what closing a round locks.
     holder = sa.create_engine(fresh, poolclass=sa.NullPool)
     with holder.connect() as other:
         other.exec_driver_sql(HOLD[storage.database.dialect])
         with pytest.raises(StoreUnavailableError):
-            storage.commit([group])
+            commit(storage, seq, Submitted(b"a", (1,)))
         other.rollback()
-    assert storage.commit([group]) == [[Outcome.STORED]]
+    assert commit(storage, seq, Submitted(b"a", (1,))) == [Outcome.STORED]
