@@ -1,12 +1,11 @@
-"""`check` finds what does not agree and by how much, and nothing in a database that is whole."""
+"""`check` finds each disagreement and its size, and nothing in an intact database."""
 
-import hashlib
-from collections.abc import Callable
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import PARAMETERS, Group, OpenStorage, Submitted
+from tests.server.storage.conftest import PARAMETERS, Group, Submitted, commit
 
 from ldprecover import RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
@@ -14,19 +13,16 @@ from ldprecover_server.storage import Finding, SealedBatch, Storage
 from ldprecover_server.storage.key_encoding import encode_key, in_round
 from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
 
-Damage = Callable[[sa.Connection], object]
-
 
 def fill(storage: Storage, name: str, **options: int) -> None:
     seq = storage.rounds.open(f"R{name}", name, PARAMETERS, **options).seq  # type: ignore[arg-type]
     for i in range(12):
-        storage.commit([Group(seq, [Submitted(b"%d" % i, (i % 6, 5))])])
+        commit(storage, seq, Submitted(b"%d" % i, (i % 6, 5)))
 
 
-@pytest.fixture
-def whole(open_storage: OpenStorage, fresh: str) -> Storage:
+@pytest.fixture(scope="module")
+def whole(storage: Storage) -> Storage:
     """Return a storage with rounds of every kind: open, closed, unlinked, purged and empty."""
-    storage = open_storage(fresh)
     fill(storage, "open")
     fill(storage, "closed")
     fill(storage, "none", retention=0)
@@ -50,176 +46,149 @@ def whole(open_storage: OpenStorage, fresh: str) -> Storage:
     return storage
 
 
-def test_a_database_that_is_whole_has_no_finding(whole: Storage) -> None:
+def test_intact_database_has_no_finding(whole: Storage) -> None:
     assert whole.check() == []
 
 
-def test_a_round_whose_protocol_is_not_loaded_is_told(
+def test_finds_round_whose_protocol_is_not_loaded(
     whole: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     protocol = whole.rounds.parameters(whole.rounds.find("open").seq).protocol
-    # The table itself would get it back in another place, and others choose by the order.
+    # A copy, because deleting from the table and restoring would change its order.
     others = {name: kind for name, kind in PROTOCOLS.items() if name != protocol}
     monkeypatch.setattr("ldprecover_server.storage.maintenance.check.PROTOCOLS", others)
-    what = f"a protocol that is loaded, not the plugin {protocol!r}"
-    assert Finding("open", what, 1, 0) in whole.check()
+    description = f"a protocol that is loaded, not the plugin {protocol!r}"
+    assert Finding("open", description, 1, 0) in whole.check()
 
 
 def of(name: str) -> sa.ScalarSelect[int]:
     return sa.select(rounds.c.seq).where(rounds.c.name == name).scalar_subquery()
 
 
-def one_segment(name: str) -> sa.ColumnElement[bool]:
-    return (
-        segments.c.id
-        == sa.select(sa.func.min(segments.c.id))
-        .where(segments.c.round == of(name))
-        .scalar_subquery()
-    )
+def first_segment(name: str) -> sa.ColumnElement[bool]:
+    first = sa.select(sa.func.min(segments.c.id)).where(segments.c.round == of(name))
+    return segments.c.id == first.scalar_subquery()
+
+
+def change_tally(name: str, **values: object) -> sa.Update:
+    return sa.update(tallies).where(tallies.c.round == of(name)).values(values)
+
+
+def change_segment(data: bytes) -> sa.Update:
+    return sa.update(segments).where(first_segment("open")).values(data=data)
 
 
 def counts(*values: int) -> bytes:
     return np.array(values, dtype="<u4").tobytes()
 
 
-DAMAGES: dict[str, tuple[Damage, list[Finding]]] = {
-    "a segment is lost": (
-        lambda c: c.execute(sa.delete(segments).where(one_segment("open"))),
-        [
-            Finding("open", "reports in segments", 24, 22),
-            Finding("open", "support of '0', the first of 2 items that differ", 1, 2),
-        ],
+def items_differ(item: int, number: int, expected: int, actual: int, name: str = "open") -> Finding:
+    description = f"support of {str(item)!r}, the first of {number} items that differ"
+    return Finding(name, description, expected, actual)
+
+
+DAMAGED_TALLY = [Finding("none", "tallies that are damaged, or of no process", 0, 1)]
+DAMAGES: dict[str, tuple[sa.Executable, list[Finding]]] = {
+    "lost segment": (
+        sa.delete(segments).where(first_segment("open")),
+        [Finding("open", "reports in segments", 24, 22), items_differ(0, 2, 1, 2)],
     ),
-    "a segment is there twice": (
-        lambda c: c.execute(
-            sa.insert(segments).from_select(
-                ["round", "hour", "n", "data"],
-                sa.select(segments.c.round, segments.c.hour, segments.c.n, segments.c.data).where(
-                    one_segment("open")
-                ),
-            )
+    "duplicate segment": (
+        sa.insert(segments).from_select(
+            ["round", "hour", "n", "data"],
+            sa.select(segments.c.round, segments.c.hour, segments.c.n, segments.c.data).where(
+                first_segment("open")
+            ),
         ),
-        [
-            Finding("open", "reports in segments", 24, 26),
-            Finding("open", "support of '0', the first of 2 items that differ", 3, 2),
-        ],
+        [Finding("open", "reports in segments", 24, 26), items_differ(0, 2, 3, 2)],
     ),
-    "a count is wrong": (
-        lambda c: c.execute(
-            sa.update(tallies)
-            .where(tallies.c.round == of("closed"))
-            .values(counts=counts(2, 2, 3, 2, 2, 14))
-        ),
-        [Finding("closed", "support of '2', the first of 1 items that differ", 2, 3)],
+    "wrong count": (
+        change_tally("closed", counts=counts(2, 2, 3, 2, 2, 14)),
+        [items_differ(2, 1, 2, 3, "closed")],
     ),
-    "counts are short": (
-        lambda c: c.execute(
-            sa.update(tallies).where(tallies.c.round == of("none")).values(counts=b"12345")
-        ),
-        [Finding("none", "tallies that are damaged, or of no process", 0, 1)],
+    "short counts": (change_tally("none", counts=b"12345"), DAMAGED_TALLY),
+    "count above all reports": (
+        change_tally("none", counts=counts(0, 0, 0, 0, 0, 25)),
+        DAMAGED_TALLY,
     ),
-    "a count is more than all": (
-        lambda c: c.execute(
-            sa.update(tallies)
-            .where(tallies.c.round == of("none"))
-            .values(counts=counts(0, 0, 0, 0, 0, 25))
-        ),
-        [Finding("none", "tallies that are damaged, or of no process", 0, 1)],
-    ),
-    "a tally is of no process": (
-        lambda c: c.execute(
-            sa.update(tallies).where(tallies.c.round == of("none")).values(process=-1)
-        ),
-        [Finding("none", "tallies that are damaged, or of no process", 0, 1)],
-    ),
-    "a report changed": (
-        lambda c: c.execute(
-            sa.update(segments).where(one_segment("open")).values(data=b"\1\0\0\0\5\0\0\0")
-        ),
-        [Finding("open", "support of '0', the first of 2 items that differ", 1, 2)],
-    ),
-    "a report is none": (
-        lambda c: c.execute(
-            sa.update(segments).where(one_segment("open")).values(data=b"\6\0\0\0\5\0\0\0")
-        ),
+    "tally of no process": (change_tally("none", process=-1), DAMAGED_TALLY),
+    "changed report": (change_segment(b"\1\0\0\0\5\0\0\0"), [items_differ(0, 2, 1, 2)]),
+    "impossible report": (
+        change_segment(b"\6\0\0\0\5\0\0\0"),
         [
             Finding("open", "pieces of reports that the protocol does not have", 0, 1),
-            Finding("open", "support of '0', the first of 6 items that differ", 0, 2),
+            items_differ(0, 6, 0, 2),
         ],
     ),
-    "a segment is cut": (
-        lambda c: c.execute(
-            sa.update(segments).where(one_segment("open")).values(data=b"\0\0\0\0\5")
-        ),
+    "truncated segment": (
+        change_segment(b"\0\0\0\0\5"),
         [
             Finding("open", "segments whose size is not that of their reports", 0, 1),
-            Finding("open", "support of '0', the first of 2 items that differ", 1, 2),
+            items_differ(0, 2, 1, 2),
         ],
     ),
-    "reports are left that were to be none": (
-        lambda c: c.execute(
-            sa.insert(segments).values(round=of("none"), hour=1, n=1, data=bytes(4))
-        ),
+    "report in a round that keeps none": (
+        sa.insert(segments).values(round=of("none"), hour=1, n=1, data=bytes(4)),
         [Finding("none", "reports in segments", 0, 1)],
     ),
-    "purged reports are miscounted": (
-        lambda c: c.execute(sa.update(rounds).where(rounds.c.name == "purged").values(purged=23)),
+    "miscounted purge": (
+        sa.update(rounds).where(rounds.c.name == "purged").values(purged=23),
         [Finding("purged", "reports in segments, 23 being purged", 1, 0)],
     ),
-    "keys are lost": (
-        lambda c: c.execute(
-            sa.delete(submission_keys).where(
-                in_round(submission_keys.c.key, c.scalars(sa.select(of("olh"))).one())
-            )
-        ),
+    "lost keys": (
+        sa.delete(submission_keys).where(in_round(submission_keys.c.key, 6)),
         [Finding("olh", "submission keys, at least one for any reports", 1, 0)],
     ),
-    "keys are too many": (
-        lambda c: c.execute(
-            sa.insert(submission_keys),
-            [
-                {"key": encode_key(5, hashlib.sha256(b"%d" % i).digest()), "digest": bytes(8)}
-                for i in range(3)
-            ],
+    "surplus keys": (
+        sa.insert(submission_keys).values(
+            [{"key": encode_key(5, bytes([i]) * 12), "digest": bytes(8)} for i in range(3)]
         ),
         [Finding("empty", "submission keys, at most one for each report", 0, 3)],
     ),
-    "parameters cannot be read": (
-        lambda c: c.execute(
-            sa.update(rounds).where(rounds.c.name == "empty").values({"items": b"["})
-        ),
+    "unreadable parameters": (
+        sa.update(rounds).where(rounds.c.name == "empty").values({"items": b"["}),
         [Finding("empty", "parameters that can be read", 1, 0)],
     ),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_check_finds_each_damage_exactly(whole: Storage, damage: str) -> None:
-    do, expected = DAMAGES[damage]
-    with whole.database.write() as connection:
-        do(connection)
-    assert whole.check() == expected
+def test_check_finds_each_damage_exactly(
+    whole: Storage, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The damage is checked in its own transaction, which is rolled back."""
+    statement, expected = DAMAGES[damage]
+    with whole.database.engine.connect() as connection:
+        connection.execute(statement)
+        monkeypatch.setattr(whole.database, "read", lambda: nullcontext(connection))
+        assert whole.check() == expected
 
 
-def test_rows_of_a_deleted_round_are_told_and_no_fault(
+def test_rows_of_a_deleted_round_are_no_fault(
     whole: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._CALL_SECONDS", -1.0)
-    seq = whole.rounds.find("open").seq
-    whole.deletion.delete("open")
-    assert whole.check() == [
-        Finding(f"!{seq}", "rows of a deleted round, not deleted yet", 0, 24, fault=False)
-    ]
+    fill(whole, "deleted")
+    seq = whole.deletion.delete("deleted").seq
+    findings = whole.check()
+    whole.deletion.delete_rest()
+    description = "rows of a deleted round, not deleted yet"
+    assert findings == [Finding(f"!{seq}", description, 0, 24, fault=False)]
 
 
 def test_check_sees_each_round_at_one_moment(whole: Storage) -> None:
-    """Commits go on between its statements."""
-    seq, number = whole.rounds.find("open").seq, iter(range(1000, 2000))
+    """A submission is committed between its statements."""
+    fill(whole, "busy")
+    seq, numbers = whole.rounds.find("busy").seq, iter(range(1000, 2000))
 
-    def commit(connection: sa.Connection, cursor: object, statement: str, *more: object) -> None:
+    def commit_another(
+        connection: sa.Connection, cursor: object, statement: str, *_: object
+    ) -> None:
         if "sum(segments.n)" in statement:
-            assert whole.commit([Group(seq, [Submitted(b"%d" % next(number), (3,))])])
+            commit(whole, seq, Submitted(b"%d" % next(numbers), (3,)))
 
-    sa.event.listen(whole.database.engine, "before_cursor_execute", commit)
-    assert whole.check() == []
-    assert next(number) > 1001
+    sa.event.listen(whole.database.engine, "before_cursor_execute", commit_another)
+    findings = whole.check()
+    sa.event.remove(whole.database.engine, "before_cursor_execute", commit_another)
+    assert findings == []
+    assert next(numbers) > 1001

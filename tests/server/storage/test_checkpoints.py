@@ -1,4 +1,4 @@
-"""The write-ahead log of a SQLite server is written back beside the commits, and stays bounded."""
+"""Checkpoints of the write-ahead log run beside the commits and bound its size."""
 
 import contextlib
 import logging
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import Group, OpenStorage, Submitted, open_round
+from tests.server.storage.conftest import OpenStorage, Submitted, commit, open_round
 
 from ldprecover_server.storage import Storage
 from ldprecover_server.storage.backends import sqlite_checkpoints
@@ -26,17 +26,23 @@ def claimed(open_storage: OpenStorage, fresh: str) -> Storage:
 
 
 def thread_of(storage: Storage) -> Checkpoints:
-    found = storage.database._checkpoints  # type: ignore[attr-defined]
-    assert isinstance(found, Checkpoints)
-    return found
+    checkpoints = storage.database._checkpoints  # type: ignore[attr-defined]
+    assert isinstance(checkpoints, Checkpoints)
+    return checkpoints
 
 
 def log_of(storage: Storage) -> Path:
     return Path(f"{storage.database.name}-wal")
 
 
-def commit(storage: Storage, seq: int, *numbers: int) -> None:
-    storage.commit([Group(seq, [Submitted(b"%d" % i, (i % 6,)) for i in numbers])])
+def add(storage: Storage, seq: int, *numbers: int) -> None:
+    commit(storage, seq, *(Submitted(b"%d" % i, (i % 6,)) for i in numbers))
+
+
+def await_checkpoint(storage: Storage, done: int) -> None:
+    """Wait until more than this number of checkpoints are done."""
+    while thread_of(storage).done <= done:
+        assert threads()
 
 
 def threads() -> int:
@@ -52,35 +58,24 @@ def test_the_log_is_written_back_beside_the_commits(
     before = Path(claimed.database.name).stat().st_size
     done = thread_of(claimed).done
     for i in range(100):
-        commit(claimed, seq, 2 * i, 2 * i + 1)
-    while thread_of(claimed).done == done:
-        assert threads()
+        add(claimed, seq, 2 * i, 2 * i + 1)
+    await_checkpoint(claimed, done)
     assert Path(claimed.database.name).stat().st_size > before
     assert claimed.rounds.tally(seq, 6).n == 200
 
 
 def test_log_size_is_bounded_under_constant_writes(
-    open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
+    claimed: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 50)
-    monkeypatch.setattr("ldprecover_server.storage.backends.sqlite.MAX_PAGES", 400)
-    storage = Storage(fresh)
-    storage.database.claim()
-    storage.prepare()
-    try:
-        seq = open_round(storage)
-        for i in range(1500):
-            commit(storage, seq, i)
-        assert (
-            log_of(storage).stat().st_size < 3 * 400 * 4120
-        )  # 1,500 commits write at least 4,500 pages
-    finally:
-        storage.close()
+    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 20)
+    monkeypatch.setattr("ldprecover_server.storage.backends.sqlite.MAX_PAGES", 150)
+    seq = open_round(claimed)
+    for i in range(600):  # they write at least 1,800 pages
+        add(claimed, seq, i)
+    assert log_of(claimed).stat().st_size < 3 * 150 * 4120
 
 
-def test_checkpoint_thread_exists_only_while_serving(
-    tmp_path: Path,
-) -> None:
+def test_checkpoint_thread_exists_only_while_serving(tmp_path: Path) -> None:
     before = threads()
     storage = Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}")
     storage.prepare()
@@ -102,22 +97,21 @@ def test_checkpoint_thread_exists_only_while_serving(
 def test_failed_checkpoint_is_retried(
     claimed: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is not there for a while; none is made in its place."""
+    """The file is missing for a while, and none is created in its place."""
     path = Path(claimed.database.name)
     seq = open_round(claimed)
-    commit(claimed, seq, 1)
+    add(claimed, seq, 1)
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 1)
-    kept = path.rename(path.with_name("kept.db"))
+    moved = path.rename(path.with_name("moved.db"))
     with caplog.at_level(logging.WARNING):
         thread_of(claimed).add_pages(1)
         while "checkpoint of the write-ahead log failed" not in caplog.text:
             assert threads()
     assert not path.exists()
-    kept.rename(path)
+    moved.rename(path)
     done = thread_of(claimed).done
-    commit(claimed, seq, 2)
-    while thread_of(claimed).done == done:
-        assert threads()
+    add(claimed, seq, 2)
+    await_checkpoint(claimed, done)
     assert claimed.rounds.tally(seq, 6).n == 2
 
 
@@ -126,15 +120,14 @@ def test_long_reader_keeps_the_log_and_blocks_no_commit(
 ) -> None:
     monkeypatch.setattr(sqlite_checkpoints, "PAGES", 20)
     seq = open_round(claimed)
-    commit(claimed, seq, 0)
+    add(claimed, seq, 0)
     count = sa.text("SELECT count(*) FROM keys")
     with claimed.database.read() as connection:
         assert connection.scalar(count) == 1
         done = thread_of(claimed).done
         for i in range(1, 30):
-            commit(claimed, seq, i)
-        while thread_of(claimed).done == done:
-            assert threads()
+            add(claimed, seq, i)
+        await_checkpoint(claimed, done)
         assert connection.scalar(count) == 1
     assert claimed.rounds.tally(seq, 6).n == 30
 
@@ -142,7 +135,7 @@ def test_long_reader_keeps_the_log_and_blocks_no_commit(
 def test_unexpected_error_is_logged_and_work_is_retried(
     claimed: Storage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The file system fails once as the file is looked at."""
+    """The file system fails once when the file is checked."""
     faults = [OSError("input/output error")]
 
     def check() -> None:
@@ -164,7 +157,7 @@ def test_unexpected_error_is_logged_and_work_is_retried(
 
 def test_replaced_file_is_not_touched(claimed: Storage, caplog: pytest.LogCaptureFixture) -> None:
     path = Path(claimed.database.name)
-    kept = path.rename(path.with_name("kept.db"))
+    moved = path.rename(path.with_name("moved.db"))
     with contextlib.closing(sqlite3.connect(path)) as another:
         another.execute("CREATE TABLE theirs (a)")
     done = thread_of(claimed).done
@@ -175,15 +168,15 @@ def test_replaced_file_is_not_touched(claimed: Storage, caplog: pytest.LogCaptur
     ):
         assert threads()
     assert thread_of(claimed).done == done
-    kept.rename(path)
+    moved.rename(path)
 
 
 def test_closing_waits_for_what_was_begun(claimed: Storage) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    begun, may_continue = threading.Event(), threading.Event()
 
     def check() -> None:
         begun.set()
-        go_on.wait(60)
+        may_continue.wait(60)
 
     thread = Checkpoints(Path(claimed.database.name), check)
     thread.add_pages(sqlite_checkpoints.PAGES)
@@ -194,6 +187,6 @@ def test_closing_waits_for_what_was_begun(claimed: Storage) -> None:
         closing.join(0.2)
         assert closing.is_alive()
     finally:
-        go_on.set()
+        may_continue.set()
         closing.join()
     assert thread.done == 1

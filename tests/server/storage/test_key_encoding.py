@@ -1,10 +1,8 @@
-"""What is stored of a submission's key: in 24 bytes, on both databases, one round's apart from
-another's.
-"""
+"""Submission keys are stored in 24 bytes on both databases, apart by round."""
 
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import Group, Submitted, open_round
+from tests.server.storage.conftest import Submitted, commit, open_round
 
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.key_encoding import encode_digest, encode_key, in_round
@@ -14,9 +12,7 @@ EDGES = [bytes(16), bytes(11) + b"\1", b"\x7f" + 15 * b"\xff", b"\x80" + bytes(1
 
 
 def test_encoded_keys_keep_order_and_round(storage: Storage) -> None:
-    """The first and the last hash there can be, in rounds beside each other, with digests of either
-    sign.
-    """
+    """First and last possible hashes, in adjacent rounds, with digests of either sign."""
     before, seq, after = 2**24 - 1, 2**24, 2**24 + 1
     rows = [
         (encode_key(round, key), encode_digest(key))
@@ -34,20 +30,17 @@ def test_encoded_keys_keep_order_and_round(storage: Storage) -> None:
         )
         assert storage.database.find_submission_keys(connection, []) == {}
         for round in (before, seq, after):
-            found = connection.execute(query.where(in_round(submission_keys.c.key, round))).all()
-            assert [tuple(row) for row in found] == [
-                row for row in rows if row[0][:4] == round.to_bytes(4, "big")
+            of_round = connection.execute(query.where(in_round(submission_keys.c.key, round)))
+            assert [tuple(row) for row in of_round] == [
+                (round.to_bytes(4, "big") + key[:12], key[:8]) for key in EDGES
             ]
-            assert [row.digest for row in found] == [key[:8] for key in EDGES]
 
 
 def test_one_key_in_two_rounds_is_two_submissions(storage: Storage) -> None:
     one, other = open_round(storage), open_round(storage)
     for seq in (one, other):
-        assert storage.commit([Group(seq, [Submitted(b"key", (seq % 6,))])]) == [[Outcome.STORED]]
-        assert storage.commit([Group(seq, [Submitted(b"key", (seq % 6,))])]) == [
-            [Outcome.DUPLICATE]
-        ]
+        for outcome in (Outcome.STORED, Outcome.DUPLICATE):
+            assert commit(storage, seq, Submitted(b"key", (seq % 6,))) == [outcome]
 
 
 @pytest.mark.postgres

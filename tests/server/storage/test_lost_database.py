@@ -1,13 +1,11 @@
-"""A database that is lost or changes its role: what callers are told, and what becomes of the
-connections.
-"""
+"""A database that is lost or changes its role: errors of callers, and new connections."""
 
 import logging
 
 import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
-from tests.server.storage.conftest import Group, OpenStorage, Submitted, open_round
+from tests.server.storage.conftest import OpenStorage, Submitted, commit, open_round
 from tools.postgres import Cluster
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
@@ -35,7 +33,7 @@ def test_only_the_operator_is_told_the_database_address(
     storage.close()
 
 
-def test_the_same_trouble_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_repeated_error_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     storage = Storage(NOWHERE)
     with caplog.at_level(logging.WARNING):
         for _ in range(50):
@@ -49,23 +47,21 @@ def test_the_same_trouble_does_not_fill_the_log(caplog: pytest.LogCaptureFixture
 def test_reconnects_when_the_server_becomes_read_only(
     open_storage: OpenStorage, fresh: str, cluster: Cluster
 ) -> None:
-    """As after a switchover: the session lives and rejects, and only a new one comes to the server
-    that writes.
-    """
+    """As after a switchover: the session lives and rejects writes, and only a new one may write."""
     storage = open_storage(fresh)
     seq = open_round(storage)
-    group = Group(seq, [Submitted(b"a", (1,))])
+    submitted = Submitted(b"a", (1,))
     name = make_url(fresh).database
     with cluster.connect() as admin:
         admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
         storage.database.engine.dispose()
         for _ in range(2):
             with pytest.raises(StoreUnavailableError):
-                storage.commit([group])
+                commit(storage, seq, submitted)
         with pytest.raises(StoreUnavailableError):
             storage.check_writable()
         admin.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
-    assert storage.commit([group]) == [[Outcome.STORED]]
+    assert commit(storage, seq, submitted) == [Outcome.STORED]
 
 
 @pytest.mark.postgres
@@ -75,15 +71,15 @@ def test_one_statement_commit_notices_a_read_only_server(
     storage = open_storage(fresh)
     seq = open_round(storage)
     for name in (b"a", b"b"):
-        storage.commit([Group(seq, [Submitted(name, (1,))])])
-    kept = kept_session(storage)
-    kept.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-    kept.commit()
-    group = Group(seq, [Submitted(b"c", (1,))])
+        commit(storage, seq, Submitted(name, (1,)))
+    session = pinned_session(storage)
+    session.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    session.commit()
+    submitted = Submitted(b"c", (1,))
     with pytest.raises(StoreUnavailableError):
-        storage.commit([group])
-    assert kept.closed
-    assert storage.commit([group]) == [[Outcome.STORED]]
+        commit(storage, seq, submitted)
+    assert session.closed
+    assert commit(storage, seq, submitted) == [Outcome.STORED]
     assert storage.rounds.tally(seq, 6).n == 3
 
 
@@ -94,35 +90,35 @@ def test_ended_session_is_noticed_before_or_by_the_commit(
     storage = open_storage(fresh)
     seq = open_round(storage)
 
-    def commit(name: bytes) -> list[list[Outcome]]:
-        return storage.commit([Group(seq, [Submitted(name, (1,))])])
+    def add(name: bytes) -> list[Outcome]:
+        return commit(storage, seq, Submitted(name, (1,)))
 
-    def end_kept() -> None:
+    def end_session() -> None:
         with cluster.connect() as admin:
             admin.execute(
-                "SELECT pg_terminate_backend(%s, 30000)", [kept_session(storage).info.backend_pid]
+                "SELECT pg_terminate_backend(%s, 30000)", [pinned_session(storage).info.backend_pid]
             )
 
-    def let_in(allowed: bool) -> None:
+    def allow_connections(allowed: bool) -> None:
         with cluster.connect() as admin:
             admin.execute(f"ALTER DATABASE {make_url(fresh).database} ALLOW_CONNECTIONS {allowed}")
 
-    commit(b"a"), commit(b"b")
-    end_kept()
+    add(b"a"), add(b"b")
+    end_session()
     with pytest.raises(StoreUnavailableError):
-        commit(b"c")
-    commit(b"c"), commit(b"d")
-    end_kept()
+        add(b"c")
+    add(b"c"), add(b"d")
+    end_session()
     assert isinstance(storage.database, Postgres)
     monkeypatch.setattr(storage.database.one_statement, "_idle_seconds", -1.0)
-    assert commit(b"e") == [[Outcome.STORED]]
+    assert add(b"e") == [Outcome.STORED]
     storage.database.one_statement.close()
     storage.database.engine.pool.dispose()
-    let_in(False)
+    allow_connections(False)
     with pytest.raises(OperationalError):
         storage.database.one_statement.begin()
-    let_in(True)
-    assert commit(b"f") == [[Outcome.STORED]]
+    allow_connections(True)
+    assert add(b"f") == [Outcome.STORED]
     assert storage.rounds.tally(seq, 6).n == 6
 
 
@@ -130,22 +126,20 @@ def test_ended_session_is_noticed_before_or_by_the_commit(
 def test_pinned_session_prepares_deallocated_statements_again(
     open_storage: OpenStorage, fresh: str
 ) -> None:
-    """psycopg has the server forget them after a rollback, on a session that the pool had lent out
-    before.
-    """
+    """psycopg deallocates them after a rollback."""
     storage = open_storage(fresh)
     seq = open_round(storage)
     for name in (b"a", b"b"):
-        assert storage.commit([Group(seq, [Submitted(name, (1,))])]) == [[Outcome.STORED]]
-    session = kept_session(storage)
+        commit(storage, seq, Submitted(name, (1,)))
+    session = pinned_session(storage)
     session.autocommit = True
     session.execute("DEALLOCATE ALL")
     session.autocommit = False
-    assert storage.commit([Group(seq, [Submitted(b"c", (1,))])]) == [[Outcome.STORED]]
-    assert kept_session(storage) is session
+    assert commit(storage, seq, Submitted(b"c", (1,))) == [Outcome.STORED]
+    assert pinned_session(storage) is session
     assert storage.rounds.tally(seq, 6).n == 3
 
 
-def kept_session(storage: Storage) -> Session:
+def pinned_session(storage: Storage) -> Session:
     assert isinstance(storage.database, Postgres)
     return storage.database.one_statement.session

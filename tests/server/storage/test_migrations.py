@@ -1,4 +1,4 @@
-"""The schema's history leads to the schema of the code, on both databases, and never changes."""
+"""Migrations lead to the schema of the code on both databases, and never change."""
 
 import hashlib
 import shutil
@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from tests.server.storage.conftest import Group, Submitted, open_round
+from tests.server.storage.conftest import Submitted, commit, open_round
 from tools.postgres import Cluster
 
 from ldprecover_server.errors import ConfigurationError
@@ -50,6 +50,7 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
     with closing(Storage(empty)) as storage:
         assert storage.migrate() == ["0001"]
+        assert storage.migrate() == []
         with storage.database.read() as connection:
             assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         storage.prepare()
@@ -72,7 +73,7 @@ def test_later_revision_keeps_rounds_and_reports(
     with closing(Storage(empty)) as storage:
         storage.migrate()
         seq = open_round(storage)
-        assert storage.commit([Group(seq, [SUBMITTED])]) == [[Outcome.STORED]]
+        assert commit(storage, seq, SUBMITTED) == [Outcome.STORED]
         request.getfixturevalue("later_revision")
         with pytest.raises(ConfigurationError, match="run: ldprecover migrate"):
             storage.prepare(migrate=False)
@@ -81,41 +82,34 @@ def test_later_revision_keeps_rounds_and_reports(
             notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
         assert notes == ["none"]
         assert storage.rounds.tally(seq, 6).n == 1
-        assert storage.commit([Group(seq, [SUBMITTED])]) == [[Outcome.DUPLICATE]]
+        assert commit(storage, seq, SUBMITTED) == [Outcome.DUPLICATE]
 
 
-def test_migrating_again_does_nothing(empty: str) -> None:
-    with closing(Storage(empty)) as storage:
-        assert storage.migrate() != []
-        assert storage.migrate() == []
-
-
-def test_of_two_who_migrate_at_once_one_does_it(empty: str) -> None:
+def test_one_of_two_concurrent_migrations_runs(empty: str) -> None:
     def migrate(_: int) -> list[str]:
         with closing(Storage(empty)) as storage:
             return storage.migrate()
 
     with ThreadPoolExecutor(2) as pool:
-        went_through = sorted(pool.map(migrate, range(2)))
-    assert went_through[0] == []
-    assert went_through[1] != []
+        migrated = sorted(pool.map(migrate, range(2)))
+    assert migrated[0] == []
+    assert migrated[1] != []
 
 
 @pytest.mark.postgres
-def test_a_migration_may_take_as_long_as_it_takes(empty: str) -> None:
-    """The bound on other statements does not hold for it."""
-    bounds: set[str] = set()
+def test_migration_has_no_statement_timeout(empty: str) -> None:
+    timeouts: set[str] = set()
 
     def look(connection: sa.Connection, cursor: object, statement: str, *more: object) -> None:
         if "CREATE TABLE rounds" in statement:
-            bounds.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
+            timeouts.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
 
     with closing(Storage(empty)) as storage:
         sa.event.listen(storage.database.engine, "before_cursor_execute", look)
         storage.migrate()
         with storage.database.read() as connection:
-            bounds.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
-    assert bounds == {"0", "1min"}
+            timeouts.add(str(connection.exec_driver_sql("SHOW statement_timeout").scalar_one()))
+    assert timeouts == {"0", "1min"}
 
 
 @pytest.mark.postgres
@@ -130,12 +124,12 @@ def test_rejects_unmigrated_postgres_with_the_command(empty: str) -> None:
 
 
 def test_a_migration_never_changes() -> None:
-    """Databases that went through it would not be what it now says: write the next one instead.
+    """Migrated databases would differ from it: write the next migration instead.
 
     A new migration adds its line: sha256sum *.py > CHECKSUMS, in the folder of the versions.
     """
     listed = dict(line.split()[::-1] for line in (VERSIONS / "CHECKSUMS").read_text().splitlines())
-    found = {
+    checksums = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VERSIONS.glob("*.py")
     }
-    assert found == listed
+    assert checksums == listed

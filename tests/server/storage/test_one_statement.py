@@ -1,4 +1,4 @@
-"""The usual commit in one statement leaves exactly what the longer way would, and says the same."""
+"""A commit in one statement leaves the same rows and outcomes as one in several."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -36,25 +36,23 @@ def history_around(round: int) -> st.SearchStrategy[list[object]]:
 
 
 histories = st.integers(0, 2).flatmap(history_around)
-"""Commits by one of two processes, each to one round or to two, most of them by one to one; and
-closings of rounds.
-"""
+"""Commits to one or two rounds by two processes, most by one to one; and closings of rounds."""
 
 
 class Pair:
-    """Two processes on a database, of which at times one has the other's number."""
+    """Two processes on a database, which may have the same number."""
 
-    def __init__(self, url: str, *, at_once: bool) -> None:
+    def __init__(self, url: str, *, one_statement: bool) -> None:
         self.storages = [Storage(url), Storage(url)]
         self.storages[0].prepare()
-        self.taken = 0
+        self.stored = 0
         for storage in self.storages:
             commit = storage.database.commit_in_one_statement
 
             def count(values: Any, commit: Any = commit) -> bool:
-                took = at_once and commit(values)
-                self.taken += took
-                return took
+                is_stored = one_statement and commit(values)
+                self.stored += is_stored
+                return is_stored
 
             storage.database.commit_in_one_statement = count  # type: ignore[method-assign]
 
@@ -75,20 +73,20 @@ class Pair:
     ) -> list[Any]:
         self.storages[1].database.process = 0 if same_number else 1
         outcomes: list[Any] = []
-        for who, what in history:
-            if who == "close":
-                self.storages[0].rounds.close(f"r{number}-{RETENTIONS[what]}")
+        for process, step in history:
+            if process == "close":
+                self.storages[0].rounds.close(f"r{number}-{RETENTIONS[step]}")
             else:
                 outcomes.append(
-                    self.storages[who].commit([Group(seqs[r], each) for r, each in what.items()])
+                    self.storages[process].commit(
+                        [Group(seqs[r], each) for r, each in step.items()]
+                    )
                 )
         return outcomes
 
     def content(self, seqs: list[int]) -> list[Any]:
-        """Return every row of these rounds, in order; of a tally whether there is a token, not
-        which.
-        """
-        told = (
+        """Return all rows of these rounds, in order; of a tally's token only its length."""
+        columns_of = (
             (submission_keys, [submission_keys.c.key, submission_keys.c.digest]),
             (segments, [segments.c.n, segments.c.data]),
             (
@@ -98,15 +96,19 @@ class Pair:
         )
         states = sa.select(rounds.c.state).where(rounds.c.seq.in_(seqs)).order_by(rounds.c.seq)
         with self.storages[0].database.read() as connection:
-            found: list[Any] = [connection.scalars(states).all()]
+            content: list[Any] = [connection.scalars(states).all()]
             for seq in seqs:
-                for table, columns in told:
+                for table, columns in columns_of:
                     order = segments.c.id if table is segments else columns[0]
-                    of = in_round(order, seq) if table is submission_keys else table.c.round == seq
-                    found.append(
-                        connection.execute(sa.select(*columns).where(of).order_by(order)).all()
+                    of_round = (
+                        in_round(order, seq) if table is submission_keys else table.c.round == seq
                     )
-        return found
+                    content.append(
+                        connection.execute(
+                            sa.select(*columns).where(of_round).order_by(order)
+                        ).all()
+                    )
+        return content
 
 
 @pytest.fixture(scope="module")
@@ -115,16 +117,16 @@ def pairs(
 ) -> Iterator[tuple[Pair, Pair]]:
     with ExitStack() as stack:
 
-        def pair(*, at_once: bool) -> Pair:
+        def pair(*, one_statement: bool) -> Pair:
             url = stack.enter_context(new_database(Path(tmp_path_factory.mktemp("pair"))))
-            return stack.enter_context(closing(Pair(url, at_once=at_once)))
+            return stack.enter_context(closing(Pair(url, one_statement=one_statement)))
 
-        usual = pair(at_once=True)
-        yield usual, pair(at_once=False)
-        assert usual.taken, "the one statement must have stored something"
+        usual = pair(one_statement=True)
+        yield usual, pair(one_statement=False)
+        assert usual.stored, "the one statement must have stored something"
 
 
-# On a busy machine inputs are drawn slowly too, which says nothing of them.
+# On a busy machine inputs are generated slowly too.
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories, same_number=st.booleans())
 def test_any_history_ends_the_same_either_way(

@@ -1,4 +1,4 @@
-"""The file of a SQLite server: whose it is, who may read it, and what is done when it goes."""
+"""The file of a SQLite server: its owner, its mode, and what happens if it is removed."""
 
 import sqlite3
 import stat
@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.conftest import StartServer
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
@@ -21,18 +20,16 @@ def file_of(app: InProcess) -> Path:
     return Path(app.storage.database.name)
 
 
-def test_the_file_is_its_owners_alone(start_server: StartServer) -> None:
-    server = start_server()
-    server.submit(server.open_round()["id"], b"\1\0\0\0")
-    modes = {
-        path.name: stat.S_IMODE(path.stat().st_mode)
-        for path in server.folder.glob("ldprecover.db*")
-    }
+def test_files_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
+    with closing(Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}")) as storage:
+        storage.database.claim()
+        storage.prepare()
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert {"ldprecover.db", "ldprecover.db-wal", "ldprecover.db.lock"} <= modes.keys()
     assert set(modes.values()) == {0o600}
 
 
-def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_existing_file_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
     path.touch(mode=0o640)
     path.chmod(0o640)
@@ -50,7 +47,7 @@ def test_removed_file_is_noticed_and_not_recreated(
     id, path = app.open_round(), file_of(app)
     report = {"json": {"reports": [1]}, "headers": {"Idempotency-Key": "k"}}
     assert app.post(f"/rounds/{id}/reports", json={"reports": [2]}).status_code == 202
-    kept = path.rename(path.with_name("kept.db"))
+    moved = path.rename(path.with_name("moved.db"))
     if replaced:
         with closing(Storage(f"sqlite:///{path.with_name('other.db')}")) as other:
             other.prepare()
@@ -68,7 +65,7 @@ def test_removed_file_is_noticed_and_not_recreated(
     again = app.post(f"/rounds/{id}/reports", **report)
     assert problem_of(again) == "database-gone"
     assert path.exists() is replaced
-    kept.rename(path)
+    moved.rename(path)
     assert app.get("/readyz").status_code == 200
     assert app.post(f"/rounds/{id}/reports", **report).json()["duplicate"] is False
     assert app.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 1, 1, 0]
@@ -112,7 +109,7 @@ def test_rejects_file_that_is_no_database(tmp_path: Path, content: bytes) -> Non
 
 
 def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
-    """As `mktemp` makes one."""
+    """`mktemp` creates one."""
     path = tmp_path / "ldprecover.db"
     path.touch()
     with closing(Storage(f"sqlite:///{path}")) as storage:
@@ -122,15 +119,13 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
 
 
 def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:
-    """Many start and stop at once: never do two hold it, though each removes its file at the
-    end.
-    """
+    """Many start and stop together, and never do two hold it, though each removes its file."""
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
-    inside, most, turns = 0, 0, 0
+    inside, highest, turns = 0, 0, 0
     counting = threading.Lock()
 
     def take_turns() -> None:
-        nonlocal inside, most, turns
+        nonlocal inside, highest, turns
         while turns < 100:
             with closing(Storage(url)) as storage:
                 try:
@@ -139,7 +134,7 @@ def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:
                     continue
                 with counting:
                     inside, turns = inside + 1, turns + 1
-                    most = max(most, inside)
+                    highest = max(highest, inside)
                 with counting:
                     inside -= 1
 
@@ -149,5 +144,5 @@ def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert turns >= 100
-    assert most == 1
+    assert highest == 1
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What a tally leaves behind when it is written over and over."""
+"""Updates of a tally leave no copies on other pages."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from ldprecover_server.storage.schema import tallies
 
 
 class Wide(Group):
-    """One report of 400 items: its tally nearly fills what a row may take."""
+    """One report of 400 items: its tally nearly fills the maximum size of a row."""
 
     def seal(self, fresh: object) -> SealedBatch:
         return SealedBatch(b"", Tally(np.ones(400, dtype="<i8"), 1))
