@@ -13,10 +13,10 @@ import pytest
 
 
 class DaskCluster:
-    """A scheduler and workers of one thread each; every process of them ends with `close`.
+    """A scheduler and workers of one thread each; all processes end with `close`.
 
-    `tls` are the files of a CA, a certificate and its key: with them all speak TLS. The scheduler's
-    `command` is what stands behind `dask`, and `environment` is its own, beside the test's.
+    `tls` are the files of a CA, a certificate and its key: with them all use TLS. `command` are the
+    scheduler's words after `dask`, and `environment` is added to the test's.
     """
 
     def __init__(
@@ -28,22 +28,15 @@ class DaskCluster:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
-        self._options = [
-            "--no-dashboard",
-            "--host",
-            "127.0.0.1" if tls is None else "tls://127.0.0.1",
-        ]
-        if tls is not None:
-            self._options += [
-                *("--tls-ca-file", tls[0]),
-                *("--tls-cert", tls[1]),
-                *("--tls-key", tls[2]),
-            ]
+        self._options = ["--no-dashboard", "--host", "tls://127.0.0.1" if tls else "127.0.0.1"]
+        names = ("--tls-ca-file", "--tls-cert", "--tls-key")
+        for name, file in zip(names, tls or (), strict=False):
+            self._options += [name, file]
         self._open = contextlib.ExitStack()
-        # Should the tests be killed, it ends by itself, and workers with it.
-        usual = ["scheduler", "--port", "0", "--idle-timeout", "3600", *self._options]
-        self.scheduler = self.start("Scheduler at:", *(command or usual), environment=environment)
-        self.url = self._said.split()[-1]
+        # If the tests are killed, the scheduler ends without them, and its workers with it.
+        default = ["scheduler", "--port", "0", "--idle-timeout", "3600", *self._options]
+        self.scheduler = self.start("Scheduler at:", *(command or default), environment=environment)
+        self.url = self._line.split()[-1]
         self.workers: list[subprocess.Popen[str]] = []
 
     def start_worker(self) -> subprocess.Popen[str]:
@@ -57,90 +50,62 @@ class DaskCluster:
     def start(
         self, until: str, *command: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        """Return a process once it has said `until`; what it says later is read and dropped."""
+        """Return a process once it has printed `until`; its later output is read and dropped."""
+        path = os.pathsep.join(filter(None, sys.path))
         process = subprocess.Popen(
             [sys.executable, "-m", "dask", *command],
             cwd=self.folder,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                **(environment or {}),
-            },
+            env={**os.environ, "PYTHONPATH": path, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
-        self._open.callback(ended, process)
+        self._open.callback(_kill, process)
         assert process.stderr is not None
         lines = []
         for line in process.stderr:
             lines.append(line)
             if until in line:
-                self._said = line.strip()
+                self._line = line.strip()
                 break
         else:
             pytest.fail(
                 f"dask {command[0]} did not start (exit {process.wait()}):\n{''.join(lines)}"
             )
-        reader = threading.Thread(target=_drained, args=(process,), daemon=True)
+        reader = threading.Thread(target=_drain, args=(process,), daemon=True)
         reader.start()
         self._open.callback(reader.join)
-        self._open.callback(ended, process)
+        self._open.callback(_kill, process)
         return process
 
     def close(self) -> None:
-        """Kill all that is left."""
+        """Kill all processes."""
         self._open.close()
 
 
 def certificates(folder: Path) -> tuple[str, str, str]:
-    """Make a CA and a certificate of its, and return the files of the CA, the certificate and its
-    key.
-    """
-    new = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    ca = [str(folder / "ca.pem"), str(folder / "ca-key.pem")]
-    own = [str(folder / "own.pem"), str(folder / "own-key.pem")]
-    subprocess.run(
-        [*new, "-subj", "/CN=ca", "-out", ca[0], "-keyout", ca[1]], check=True, capture_output=True
-    )
-    signed = [
-        *new,
-        "-subj",
-        "/CN=own",
-        "-CA",
-        ca[0],
-        "-CAkey",
-        ca[1],
-        "-out",
-        own[0],
-        "-keyout",
-        own[1],
-    ]
-    subprocess.run(signed, check=True, capture_output=True)
-    return ca[0], own[0], own[1]
+    """Make a CA and a certificate; return the files of the CA, the certificate and its key."""
+    new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+    for options in (
+        "-subj /CN=ca -out ca.pem -keyout ca-key.pem",
+        "-subj /CN=own -CA ca.pem -CAkey ca-key.pem -out own.pem -keyout own-key.pem",
+    ):
+        subprocess.run(
+            [*new.split(), *options.split()], cwd=folder, check=True, capture_output=True
+        )
+    return str(folder / "ca.pem"), str(folder / "own.pem"), str(folder / "own-key.pem")
 
 
-def ended(process: "subprocess.Popen[str]") -> None:
+def _kill(process: "subprocess.Popen[str]") -> None:
     """Kill a process and those that it has started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def _drained(process: "subprocess.Popen[str]") -> None:
+def _drain(process: "subprocess.Popen[str]") -> None:
     assert process.stderr is not None
     with process.stderr:
         for _ in process.stderr:

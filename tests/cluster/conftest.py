@@ -1,10 +1,14 @@
-"""Rounds whose reports are written as datasets."""
+"""Rounds whose reports are written as datasets, and a Dask cluster."""
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.conftest import run as run  # a fixture
 from tests.dask_cluster import DaskCluster
 
 from ldprecover import RoundExport, RoundParameters, Tally
@@ -17,20 +21,21 @@ D = 11
 
 @pytest.fixture(scope="module", params=list(PROTOCOLS))
 def parameters(request: pytest.FixtureRequest) -> RoundParameters:
-    """A round of each protocol in turn, over a domain that leaves padding bits."""
+    """A round of each protocol, over a domain that leaves padding bits."""
     return RoundParameters(request.param, 1.0, tuple(map(str, range(D))))
 
 
-MakeRound = Callable[..., tuple[RoundExport, Reports]]
+MakeRound = Callable[[int], tuple[RoundExport, Reports]]
 
 
 def maker(parameters: RoundParameters) -> MakeRound:
-    """Return what makes a round of n honest reports: its export, and they. Seeded."""
+    """Return a function that makes n honest reports and their export, with n as seed."""
 
-    def make(n: int, name: str = "letters") -> tuple[RoundExport, Reports]:
+    def make(n: int) -> tuple[RoundExport, Reports]:
         rng = np.random.default_rng(n)
         reports = parameters.oracle.perturb(rng.integers(0, D, n), rng)
-        return RoundExport(f"R{n}", name, parameters, Tally.of(parameters.oracle, reports)), reports
+        tally = Tally.of(parameters.oracle, reports)
+        return RoundExport(f"R{n}", "letters", parameters, tally), reports
 
     return make
 
@@ -59,6 +64,23 @@ def scheduler(dask_cluster: DaskCluster) -> Scheduler:
 
 
 @pytest.fixture
+def broken_scheduler() -> Iterator[Scheduler]:
+    """The address of a server that closes each connection; at a closed port Dask tries again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def close_connections() -> None:
+            with suppress(OSError):  # the listener was shut down
+                while True:
+                    listener.accept()[0].close()
+
+        thread = threading.Thread(target=close_connections)
+        thread.start()
+        yield Scheduler(f"tcp://127.0.0.1:{listener.getsockname()[1]}")
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.fixture
 def make_any(parameters: RoundParameters) -> MakeRound:
     """Make a round of each protocol in turn."""
     return maker(parameters)
@@ -68,3 +90,10 @@ def make_any(parameters: RoundParameters) -> MakeRound:
 def make_round() -> MakeRound:
     """Make a round of one protocol, whose reports have two columns."""
     return maker(RoundParameters("olh", 1.0, tuple(map(str, range(D)))))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import ServerProcess
-from tests.dask_cluster import DaskCluster, certificates, ended
-from tests.server.analysis.conftest import REPORTS, alarms, recovery, running_pool
+from tests.dask_cluster import DaskCluster, certificates
+from tests.server.analysis.conftest import REPORTS, TALLY, alarms, recovery, running_pool
 
+from ldprecover import Tally
 from ldprecover_cluster import Scheduler
 from ldprecover_server.analysis.tasks import RecoverResult, unpack_recovery
 from ldprecover_server.analysis.worker import Cluster
@@ -21,76 +22,70 @@ pytest.importorskip(
     "distributed", reason="the extra `cluster` is not installed: no analysis runs on a cluster"
 )
 
-NOBODY = Scheduler("tcp://127.0.0.1:9")  # discard: nobody listens there
 
-
-def diffstats() -> Prepare:
-    """The reports come in two pieces, of which no end is a report's."""
-    data = REPORTS.tobytes()
-    return lambda: (recovery("diffstats"), [data[:1001], data[1001:]])
+def diffstats(copies: int = 1) -> Prepare:
+    """An analysis of the reports in two pieces, divided inside a report."""
+    data = REPORTS.tobytes() * copies
+    tally = Tally(TALLY.summary * copies, TALLY.n * copies)
+    return lambda: (recovery("diffstats", tally=tally), [data[:1001], data[1001:]])
 
 
 @pytest.mark.anyio
-async def test_an_answer_is_the_same_from_a_cluster_and_its_child_answers_again(
-    scheduler: Scheduler,
-) -> None:
-    async def answers(cluster: Cluster | None) -> list[RecoverResult]:
+async def test_a_cluster_gives_equal_results_repeatedly(scheduler: Scheduler) -> None:
+    async def results(cluster: Cluster | None, number: int) -> list[RecoverResult]:
         async with running_pool(count=1, cluster=cluster) as pool:
-            return [unpack_recovery(await pool.run(diffstats())) for _ in range(2)]
+            return [unpack_recovery(await pool.run(diffstats())) for _ in range(number)]
 
-    there = await answers(Cluster(scheduler, 1))
-    (here, _) = await answers(None)
-    for each in there:
-        assert each.recovery.notes == here.recovery.notes
-        assert each.recovery.recovered.tobytes() == here.recovery.recovered.tobytes()
+    (local,) = await results(None, 1)
+    for result in await results(Cluster(scheduler, 1), 2):
+        assert result.recovery.notes == local.recovery.notes
+        assert result.recovery.recovered.tobytes() == local.recovery.recovered.tobytes()
 
 
 @pytest.mark.anyio
-async def test_a_cluster_that_is_gone_is_a_problem_and_small_rounds_do_without_it() -> None:
-    async with running_pool(count=1, cluster=Cluster(NOBODY, 1)) as pool:
+async def test_a_lost_cluster_is_an_error_except_for_small_rounds(
+    broken_scheduler: Scheduler,
+) -> None:
+    limit = REPORTS.size * 8 + 1  # a bit for each report and item, and one more
+    async with running_pool(count=1, cluster=Cluster(broken_scheduler, limit)) as pool:
         with pytest.raises(
             AnalysisFailedError, match="the cluster that works on it was lost, or not found"
         ):
-            await pool.run(diffstats())
-    async with running_pool(count=1, cluster=Cluster(NOBODY, REPORTS.size * 8 + 1)) as pool:
+            await pool.run(diffstats(copies=2))
         await pool.run(diffstats())
         await pool.run(alarms())
 
 
-def test_a_cluster_without_workers_is_waited_for_until_the_deadline(tmp_path: Path) -> None:
-    async def test(scheduler: Scheduler) -> None:
-        async with running_pool(count=1, seconds=3, cluster=Cluster(scheduler, 1)) as pool:
-            with pytest.raises(AnalysisTimeoutError, match="finish within 3 seconds"):
+def test_a_server_uses_a_cluster_over_tls_once_it_has_workers(tmp_path: Path) -> None:
+    async def run_without_workers(scheduler: Scheduler) -> None:
+        async with running_pool(count=1, seconds=2, cluster=Cluster(scheduler, 1)) as pool:
+            with pytest.raises(AnalysisTimeoutError, match="finish within 2 seconds"):
                 await pool.run(diffstats())
 
-    with closing(DaskCluster(tmp_path)) as cluster:
-        asyncio.run(test(Scheduler(cluster.url)))
-
-
-def test_a_server_reads_a_round_on_a_cluster_over_tls(tmp_path: Path) -> None:
     files = certificates(tmp_path)
     names = ("analysis_tls_ca", "analysis_tls_cert", "analysis_tls_key")
-    told = dict(zip(names, files, strict=True))
     with closing(DaskCluster(tmp_path, files)) as cluster:
+        asyncio.run(run_without_workers(Scheduler(cluster.url, *files)))
         cluster.start_worker()
-        told |= {"analysis_scheduler": cluster.url, "analysis_cluster_cells": "1", "analyses": "1"}
-        with closing(ServerProcess(tmp_path, None, **told)) as server:
+        settings = {
+            "analysis_scheduler": cluster.url,
+            "analysis_cluster_cells": "1",
+            "analyses": "1",
+            **dict(zip(names, files, strict=True)),
+        }
+        with closing(ServerProcess(tmp_path, None, **settings)) as server:
             server.start()
             round = server.open_round("grr", domain_size=9)["id"]
             items = np.arange(90, dtype="<u4") % 9
             assert server.submit(round, items.tobytes(), key=server.admin_key).status_code == 202
-            asked = {"method": "detection-any", "targets": ["0"]}
-            answer = server.http.post(f"/rounds/{round}/recover", json=asked)
-            assert answer.status_code == 200, answer.text
-            assert answer.json()["recovered"] == pytest.approx([0.0] + [1 / 8] * 8)
-            ended(cluster.scheduler)
-            # Another request, because the result of the first one is cached.
-            answer = server.http.post(f"/rounds/{round}/recover", json=asked | {"targets": ["1"]})
-            assert answer.json()["detail"] == "the cluster that works on it was lost, or not found"
+            fields = {"method": "detection-any", "targets": ["0"]}
+            response = server.http.post(f"/rounds/{round}/recover", json=fields)
+            assert response.status_code == 200, response.text
+            assert response.json()["recovered"] == pytest.approx([0.0] + [1 / 8] * 8)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
         (
             {"analysis_scheduler": "tcp://10.0.0.1:8786"},
@@ -104,8 +99,6 @@ def test_a_server_reads_a_round_on_a_cluster_over_tls(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_server_does_not_start_with_a_scheduler_that_it_may_not_reach(
-    given: dict[str, str], said: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        Settings(**given)  # type: ignore[arg-type]
+def test_settings_reject_an_unsafe_scheduler(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Settings(**settings)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
-"""Engines: the same numbers from this process, from others and from a Dask cluster, whoever is
-killed meanwhile.
+"""Engines give the same numbers from this process, from others and from a Dask cluster, whichever
+process is killed meanwhile.
 """
 
 import os
@@ -33,7 +33,7 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.types import Reports
 from ldprecover_attacker import MGA
-from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, engine
+from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, dask_executor, engine
 from ldprecover_cluster.tasks import Task, run
 
 pytest.importorskip(
@@ -44,12 +44,17 @@ D, N, M = 30, 3_000, 400
 TARGETS = (3, 7, 11, 19, 22, 28)
 ORACLES = {name: RoundParameters(name, 1.0, tuple(map(str, range(D)))).oracle for name in PROTOCOLS}
 OPTIONS = {"k-means": {"subsets": 4}, "ldprecover-km": {"subsets": 4}, "em": {"iterations": 3}}
-READING = [
-    pytest.param(protocol, name, id=f"{name}-{protocol}")
+FITTING = [
+    (protocol, name)
     for protocol, oracle in ORACLES.items()
     for name, method in METHODS.items()
     if "reports" in method.needs and method.unfit(oracle) is None
 ]
+CASES = {
+    *{protocol: (protocol, name) for protocol, name in FITTING}.values(),
+    *{name: (protocol, name) for protocol, name in FITTING}.values(),
+}
+"""Each protocol with one method that reads reports, and each such method with one protocol."""
 
 
 @pytest.fixture(scope="module")
@@ -70,46 +75,42 @@ def poisoned(oracle: FrequencyOracle) -> Reports:
 
 
 def in_parts(oracle: FrequencyOracle, rows: Reports, number: int = 4) -> list[InMemoryPart]:
-    return [
-        InMemoryPart(part.tobytes(), oracle.wire.dtype) for part in np.array_split(rows, number)
-    ]
+    parts = np.array_split(rows, number)
+    return [InMemoryPart(part.tobytes(), oracle.wire.dtype) for part in parts]
 
 
 def recovered(protocol: str, name: str, executor: Executor | None) -> Recovery | str:
+    """Return a recovery of poisoned reports, or the message of its error."""
     oracle = ORACLES[protocol]
     rows = poisoned(oracle)
     tally = Tally.of(oracle, rows)
     source = ReportSource.of_parts(oracle, in_parts(oracle, rows), executor=executor, apart=True)
     targets = TARGETS[:1] if name == "conditional-probability" else TARGETS
-    frequencies, options = oracle.estimate(tally.counts(oracle), tally.n), OPTIONS.get(name, {})
+    request = RecoveryRequest(name, targets=targets, options=OPTIONS.get(name, {}))
+    frequencies = oracle.estimate(tally.counts(oracle), tally.n)
     try:
-        return recover(
-            oracle,
-            frequencies,
-            RecoveryRequest(name, targets=targets, options=options),
-            reports=source,
-        )
+        return recover(oracle, frequencies, request, reports=source)
     except ParameterError as error:
         return str(error)
 
 
-@pytest.mark.parametrize(("protocol", "name"), READING)
-def test_a_recovery_is_the_same_from_every_engine(
+@pytest.mark.parametrize(("protocol", "name"), sorted(CASES))
+def test_every_engine_gives_the_same_recovery(
     protocol: str, name: str, executors: list[Executor]
 ) -> None:
-    here = recovered(protocol, name, None)
+    local = recovered(protocol, name, None)
     for executor in executors:
-        there = recovered(protocol, name, executor)
-        if isinstance(here, str) or isinstance(there, str):
-            assert there == here
+        result = recovered(protocol, name, executor)
+        if isinstance(local, str) or isinstance(result, str):
+            assert result == local
             continue
-        assert (there.notes, there.eta) == (here.notes, here.eta)
+        assert (result.notes, result.eta) == (local.notes, local.eta)
         for column in ("malicious", "genuine", "recovered"):
-            mine, other = getattr(here, column), getattr(there, column)
-            if name == "em":  # products of floats are of whatever library a process has
-                np.testing.assert_allclose(mine, other, rtol=0, atol=1e-15)
+            expected, values = getattr(local, column), getattr(result, column)
+            if name == "em":  # float products depend on the libraries of a process
+                np.testing.assert_allclose(values, expected, rtol=0, atol=1e-15)
             else:
-                assert mine.tobytes() == other.tobytes()
+                assert values.tobytes() == expected.tobytes()
 
 
 def test_em_repeats_to_the_bit_on_a_cluster(executors: list[Executor]) -> None:
@@ -119,62 +120,51 @@ def test_em_repeats_to_the_bit_on_a_cluster(executors: list[Executor]) -> None:
     assert first.recovered.tobytes() == second.recovered.tobytes()
 
 
-@dataclass(frozen=True)
-class _Deadly:
-    """A part that kills whoever reads it first, with all processes of its session, and none after
-    it.
-    """
-
-    part: InMemoryPart
-    flag: Path
-
-    @property
-    def n(self) -> int:
-        return self.part.n
-
-    def arrays(self) -> Iterator[Reports]:
-        try:
-            self.flag.touch(exist_ok=False)
-        except FileExistsError:
-            yield from self.part.arrays()
-        else:
-            os.killpg(0, signal.SIGKILL)
-
-
-def test_a_worker_and_its_nanny_that_are_killed_cost_no_report(
-    dask_cluster: DaskCluster, tmp_path: Path
-) -> None:
-    oracle = ORACLES["olh"]
-    rows = poisoned(oracle)
-    parts = [
-        _Deadly(part, tmp_path / f"{i == 5}") for i, part in enumerate(in_parts(oracle, rows, 8))
-    ]
-    (tmp_path / "False").touch()
-    with engine(scheduler=Scheduler(dask_cluster.url)) as executor:
-        tally = ReportSource.of_parts(oracle, parts, executor=executor, apart=True).tally()
-    dead = [nanny for nanny in dask_cluster.workers if nanny.poll() is not None]
-    for nanny in dead:
-        dask_cluster.workers.remove(nanny)
-        dask_cluster.start_worker()
-    assert len(dead) == 1
-    assert tally == Tally.of(oracle, rows)
-
-
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@dataclass(frozen=True)
+class _Deadly(InMemoryPart):
+    """A part that kills its reader; with a flag all of its session, until that file exists."""
+
+    flag: Path | None = None
+
+    def arrays(self) -> Iterator[Reports]:
+        if self.flag is None:
+            _die()
+        elif not self.flag.exists():
+            self.flag.touch()
+            os.killpg(0, signal.SIGKILL)
+        yield from super().arrays()
+
+
+def test_a_killed_worker_and_nanny_lose_no_report(
+    dask_cluster: DaskCluster, tmp_path: Path
+) -> None:
+    oracle = ORACLES["olh"]
+    rows = poisoned(oracle)
+    parts = in_parts(oracle, rows, 8)
+    parts[5] = _Deadly(parts[5].data, parts[5].dtype, tmp_path / "killed")
+    with engine(scheduler=Scheduler(dask_cluster.url)) as executor:
+        tally = ReportSource.of_parts(oracle, parts, executor=executor, apart=True).tally()
+    (dead,) = (nanny for nanny in dask_cluster.workers if nanny.poll() is not None)
+    dask_cluster.workers.remove(dead)
+    dask_cluster.start_worker()
+    assert tally == Tally.of(oracle, rows)
+
+
 def done(call: Callable[[], object], jobs: int = 1, scheduler: Scheduler | None = None) -> object:
-    """Return what a worker of an engine returns."""
+    """Return the result of a call in a worker of an engine."""
     with engine(jobs, scheduler) as executor:
         assert executor is not None
         return executor.submit(call).result()
 
 
-def test_what_ends_every_worker_and_a_scheduler_that_is_killed_are_told_in_a_sentence(
-    tmp_path: Path,
+def test_failures_of_a_cluster_are_errors_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This cluster gives a task one worker alone."""
+    """This cluster gives a task to one worker only."""
     environment = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with closing(DaskCluster(tmp_path, environment=environment)) as cluster:
         scheduler, messages = Scheduler(cluster.url), list[str]()
@@ -186,38 +176,21 @@ def test_what_ends_every_worker_and_a_scheduler_that_is_killed_are_told_in_a_sen
             done(_die, scheduler=scheduler)
         with pytest.raises(EngineError, match="was lost"):
             done(partial(os.kill, cluster.scheduler.pid, signal.SIGKILL), scheduler=scheduler)
+        monkeypatch.setattr(dask_executor, "_TIMEOUT", 0.5)
         with pytest.raises(EngineError, match=f"the scheduler {cluster.url} cannot be reached: "):
             done(_die, scheduler=scheduler)
 
 
-def test_a_process_that_is_killed_is_no_fault_of_the_method_that_waits_for_it(
-    tmp_path: Path,
-) -> None:
+def test_a_killed_process_is_not_an_error_of_the_method() -> None:
     oracle = ORACLES["oue"]
-    rows = poisoned(oracle)
-    parts = [_Killing(part) for part in in_parts(oracle, rows)]
+    parts = [_Deadly(part.data, part.dtype) for part in in_parts(oracle, poisoned(oracle))]
     with engine(2) as pool:
         source = ReportSource.of_parts(oracle, parts, executor=pool, apart=True)
         with pytest.raises(EngineError, match="a worker process has died: it was killed"):
-            recover(oracle, np.zeros(D), "diffstats", n=len(rows), reports=source)
+            recover(oracle, np.zeros(D), "diffstats", n=N + M, reports=source)
 
 
-@dataclass(frozen=True)
-class _Killing:
-    """A part that kills whoever reads it."""
-
-    part: InMemoryPart
-
-    @property
-    def n(self) -> int:
-        return self.part.n
-
-    def arrays(self) -> Iterator[Reports]:
-        _die()
-        yield from ()
-
-
-def test_processes_end_with_the_one_that_started_them_by_sigkill() -> None:
+def test_processes_end_when_their_parent_is_killed() -> None:
     """Also while they work."""
     program = """
 import os, signal
@@ -230,7 +203,7 @@ if __name__ == "__main__":
         signal.pause()
 """
     command = [sys.executable, "-c", program]
-    # Its error output says that multiprocessing cleans up.
+    # On standard error multiprocessing says that it cleans up.
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as parent:
@@ -238,20 +211,17 @@ if __name__ == "__main__":
         worker = os.pidfd_open(int(parent.stdout.readline()))
         try:
             parent.kill()
-            assert select.select([worker], [], [], 60)[0], "it lives on"
+            assert select.select([worker], [], [], 60)[0], "it still runs"
         finally:
             os.close(worker)
 
 
-def test_tls_without_files_is_refused_in_a_sentence() -> None:
-    with (
-        pytest.raises(EngineError, match="needs TLS: give a CA, a certificate and its key"),
-        engine(scheduler=Scheduler("tls://127.0.0.1:9")),
-    ):
-        pass
+def test_rejects_tls_without_files() -> None:
+    with pytest.raises(EngineError, match="needs TLS: give a CA, a certificate and its key"):
+        done(_die, scheduler=Scheduler("tls://127.0.0.1:9"))
 
 
-def test_ctrl_c_leaves_a_cluster_without_tasks_and_the_next_run_works(scheduler: Scheduler) -> None:
+def test_ctrl_c_leaves_no_tasks_on_a_cluster(scheduler: Scheduler) -> None:
     from distributed import Client
 
     oracle = ORACLES["oue"]
@@ -269,68 +239,66 @@ def test_ctrl_c_leaves_a_cluster_without_tasks_and_the_next_run_works(scheduler:
 
     with pytest.raises(KeyboardInterrupt):
         tally(interrupt)
-    with Client(scheduler.url, set_as_default=False) as watching:
-        while any(watching.processing().values()) or any(watching.has_what().values()):
-            # each look asks the scheduler; neither tasks nor results are left, without end if they
-            # were
-            pass
+    with Client(scheduler.url, set_as_default=False) as client:
+        while any(client.processing().values()) or any(client.has_what().values()):
+            pass  # each call asks the scheduler; the loop ends once no task and result remains
     assert tally(None) == Tally.of(oracle, rows)
 
 
-_begun = 0
+_starts = 0
 
 
-def _begin(number: int) -> None:
-    global _begun
-    _begun += number
+def _start(number: int) -> None:
+    global _starts
+    _starts += number
 
 
-def _has_begun() -> int:
-    return _begun
+def _start_count() -> int:
+    return _starts
 
 
 def _state() -> tuple[int, object, str | None]:
-    return _begun, signal.getsignal(signal.SIGINT), os.environ.get("OMP_NUM_THREADS")
+    return _starts, signal.getsignal(signal.SIGINT), os.environ.get("OMP_NUM_THREADS")
 
 
-def test_processes_begin_once_never_see_ctrl_c_and_compute_in_one_thread(
+def test_processes_start_once_ignore_ctrl_c_and_use_one_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    with engine(2, initializer=partial(_begin, 1)) as pool:
+    with engine(2, initializer=partial(_start, 1)) as pool:
         assert pool is not None
-        found = [pool.submit(_state) for _ in range(9)]
-        assert {future.result() for future in found} == {(1, signal.SIG_IGN, "1")}
+        states = [pool.submit(_state) for _ in range(9)]
+        assert {future.result() for future in states} == {(1, signal.SIG_IGN, "1")}
         assert "OMP_NUM_THREADS" not in os.environ
         assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
 
 
-def test_each_worker_of_a_cluster_begins_once(scheduler: Scheduler) -> None:
-    begin = partial(_begin, os.getpid())  # of this run alone
-    with engine(scheduler=scheduler, initializer=begin) as executor:
+def test_each_worker_of_a_cluster_starts_once(scheduler: Scheduler) -> None:
+    start = partial(_start, os.getpid())  # differs from other runs on this cluster
+    with engine(scheduler=scheduler, initializer=start) as executor:
         assert executor is not None
-        found = [executor.submit(_has_begun) for _ in range(9)]
-        assert {future.result() for future in found} == {os.getpid()}
-    assert _begun == 0
+        counts = [executor.submit(_start_count) for _ in range(9)]
+        assert {future.result() for future in counts} == {os.getpid()}
+    assert _starts == 0
 
 
-def test_what_cannot_be_pickled_is_an_error_of_its_task(scheduler: Scheduler) -> None:
+def test_a_result_that_cannot_be_pickled_is_an_error_of_its_task(scheduler: Scheduler) -> None:
     with pytest.raises(TypeError, match="cannot pickle"):
         done(threading.Lock, scheduler=scheduler)
 
 
-def test_a_worker_of_another_version_says_so() -> None:
-    task = Task.of(_has_begun, None)
-    assert pickle.loads(run(task)) == _begun
+def test_a_worker_rejects_tasks_of_another_version() -> None:
+    task = Task.of(_start_count, None)
+    assert pickle.loads(run(task)) == _starts
     with pytest.raises(
-        EngineError,
-        match=r"the workers have ldprecover .*, and this process has 0\.0\.0",
+        EngineError, match=r"the workers have ldprecover .*, and this process has 0\.0\.0"
     ):
         run(Task("0.0.0", task.initializer, task.call))
 
 
-def test_what_a_worker_writes_of_a_task_holds_no_report() -> None:
-    """A worker logs the arguments of what fails."""
+def test_the_text_of_a_task_contains_no_report() -> None:
+    """A worker logs the arguments of a failed task."""
     part = InMemoryPart(b"secret__", np.dtype("<u4"))
-    assert b"secret__" in Task.of(partial(Tally.of, part), None).call  # type: ignore[arg-type]
-    assert "secret__" not in repr((part, Task.of(partial(Tally.of, part), None)))  # type: ignore[arg-type]
+    task = Task.of(partial(Tally.of, part), None)  # type: ignore[arg-type]
+    assert b"secret__" in task.call
+    assert "secret__" not in repr((part, task))

@@ -1,4 +1,4 @@
-"""How a round is divided into hours and parts."""
+"""Division of a round into hours and parts."""
 
 import math
 
@@ -17,30 +17,26 @@ from ldprecover_cluster.columns import row_bytes
         ([5, 5], [0, 0]),
         ([999, 1, 999, 1], [0, 0, 2, 2]),
         ([1_000, 1_000], [0, 1]),
-        ([5, 5_000, 5_000], [0, 0, 2]),  # with those after it, for want of some before
-        ([5_000, 5, 5_000], [0, 0, 2]),  # with those before it, so that few go early
+        ([5, 5_000, 5_000], [0, 0, 2]),  # none are before it, so it joins the next
+        ([5_000, 5, 5_000], [0, 0, 2]),  # joins the hour before it, so few are deleted early
         ([5_000, 400, 400, 400, 400, 5_000], [0, 1, 1, 1, 1, 5]),
         ([5_000, 400, 400, 400, 5], [0, 1, 1, 1, 1]),
         ([1, 1_000, 1, 1], [0, 0, 0, 0]),
     ],
 )
-def test_hours_of_few_reports_are_joined(numbers: list[int], folders: list[int]) -> None:
+def test_merges_hours_with_few_reports(numbers: list[int], folders: list[int]) -> None:
     assert list(partitioning.merge_small_hours(dict(enumerate(numbers))).values()) == folders
 
 
-def test_parts_are_of_a_second_of_counting_and_no_larger_than_64_mib(
-    parameters: RoundParameters,
-) -> None:
-    """A billion pairs are about a second; a part's size is that expected, and eight standard
-    deviations.
-    """
+def test_parts_take_a_second_to_count_and_64_mib(parameters: RoundParameters) -> None:
+    """A billion pairs take about a second. A part exceeds its mean by at most 8 deviations."""
     for d in (11, 1_024, 100_000):
         oracle = frequency_oracle(parameters.protocol, 1.0, d)
-        each = row_bytes(oracle.wire.dtype)
+        size = row_bytes(oracle.wire.dtype)
         for n in (1, 10**6, 10**9):
             mean = n / partitioning.part_count(oracle, n)
-            most = mean + 7 * math.sqrt(mean)
-            assert most * d <= max(7.5 * d, 1 << 30)
-            assert most * each <= 64 << 20
+            largest = mean + 7 * math.sqrt(mean)
+            assert largest * d <= max(7.5 * d, 1 << 30)
+            assert largest * size <= 64 << 20
             if n == 10**9:
-                assert 2 * most * d >= 1 << 30 or 2 * most * each >= 63 << 20
+                assert 2 * largest * d >= 1 << 30 or 2 * largest * size >= 63 << 20

@@ -1,15 +1,10 @@
-"""Parts are read where they are measured: every byte is checked, and any reader of Parquet reads
-them too.
-"""
+"""Every byte of a part is checked when it is read, and any reader of Parquet reads it too."""
 
 import hashlib
 import os
 import pickle
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +12,9 @@ import numpy as np
 import pytest
 from tests.cluster.conftest import MakeRound
 
-from ldprecover import Tally
 from ldprecover.recovery import ReportSource
 from ldprecover.rounds.report_files import ReportPart
+from ldprecover.types import Reports
 from ldprecover_cluster import (
     ParquetPart,
     ReportDataset,
@@ -36,7 +31,6 @@ pa = pytest.importorskip(
 pq = pytest.importorskip("pyarrow.parquet")
 datasets = pytest.importorskip("pyarrow.dataset")
 
-
 N = 3_000
 
 
@@ -50,242 +44,206 @@ def any_dataset(make_any: MakeRound, tmp_path: Path) -> ReportDataset:
     return written(make_any, tmp_path)
 
 
-def written(make: MakeRound, tmp_path: Path) -> ReportDataset:
+def written(make: MakeRound, folder: Path) -> ReportDataset:
+    """Write a round as a dataset of two hours."""
     export, reports = make(N)
-    return write_dataset(
-        tmp_path,
-        export,
-        {5: 2_000, 6: 1_000},
-        [(5, reports[:2_000].tobytes()), (6, reports[2_000:].tobytes())],
-    )
+    pieces = [(5, reports[:2_000].tobytes()), (6, reports[2_000:].tobytes())]
+    return write_dataset(folder, export, {5: 2_000, 6: 1_000}, pieces)
 
 
 def path_of(part: ParquetPart) -> Path:
     return Path(part.url.removeprefix("file://")) / f"hour={part.hour}" / part.name
 
 
-def test_a_dataset_is_a_source_of_reports(any_dataset: ReportDataset) -> None:
+def read(part: ParquetPart) -> Reports:
+    return np.concatenate(list(part.arrays()))
+
+
+def replaced(part: ParquetPart, data: bytes, n: int) -> ParquetPart:
+    """Write other bytes into a part's file, and return the part with their digest."""
+    path_of(part).write_bytes(data)
+    return replace(part, n=n, sha256=hashlib.sha256(data).hexdigest())
+
+
+def parquet(table: Any, **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def test_parts_are_small_references_to_the_reports(any_dataset: ReportDataset) -> None:
     oracle = any_dataset.export.parameters.oracle
     assert ReportSource.of_parts(oracle, any_dataset.parts).tally() == any_dataset.export.tally
-    assert all(len(pickle.dumps(part)) < 1_000 for part in any_dataset.parts)
+    for part in any_dataset.parts:
+        assert len(pickle.dumps(part)) < 1_000
+        assert pickle.loads(pickle.dumps(part)) == part
 
 
-def test_a_part_is_read_a_row_group_at_a_time(
+def test_reads_a_row_group_at_a_time(
     any_dataset: ReportDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form = any_dataset.export.parameters.oracle.wire.dtype
-    rows = np.concatenate(list(any_dataset.parts[0].arrays()))
-    monkeypatch.setattr(limits, "GROUP_BYTES", 100 * form.itemsize)
-    entry, data = parts.encode(5, "part-x.parquet", rows, form)
-    path_of(any_dataset.parts[0]).with_name("part-x.parquet").write_bytes(data)
-    arrays = list(ParquetPart(any_dataset.url, 5, entry.name, entry.n, entry.sha256, form).arrays())
+    part = any_dataset.parts[0]
+    rows = read(part)
+    monkeypatch.setattr(limits, "GROUP_BYTES", 100 * part.dtype.itemsize)
+    _, data = parts.encode(5, part.name, rows, part.dtype)
+    arrays = list(replaced(part, bytes(data), part.n).arrays())
     assert {len(array) for array in arrays} == {100}
     assert (np.concatenate(arrays) == rows).all()
 
 
 @pytest.mark.parametrize("place", [0.0, 0.3, 0.999])
-def test_a_flipped_byte_is_refused_with_the_parts_name(
-    dataset: ReportDataset, place: float
-) -> None:
+def test_rejects_a_flipped_byte(dataset: ReportDataset, place: float) -> None:
+    """The error names the part, also after it came from another process."""
     part = dataset.parts[0]
     data = bytearray(path_of(part).read_bytes())
     data[int(place * len(data))] ^= 1
     path_of(part).write_bytes(data)
-    with pytest.raises(ReportDatasetError, match=f"hour=5/{part.name}.*its digest is wrong"):
-        list(part.arrays())
+    message = f"hour=5/{part.name}.*its digest is wrong"
+    with pytest.raises(ReportDatasetError, match=message) as info:
+        read(part)
+    assert str(pickle.loads(pickle.dumps(info.value))) == str(info.value)
 
 
-@pytest.fixture(scope="module")
-def processes() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
-        yield executor
-
-
-def test_a_worker_process_says_which_part_is_damaged(
-    dataset: ReportDataset, processes: ProcessPoolExecutor
-) -> None:
-    oracle = dataset.export.parameters.oracle
-    assert (
-        ReportSource.of_parts(oracle, dataset.parts, executor=processes).tally()
-        == dataset.export.tally
-    )
-    with path_of(dataset.parts[1]).open("r+b") as file:
-        file.truncate(100)
-    with pytest.raises(ReportDatasetError, match=f"hour=6/{dataset.parts[1].name}"):
-        ReportSource.of_parts(oracle, dataset.parts, executor=processes).total(Tally.of)
-
-
-def test_what_is_not_the_part_that_is_listed_is_refused(any_dataset: ReportDataset) -> None:
+def test_rejects_other_files(any_dataset: ReportDataset) -> None:
     part = any_dataset.parts[0]
-    form = any_dataset.export.parameters.oracle.wire.dtype
-    written: list[tuple[bytes, int, str]] = [
+    schema = arrow_schema(part.dtype)
+    nulls = {field.name: pa.array([None, None], field.type) for field in schema}
+    columns = "not those of the round's reports"
+    for data, n, message in (
         (b"PAR1" * 20, part.n, "is not a Parquet file"),
-        (
-            path_of(part).read_bytes(),
-            part.n + 1,
-            f"it has {part.n} reports instead of {part.n + 1}",
-        ),
-        (_table({"other": pa.array([1, 2])}), 2, "not those of the round's reports"),
-        (_table({"report": pa.array([1, 2], pa.int8())}), 2, "not those of the round's reports"),
-    ]
-    holes = {field.name: pa.array([None, None], field.type) for field in arrow_schema(form)}
-    written.append((_table(holes), 2, "not those|has a null"))
-    for data, n, said in written:
-        path_of(part).write_bytes(data)
-        with pytest.raises(ReportDatasetError, match=f"(?s){part.name}.*{said}"):
-            list(replace(part, n=n, sha256=hashlib.sha256(data).hexdigest()).arrays())
-    path_of(part).write_bytes(bytes(50 << 20))  # no more is read than a part may have
+        (path_of(part).read_bytes(), part.n + 1, f"has {part.n} reports instead of {part.n + 1}"),
+        (path_of(part).read_bytes(), 10**12, f"has {part.n} reports instead of 1000000000000"),
+        (parquet(pa.table({"other": [1, 2]})), 2, columns),
+        (parquet(pa.table({"report": pa.array([1, 2], pa.int8())})), 2, columns),
+        (parquet(pa.table(nulls)), 2, "not those|has a null"),
+    ):
+        with pytest.raises(ReportDatasetError, match=f"(?s){part.name}.*{message}"):
+            read(replaced(part, data, n))
+    path_of(part).write_bytes(bytes(50 << 20))  # reading stops at the size of a part
     with pytest.raises(ReportDatasetError, match="its digest is wrong"):
-        list(part.arrays())
+        read(part)
     path_of(part).unlink()
     with pytest.raises(ReportDatasetError, match="the file is missing"):
-        list(part.arrays())
+        read(part)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"compression": "zstd"}, "it is compressed, by ZSTD"),
         ({"use_dictionary": True}, "its encodings are .*DICTIONARY.*, not PLAIN"),
+        ({"column_encoding": "DELTA_BINARY_PACKED"}, "its encodings are .*, not PLAIN"),
         (
-            {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"},
-            "its encodings are .*, not PLAIN",
+            {"row_group_size": 700_000},
+            "it has a row group of 700000 reports; the limit is 699050",
         ),
-        ({"use_dictionary": False}, "it has a row group of 700000 reports; the limit is 699050"),
     ],
 )
-def test_what_could_become_much_larger_is_refused_by_its_footer(
-    dataset: ReportDataset, options: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    form, n = dataset.export.parameters.oracle.wire.dtype, 700_000
-    batch = to_batch(form, np.zeros(n, dtype=form))
-    sink = pa.BufferOutputStream()
-    few = {} if said.startswith("it has") else {"row_group_size": 1_000}
-    settings = {"compression": "none", "use_dictionary": False} | options
-    pq.write_table(pa.table(batch), sink, **settings, **few)
-    data = sink.getvalue().to_pybytes()
-    path_of(dataset.parts[0]).write_bytes(data)
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", None)  # nothing is decoded
-    with pytest.raises(ReportDatasetError, match=said):
-        list(replace(dataset.parts[0], n=n, sha256=hashlib.sha256(data).hexdigest()).arrays())
-
-
-def test_what_is_listed_with_endless_reports_is_said_to_have_another_number(
+def test_footer_reveals_files_that_decode_to_more(
     dataset: ReportDataset,
+    options: dict[str, Any],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(ReportDatasetError, match="it has 2000 reports instead of 1000000000000"):
-        list(replace(dataset.parts[0], n=10**12).arrays())
+    part, n = dataset.parts[0], 700_000
+    defaults = {"compression": "none", "use_dictionary": False, "row_group_size": 1_000}
+    table = pa.table(to_batch(part.dtype, np.zeros(n, dtype=part.dtype)))
+    changed = replaced(part, parquet(table, **(defaults | options)), n)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", None)  # nothing is decoded
+    with pytest.raises(ReportDatasetError, match=message):
+        read(changed)
 
 
-def test_what_is_no_regular_file_is_refused_at_once(dataset: ReportDataset) -> None:
-    root = Path(dataset.url.removeprefix("file://"))
-    for path in (path_of(dataset.parts[0]), root / "round.json"):
+def test_rejects_pipes_and_devices(dataset: ReportDataset) -> None:
+    """Reading them could block, or never end."""
+    part = dataset.parts[0]
+    round_file = path_of(part).parents[1] / "round.json"
+    for path in (path_of(part), round_file):
         path.unlink()
         os.mkfifo(path)
-    with pytest.raises(ReportDatasetError, match=f"{dataset.parts[0].name} is not a regular file"):
-        list(dataset.parts[0].arrays())
-    for target in (None, "/dev/zero"):
-        if target is not None:
-            (root / "round.json").unlink()
-            (root / "round.json").symlink_to(target)
+    with pytest.raises(ReportDatasetError, match=f"{part.name} is not a regular file"):
+        read(part)
+    for _ in range(2):
         with pytest.raises(ReportDatasetError, match=r"round\.json is not a regular file"):
-            ReportDataset.open(root)
+            ReportDataset.open(round_file.parent)
+        round_file.unlink()
+        round_file.symlink_to("/dev/zero")
 
 
-def test_a_report_that_does_not_fit_is_named_by_its_part(dataset: ReportDataset) -> None:
+def test_names_the_part_of_an_invalid_report(dataset: ReportDataset) -> None:
     part = dataset.parts[1]
-    rows = np.concatenate(list(part.arrays()))
+    rows = read(part)
     rows["bucket"][12] = 60_000
-    entry, data = parts.encode(6, part.name, rows, part.dtype)
-    path_of(part).write_bytes(data)
-    bad = ReportDataset(
-        dataset.url, dataset.export, (dataset.parts[0], replace(part, sha256=entry.sha256))
-    )
-    with pytest.raises(
-        ReportDatasetError,
-        match=f"the part hour=6/{part.name} of .*: report 12: the bucket must be",
-    ):
-        bad.tally()
+    _, data = parts.encode(6, part.name, rows, part.dtype)
+    invalid = replace(dataset, parts=(dataset.parts[0], replaced(part, bytes(data), part.n)))
+    message = f"the part hour=6/{part.name} of .*: report 12: the bucket must be"
+    with pytest.raises(ReportDatasetError, match=message):
+        invalid.tally()
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("zip://x", "it is an archive"),
         ("simplecache::file:///x", "chained URLs are not supported"),
-        ("zip://x::file:///a.zip", "chained URLs are not supported"),
         ("bogus://x", "unknown file system bogus"),
+        ("s3://bucket/x", "s3fs is not installed$"),
     ],
 )
-def test_a_url_that_nothing_opens_is_refused_in_a_sentence(url: str, said: str) -> None:
-    with pytest.raises(ReportDatasetError, match=f"^cannot open {url}: {said}"):
+def test_rejects_a_url_that_cannot_be_opened(
+    url: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(ReportDatasetError, match=f"^cannot open {url}: {message}"):
         ReportDataset.open(url)
 
 
-def test_a_file_system_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "s3fs", None)
-    with pytest.raises(
-        ReportDatasetError, match=r"^cannot open s3://bucket/x: s3fs is not installed$"
-    ):
-        ReportDataset.open("s3://bucket/x")
-
-
-def _table(columns: dict[str, Any]) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns), sink)
-    return sink.getvalue().to_pybytes()
-
-
 def test_any_reader_of_parquet_reads_it(any_dataset: ReportDataset) -> None:
-    root = any_dataset.url.removeprefix("file://")
+    part = any_dataset.parts[0]
     table = datasets.dataset(
-        root, format="parquet", partitioning="hive", exclude_invalid_files=True
+        any_dataset.url.removeprefix("file://"),
+        format="parquet",
+        partitioning="hive",
+        exclude_invalid_files=True,
     ).to_table()
     assert table.num_rows == N
     assert sorted(set(table["hour"].to_pylist())) == [5, 6]
-    form = any_dataset.export.parameters.oracle.wire.dtype
-    assert table.schema.names == [*(form.names or ["report"]), "hour"]
-    metadata = pq.ParquetFile(path_of(any_dataset.parts[0])).metadata
-    column = metadata.row_group(0).column(0)
+    assert table.schema.names == [*(part.dtype.names or ["report"]), "hour"]
+    column = pq.ParquetFile(path_of(part)).metadata.row_group(0).column(0)
     assert (column.compression, column.is_stats_set) == ("UNCOMPRESSED", False)
     assert "PLAIN" in column.encodings
     assert not any("DICTIONARY" in encoding for encoding in column.encodings)
 
 
-def test_what_is_no_dataset_is_said(
-    dataset: ReportDataset, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    empty = tmp_path_factory.mktemp("empty")
+def test_rejects_a_folder_that_is_not_a_dataset(dataset: ReportDataset, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
     with pytest.raises(ReportDatasetError, match=r"has no round\.json"):
-        ReportDataset.open(empty)
-    file = empty / "round.json"
-    file.write_text("{}")
-    with pytest.raises(ReportDatasetError, match="not an export"):
-        ReportDataset.open(empty)
-    root = Path(dataset.url.removeprefix("file://"))
-    file.write_text((root / "round.json").read_text().replace('"hour": 5', '"hour": 6', 1))
-    with pytest.raises(ReportDatasetError, match="checksum"):
-        ReportDataset.open(empty)
-    with pytest.raises(ReportDatasetError, match="nowhere://"):
-        ReportDataset.open("nowhere://x")
+        ReportDataset.open(folder)
+    changed = (tmp_path / "round.json").read_text().replace('"hour": 5', '"hour": 6', 1)
+    for content, message in (("{}", "not an export"), (changed, "checksum")):
+        (folder / "round.json").write_text(content)
+        with pytest.raises(ReportDatasetError, match=message):
+            ReportDataset.open(folder)
 
 
-def test_reports_are_of_the_form_that_the_documentation_has() -> None:
-    forms = {
-        np.dtype([("seed", "<u4"), ("bucket", "<u2")]): {
-            "seed": pa.uint32(),
-            "bucket": pa.uint16(),
-        },
-        np.dtype("<u4"): {"report": pa.uint32()},
-        np.dtype(("u1", (13,))): {"report": pa.binary(13)},
-        np.dtype([("a", ">u4"), ("b", "u1", (2, 3))]): {"a": pa.binary(4), "b": pa.binary(6)},
-    }
-    for form, expected in forms.items():
-        assert (
-            dict(zip(arrow_schema(form).names, arrow_schema(form).types, strict=True)) == expected
-        )
-        rows = np.frombuffer(np.random.default_rng(1).bytes(7 * form.itemsize), dtype=form)
-        entry, data = parts.encode(5, "part-0.parquet", rows, form)
-        assert entry == ReportPart(5, "part-0.parquet", 7, hashlib.sha256(data).hexdigest())
-        (back,) = ParquetPart("", 5, entry.name, 7, entry.sha256, form)._arrays(bytes(data))
-        assert back.tobytes() == rows.tobytes()
+@pytest.mark.parametrize(
+    ("dtype", "columns"),
+    [
+        (
+            np.dtype([("seed", "<u4"), ("bucket", "<u2")]),
+            {"seed": pa.uint32(), "bucket": pa.uint16()},
+        ),
+        (np.dtype("<u4"), {"report": pa.uint32()}),
+        (np.dtype(("u1", (13,))), {"report": pa.binary(13)}),
+        (np.dtype([("a", ">u4"), ("b", "u1", (2, 3))]), {"a": pa.binary(4), "b": pa.binary(6)}),
+    ],
+)
+def test_columns_are_as_documented(dtype: np.dtype, columns: dict[str, Any]) -> None:
+    schema = arrow_schema(dtype)
+    assert dict(zip(schema.names, schema.types, strict=True)) == columns
+    rows = np.frombuffer(np.random.default_rng(1).bytes(7 * dtype.itemsize), dtype=dtype)
+    entry, data = parts.encode(5, "part-0.parquet", rows, dtype)
+    assert entry == ReportPart(5, "part-0.parquet", 7, hashlib.sha256(data).hexdigest())
+    (decoded,) = ParquetPart("", 5, entry.name, 7, entry.sha256, dtype)._arrays(bytes(data))
+    assert decoded.tobytes() == rows.tobytes()

@@ -1,12 +1,12 @@
-"""Cells as tasks of a cluster: the numbers are those of this machine's processes."""
+"""Cells as tasks of a cluster have the numbers of this machine's processes."""
 
 import csv
 from pathlib import Path
 
 import pytest
-from tests.dask_cluster import DaskCluster
+from tests.cli.conftest import Run
 
-from ldprecover_cli.app import run
+from ldprecover_cluster import Scheduler
 
 pytest.importorskip(
     "distributed", reason="the extra `cluster` is not installed: no cell runs on a cluster"
@@ -14,54 +14,39 @@ pytest.importorskip(
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
-    """Return the rows of the cells, in order, without how long they took."""
+    """Return the rows of the cells, sorted, without their times."""
     with (folder / "cells.csv").open(newline="", encoding="utf-8") as file:
-        found = [
-            {name: value for name, value in row.items() if name != "seconds"}
-            for row in csv.DictReader(file)
-        ]
-    return sorted(found, key=lambda row: list(row.values()))
+        cells = [row | {"seconds": ""} for row in csv.DictReader(file)]
+    return sorted(cells, key=lambda row: list(row.values()))
 
 
-def test_the_numbers_of_a_study_are_the_same_from_a_cluster(
-    dask_cluster: DaskCluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A study of four cells; one method reads reports, so each cell is a task."""
+    file = tmp_path / "study.toml"
+    file.write_text(
+        'data = "cities"\nprotocols = ["grr", "olh"]\nusers = 500\ntrials = 2\n'
+        'attacks = ["mga"]\nmethods = ["ldprecover", "diffstats"]\n'
+    )
+    return file
+
+
+def test_a_study_has_the_same_numbers_on_a_cluster(
+    run: Run, scheduler: Scheduler, study: Path, tmp_path: Path
 ) -> None:
-    """One method reads reports, so that each cell is a task."""
-    study = (
-        'data = "cities"\nprotocols = ["grr", "olh"]\nusers = 500\ntrials = 2\nattacks = ["mga"]\n'
-    )
-    (file := tmp_path / "study.toml").write_text(
-        study + 'methods = ["ldprecover", "diffstats"]\n', encoding="utf-8"
-    )
-    here, there = tmp_path / "here", tmp_path / "there"
-    assert run(["reproduce", str(file), "--out", str(here), "--jobs", "1"]) == 0
-    assert run(["reproduce", str(file), "--out", str(there), "--scheduler", dask_cluster.url]) == 0
-    assert rows(there) == rows(here)
-    assert len({row["trial"] + row["protocol"] for row in rows(here)}) == 4
+    local, remote = tmp_path / "local", tmp_path / "remote"
+    run(f"reproduce {study} --out {local} --jobs 1").succeeds()
+    run(f"reproduce {study} --out {remote} --scheduler {scheduler.url}").succeeds()
+    assert rows(remote) == rows(local)
+    assert len({row["trial"] + row["protocol"] for row in rows(local)}) == 4
 
 
-def test_a_lost_cluster_is_said_and_what_was_done_is_kept(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_a_lost_cluster_is_an_error_that_says_how_to_continue(
+    run: Run, broken_scheduler: Scheduler, study: Path, tmp_path: Path
 ) -> None:
-    study = (
-        'data = "cities"\nprotocols = "grr"\nusers = 500\ntrials = 1\nattacks = '
-        '["none"]\nmethods = ["norm-sub"]\n'
-    )
-    (file := tmp_path / "study.toml").write_text(study, encoding="utf-8")
-    # Port 9, discard: nobody listens there.
-    assert (
-        run(
-            [
-                "reproduce",
-                str(file),
-                "--out",
-                str(tmp_path / "out"),
-                "--scheduler",
-                "tcp://127.0.0.1:9",
-            ]
-        )
-        == 1
-    )
-    said = capfd.readouterr().err.splitlines()[-1]
-    assert "error: the scheduler tcp://127.0.0.1:9 cannot be reached: " in said
-    assert "Finished cells are stored, and the same command runs the others" in said
+    url = broken_scheduler.url
+    result = run(f"reproduce {study} --out {tmp_path / 'out'} --scheduler {url}")
+    assert result.code == 1
+    error = result.err.splitlines()[-1]
+    assert error.startswith(f"error: the scheduler {url} cannot be reached: ")
+    assert "Finished cells are stored, and the same command runs the others" in error
