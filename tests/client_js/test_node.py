@@ -22,10 +22,8 @@ RATE = 1e-9
 ROUNDS: list[dict[str, Any]] = [
     {"protocol": "grr"},
     {"protocol": "oue"},
-    {"protocol": "olh"},
     {"protocol": "olh", "hash_range": 300},
     {"protocol": "sue"},
-    {"protocol": "ss"},
     {"protocol": "ss", "subset_size": 8},
     {"protocol": "hr"},
     {"protocol": "olh", "access": "ticket", "given_seeds": 64},

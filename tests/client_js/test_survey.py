@@ -1,6 +1,7 @@
 """The survey page in a real browser, from another origin than the server."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ServerProcess, StartServer
+from tests.conftest import ServerProcess
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -156,20 +157,18 @@ def test_lost_response_repeats_report(visitor: Visitor, service: ServerProcess, 
     assert all("net::ERR_FAILED" in text for text in visitor.wrong)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
 def test_survey_fits_window(
-    window: Any, service: ServerProcess, site: str, tmp_path: Path, width: int, scheme: str
+    visitor: Visitor, service: ServerProcess, site: str, tmp_path: Path
 ) -> None:
     opened = service.open_round(items=["soup", "salad", 30 * "a long answer ", 200 * "x"])
-    with window.new_context(
-        viewport={"width": width, "height": 700}, color_scheme=scheme
-    ) as context:
-        page = Visitor(context).open(survey(site, service, opened["id"]))
-        press(page, "soup")
-        says(page, THANKS)
+    page = visitor.open(survey(site, service, opened["id"]))
+    press(page, "soup")
+    says(page, THANKS)
+    folder = Path(os.environ.get("LDPRECOVER_SCREENSHOTS") or tmp_path)
+    for width, scheme in itertools.product((1280, 390), ("light", "dark")):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.emulate_media(color_scheme=scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        folder = Path(os.environ.get("LDPRECOVER_SCREENSHOTS") or tmp_path)
         page.screenshot(path=folder / f"survey-{width}-{scheme}.png", full_page=True)
 
 
@@ -200,11 +199,10 @@ def test_survey_shows_ticket_and_key_errors(
 
 
 def test_unlisted_origin_reports_nothing(
-    visitor: Visitor, start_server: StartServer, site: str
+    visitor: Visitor, service: ServerProcess, site: str
 ) -> None:
-    closed = start_server()
-    opened = closed.open_round()
-    page = visitor.open(survey(site, closed, opened["id"]).replace("/survey.html", "/survey.html#"))
+    opened = service.open_round()
+    page = visitor.open(f"{site.replace('127.0.0.1', 'localhost')}/example/survey.css")
     page.evaluate(
         """async ([url, round]) => {
             const { Ledger, Reporter, Retries, memoryStore } = await import("/ldprecover.js");
@@ -213,10 +211,10 @@ def test_unlisted_origin_reports_nothing(
             const reporter = new Reporter(url, round, { ledger, retries });
             window.caught = await reporter.report(0).catch((error) => error.name);
         }""",
-        [closed.url, opened["id"]],
+        [service.url, opened["id"]],
     )
     assert page.evaluate("window.caught") == "UnansweredError"
-    assert closed.frequencies(opened["id"])["n"] == 0
+    assert service.frequencies(opened["id"])["n"] == 0
 
 
 def test_classic_script_reports_with_local_storage(

@@ -70,7 +70,7 @@ def test_every_response_matches_openapi(
     )
 
     def check_operation(operation: Any) -> None:
-        @property_settings(12)
+        @property_settings(8)
         @given(
             operation.as_strategy(generation_mode=mode),
             st.sampled_from([*round_ids, "current", None]),

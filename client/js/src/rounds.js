@@ -9,6 +9,26 @@ const MAX_ITEMS = 100_000;
 const REFERENCE = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/; // of a round in a path
 const OWN = ["hash_range", "subset_size"];
 
+/**
+ * The fields of GET /rounds/{id}/parameters that this client reads.
+ * @typedef {object} Parameters
+ * @property {string} id
+ * @property {string} name
+ * @property {string} protocol
+ * @property {number} epsilon
+ * @property {string[]} items
+ * @property {number | null} hash_range
+ * @property {number | null} subset_size
+ * @property {number | null} given_seeds
+ * @property {number} p
+ * @property {number} q
+ * @property {number[]} canaries
+ * @property {boolean} quarantine
+ * @property {string} access
+ * @property {string} digest
+ * @property {Object<string, string>} thresholds
+ */
+
 /** Tell whether a text can name a round in a path. */
 export function isReference(text) {
   return typeof text === "string" && REFERENCE.test(text);
@@ -41,6 +61,7 @@ export const field = {
 /**
  * Return the round that GET /rounds/{id}/parameters states. Throws ServerError and
  * UnknownProtocolError.
+ * @param {Parameters} body
  */
 export async function readRound(body, crypto) {
   const name = field.text(body, "protocol");
@@ -59,7 +80,7 @@ export async function readRound(body, crypto) {
     givenSeeds: body.given_seeds == null ? null : field.integer(body, "given_seeds", 0),
     canaries: canaries(body, items.length),
     quarantine: body.quarantine ?? false,
-    access: field.text({ access: "open", ...body }, "access"),
+    access: field.text(body, "access"),
     digest: field.text(body, "digest"),
   };
   if (!isReference(round.id))
