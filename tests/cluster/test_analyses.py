@@ -12,7 +12,7 @@ from tests.server.analysis.conftest import REPORTS, TALLY, alarms, recovery, run
 
 from ldprecover import Tally
 from ldprecover_cluster import Scheduler
-from ldprecover_server.analysis.tasks import RecoverResult, unpack_recovery
+from ldprecover_server.analysis.tasks import RecoverResult, unpack
 from ldprecover_server.analysis.worker import Cluster
 from ldprecover_server.analysis.worker_pool import Prepare
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTimeoutError, ConfigurationError
@@ -34,7 +34,7 @@ def diffstats(copies: int = 1) -> Prepare:
 async def test_a_cluster_gives_equal_results_repeatedly(scheduler: Scheduler) -> None:
     async def results(cluster: Cluster | None, number: int) -> list[RecoverResult]:
         async with running_pool(count=1, cluster=cluster) as pool:
-            return [unpack_recovery(await pool.run(diffstats())) for _ in range(number)]
+            return [unpack(RecoverResult, await pool.run(diffstats())) for _ in range(number)]
 
     (local,) = await results(None, 1)
     for result in await results(Cluster(scheduler, 1), 2):

@@ -21,9 +21,7 @@ from ldprecover_server.analysis.tasks import (
     RecoverTask,
     SuspectsTask,
     Task,
-    unpack_alarms,
-    unpack_recovery,
-    unpack_suspects,
+    unpack,
 )
 from ldprecover_server.errors import NoReportsError, ReportsGoneError
 from ldprecover_server.rounds import RoundInfo
@@ -51,6 +49,7 @@ class Analysis(ABC, Generic[R]):
     """
 
     kind: ClassVar[str]
+    result: type[R]
     reads = False
     """Whether the analysis reads the reports."""
     is_quick = False
@@ -86,9 +85,9 @@ class Analysis(ABC, Generic[R]):
         result: R = self._task(self.tally, self.is_complete).run(None)  # type: ignore[assignment]
         return result
 
-    @abstractmethod
     def unpack(self, packed: bytes) -> R:
         """Return the result of the task."""
+        return unpack(self.result, packed)
 
     @abstractmethod
     def _check(self, key: str | None) -> None:
@@ -116,6 +115,7 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
     """
 
     kind = "recover"
+    result = RecoverResult
 
     def __init__(
         self,
@@ -184,9 +184,6 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
             history_unused=bool(self._history_names) and not self._uses_history,
         )
 
-    def unpack(self, packed: bytes) -> RecoverResult:
-        return unpack_recovery(packed)
-
     def _incomplete(self) -> ReportsGoneError:
         return ReportsGoneError(
             f"{self.method.name} reads every report, and the round does not store all of them"
@@ -197,6 +194,7 @@ class AlarmsAnalysis(Analysis[AlarmsResult]):
     """The alarms of a round; alarms that read reports are left out unless all are stored."""
 
     kind = "alarms"
+    result = AlarmsResult
     reads = True
 
     def __init__(self, reader: RoundReader, round: RoundInfo, rate: float) -> None:
@@ -213,14 +211,12 @@ class AlarmsAnalysis(Analysis[AlarmsResult]):
         oracle, canaries = self.round.oracle, self.round.parameters.canaries
         return AlarmsTask(oracle, tally, self._rate, is_complete, canaries)
 
-    def unpack(self, packed: bytes) -> AlarmsResult:
-        return unpack_alarms(packed)
-
 
 class SuspectsAnalysis(Analysis[Suspects]):
     """The items that rose since the earlier closed rounds of the series (`earlier`)."""
 
     kind = "suspects"
+    result = Suspects
 
     def __init__(self, reader: RoundReader, round: RoundInfo, rate: float, drift: float) -> None:
         super().__init__(reader, round)
@@ -239,9 +235,6 @@ class SuspectsAnalysis(Analysis[Suspects]):
     def _task(self, tally: Tally, is_complete: bool) -> SuspectsTask:
         earlier = self.reader.tallies(self.round, self.earlier)
         return SuspectsTask(self.round.oracle, tally, earlier, self._rate, self._drift)
-
-    def unpack(self, packed: bytes) -> Suspects:
-        return unpack_suspects(packed)
 
 
 def _versions(rounds: Sequence[StoredRound]) -> list[tuple[int, int]]:

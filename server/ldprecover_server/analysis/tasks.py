@@ -1,7 +1,7 @@
 """The tasks of workers and their results, packed and unpacked alike in server and worker."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -15,13 +15,13 @@ from ldprecover.evidence.suspects import Suspects, suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import (
     METHODS,
-    Conclusions,
-    Dropped,
     Recovery,
     RecoveryRequest,
     ReportSource,
     recover,
 )
+
+T = TypeVar("T")
 
 Progress = Callable[[float], None]
 
@@ -146,64 +146,24 @@ Result = RecoverResult | AlarmsResult | Suspects
 
 
 def pack(result: Result) -> bytes:
-    """Return a result as bytes for the `unpack` function of its class."""
-    return msgspec.msgpack.encode(_to_plain(result))
+    """Return a result as bytes for `unpack`; arrays become arrays of doubles."""
+    return msgspec.msgpack.encode(result, enc_hook=_to_plain)
 
 
-def unpack_recovery(packed: bytes) -> RecoverResult:
-    """Return the result of a RecoverTask."""
-    values = _decode(packed)
-    recovery = values["recovery"]
-    if (conclusions := recovery["conclusions"]) is not None:
-        conclusions["suspects"] = [tuple(suspect) for suspect in conclusions["suspects"]]
-        conclusions["dropped"] = [_make(Dropped, dropped) for dropped in conclusions["dropped"]]
-        recovery["conclusions"] = _make(Conclusions, conclusions)
-    return RecoverResult(values["n"], _make(Recovery, recovery))
-
-
-def unpack_alarms(packed: bytes) -> AlarmsResult:
-    """Return the result of an AlarmsTask."""
-    values = _decode(packed)
-    alarms = tuple(_make(Alarm, alarm) for alarm in values["alarms"])
-    return AlarmsResult(values["n"], values["reports_read"], alarms)
-
-
-def unpack_suspects(packed: bytes) -> Suspects:
-    """Return the result of a SuspectsTask."""
-    return _make(Suspects, _decode(packed))
+def unpack(cls: type[T], packed: bytes) -> T:
+    """Return the result of this class. Raises msgspec.ValidationError for other bytes."""
+    return msgspec.msgpack.decode(packed, type=cls, ext_hook=_to_array)
 
 
 def _to_plain(value: Any) -> Any:
-    """Return a value in MessagePack's types; arrays become arrays of doubles."""
-    if is_dataclass(value):
-        return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):
         return msgspec.msgpack.Ext(_ARRAY, value.astype("<f8", copy=False).tobytes())
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, tuple):
-        return [_to_plain(item) for item in value]
-    return value
-
-
-def _decode(packed: bytes) -> dict[str, Any]:
-    values: dict[str, Any] = msgspec.msgpack.decode(packed, ext_hook=_to_array)
-    return values
+    raise NotImplementedError(f"no result contains a {type(value).__name__}")
 
 
 def _to_array(code: int, data: memoryview) -> Any:
     if code != _ARRAY:
         raise ValueError(f"no result has the extension {code}")
     return np.frombuffer(data, dtype="<f8")
-
-
-T = TypeVar("T")
-
-
-def _make(cls: type[T], values: dict[str, Any]) -> T:
-    return cls(
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-    )

@@ -30,10 +30,11 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
 from ldprecover_server.analysis import framing, worker
 from ldprecover_server.analysis.tasks import (
+    AlarmsResult,
     AlarmsTask,
+    RecoverResult,
     Task,
-    unpack_alarms,
-    unpack_recovery,
+    unpack,
 )
 from ldprecover_server.analysis.worker import RECEIVED
 from ldprecover_server.analysis.worker_pool import WorkerPool
@@ -73,9 +74,9 @@ async def test_worker_starts_with_its_first_task_and_stays() -> None:
 
 async def test_worker_results_equal_direct_computation() -> None:
     async with running_pool() as pool:
-        result = unpack_alarms(await pool.run(alarms()))
+        result = unpack(AlarmsResult, await pool.run(alarms()))
         pieces = [REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)]
-        recovered = unpack_recovery(await pool.run(lambda: (recovery("diffstats"), pieces)))
+        recovered = unpack(RecoverResult, await pool.run(lambda: (recovery("diffstats"), pieces)))
     assert (result.n, result.reports_read) == (len(REPORTS), True)
     assert result.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
     expected = recover(
@@ -108,7 +109,9 @@ async def test_loads_numba_for_many_reports_beside_the_memory_limit(
             answers.append(await pool.run(partial(with_pieces, task, reports.tobytes())))
             loaded.append("llvmlite" in Path(f"/proc/{min(pool.pids)}/maps").read_text())
     assert loaded == [False, True, True]
-    assert len({unpack_recovery(answer).recovery.recovered.tobytes() for answer in answers}) == 1
+    assert (
+        len({unpack(RecoverResult, answer).recovery.recovered.tobytes() for answer in answers}) == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -323,8 +326,8 @@ async def test_huge_round_passes_through_little_memory(begun: Begun) -> None:
 
     async with running_pool(count=1, memory_bytes=1 << 26) as pool:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        result = unpack_alarms(
-            await pool.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()))
+        result = unpack(
+            AlarmsResult, await pool.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()))
         )
         assert result.n == tally.n
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
@@ -367,7 +370,7 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
     task = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
 
     async with running_pool(count=1) as pool:
-        result = unpack_recovery(await pool.run(lambda: (task, [reports.tobytes()]))).recovery
+        result = unpack(RecoverResult, await pool.run(lambda: (task, [reports.tobytes()]))).recovery
     frequencies = Estimates.of(oracle, tally).frequencies
     expected = recover(
         oracle,
