@@ -20,7 +20,7 @@ def export_reports(
     folder: str,
     *,
     partial: bool = False,
-    step: Callable[[int, int], None] = lambda done, of: None,
+    step: Callable[[int, int], None] = lambda done, total: None,
 ) -> ReportDataset:
     """Write a round's stored reports as a dataset, or continue an unfinished one; return it.
 
@@ -47,18 +47,18 @@ def export_reports(
         elif writer.missing and not partial:
             raise ReportDatasetError(f"the export in {folder} was begun with --partial")
 
-        def watched(done: int, of: int) -> None:
+        def watched(done: int, total: int) -> None:
             if _is_late(storage, round, writer.hours):
                 _discard(storage, writer)
                 raise ReportDatasetError(_LATE)
-            step(done, of)
+            step(done, total)
 
         return writer.finish(watched)
 
 
 def _gather(storage: Storage, snapshot: Snapshot, writer: DatasetWriter, partial: bool) -> None:
-    round, kept = snapshot.round, sum(snapshot.hours.values())
-    if missing := snapshot.tally.n - kept:
+    round, stored = snapshot.round, sum(snapshot.hours.values())
+    if missing := snapshot.tally.n - stored:
         _check_partial(round, missing, partial)
     if round.retention is not None and snapshot.hours:
         storage.datasets.record(
@@ -115,7 +115,9 @@ class DatasetPurge:
         done, now = True, self._storage.hour()
         for dataset in self._storage.datasets.expired():
             try:
-                left = purge(dataset.url, dataset.work, dataset.round, dataset.first_kept_hour(now))
+                first_hour = purge(
+                    dataset.url, dataset.work, dataset.round, dataset.first_kept_hour(now)
+                )
                 _log.info("purged the dataset %s of reports past their retention", dataset.url)
             except FileNotFoundError:
                 _log.warning(
@@ -123,16 +125,14 @@ class DatasetPurge:
                     dataset.url,
                 )
                 # Look again as long as some of its reports may be kept.
-                left = (
-                    dataset.first_kept_hour(now)
-                    if dataset.first_kept_hour(now) <= dataset.last
-                    else None
-                )
+                first_hour = dataset.first_kept_hour(now)
+                if first_hour > dataset.last:
+                    first_hour = None
             except ReportDatasetError as error:
                 if self._logged_hours.get(dataset.id) != now:
                     _log.error("reports past their retention stay in a dataset: %s", error)
                 self._logged_hours[dataset.id] = now
                 done = False
                 continue
-            self._storage.datasets.shorten(dataset.id, left)
+            self._storage.datasets.shorten(dataset.id, first_hour)
         return done

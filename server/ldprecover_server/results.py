@@ -34,21 +34,13 @@ class Results:
             self._access.require(key, "analyst")
         return stored, round
 
-    def tally(self, identifier: str, key: str | None = None) -> tuple[RoundInfo, Tally]:
-        """Return a round and the tally of every report answered before now.
-
-        Raises what `readable` does, RoundNotFoundError also for a round that is deleted meanwhile.
-        """
-        round = self.readable(identifier, key)
-        return round, self._storage.rounds.tally(round.seq, round.oracle.summary_size)
-
     def counted(
         self, identifier: str, key: str | None = None
     ) -> tuple[RoundInfo, Tally, Quarantined | None]:
-        """Return the same, and how many reports are set aside, of the same moment; None where none
-        are.
+        """Return a round, its tally, and its numbers of quarantined reports, or None.
 
-        Raises as `tally` does.
+        All are of one moment, and include every report answered before. Raises what `readable`
+        does, RoundNotFoundError also for a round that is deleted meanwhile.
         """
         round = self.readable(identifier, key)
         size = round.oracle.summary_size
@@ -59,16 +51,19 @@ class Results:
     def stats(
         self, identifier: str, key: str | None = None
     ) -> tuple[RoundInfo, Tally, Quarantined | None, dict[str, int]]:
-        """Return the same, and the round's submissions refused by reason. Raises as `tally`
-        does.
+        """Return the same, and the numbers of rejected submissions by reason.
+
+        Raises as `counted` does.
         """
-        round, tally, aside = self.counted(identifier, key)
-        self._rejections.flush_or_warn()  # what can be read is answered
-        return round, tally, aside, self._storage.rounds.rejections(round.seq)
+        counted = self.counted(identifier, key)
+        self._rejections.flush_or_warn()  # the stored numbers are returned even if it fails
+        round, _, _ = counted
+        return *counted, self._storage.rounds.rejections(round.seq)
 
     def export(self, identifier: str, key: str | None = None) -> RoundExport:
-        """Return a round on its own, to estimate and recover without the server. Raises as `tally`
-        does.
+        """Return a round with its tally, to estimate and recover without the server.
+
+        Raises as `counted` does.
         """
-        round, tally, aside = self.counted(identifier, key)
-        return RoundExport(round.id, round.name, round.parameters, tally, aside)
+        round, tally, quarantined = self.counted(identifier, key)
+        return RoundExport(round.id, round.name, round.parameters, tally, quarantined)

@@ -134,8 +134,8 @@ def _check_seed(oracle: FrequencyOracle, sender: Sender, packed: bytes | bytearr
     """Raise ReportError unless the report has the seed that its ticket picks."""
     assert sender.draw is not None  # seeds are given in rounds of tickets alone
     seed = oracle.seed_of(sender.draw)
-    found = int(oracle.seeds(np.frombuffer(packed, oracle.wire.dtype))[0])
-    if found != seed:
+    sent = int(oracle.seeds(np.frombuffer(packed, oracle.wire.dtype))[0])
+    if sent != seed:
         raise ReportError(
-            f"the ticket picks the seed {seed}, and the report has the seed {found}", 0
+            f"the ticket picks the seed {seed}, and the report has the seed {sent}", 0
         )

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ldprecover_server.http.bodies import Body, BodyLimit
 from ldprecover_server.http.decoding import parse_json
-from ldprecover_server.http.dependencies import get_caller, get_services
+from ldprecover_server.http.dependencies import get_caller
 
 LARGE = 1 << 16
 """Bytes above which a body is parsed and validated in a thread: it takes a millisecond or more."""
@@ -63,8 +63,8 @@ class BodyRoute(APIRoute):
         return handle_body
 
     async def _read(self, request: Request, limit: int, reservation: ExitStack) -> Request:
-        services = get_services(request)
-        is_anonymous = not (await get_caller(request)).is_known
+        caller = await get_caller(request)
+        services, is_anonymous = caller.services, not caller.is_known
         body = Body(services.bodies, request.scope, request.receive)
         try:
             data = await body.read(

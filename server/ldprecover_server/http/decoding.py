@@ -104,9 +104,9 @@ class ReportDecoder:
                 f"{' and '.join(self._names)} must be of equal length", position=ended
             )
         if named := re.match(r"Object contains unknown field `(.*)`", message, re.DOTALL):
-            known = " and ".join(self._names)
+            names = " and ".join(self._names)
             return ReportError(
-                f"unknown field {named[1][:_SHOWN]!r}; this protocol's reports are in {known}"
+                f"unknown field {named[1][:_SHOWN]!r}; this protocol's reports are in {names}"
             )
         if message.startswith("Object missing required field"):
             return ReportError(f"{message.split('`')[1]} must be an array")
@@ -126,12 +126,12 @@ class ReportDecoder:
             return (int(at[1]) if at else None), None
 
 
-def _has_more_quotes(body: bytes | bytearray, known: int) -> bool:
-    """Tell whether a body has more quotes than `known`."""
-    if len(body) < known * _APART:
-        return body.count(b'"') > known
+def _has_more_quotes(body: bytes | bytearray, limit: int) -> bool:
+    """Tell whether a body has more quotes than `limit`."""
+    if len(body) < limit * _APART:
+        return body.count(b'"') > limit
     at = 0
-    for _ in range(known):  # quotes that are far apart: each search skips the bytes between
+    for _ in range(limit):  # quotes that are far apart: each search skips the bytes between
         at = body.find(b'"', at) + 1
     return body.find(b'"', at) >= 0
 

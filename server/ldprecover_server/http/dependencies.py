@@ -15,7 +15,7 @@ from ldprecover_server.http.bodies import BodyMemory
 from ldprecover_server.memory_budget import MemoryBudget
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.results import Results
-from ldprecover_server.rounds import Rounds
+from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import CURRENT
 from ldprecover_server.submissions import Submissions
@@ -76,11 +76,11 @@ RoundOrCurrent = Annotated[str, Depends(round_or_current)]
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller of a request: its key, whether the key is valid, and its thread pool."""
+    """The caller of a request: its key, and whether the key is valid."""
 
+    services: Services
     key: str | None
     is_known: bool
-    pool: ThreadPool
 
     @property
     def max_bytes(self) -> int:
@@ -89,7 +89,12 @@ class Caller:
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Call a function in the caller's thread pool. Raises BusyError, and what it raises."""
-        return await self.pool.run(function, *arguments)
+        pool = self.services.keyed if self.is_known else self.services.reading
+        return await pool.run(function, *arguments)
+
+    async def read(self, round: str) -> RoundInfo:
+        """Return a round that the caller may read. Raises as `Results.readable` does."""
+        return await self.run(self.services.results.readable, round, self.key)
 
 
 async def get_caller(request: Request) -> Caller:
@@ -99,8 +104,7 @@ async def get_caller(request: Request) -> Caller:
         credentials = await _bearer(request)
         key = credentials.credentials if credentials else None
         services = get_services(request)
-        is_known = await services.access.knows(key)
-        caller = Caller(key, is_known, services.keyed if is_known else services.reading)
+        caller = Caller(services, key, await services.access.knows(key))
         request.state.caller = caller
     return caller
 
@@ -108,7 +112,7 @@ async def get_caller(request: Request) -> Caller:
 async def require_admin(request: Request) -> Caller:
     """Return the caller. Raises UnauthorizedError or ForbiddenError without an admin key."""
     caller = await get_caller(request)
-    await caller.run(get_services(request).access.require, caller.key, "admin")
+    await caller.run(caller.services.access.require, caller.key, "admin")
     return caller
 
 

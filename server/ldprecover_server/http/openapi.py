@@ -11,8 +11,7 @@ from ldprecover_interface import paths
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader
-from ldprecover_server.http.problems import problems
-from ldprecover_server.http.routes.rounds import BODY
+from ldprecover_server.http.problems import BODY, problems
 
 _DESCRIPTION = """\
 Collects locally differentially private frequency reports, estimates item frequencies

@@ -16,6 +16,34 @@ from ldprecover_interface import paths
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
 
+ADMIN = (errors.UnauthorizedError, errors.ForbiddenError)
+"""Errors of calls that need a key."""
+
+STORAGE = (errors.BusyError, errors.StoreUnavailableError)
+"""Errors of calls that read or write the database."""
+
+READ = (*ADMIN, *STORAGE, errors.RoundNotFoundError, errors.NoCurrentRoundError)
+"""Errors of calls that read a round."""
+
+BODY = (
+    errors.BodyTooLargeError,
+    errors.BodyTimeoutError,
+    errors.MalformedBodyError,
+    errors.UnsupportedMediaTypeError,
+    errors.UnsupportedTransferEncodingError,
+    errors.InvalidRequestError,
+    errors.QueueFullError,
+)
+"""Errors of calls with a body."""
+
+ANALYSIS = (
+    errors.AnalysesBusyError,
+    errors.AnalysisTimeoutError,
+    errors.AnalysisTooLargeError,
+    errors.AnalysisFailedError,
+)
+"""Errors of analyses."""
+
 GONE = 499
 """The status that metrics show if the caller disconnected before the response, as in nginx."""
 

@@ -20,5 +20,5 @@ def json_response(
 
 
 def quarantined(reports: QuarantinedReports | None) -> Quarantined | None:
-    """Return the message with the numbers of quarantined reports; None if there are none."""
+    """Return the message with the numbers of quarantined reports; None without a quarantine."""
     return None if reports is None else Quarantined(sizes=reports.sizes, seeds=reports.seeds)

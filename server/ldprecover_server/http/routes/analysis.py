@@ -1,5 +1,6 @@
 """Analyses of a round: the recovery methods that fit it, alarms and suspects."""
 
+import dataclasses
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -24,26 +25,19 @@ from ldprecover_server.errors import (
     ReportsGoneError,
 )
 from ldprecover_server.http.csv import AS_CSV, Format, csv
-from ldprecover_server.http.dependencies import (
-    KEY_IF_NEEDED,
-    Reader,
-    RoundReference,
-    get_services,
-)
+from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader, RoundReference
 from ldprecover_server.http.disconnects import cancel_on_disconnect
-from ldprecover_server.http.problems import problems
+from ldprecover_server.http.problems import ANALYSIS, READ, problems
 from ldprecover_server.http.responses import json_response
-from ldprecover_server.http.routes.results import ANALYSIS, READ
 
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
 
 @router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)
-async def list_methods(request: Request, round: RoundReference, caller: Reader) -> Methods:
+async def list_methods(round: RoundReference, caller: Reader) -> Methods:
     """List the recovery methods with their inputs and options, and whether this round fits them."""
-    services = get_services(request)
-    known = await caller.run(services.results.readable, round, caller.key)
-    methods = await services.analyses.methods(known, caller)
+    info = await caller.read(round)
+    methods = await caller.services.analyses.methods(info, caller)
     summaries = [
         MethodSummary(
             name=method.name,
@@ -53,22 +47,13 @@ async def list_methods(request: Request, round: RoundReference, caller: Reader) 
             uses=sorted(method.uses),
             gives=method.gives,
             cost=method.cost,
-            options=[
-                MethodOption(
-                    name=option.name,
-                    default=option.default,
-                    low=option.low,
-                    high=option.high,
-                    meaning=option.meaning,
-                )
-                for option in method.options
-            ],
+            options=[MethodOption(**dataclasses.asdict(option)) for option in method.options],
             available=reason is None,
             reason=reason,
         )
         for method, reason in methods
     ]
-    return Methods(round=known.id, methods=summaries)
+    return Methods(round=info.id, methods=summaries)
 
 
 @router.get(
@@ -97,19 +82,20 @@ async def get_alarms(
     form: Format = "json",
 ) -> Response:
     """Test a round for reports that honest users do not send; some tests read all reports."""
-    services = get_services(request)
-    known = await caller.run(services.results.readable, round, caller.key)
-    result = await cancel_on_disconnect(request, services.analyses.alarms(known, rate, caller))
+    info = await caller.read(round)
+    result = await cancel_on_disconnect(
+        request, caller.services.analyses.alarms(info, rate, caller)
+    )
     alarms = [
         Alarm.model_construct(**{name: getattr(alarm, name) for name in Alarm.model_fields})
         for alarm in result.alarms
     ]
     if form == "csv":
         rows = (tuple(alarm.model_dump().values()) for alarm in alarms)
-        return csv(f"alarms-{known.id}", tuple(Alarm.model_fields), rows)
+        return csv(f"alarms-{info.id}", tuple(Alarm.model_fields), rows)
     return json_response(
         Alarms.model_construct(
-            round=known.id, n=result.n, reports_read=result.reports_read, alarms=alarms
+            round=info.id, n=result.n, reports_read=result.reports_read, alarms=alarms
         )
     )
 
@@ -147,32 +133,31 @@ async def get_suspects(
     form: Format = "json",
 ) -> Response:
     """List the items that rose by more than their noise since the earlier rounds of the series."""
-    services = get_services(request)
-    known = await caller.run(services.results.readable, round, caller.key)
-    found, earlier = await cancel_on_disconnect(
-        request, services.analyses.suspects(known, rate, drift, caller)
+    info = await caller.read(round)
+    rise, earlier = await cancel_on_disconnect(
+        request, caller.services.analyses.suspects(info, rate, drift, caller)
     )
     suspects = [
         Suspect.model_construct(
             item=item,
-            label=known.parameters.items[item],
-            before=float(found.before[item]),
-            now=float(found.now[item]),
-            z=float(found.z[item]),
-            p_value=float(found.p_values[item]),
+            label=info.parameters.items[item],
+            before=float(rise.before[item]),
+            now=float(rise.now[item]),
+            z=float(rise.z[item]),
+            p_value=float(rise.p_values[item]),
         )
-        for item in found.items
+        for item in rise.items
     ]
     if form == "csv":
         # The label, which a caller chose, comes first: see `to_csv`.
         columns = ("label", "item", "before", "now", "z", "p_value")
         rows = (tuple(getattr(each, name) for name in columns) for each in suspects)
-        return csv(f"suspects-{known.id}", columns, rows)
+        return csv(f"suspects-{info.id}", columns, rows)
     return json_response(
         Suspects.model_construct(
-            round=known.id,
+            round=info.id,
             earlier=[stored.id for stored in earlier],
-            rate=found.rate,
+            rate=rise.rate,
             suspects=suspects,
         )
     )

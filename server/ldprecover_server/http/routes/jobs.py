@@ -2,20 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from ldprecover_interface import paths
 from ldprecover_interface.analysis import JobStatus
 from ldprecover_server.errors import JobNotFoundError, as_service_error
-from ldprecover_server.http.dependencies import (
-    KEY_IF_NEEDED,
-    Reader,
-    RoundReference,
-    get_services,
-)
-from ldprecover_server.http.problems import problem_of, problems
-from ldprecover_server.http.routes.results import READ
+from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader, RoundReference
+from ldprecover_server.http.problems import READ, problem_of, problems
 
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
@@ -30,23 +24,22 @@ JobId = Annotated[
     responses=problems(*READ, JobNotFoundError),
     openapi_extra=KEY_IF_NEEDED,
 )
-async def get_job(request: Request, round: RoundReference, job: JobId, caller: Reader) -> Response:
+async def get_job(round: RoundReference, job: JobId, caller: Reader) -> Response:
     """Return the progress of a job, and its result; it needs what reading the round needs."""
-    services = get_services(request)
-    known = await caller.run(services.results.readable, round, caller.key)
-    found = await services.jobs.status(known.seq, job)
-    error = None if found.error is None else as_service_error(found.error)
+    info = await caller.read(round)
+    stored = await caller.services.jobs.status(info.seq, job)
+    error = None if stored.error is None else as_service_error(stored.error)
     status = JobStatus(
-        job=found.id,
-        round=known.id,
-        state=found.state,
-        progress=found.progress,
+        job=stored.id,
+        round=info.id,
+        state=stored.state,
+        progress=stored.progress,
         result=None,
         problem=None if error is None else problem_of(error),
     )
     body = status.to_json()
-    if found.result is not None:  # stored as JSON: it takes the place of the null
-        body = body.replace(b'"result":null', b'"result":' + found.result, 1)
+    if stored.result is not None:  # stored as JSON: it takes the place of the null
+        body = body.replace(b'"result":null', b'"result":' + stored.result, 1)
     return Response(body, media_type="application/json")
 
 
@@ -56,8 +49,7 @@ async def get_job(request: Request, round: RoundReference, job: JobId, caller: R
     responses=problems(*READ, JobNotFoundError),
     openapi_extra=KEY_IF_NEEDED,
 )
-async def cancel_job(request: Request, round: RoundReference, job: JobId, caller: Reader) -> None:
+async def cancel_job(round: RoundReference, job: JobId, caller: Reader) -> None:
     """Cancel a job; a job that has ended stays as it is."""
-    services = get_services(request)
-    known = await caller.run(services.results.readable, round, caller.key)
-    await services.jobs.cancel(known.seq, job)
+    info = await caller.read(round)
+    await caller.services.jobs.cancel(info.seq, job)

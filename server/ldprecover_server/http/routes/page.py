@@ -13,20 +13,18 @@ _FILES = page.files()
 
 @router.get(paths.ROOT)
 async def root(request: Request) -> Response:
-    return _answer(request, page.INDEX)
+    return _respond(request, page.INDEX)
 
 
 @router.get(paths.PAGE + "/{name:path}")
 async def file(request: Request, name: str) -> Response:
-    return _answer(request, name)
+    return _respond(request, name)
 
 
-def _answer(request: Request, name: str) -> Response:
-    found = _FILES.get(name)
-    if found is None:
+def _respond(request: Request, name: str) -> Response:
+    if name not in _FILES:
         raise HTTPException(404)
-    headers = request.headers
-    status, given, body = found.response(
-        headers.get("accept-encoding", ""), headers.get("if-none-match", "")
-    )
-    return Response(body, status, given)
+    accept_encoding = request.headers.get("accept-encoding", "")
+    if_none_match = request.headers.get("if-none-match", "")
+    status, headers, body = _FILES[name].response(accept_encoding, if_none_match)
+    return Response(body, status, headers)

@@ -1,11 +1,9 @@
-"""Plans of rounds that are not there yet: what a protocol, an epsilon and a number of users
-give.
-"""
+"""Plans of rounds: the errors that a protocol, an epsilon and a number of users give."""
 
 import functools
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from ldprecover.planning import MAX_TARGETS, MAX_USERS, PlanRequest, plan
@@ -18,7 +16,7 @@ from ldprecover_server.http.problems import problems
 
 router = APIRouter(tags=["rounds"])
 
-_KEPT = 256  # plans, of some 10 KB each, for those who ask again
+_CACHED = 256  # plans, of some 10 KB each
 
 Finite = {"allow_inf_nan": False}
 
@@ -29,7 +27,6 @@ Finite = {"allow_inf_nan": False}
     responses=problems(BusyError, InvalidRequestError, InvalidParameterError),
 )
 async def get_plan(
-    request: Request,
     caller: Anyone,
     domain_size: Annotated[
         int | None, Query(ge=2, le=MAX_DOMAIN_SIZE, description="d, the number of items.")
@@ -85,9 +82,7 @@ async def get_plan(
     ] = None,
     curves: Annotated[bool, Query(description="Errors over epsilon and over users too.")] = False,
 ) -> Response:
-    """Plan a round: give all but one of domain_size, users, epsilon and error, and the other is
-    worked out.
-    """
+    """Plan a round: give all but one of domain_size, users, epsilon and error."""
     plan_request = PlanRequest(
         domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain
     )
@@ -96,8 +91,8 @@ async def get_plan(
     )
 
 
-@functools.lru_cache(maxsize=_KEPT)
+@functools.lru_cache(maxsize=_CACHED)
 def _planned(request: PlanRequest, protocol: str | None, with_curves: bool) -> bytes:
-    found = plan(request, None if protocol is None else [protocol])
-    drawn = found.curves() if with_curves else None
-    return Plans.model_validate(found.to_dict(drawn), strict=False).to_json()
+    plans = plan(request, None if protocol is None else [protocol])
+    curves = plans.curves() if with_curves else None
+    return Plans.model_validate(plans.to_dict(curves), strict=False).to_json()

@@ -22,17 +22,14 @@ router = APIRouter(include_in_schema=False)
 
 
 class _Asset(Response):
-    """A file that is held in memory, once for all who read it, and goes out in pieces of 32 KiB.
+    """A file in memory, sent in pieces of 32 KiB.
 
-    Read from the disk for each of them, it would take an open file and a thread from the server for
-    as long as it pleases who reads.
+    Reading it from the disk would keep a file and a thread for as long as the client reads.
     """
 
     def __init__(self, path: Path) -> None:
         body = path.read_bytes()
-        self._pieces = [body[start : start + _PIECE] for start in range(0, len(body), _PIECE)] or [
-            b""
-        ]
+        self._pieces = [body[start : start + _PIECE] for start in range(0, len(body), _PIECE)]
         self.etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         super().__init__(
@@ -42,8 +39,9 @@ class _Asset(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = list(self.raw_headers)
         await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
-        for left, piece in zip(range(len(self._pieces) - 1, -1, -1), self._pieces, strict=True):
-            await send({"type": "http.response.body", "body": piece, "more_body": left > 0})
+        for piece in self._pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 _ASSETS = {
@@ -83,12 +81,12 @@ async def errors_page() -> HTMLResponse:
 
 @router.get(paths.STATIC + "/{name:path}")
 async def asset(request: Request, name: str) -> Response:
-    found = _ASSETS.get(name)
-    if found is None:
+    if name not in _ASSETS:
         raise HTTPException(404)
-    if found.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers={"ETag": found.etag})
-    return found
+    file = _ASSETS[name]
+    if file.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"ETag": file.etag})
+    return file
 
 
 def install(app: FastAPI) -> None:

@@ -1,7 +1,7 @@
 """Results of a round: frequencies, and recoveries from poisoning."""
 
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
@@ -13,58 +13,30 @@ from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import JobStatus
 from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
-from ldprecover_server.analysis.analyses import Caller as Asker
 from ldprecover_server.analysis.tasks import RecoverResult
 from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
-    AnalysesBusyError,
-    AnalysisFailedError,
-    AnalysisTimeoutError,
-    AnalysisTooLargeError,
-    BusyError,
-    ForbiddenError,
     InvalidParameterError,
     InvalidRequestError,
-    NoCurrentRoundError,
     NoReportsError,
     ReportsGoneError,
-    RoundNotFoundError,
-    StoreUnavailableError,
-    UnauthorizedError,
 )
 from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
+    Caller,
     Reader,
     RoundOrCurrent,
-    Services,
     get_caller,
-    get_services,
     round_or_current,
 )
 from ldprecover_server.http.disconnects import PREFER, cancel_on_disconnect, wants_job
-from ldprecover_server.http.problems import problems
+from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
 from ldprecover_server.http.responses import json_response, quarantined
-from ldprecover_server.http.routes.rounds import BODY
 from ldprecover_server.rounds import RoundInfo
 
 router = APIRouter(tags=["results"], route_class=BodyRoute)
-
-READ = (
-    UnauthorizedError,
-    ForbiddenError,
-    RoundNotFoundError,
-    NoCurrentRoundError,
-    BusyError,
-    StoreUnavailableError,
-)
-"""Errors of calls that read a round."""
-
-ANALYSIS = (AnalysesBusyError, AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError)
-"""Errors of analyses."""
-
-T = TypeVar("T")
 
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a recovery request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
@@ -76,19 +48,16 @@ _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
     responses={200: AS_CSV, **problems(*READ, InvalidRequestError)},
     openapi_extra=KEY_IF_NEEDED,
 )
-async def get_frequencies(
-    request: Request, round: RoundOrCurrent, caller: Reader, form: Format = "json"
-) -> Response:
+async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = "json") -> Response:
     """Return unbiased, unclipped estimates with standard errors.
 
     They include every report that was accepted before the call.
     """
-    services = get_services(request)
     write = _frequencies_as_csv if form == "csv" else _frequencies
-    return await caller.run(lambda: write(*services.results.counted(round, caller.key)))
+    return await caller.run(lambda: write(*caller.services.results.counted(round, caller.key)))
 
 
-def _frequencies(round: RoundInfo, tally: Tally, aside: Quarantined | None) -> Response:
+def _frequencies(round: RoundInfo, tally: Tally, uncounted: Quarantined | None) -> Response:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     mean: dict[str, Any] = {}
@@ -108,13 +77,13 @@ def _frequencies(round: RoundInfo, tally: Tally, aside: Quarantined | None) -> R
         sum=estimates.sum if estimates else None,
         sum_standard_error=estimates.sum_standard_error if estimates else None,
         canaries=round.parameters.canaries,
-        quarantined=quarantined(aside),
+        quarantined=quarantined(uncounted),
         **mean,
     )
     return json_response(message)
 
 
-def _frequencies_as_csv(round: RoundInfo, tally: Tally, aside: Quarantined | None) -> Response:
+def _frequencies_as_csv(round: RoundInfo, tally: Tally, uncounted: Quarantined | None) -> Response:
     oracle, d = round.oracle, round.oracle.domain_size
     estimates = Estimates.of(oracle, tally) if tally.n else None
     frequencies, errors = (
@@ -151,10 +120,7 @@ async def _recovery_max_bytes(request: Request) -> int:
     It has every label, an index and a number for each item, the names of other rounds, and 4 KiB.
     """
     caller = await get_caller(request)
-    round: RoundInfo = await caller.run(
-        get_services(request).results.readable, round_or_current(request), caller.key
-    )
-    request.state.round = round
+    round = request.state.round = await caller.read(round_or_current(request))
     columns = round.labels_bytes + 2 * _NUMBER_BYTES * round.oracle.domain_size
     return min(columns + _OTHER_BYTES, caller.max_bytes)
 
@@ -186,24 +152,22 @@ async def recover_frequencies(
     form: Format = "json",
 ) -> Response:
     """Recover the frequencies from the stored counts, which may be poisoned."""
-    services, wanted = get_services(request), body or RecoveryRequest()
-    if form == "csv":
+    recovery_request = body or RecoveryRequest()
+    write = _written_as_csv if form == "csv" else _written
+    if form == "csv" or not wants_job(prefer):
         return await cancel_on_disconnect(
-            request, _recovered(services, round, wanted, caller, None, _written_as_csv)
-        )
-    if not wants_job(prefer):
-        return await cancel_on_disconnect(
-            request, _recovered(services, round, wanted, caller, None, _written)
+            request, _recovered(round, recovery_request, caller, None, write)
         )
     reservation = request.state.reservation.pop_all()
 
     async def work(on_progress: OnProgress) -> bytes:
         with reservation:
-            response = await _recovered(services, round, wanted, caller, on_progress, _written)
-            return bytes(response.body)
+            return bytes(
+                (await _recovered(round, recovery_request, caller, on_progress, write)).body
+            )
 
     try:
-        job = await services.jobs.start(round.seq, work, keyed=caller.is_known)
+        job = await caller.services.jobs.start(round.seq, work, keyed=caller.is_known)
     except BaseException:
         reservation.close()
         raise
@@ -223,21 +187,27 @@ async def recover_frequencies(
 
 
 async def _recovered(
-    services: Services,
     round: RoundInfo,
-    wanted: RecoveryRequest,
-    caller: Asker,
+    recovery_request: RecoveryRequest,
+    caller: Caller,
     on_progress: OnProgress | None,
-    write: Callable[[RoundInfo, RecoveryRequest, RecoverResult], T],
-) -> T:
+    write: Callable[[RoundInfo, RecoveryRequest, RecoverResult], Response],
+) -> Response:
     """Return a recovery, written in a thread."""
-    result = await services.analyses.recover(
-        round, wanted.core_request(), wanted.targets, wanted.history, caller, on_progress
+    result = await caller.services.analyses.recover(
+        round,
+        recovery_request.core_request(),
+        recovery_request.targets,
+        recovery_request.history,
+        caller,
+        on_progress,
     )
-    return await caller.run(write, round, wanted, result)
+    return await caller.run(write, round, recovery_request, result)
 
 
-def _written(round: RoundInfo, wanted: RecoveryRequest, result: RecoverResult) -> Response:
+def _written(
+    round: RoundInfo, recovery_request: RecoveryRequest, result: RecoverResult
+) -> Response:
     recovery, items = result.recovery, round.parameters.items
     conclusions = recovery.conclusions
     message = Recovered.model_construct(
@@ -245,7 +215,7 @@ def _written(round: RoundInfo, wanted: RecoveryRequest, result: RecoverResult) -
         method=recovery.method,
         eta=recovery.eta,
         targets=recovery.targets,
-        malicious_model=wanted.malicious_model,
+        malicious_model=recovery_request.malicious_model,
         n=result.n,
         malicious_sum=recovery.malicious_sum,
         items=items,
@@ -261,9 +231,12 @@ def _written(round: RoundInfo, wanted: RecoveryRequest, result: RecoverResult) -
     return json_response(message)
 
 
-def _written_as_csv(round: RoundInfo, wanted: RecoveryRequest, answer: RecoverResult) -> Response:
-    recovery, items = answer.recovery, round.parameters.items
-    drawn, targets = recovery.conclusions, set(recovery.targets)
+def _written_as_csv(
+    round: RoundInfo, recovery_request: RecoveryRequest, result: RecoverResult
+) -> Response:
+    recovery, items = result.recovery, round.parameters.items
+    conclusions = {} if recovery.conclusions is None else recovery.conclusions.to_dict(items)
+    missing, targets = [None] * len(items), set(recovery.targets)
     columns: dict[str, Iterable[object]] = {
         "label": items,
         "item": range(len(items)),
@@ -272,12 +245,8 @@ def _written_as_csv(round: RoundInfo, wanted: RecoveryRequest, answer: RecoverRe
         "genuine": recovery.genuine.tolist(),
         "recovered": recovery.recovered.tolist(),
         "target": [i in targets for i in range(len(items))],
+        "standard_deviation": conclusions.get("standard_deviations") or missing,
+        "lower": conclusions.get("lower") or missing,
+        "upper": conclusions.get("upper") or missing,
     }
-    said = {} if drawn is None else drawn.to_dict(items)
-    for name, of in (
-        ("standard_deviation", "standard_deviations"),
-        ("lower", "lower"),
-        ("upper", "upper"),
-    ):
-        columns[name] = said.get(of) or [None] * len(items)
     return csv(f"{recovery.method}-{round.id}", tuple(columns), zip(*columns.values(), strict=True))

@@ -23,21 +23,11 @@ from ldprecover_interface.rounds import (
     Stats,
 )
 from ldprecover_server.errors import (
-    BodyTimeoutError,
-    BodyTooLargeError,
-    BusyError,
-    ForbiddenError,
     InvalidParameterError,
     InvalidRequestError,
-    MalformedBodyError,
     NameTakenError,
-    QueueFullError,
     RoundNotFoundError,
     SeriesMismatchError,
-    StoreUnavailableError,
-    UnauthorizedError,
-    UnsupportedMediaTypeError,
-    UnsupportedTransferEncodingError,
 )
 from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.dependencies import (
@@ -50,7 +40,7 @@ from ldprecover_server.http.dependencies import (
     get_services,
     require_admin,
 )
-from ldprecover_server.http.problems import problems
+from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import json_response, quarantined
 from ldprecover_server.rejections import DUPLICATE
 from ldprecover_server.retention import hours, words
@@ -59,27 +49,18 @@ from ldprecover_server.storage import StoredRound
 
 router = APIRouter(tags=["rounds"], route_class=BodyRoute)
 
-BODY = (
-    BodyTooLargeError,
-    BodyTimeoutError,
-    MalformedBodyError,
-    UnsupportedMediaTypeError,
-    UnsupportedTransferEncodingError,
-    InvalidRequestError,
-    QueueFullError,
-)
-"""Errors of calls with a body."""
-
-_ADMIN = (UnauthorizedError, ForbiddenError)
-_STORE = (BusyError, StoreUnavailableError)
 _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
+_STORED = (
+    *("id", "name", "protocol", "epsilon", "domain_size", "canaries", "digest"),
+    *("access", "read_access", "series"),
+)
+"""What a response says of a round as it is stored."""
 _FOREVER = "public, max-age=31536000, immutable"
 
 
 async def _admin_max_bytes(request: Request) -> int:
-    await require_admin(request)
-    return get_services(request).settings.max_body_bytes
+    return (await require_admin(request)).services.settings.max_body_bytes
 
 
 async def _admin_small(request: Request) -> int:
@@ -92,14 +73,14 @@ async def _admin_small(request: Request) -> int:
     status_code=201,
     response_model=Round,
     responses=problems(
-        *_ADMIN, *_STORE, *BODY, NameTakenError, SeriesMismatchError, InvalidParameterError
+        *ADMIN, *STORAGE, *BODY, NameTakenError, SeriesMismatchError, InvalidParameterError
     ),
 )
 @body_limit(_admin_max_bytes)
-async def open_round(request: Request, caller: Admin, new: NewRound) -> Response:
+async def open_round(caller: Admin, new: NewRound) -> Response:
     """Open a round; its parameters never change."""
-    stored, known = await caller.run(_open, get_services(request), new)
-    return json_response(_round(stored, known), 201, {"Location": paths.round_path(stored.id)})
+    stored, info = await caller.run(_open, caller.services, new)
+    return json_response(_round(stored, info), 201, {"Location": paths.round_path(stored.id)})
 
 
 def _open(services: Services, new: NewRound) -> tuple[StoredRound, RoundInfo]:
@@ -128,10 +109,9 @@ def _open(services: Services, new: NewRound) -> tuple[StoredRound, RoundInfo]:
 @router.get(
     paths.ROUNDS,
     response_model=Rounds,
-    responses=problems(RoundNotFoundError, InvalidRequestError, *_STORE),
+    responses=problems(RoundNotFoundError, InvalidRequestError, *STORAGE),
 )
 async def list_rounds(
-    request: Request,
     caller: Anyone,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of rounds.")] = 100,
     before: Annotated[
@@ -140,23 +120,23 @@ async def list_rounds(
     ] = None,
 ) -> Response:
     """List rounds without their items; the first was opened last."""
-    page = await caller.run(get_services(request).rounds.page, limit, before)
+    page = await caller.run(caller.services.rounds.page, limit, before)
     # A round may have 100,000 labels; GET /rounds/{id} returns them.
-    rounds = [RoundSummary.model_construct(**_state(stored, known)) for stored, known in page]
+    rounds = [RoundSummary.model_construct(**_state(*each)) for each in page]
     return json_response(Rounds.model_construct(rounds=rounds))
 
 
-@router.get(paths.ROUND, response_model=Round, responses=problems(RoundNotFoundError, *_STORE))
-async def get_round(request: Request, round: RoundReference, caller: Anyone) -> Response:
+@router.get(paths.ROUND, response_model=Round, responses=problems(RoundNotFoundError, *STORAGE))
+async def get_round(round: RoundReference, caller: Anyone) -> Response:
     """Return a round: its parameters, its state and the number of reports counted."""
-    rounds = get_services(request).rounds
+    rounds = caller.services.rounds
     return await caller.run(lambda: json_response(_round(*rounds.get(round))))
 
 
 @router.get(
     paths.ROUND + paths.PARAMETERS,
     response_model=Parameters,
-    responses=problems(RoundNotFoundError, *_STORE),
+    responses=problems(RoundNotFoundError, *STORAGE),
 )
 async def get_parameters(request: Request, round: RoundReference, caller: Anyone) -> Response:
     """Return the immutable part of a round; by id it may be cached for ever."""
@@ -164,17 +144,17 @@ async def get_parameters(request: Request, round: RoundReference, caller: Anyone
 
 
 def _get_parameters(request: Request, reference: str) -> Response:
-    stored, known = get_services(request).rounds.get(reference)
-    etag = f'"{known.parameters.digest}-{stored.id}"'
+    stored, info = get_services(request).rounds.get(reference)
+    etag = f'"{info.parameters.digest}-{stored.id}"'
     # A name may later belong to another round, and `current` changes; an id stays.
     headers = {"ETag": etag, "Cache-Control": _FOREVER if reference == stored.id else "no-cache"}
     tags = request.headers.get("if-none-match", "").split(",")
     if {tag.strip().removeprefix("W/") for tag in tags} & {etag, "*"}:
         return Response(status_code=304, headers=headers)
     # As decimal digits: JSON readers that use doubles lose bits of 64-bit integers.
-    thresholds = {name: str(value) for name, value in known.oracle.thresholds.items()}
+    thresholds = {name: str(value) for name, value in info.oracle.thresholds.items()}
     parameters = Parameters.model_construct(
-        **_head(stored, known), thresholds=thresholds, items=known.parameters.items
+        **_head(stored, info), thresholds=thresholds, items=info.parameters.items
     )
     return json_response(parameters, headers=headers)
 
@@ -182,58 +162,56 @@ def _get_parameters(request: Request, reference: str) -> Response:
 @router.post(
     paths.ROUND + paths.CLOSE,
     response_model=Round,
-    responses=problems(RoundNotFoundError, *_ADMIN, *_STORE),
+    responses=problems(RoundNotFoundError, *ADMIN, *STORAGE),
 )
-async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
+async def close_round(round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
-    rounds = get_services(request).rounds
+    rounds = caller.services.rounds
     return await caller.run(lambda: json_response(_round(*rounds.close(round))))
 
 
 @router.post(
     paths.ROUND + paths.TICKETS,
-    responses=problems(*_ADMIN, *_STORE, *BODY, RoundNotFoundError, InvalidParameterError),
+    responses=problems(*ADMIN, *STORAGE, *BODY, RoundNotFoundError, InvalidParameterError),
     response_class=PlainTextResponse,
 )
 @body_limit(_admin_small)
-async def mint_tickets(
-    request: Request, round: RoundReference, caller: Admin, new: NewTickets
-) -> Response:
+async def mint_tickets(round: RoundReference, caller: Admin, new: NewTickets) -> Response:
     """Mint single-use tickets, one a line; they are not stored, and not shown again."""
-    tickets = await caller.run(_mint, get_services(request), round, new.count)
+    tickets = await caller.run(_mint, caller.services, round, new.count)
     lines = (f"{ticket}\n" for ticket in tickets)
     pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_PER_PIECE)), "")
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
 def _mint(services: Services, reference: str, count: int) -> Iterator[str]:
-    known = services.rounds.find(reference)
-    return services.access.mint(known.id, known.access, count)
+    info = services.rounds.find(reference)
+    return services.access.mint(info.id, info.access, count)
 
 
 @router.delete(
-    paths.ROUND, status_code=204, responses=problems(RoundNotFoundError, *_ADMIN, *_STORE)
+    paths.ROUND, status_code=204, responses=problems(RoundNotFoundError, *ADMIN, *STORAGE)
 )
-async def delete_round(request: Request, round: RoundReference, caller: Admin) -> None:
+async def delete_round(round: RoundReference, caller: Admin) -> None:
     """Delete a round and all its reports."""
-    await caller.run(get_services(request).rounds.delete, round)
+    await caller.run(caller.services.rounds.delete, round)
 
 
 @router.get(
     paths.ROUND + paths.STATS,
-    responses=problems(RoundNotFoundError, *_ADMIN, *_STORE),
+    responses=problems(RoundNotFoundError, *ADMIN, *STORAGE),
     openapi_extra=KEY_IF_NEEDED,
 )
-async def get_stats(request: Request, round: RoundReference, caller: Reader) -> Stats:
+async def get_stats(round: RoundReference, caller: Reader) -> Stats:
     """Return the outcomes of a round's submissions: reports, duplicates and rejections."""
-    known, tally, aside, rejections = await caller.run(
-        get_services(request).results.stats, round, caller.key
+    info, tally, uncounted, rejections = await caller.run(
+        caller.services.results.stats, round, caller.key
     )
     duplicates = rejections.pop(DUPLICATE, 0)
     return Stats(
-        round=known.id,
+        round=info.id,
         reports=tally.n,
-        quarantined=quarantined(aside),
+        quarantined=quarantined(uncounted),
         duplicates=duplicates,
         refusals=rejections,
     )
@@ -242,12 +220,12 @@ async def get_stats(request: Request, round: RoundReference, caller: Reader) -> 
 @router.get(
     paths.ROUND + paths.EXPORT,
     response_model=Export,
-    responses=problems(RoundNotFoundError, *_ADMIN, *_STORE),
+    responses=problems(RoundNotFoundError, *ADMIN, *STORAGE),
     openapi_extra=KEY_IF_NEEDED,
 )
-async def export_round(request: Request, round: RoundReference, caller: Reader) -> Response:
+async def export_round(round: RoundReference, caller: Reader) -> Response:
     """Return a round with its tally, to estimate and recover without the server."""
-    results = get_services(request).results
+    results = caller.services.results
 
     def export() -> bytes:
         # As written, not through the model: files keep the order of their fields.
@@ -258,36 +236,23 @@ async def export_round(request: Request, round: RoundReference, caller: Reader) 
 
 def _head(stored: StoredRound, info: RoundInfo | None) -> dict[str, Any]:
     """Return a round's parameters; those of the protocol are null without `info`."""
-    own = {} if info is None else info.parameters.own
     return {
-        "id": stored.id,
-        "name": stored.name,
-        "protocol": stored.protocol,
-        "epsilon": stored.epsilon,
-        "domain_size": stored.domain_size,
+        **{name: getattr(stored, name) for name in _STORED},
         **dict.fromkeys(own_parameters()),
-        **own,
+        **({} if info is None else info.parameters.own),
         "p": None if info is None else info.oracle.p,
         "q": None if info is None else info.oracle.q,
-        "canaries": stored.canaries,
         "quarantine": stored.quarantined is not None,
-        "digest": stored.digest,
-        "access": stored.access,
-        "read_access": stored.read_access,
         "retention": words(stored.retention),
-        "series": stored.series,
     }
 
 
 def _state(stored: StoredRound, info: RoundInfo | None) -> dict[str, Any]:
     return _head(stored, info) | {
-        "state": stored.state,
-        "n": stored.n,
+        **{name: getattr(stored, name) for name in ("state", "n", "opened_at", "closed_at")},
         "quarantined": quarantined(stored.quarantined),
-        "opened_at": stored.opened_at,
-        "closed_at": stored.closed_at,
     }
 
 
-def _round(stored: StoredRound, known: RoundInfo) -> Round:
-    return Round.model_construct(**_state(stored, known), items=known.parameters.items)
+def _round(stored: StoredRound, info: RoundInfo) -> Round:
+    return Round.model_construct(**_state(stored, info), items=info.parameters.items)

@@ -1,8 +1,7 @@
 """The hot path: one submission in, answered once it is durable.
 
-A small ASGI application of its own, in front of the framework: what a framework does for every
-request costs more than decoding, counting and storing a report together. The API reference
-describes it by hand (`openapi`).
+A small ASGI application in front of the framework, whose work for every request costs more than
+decoding, counting and storing a report together. `openapi` describes it in the API reference.
 """
 
 import functools
@@ -88,24 +87,24 @@ class SubmissionRoute:
                 isinstance(error, ServiceError) and error.type.status >= 500
             ):  # it is sent again, whatever it was
                 raise
-            found = await self._services.submitting.run(rounds.find, identifier)
-            if found.id != round.id:
+            current = await self._services.submitting.run(rounds.find, identifier)
+            if current.id != round.id:
                 raise RoundReplacedError("another round has the name since a moment ago") from None
             raise
 
     async def _submit_to(self, round: RoundInfo, scope: Scope, body: Body) -> bytes:
         services = self._services
-        # Who and what first.
+        # Authenticate first.
         scope["round_seq"] = round.seq
         headers = body.headers
-        authorization = _given_once(scope, headers, b"authorization")
+        authorization = _header_once(scope, headers, b"authorization")
         sender = ANYONE
         if authorization is not None or round.access != "open":
             sender = await services.access.require_sender(round.id, round.access, authorization)
         key = sender.submission_key or _submission_key(
-            _given_once(scope, headers, b"idempotency-key")
+            _header_once(scope, headers, b"idempotency-key")
         )
-        # Then as much as such a one may send.
+        # Then read at most what such a sender may send.
         packed = body.media_type == wire.MEDIA_TYPE
         try:
             sent = await body.read(self._limit(round, sender, packed), _TYPES)
@@ -125,14 +124,14 @@ class SubmissionRoute:
     def _limit(self, round: RoundInfo, sender: Sender, packed: bool) -> BodyLimit:
         is_anyone = sender is ANYONE
         place = (round.seq, is_anyone, sender.key is None, packed)
-        found = self._limits.get(place)
-        if found is None:
+        limit = self._limits.get(place)
+        if limit is None:
             largest = self._services.submissions.max_body_bytes(round, sender, packed)
             why = "; with a report key it may be larger" if is_anyone else ""
             if sender.key is not None:
-                most = self._services.submissions.max_reports(round.oracle)
-                why = f": a submission to this round holds at most {most} reports"
-            found = BodyLimit(
+                max_reports = self._services.submissions.max_reports(round.oracle)
+                why = f": a submission to this round holds at most {max_reports} reports"
+            limit = BodyLimit(
                 min(largest, self._services.settings.max_body_bytes),
                 largest,
                 sender.key is None,
@@ -140,8 +139,8 @@ class SubmissionRoute:
             )
             if len(self._limits) >= _LIMITS:
                 self._limits.clear()
-            self._limits[place] = found
-        return found
+            self._limits[place] = limit
+        return limit
 
 
 def _problem(error: Exception, body: Body) -> ProblemResponse:
@@ -149,13 +148,13 @@ def _problem(error: Exception, body: Body) -> ProblemResponse:
     return problem_response(error, None if body.complete else {"Connection": "close"})
 
 
-def _given_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+def _header_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> str | None:
     value = headers.get(name)
     if value is None:
         return None
     if (
         len(headers) < len(scope["headers"])
-        and sum(name == given for given, _ in scope["headers"]) > 1
+        and sum(name == other for other, _ in scope["headers"]) > 1
     ):
         raise HeaderError(f"the header {name.decode().title()} must be given once")
     return value.decode("latin-1")
