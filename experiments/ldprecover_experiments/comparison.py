@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.figures import draw_comparison
 from ldprecover_experiments.measures import errors
-from ldprecover_experiments.plots import draw_comparison
 from ldprecover_experiments.poisoned_round import Targets, Vector
 from ldprecover_experiments.tables import Table, frame, shown_error, shown_gain
 

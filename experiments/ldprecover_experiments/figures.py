@@ -1,14 +1,21 @@
-"""The paper's figures as PNG and SVG files; equal means give equal bytes."""
+"""Figures of the paper's experiments, of an evaluation's scores, of a study and of a demo.
+
+The files are PNG and SVG; equal means give equal bytes.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from io import BytesIO
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ldprecover import ParameterError
+from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.paper import EXPERIMENTS, LABELS, PROTOCOLS, Experiment
 from ldprecover_experiments.parameters import Cell
+from ldprecover_experiments.poisoned_round import Vector
 from ldprecover_experiments.run_file import replaced
 from ldprecover_experiments.tables import Summary
 
@@ -16,52 +23,37 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ldprecover_experiments.scores import Scores
+    from ldprecover_experiments.scores import Scores, SettingMeans
 
-_BARS = (
-    "poisoned",
-    "norm-sub",
-    "ldprecover",
-    "ldprecover-star",
-    "detection",
-    "detection-projected",
-)
-_LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
-_PAPER_KM = ("k-means-raw", "k-means", "ldprecover-km", "norm-sub")
-_COLOURS = dict(
-    zip(
-        (
-            "poisoned",
-            "norm-sub",
-            "ldprecover",
-            "ldprecover-star",
-            "detection",
-            "detection-projected",
-            "oracle",
-        ),
-        ("#7f7f7f", "#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#c5b0d5", "#17becf"),
-        strict=True,
-    )
-) | {"k-means-raw": "#8c564b", "k-means": "#d62728", "ldprecover-km": "#ff7f0e"}
+_COLOURS = {
+    "poisoned": "#7f7f7f",
+    "norm-sub": "#1f77b4",
+    "ldprecover": "#ff7f0e",
+    "ldprecover-star": "#2ca02c",
+    "detection": "#9467bd",
+    "detection-projected": "#c5b0d5",
+    "oracle": "#17becf",
+    "ldprecover-star-exact": "#d62728",
+    "k-means-raw": "#8c564b",
+    "k-means": "#d62728",
+    "ldprecover-km": "#ff7f0e",
+}
+_BARS = tuple(_COLOURS)[:6]
+_LINES = {
+    "malicious": ("ldprecover", "ldprecover-star", "ldprecover-star-exact"),
+    "ipa": ("poisoned", "norm-sub"),
+    "km": ("k-means-raw", "k-means", "ldprecover-km", "norm-sub"),
+}
+"""The methods of an experiment's lines, where they are not the usual ones."""
+_USUAL_LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
 AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
+_MOST_FREQUENT = 10
 _LOOK: dict[Any, Any] = {
     "svg.hashsalt": "ldprecover",
     "font.size": 8.0,
     "axes.titlesize": 8.0,
     "legend.fontsize": 8.0,
 }
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A line of a panel: its cells, its method and number, and its style."""
-
-    cells: tuple[Cell, ...]
-    method: str
-    label: str
-    colour: str
-    number: str = "mse"
-    style: str = "-"
 
 
 def draw_figures(
@@ -98,40 +90,28 @@ def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
 
 
 def _draw_part(panel: "Axes", scores: "Scores", part: str, protocol: str) -> None:
-    places = [
-        s.place for s in scores.settings if (s.place.part, s.cell.protocol) == (part, protocol)
-    ]
-    varied = any(place.value is not None for place in places)
-    at = list(dict.fromkeys(place.value if varied else place.attack for place in places))
-    for i, method in enumerate(scores.shown):
-        means = [
-            scores.ratio(
-                "norm-sub",
-                method,
-                lambda s, x=x: (  # type: ignore[misc]
-                    (s.place.part, s.cell.protocol, s.place.value if varied else s.place.attack)
-                    == (part, protocol, x)
-                ),
-            ).mean
-            for x in at
-        ]
-        if varied:
-            panel.plot([float(x or 0) for x in at], means, marker=".", linewidth=1, label=method)
-        else:
-            width = 0.8 / len(scores.shown)
-            panel.bar(
-                [x + width * (i - (len(scores.shown) - 1) / 2) for x in range(len(at))],
-                means,
-                width,
-                label=method,
-            )
-    if not varied:
-        panel.set_xticks(range(len(at)), [str(x).replace(" ", "\n") for x in at], fontsize=6)
+    def place(s: "SettingMeans") -> tuple[str, str, float | str]:
+        value = s.place.attack if s.place.value is None else s.place.value
+        return s.place.part, s.cell.protocol, value
+
+    here = [s for s in scores.settings if place(s)[:2] == (part, protocol)]
+    series = {
+        method: {
+            at[2]: scores.ratio("norm-sub", method, lambda s, at=at: place(s) == at).mean  # type: ignore[misc]
+            for at in dict.fromkeys(map(place, here))
+        }
+        for method in scores.shown
+    }
+    if any(s.place.value is not None for s in here):
+        for method, ratios in series.items():
+            panel.plot(list(ratios), list(ratios.values()), marker=".", linewidth=1, label=method)
+        panel.set_xlabel(AXES.get(part, part))
+    else:
+        ticks = [str(attack).replace(" ", "\n") for attack in next(iter(series.values()))]
+        bars(panel, ticks, {m: list(ratios.values()) for m, ratios in series.items()}, fontsize=6)
     panel.set_yscale("log")
     panel.axhline(1, color="black", linewidth=0.6)
     panel.set_title(protocol.upper())
-    if varied:
-        panel.set_xlabel(AXES.get(part, part))
 
 
 def _saved(figure: "Figure", path: Path) -> list[Path]:
@@ -184,18 +164,14 @@ def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Fig
     for row, source in zip(axes, data, strict=True):
         for panel, protocol in zip(row, PROTOCOLS, strict=True):
             cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
-            for i, method in enumerate(_BARS):
-                places = [(at, summary.get(cell, {}).get(method)) for at, cell in enumerate(cells)]
-                points = [
-                    (at + 0.13 * (i - 2.5), getattr(mean, number))
-                    for at, mean in places
-                    if mean is not None
-                ]
-                if points:
-                    at, heights = zip(*points, strict=True)
-                    panel.bar(at, heights, 0.13, label=LABELS[method], color=_COLOURS[method])
-            panel.set_xticks(
-                range(len(cells)), [re.sub("[ -]", "\n", cell.label) for cell in cells], fontsize=6
+            heights = {m: [_height(summary, cell, m, number) for cell in cells] for m in _BARS}
+            shown = {m: values for m, values in heights.items() if not all(map(isnan, values))}
+            bars(
+                panel,
+                [re.sub("[ -]", "\n", cell.label) for cell in cells],
+                {LABELS[method]: values for method, values in shown.items()},
+                [_COLOURS[method] for method in shown],
+                fontsize=6,
             )
             panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
             if number == "mse":
@@ -217,50 +193,130 @@ def _draw(
 ) -> None:
     varied = experiment.varied
     assert varied is not None, experiment.name
-    cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
-    for line in _lines(experiment, [cell for cell in cells if attack in (None, cell.attack_text)]):
-        points = [
-            (getattr(cell, varied), summary.get(cell, {}).get(line.method)) for cell in line.cells
-        ]
-        numbers = [
-            (x, y)
-            for x, mean in points
-            if mean is not None and (y := getattr(mean, line.number)) is not None
-        ]
-        if numbers:
-            x, y = zip(*numbers, strict=True)
-            panel.plot(
-                x, y, line.style, label=line.label, color=line.colour, marker=".", linewidth=1
-            )
+    number = "malicious_mse" if experiment.name == "malicious" else "mse"
+    kinds: dict[str, list[Cell]] = {}
+    for cell in experiment.cells(source, 1):
+        if cell.protocol == protocol and attack in (None, cell.attack_text):
+            kinds.setdefault(cell.label, []).append(cell)
+    for (label, cells), style in zip(kinds.items(), ("-", "--", ":"), strict=False):
+        for method in _LINES.get(experiment.name, _USUAL_LINES):
+            points = {
+                getattr(cell, varied): _height(summary, cell, method, number) for cell in cells
+            }
+            points = {x: y for x, y in points.items() if not isnan(y)}
+            if points:
+                name = f"{LABELS[method]}, {label}" if len(kinds) > 1 else LABELS[method]
+                look: dict[str, Any] = {
+                    "label": name,
+                    "color": _COLOURS[method],
+                    "marker": ".",
+                    "linewidth": 1,
+                }
+                panel.plot(list(points), list(points.values()), style, **look)
     panel.set_yscale("log")
     panel.set_xlabel(AXES[varied])
-    panel.set_title(
-        f"{plain_label(source)}, {protocol.upper()}" + (f", {attack}" if attack else "")
+    title = [plain_label(source), protocol.upper(), *([attack] if attack else [])]
+    panel.set_title(", ".join(title))
+
+
+def draw_results(means: Summary, parameters: Sequence[str], number: str) -> "Figure":
+    """Return the figure of a study in which these parameters vary.
+
+    It has a panel for each data set and protocol. One varied parameter gives lines; several, or
+    none, give a group of bars for each setting. `number` is "mse" or "fg". Raises ParameterError,
+    and ExperimentError without matplotlib.
+    """
+    if number not in ("mse", "fg"):
+        raise ParameterError(f'number must be "mse" or "fg", not {number!r}')
+    data, protocols = (
+        list(dict.fromkeys(getattr(cell, key) for cell in means)) for key in ("data", "protocol")
     )
+    varied = [key for key in parameters if key in AXES]
+    methods = list(dict.fromkeys(name for by_method in means.values() for name in by_method))
+    figure, axes = grid(len(data), len(protocols), width=4.0)
+    for row, source in zip(axes, data, strict=True):
+        for panel, protocol in zip(row, protocols, strict=True):
+            cells = [cell for cell in means if (cell.data, cell.protocol) == (source, protocol)]
+            if len(varied) == 1:
+                for attack in dict.fromkeys(cell.label for cell in cells):
+                    line = [cell for cell in cells if cell.label == attack]
+                    x = [getattr(cell, varied[0]) for cell in line]
+                    for m in methods:
+                        heights = [_height(means, cell, m, number) for cell in line]
+                        panel.plot(x, heights, marker=".", label=plain_label(f"{m}, {attack}"))
+                panel.set_xlabel(AXES[varied[0]])
+            else:
+                ticks = [
+                    ", ".join([c.label, *(f"{AXES[key]} {getattr(c, key):g}" for key in varied)])
+                    for c in cells
+                ]
+                series = {
+                    plain_label(m): [_height(means, cell, m, number) for cell in cells]
+                    for m in methods
+                }
+                bars(
+                    panel,
+                    list(map(plain_label, ticks)),
+                    series,
+                    rotation=30,
+                    ha="right",
+                    fontsize=6,
+                )
+            panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
+            panel.set_ylabel(number.upper())
+            if number == "mse":
+                panel.set_yscale("log")
+            else:
+                panel.axhline(0, color="black", linewidth=0.6)
+    legend(figure)
+    return figure
 
 
-def _lines(experiment: Experiment, cells: Sequence[Cell]) -> Iterator[_Line]:
-    """Yield the lines of one panel."""
-    if experiment.name == "malicious":
-        for method in ("ldprecover", "ldprecover-star", "ldprecover-star-exact"):
-            colour = _COLOURS.get(method, "#d62728")
-            yield _Line(tuple(cells), method, LABELS[method], colour, number="malicious_mse")
-        return
-    if experiment.name == "km":
-        for method in _PAPER_KM:
-            yield _Line(tuple(cells), method, LABELS[method], _COLOURS[method])
-        return
-    methods = ("poisoned", "norm-sub") if experiment.name == "ipa" else _LINES
-    for i, (attack, model) in enumerate(dict.fromkeys((cell.attack, cell.model) for cell in cells)):
-        of_kind = tuple(cell for cell in cells if (cell.attack, cell.model) == (attack, model))
-        several = len({(cell.attack, cell.model) for cell in cells}) > 1
-        for method in methods:
-            label = f"{LABELS[method]}, {of_kind[0].label}" if several else LABELS[method]
-            yield _Line(of_kind, method, label, _COLOURS[method], style=("-", "--", ":")[i])
+def draw_comparison(
+    items: Sequence[str], targets: Collection[int], columns: Mapping[str, Vector]
+) -> "Figure":
+    """Return the figure of a demo: estimates of the items that are frequent in the first column,
+    and of the targets. Raises ExperimentError without matplotlib.
+    """
+    by_share = (-next(iter(columns.values()))).argsort(kind="stable").tolist()
+    chosen = by_share[:_MOST_FREQUENT] + [i for i in by_share[_MOST_FREQUENT:] if i in targets]
+    figure, ((panel,),) = grid(1, 1, width=max(6.0, 0.6 * len(chosen)))
+    labels = [("> " if i in targets else "") + plain_label(items[i]) for i in chosen]
+    bars(panel, labels, {name: f[chosen] for name, f in columns.items()}, rotation=45, ha="right")
+    panel.set_ylabel("share of all users")
+    legend(figure)
+    return figure
+
+
+def _height(means: Summary, cell: Cell, method: str, number: str) -> float:
+    """Return the mean of a method in a setting, NaN if it has none."""
+    value = getattr(means.get(cell, {}).get(method), number, None)
+    return nan if value is None else float(value)
+
+
+def bars(
+    panel: "Axes",
+    ticks: Sequence[str],
+    series: Mapping[str, Any],
+    colours: Sequence[str] = (),
+    **text: Any,
+) -> None:
+    """Draw a group of bars at each tick, one of each series; `text` is the style of the ticks."""
+    width = 0.8 / max(1, len(series))
+    for i, (label, heights) in enumerate(series.items()):
+        at = [place - 0.4 + width * i for place in range(len(ticks))]
+        colour = colours[i] if colours else None
+        panel.bar(at, heights, width, align="edge", label=label, color=colour)
+    panel.set_xticks(range(len(ticks)), ticks, **text)
 
 
 def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
-    """Return a figure without a window, and its panels by row and column; widths in inches."""
+    """Return a figure without a window, and its panels by row and column; widths in inches.
+
+    Raises ExperimentError without matplotlib.
+    """
+    if find_spec("matplotlib") is None:
+        raise ExperimentError("a picture needs matplotlib: pip install 'ldprecover[experiments]'")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

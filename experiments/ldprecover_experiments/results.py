@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ldprecover import ParameterError
 from ldprecover_experiments.attacks import parse
+from ldprecover_experiments.figures import draw_results
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.parameters import Cell
-from ldprecover_experiments.plots import draw_results
 from ldprecover_experiments.tables import Summary, Table, frame, shown, shown_parameter, summarise
 
 if TYPE_CHECKING:

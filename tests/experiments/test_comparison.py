@@ -57,7 +57,7 @@ def test_the_picture_marks_the_targets(comparison: Comparison) -> None:
 def test_a_missing_package_is_named(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch, call: str, package: str
 ) -> None:
-    for module in ("tables", "plots"):
+    for module in ("tables", "figures"):
         monkeypatch.setattr(f"ldprecover_experiments.{module}.find_spec", lambda name: None)
     with pytest.raises(ExperimentError, match=f"needs {package}: pip install"):
         getattr(comparison, call)()
