@@ -21,7 +21,7 @@ pytest_generate_tests = on_both_databases
 
 @dataclass(frozen=True)
 class Submission:
-    """GRR reports under a key. No two submissions of a crowd share an item, so counts tell them
+    """GRR reports under a key. No two submissions of a clients share an item, so counts tell them
     apart.
     """
 
@@ -55,7 +55,7 @@ def until_after(
 class Wire:
     """A client's connection to a server, made again where the server has closed it.
 
-    httpx takes ten times as long for a request, of which a crowd sends thousands.
+    httpx takes ten times as long for a request, of which a clients sends thousands.
     """
 
     def __init__(self, server: ServerProcess) -> None:
@@ -97,7 +97,7 @@ class Wire:
 
 
 @dataclass
-class Crowd:
+class Clients:
     """Many clients that submit to one round at the same time, and what each was answered."""
 
     server: ServerProcess
@@ -170,15 +170,15 @@ class Crowd:
         return np.array(self.server.frequencies(self.round_id)["counts"])
 
 
-NewCrowd = Callable[..., Crowd]
+NewClients = Callable[..., Clients]
 
 
 @pytest.fixture(scope="session")
-def new_crowd() -> NewCrowd:
-    """Open a GRR round on a server, over so many items, with a crowd before it."""
+def new_clients() -> NewClients:
+    """Open a GRR round on a server, over so many items, with a clients before it."""
 
-    def gather(server: ServerProcess, domain_size: int, connections: int = 24) -> Crowd:
-        return Crowd(server, server.open_round("grr", domain_size=domain_size)["id"], connections)
+    def gather(server: ServerProcess, domain_size: int, connections: int = 24) -> Clients:
+        return Clients(server, server.open_round("grr", domain_size=domain_size)["id"], connections)
 
     return gather
 

@@ -1,4 +1,4 @@
-"""Readers, closers and deleters among a crowd of reporters."""
+"""Readers, closers and deleters among a clients of reporters."""
 
 import itertools
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ import httpx
 import numpy as np
 import pytest
 from tests.conftest import ServerProcess
-from tests.system.conftest import NewCrowd, Submission, distinct_submissions, until_after
+from tests.system.conftest import NewClients, Submission, distinct_submissions, until_after
 
 
 def test_frequencies_include_every_answered_report(
-    server: ServerProcess, new_crowd: NewCrowd
+    server: ServerProcess, new_clients: NewClients
 ) -> None:
     """Whoever asks after an answer was given finds its reports, in each of the places that count
     them.
     """
-    crowd = new_crowd(server, domain_size=5_000)
+    clients = new_clients(server, domain_size=5_000)
     checks = 0
     over = False
 
@@ -32,65 +32,65 @@ def test_frequencies_include_every_answered_report(
         nonlocal checks
         last = 0
         while not over:
-            answered = sum(len(submission.items) for submission in crowd.answered())
-            found = (await http.get(f"/rounds/{crowd.round_id}/frequencies")).json()
+            answered = sum(len(submission.items) for submission in clients.answered())
+            found = (await http.get(f"/rounds/{clients.round_id}/frequencies")).json()
             assert found["n"] == sum(found["counts"]) >= max(answered, last)
-            shown = (await http.get(f"/rounds/{crowd.round_id}")).json()["n"]
+            shown = (await http.get(f"/rounds/{clients.round_id}")).json()["n"]
             assert shown >= found["n"]
             last = shown
             checks += 1
 
-    crowd.submit(submissions(), read, read)
+    clients.submit(submissions(), read, read)
     assert checks > 10
-    assert len(crowd.answered()) == len(crowd.sent)
-    assert crowd.counts.sum() == sum(len(submission.items) for submission in crowd.sent)
+    assert len(clients.answered()) == len(clients.sent)
+    assert clients.counts.sum() == sum(len(submission.items) for submission in clients.sent)
 
 
 @pytest.mark.parametrize("after", [0, 1, 40, 111])
 def test_no_report_enters_a_closed_round(
-    server: ServerProcess, new_crowd: NewCrowd, after: int
+    server: ServerProcess, new_clients: NewClients, after: int
 ) -> None:
     """What was answered 202 is counted, what was answered 409 is not, and the number never moves
     again.
     """
-    crowd = new_crowd(server, domain_size=5_000)
+    clients = new_clients(server, domain_size=5_000)
     submissions = iter(distinct_submissions(2_400, 5_000))
     n_at_close: list[int] = []
     late: list[httpx.Response] = []
 
     async def close(http: httpx.AsyncClient) -> None:
-        await crowd.until(after)
-        answer = await http.post(f"/rounds/{crowd.round_id}/close", headers=server.admin)
+        await clients.until(after)
+        answer = await http.post(f"/rounds/{clients.round_id}/close", headers=server.admin)
         assert answer.status_code == 200
         n_at_close.append(answer.json()["n"])
         late.extend(
-            [await crowd.post(http, submission) for submission in itertools.islice(submissions, 20)]
+            [await clients.post(http, submission) for submission in itertools.islice(submissions, 20)]
         )
 
-    crowd.submit(until_after(n_at_close, submissions, 40), close)
+    clients.submit(until_after(n_at_close, submissions, 40), close)
     assert [answer.status_code for answer in late] == 20 * [409]
-    assert len(crowd.answered(202)) + len(crowd.answered(409)) == len(crowd.answers)
-    assert len(crowd.answered(409)) >= 40
+    assert len(clients.answered(202)) + len(clients.answered(409)) == len(clients.answers)
+    assert len(clients.answered(409)) >= 40
     expected = np.zeros(5_000, dtype=np.int64)
-    for submission in crowd.answered(202):
+    for submission in clients.answered(202):
         expected[list(submission.items)] = 1
-    assert np.array_equal(crowd.counts, expected)
-    assert n_at_close == [server.frequencies(crowd.round_id)["n"]] == [expected.sum()]
+    assert np.array_equal(clients.counts, expected)
+    assert n_at_close == [server.frequencies(clients.round_id)["n"]] == [expected.sum()]
 
 
 def test_round_deleted_under_load_is_404_and_others_go_on(
-    server: ServerProcess, new_crowd: NewCrowd
+    server: ServerProcess, new_clients: NewClients
 ) -> None:
-    kept, crowd = new_crowd(server, domain_size=100), new_crowd(server, domain_size=5_000)
+    kept, clients = new_clients(server, domain_size=100), new_clients(server, domain_size=5_000)
     others = distinct_submissions(30, 100)
     deleted: list[str] = []
 
     async def delete(http: httpx.AsyncClient) -> None:
-        await crowd.until(50)
-        answer = await http.delete(f"/rounds/{crowd.round_id}", headers=server.admin)
+        await clients.until(50)
+        answer = await http.delete(f"/rounds/{clients.round_id}", headers=server.admin)
         assert answer.status_code == 204
-        deleted.append(crowd.round_id)
-        assert (await http.get(f"/rounds/{crowd.round_id}/frequencies")).status_code == 404
+        deleted.append(clients.round_id)
+        assert (await http.get(f"/rounds/{clients.round_id}/frequencies")).status_code == 404
 
     async def use_another(http: httpx.AsyncClient) -> None:
         for submission in others:
@@ -102,11 +102,11 @@ def test_round_deleted_under_load_is_404_and_others_go_on(
             answer = await http.get("/rounds", params={"limit": 3})
             assert answer.status_code == 200
         answer = await http.get("/rounds", params={"limit": 3})
-        assert crowd.round_id not in [listed["id"] for listed in answer.json()["rounds"]]
+        assert clients.round_id not in [listed["id"] for listed in answer.json()["rounds"]]
 
     submissions = iter(distinct_submissions(2_400, 5_000))
-    crowd.submit(until_after(deleted, submissions, 40), delete, use_another, list_rounds)
-    assert len(crowd.answered(202)) >= 50
-    assert len(crowd.answered(404)) >= 40
-    assert len(crowd.answered(202)) + len(crowd.answered(404)) == len(crowd.answers)
+    clients.submit(until_after(deleted, submissions, 40), delete, use_another, list_rounds)
+    assert len(clients.answered(202)) >= 50
+    assert len(clients.answered(404)) >= 40
+    assert len(clients.answered(202)) + len(clients.answered(404)) == len(clients.answers)
     assert kept.counts.sum() == sum(len(submission.items) for submission in others)

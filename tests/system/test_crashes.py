@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import (
-    Crowd,
-    NewCrowd,
+    Clients,
+    NewClients,
     NewRelay,
     distinct_submissions,
     locked,
@@ -25,17 +25,17 @@ from tests.system.conftest import (
 from ldprecover_client import Ledger
 
 
-def whole_and_once(crowd: Crowd) -> None:
-    """Every submission of the crowd is counted whole, and once, or not at all; segments and counts
+def whole_and_once(clients: Clients) -> None:
+    """Every submission of the clients is counted whole, and once, or not at all; segments and counts
     agree.
     """
-    counts = crowd.counts
+    counts = clients.counts
     assert counts.max() <= 1, "a report was counted twice"
-    assert counts.sum() == crowd.server.frequencies(crowd.round_id)["n"]
+    assert counts.sum() == clients.server.frequencies(clients.round_id)["n"]
     assert all(
-        len({int(counts[item]) for item in submission.items}) == 1 for submission in crowd.sent
+        len({int(counts[item]) for item in submission.items}) == 1 for submission in clients.sent
     )
-    stored = stored_reports(crowd.server, crowd.round_id)
+    stored = stored_reports(clients.server, clients.round_id)
     assert np.array_equal(np.bincount(stored, minlength=counts.size), counts)
 
 
@@ -73,26 +73,26 @@ def test_unanswered_commit_counts_once_when_retried(
 
 
 def test_reports_lost_with_a_killed_server_were_not_answered(
-    start_server: StartServer, new_crowd: NewCrowd
+    start_server: StartServer, new_clients: NewClients
 ) -> None:
     """No commit goes through: the queue holds five, the sixth is rejected, and then the server is
     killed.
     """
     server = start_server(queue_requests=5)
-    crowd = new_crowd(server, domain_size=100, connections=6)
+    clients = new_clients(server, domain_size=100, connections=6)
     with locked(server):
-        crowd.submit(
+        clients.submit(
             distinct_submissions(6, 100), on_answer=lambda answered: server.signal(signal.SIGKILL)
         )
-        assert [answer.status_code for answer in crowd.answers.values()] == [503]
+        assert [answer.status_code for answer in clients.answers.values()] == [503]
         server.kill()
     server.start()
-    assert crowd.counts.sum() == 0
-    again = Crowd(server, crowd.round_id, connections=3)
-    again.submit(crowd.sent)
+    assert clients.counts.sum() == 0
+    again = Clients(server, clients.round_id, connections=3)
+    again.submit(clients.sent)
     assert len(again.answered()) == 6
     assert not any(answer.json()["duplicate"] for answer in again.answers.values())
-    whole_and_once(crowd)
+    whole_and_once(clients)
 
 
 REPORT = """

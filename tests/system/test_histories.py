@@ -446,7 +446,7 @@ def test_answered_submissions_count_once_despite_drops_and_kills(
 
     @property_settings(10, shrink=False)
     @given(st.lists(operations, min_size=1, max_size=LONGEST))
-    # The kill finds a group in the middle of its commit, and the crowd turns to the other server.
+    # The kill finds a group in the middle of its commit, and the clients turns to the other server.
     @example([Submit(24), Submit(24, 1), KillServer(0, 6), Resend(0, 1), Resend(1, 1), Read(1)])
     # The database falls under both servers, and those who wait are answered once it is back.
     @example(

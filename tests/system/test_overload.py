@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.system.conftest import Crowd, NewCrowd, distinct_submissions, locked
+from tests.system.conftest import Clients, NewClients, distinct_submissions, locked
 
 
 def is_listening(server: ServerProcess) -> bool:
@@ -22,36 +22,36 @@ def is_listening(server: ServerProcess) -> bool:
 
 
 def test_full_queue_is_503_and_waiting_submissions_are_stored(
-    start_server: StartServer, new_crowd: NewCrowd
+    start_server: StartServer, new_clients: NewClients
 ) -> None:
     server = start_server(queue_requests=8)
-    crowd = new_crowd(server, domain_size=100, connections=20)
+    clients = new_clients(server, domain_size=100, connections=20)
     submissions = distinct_submissions(20, 100)
 
     async def let_go(http: httpx.AsyncClient) -> None:
-        await crowd.until(12)
+        await clients.until(12)
         # Reading continues while nothing can be written.
-        assert (await http.get(f"/rounds/{crowd.round_id}/frequencies")).json()["n"] == 0
+        assert (await http.get(f"/rounds/{clients.round_id}/frequencies")).json()["n"] == 0
         assert (await http.get("/readyz")).status_code == 503
         lock.close()
 
     with ExitStack() as lock:
         lock.enter_context(locked(server))
-        crowd.submit(submissions, let_go)
-    assert (len(crowd.answered(202)), len(crowd.answered(503))) == (8, 12)
-    for submission in crowd.answered(503):
-        answer = crowd.answers[submission.key]
+        clients.submit(submissions, let_go)
+    assert (len(clients.answered(202)), len(clients.answered(503))) == (8, 12)
+    for submission in clients.answered(503):
+        answer = clients.answers[submission.key]
         assert answer.json()["type"].endswith("#queue-full")
         assert int(answer.headers["retry-after"]) >= 1
-    stored = crowd.counts
-    assert {item for s in crowd.answered(202) for item in s.items} == set(
+    stored = clients.counts
+    assert {item for s in clients.answered(202) for item in s.items} == set(
         stored.nonzero()[0].tolist()
     )
-    again = Crowd(server, crowd.round_id, connections=4)
-    again.submit(crowd.answered(503))
+    again = Clients(server, clients.round_id, connections=4)
+    again.submit(clients.answered(503))
     assert len(again.answered(202)) == 12
-    assert crowd.counts.sum() == sum(len(submission.items) for submission in submissions)
-    assert crowd.counts.max() == 1
+    assert clients.counts.sum() == sum(len(submission.items) for submission in submissions)
+    assert clients.counts.max() == 1
 
 
 def test_full_memory_budget_is_503_until_submissions_are_stored(
@@ -93,16 +93,16 @@ def test_full_memory_budget_is_503_until_submissions_are_stored(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_stopping_server_stores_waiting_submissions(
-    start_server: StartServer, new_crowd: NewCrowd, number: signal.Signals
+    start_server: StartServer, new_clients: NewClients, number: signal.Signals
 ) -> None:
     """Nine submissions wait for a commit that is held; the server stops listening; then the commit
     goes through.
     """
     server = start_server(queue_requests=9)
-    crowd = new_crowd(server, domain_size=100, connections=10)
+    clients = new_clients(server, domain_size=100, connections=10)
 
     async def stop(http: httpx.AsyncClient) -> None:
-        await crowd.until(1)
+        await clients.until(1)
         server.signal(number)
         while is_listening(server):
             pass
@@ -110,13 +110,13 @@ def test_stopping_server_stores_waiting_submissions(
 
     with ExitStack() as lock:
         lock.enter_context(locked(server))
-        crowd.submit(distinct_submissions(10, 100), stop)
-    assert (len(crowd.answered(202)), len(crowd.answered(503))) == (9, 1)
+        clients.submit(distinct_submissions(10, 100), stop)
+    assert (len(clients.answered(202)), len(clients.answered(503))) == (9, 1)
     assert server.wait() == 0
     assert "Traceback" not in server.log.read_text()
     server.start()
-    counts = crowd.counts
+    counts = clients.counts
     assert set(counts.nonzero()[0].tolist()) == {
-        item for s in crowd.answered(202) for item in s.items
+        item for s in clients.answered(202) for item in s.items
     }
     assert counts.max() == 1

@@ -18,7 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import (
-    Crowd,
+    Clients,
     Submission,
     distinct_submissions,
     stored_reports,
@@ -53,26 +53,26 @@ def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             yield server
 
 
-def resend_until_answered(crowd: Crowd, submissions: list[Submission]) -> None:
+def resend_until_answered(clients: Clients, submissions: list[Submission]) -> None:
     """Send again, in rounds of all who lack an answer, as clients do: with the same key and
     bytes.
     """
     for _ in range(50):
-        answered = {submission.key for submission in crowd.answered()}
+        answered = {submission.key for submission in clients.answered()}
         if not (
             missing := [submission for submission in submissions if submission.key not in answered]
         ):
             return
-        crowd.submit(missing)
+        clients.submit(missing)
     pytest.fail("there is no end of refusals")
 
 
-def check_every_report_once(crowd: Crowd) -> None:
+def check_every_report_once(clients: Clients) -> None:
     """All 900 submissions are counted, by the tallies and in the segments, and no report twice."""
     expected = np.zeros(2_000, dtype=np.int64)
     expected[:REPORTS] = 1
-    assert np.array_equal(crowd.counts, expected)
-    assert np.array_equal(np.sort(stored_reports(crowd.server, crowd.round_id)), np.arange(REPORTS))
+    assert np.array_equal(clients.counts, expected)
+    assert np.array_equal(np.sort(stored_reports(clients.server, clients.round_id)), np.arange(REPORTS))
 
 
 def workers_of(server: ServerProcess) -> list[psutil.Process]:
@@ -89,10 +89,10 @@ def _words_of(process: psutil.Process) -> list[str]:
         return []
 
 
-def submit_at_once(*shares: tuple[Crowd, list[Submission]]) -> None:
-    """Send each crowd's submissions, all crowds at the same time."""
+def submit_at_once(*shares: tuple[Clients, list[Submission]]) -> None:
+    """Send each clients's submissions, all both at the same time."""
     with ThreadPoolExecutor(len(shares)) as pool:
-        for sent in [pool.submit(crowd.submit, share) for crowd, share in shares]:
+        for sent in [pool.submit(clients.submit, share) for clients, share in shares]:
             sent.result()
 
 
@@ -102,17 +102,17 @@ def test_what_is_sent_to_two_servers_at_once_counts_once(
     """Each submission goes to both: one of the two says duplicate, however the two race."""
     servers = [start_server(url) for _ in range(2)]
     id = servers[0].open_round(domain_size=2_000)["id"]
-    one, two = crowds = [Crowd(server, id, connections=16) for server in servers]
+    one, two = both = [Clients(server, id, connections=16) for server in servers]
     # Either server may win every race: one submission that it has first gives each a tally.
     one.submit(SUBMISSIONS[:1])
     two.submit(SUBMISSIONS[-1:])
     submit_at_once((one, SUBMISSIONS[1:]), (two, SUBMISSIONS[:-1]))
     for submission in SUBMISSIONS:
-        answers = [crowd.answers[submission.key] for crowd in crowds]
+        answers = [clients.answers[submission.key] for clients in both]
         assert [answer.status_code for answer in answers] == [202, 202]
         assert sorted(answer.json()["duplicate"] for answer in answers) == [False, True]
-    check_every_report_once(crowds[0])
-    assert np.array_equal(crowds[0].counts, crowds[1].counts)
+    check_every_report_once(both[0])
+    assert np.array_equal(both[0].counts, both[1].counts)
     with servers[0].sql() as database:
         numbers = (
             database.exec_driver_sql("SELECT process FROM tallies ORDER BY process").scalars().all()
@@ -121,11 +121,11 @@ def test_what_is_sent_to_two_servers_at_once_counts_once(
 
 
 def test_two_workers_count_every_report_once(pair: ServerProcess) -> None:
-    crowd = Crowd(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
-    crowd.submit(list(SUBMISSIONS))
-    assert len(crowd.answered()) == len(SUBMISSIONS)
-    assert not any(answer.json()["duplicate"] for answer in crowd.answers.values())
-    check_every_report_once(crowd)
+    clients = Clients(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
+    clients.submit(list(SUBMISSIONS))
+    assert len(clients.answered()) == len(SUBMISSIONS)
+    assert not any(answer.json()["duplicate"] for answer in clients.answers.values())
+    check_every_report_once(clients)
     assert len(workers_of(pair)) == 2
 
 
@@ -160,16 +160,16 @@ def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None
 
 
 def test_killed_worker_is_replaced_without_loss(pair: ServerProcess) -> None:
-    crowd = Crowd(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
+    clients = Clients(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
     victim = workers_of(pair)[0]
 
     def kill(answered: int) -> None:
         if answered == 100:
             victim.send_signal(signal.SIGKILL)
 
-    crowd.submit(list(SUBMISSIONS), on_answer=kill)
-    resend_until_answered(crowd, SUBMISSIONS)
-    check_every_report_once(crowd)
+    clients.submit(list(SUBMISSIONS), on_answer=kill)
+    resend_until_answered(clients, SUBMISSIONS)
+    check_every_report_once(clients)
     while len(alive := workers_of(pair)) < 2:
         victim.wait()
     assert victim.pid not in [process.pid for process in alive]
@@ -288,7 +288,7 @@ def test_stopping_workers_store_waiting_submissions(
 ) -> None:
     """A commit is held until nobody listens any more."""
     server = start_server(url, workers=2)
-    crowd = Crowd(server, server.open_round(domain_size=2_000)["id"], connections=10)
+    clients = Clients(server, server.open_round(domain_size=2_000)["id"], connections=10)
     waiting = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
         "wait_event_type = 'Lock'"
@@ -309,12 +309,12 @@ def test_stopping_workers_store_waiting_submissions(
     with contextlib.ExitStack() as lock:
         connection = lock.enter_context(server.sql())
         connection.exec_driver_sql("LOCK TABLE tallies IN EXCLUSIVE MODE")
-        crowd.submit(SUBMISSIONS[:10], stop)
+        clients.submit(SUBMISSIONS[:10], stop)
     assert server.wait() == 0
     assert "Traceback" not in server.log.read_text()
-    assert len(crowd.answered()) > 0
-    counted = {item for submission in crowd.answered() for item in submission.items}
-    again = Crowd(start_server(url), crowd.round_id)
+    assert len(clients.answered()) > 0
+    counted = {item for submission in clients.answered() for item in submission.items}
+    again = Clients(start_server(url), clients.round_id)
     assert counted <= set(again.counts.nonzero()[0].tolist())
     resend_until_answered(again, SUBMISSIONS[:10])
     assert again.counts.max() == 1
@@ -350,11 +350,11 @@ def test_closed_round_takes_no_report_at_another_server(
     """
     servers = [start_server(url) for _ in range(2)]
     id = servers[0].open_round(domain_size=5_000)["id"]
-    crowd = Crowd(servers[0], id, connections=24)
+    clients = Clients(servers[0], id, connections=24)
     n_at_close: list[int] = []
 
     async def close(http: httpx.AsyncClient) -> None:
-        await crowd.until(after)
+        await clients.until(after)
         async with httpx.AsyncClient(
             base_url=servers[1].url, timeout=60, trust_env=False, verify=False
         ) as other:
@@ -362,11 +362,11 @@ def test_closed_round_takes_no_report_at_another_server(
         assert answer.status_code == 200
         n_at_close.append(answer.json()["n"])
 
-    crowd.submit(until_after(n_at_close, iter(distinct_submissions(2_400, 5_000)), 40), close)
-    assert len(crowd.answered(202)) + len(crowd.answered(409)) == len(crowd.answers)
-    assert len(crowd.answered(409)) > 0
+    clients.submit(until_after(n_at_close, iter(distinct_submissions(2_400, 5_000)), 40), close)
+    assert len(clients.answered(202)) + len(clients.answered(409)) == len(clients.answers)
+    assert len(clients.answered(409)) > 0
     expected = np.zeros(5_000, dtype=np.int64)
-    for submission in crowd.answered(202):
+    for submission in clients.answered(202):
         expected[list(submission.items)] = 1
-    assert np.array_equal(crowd.counts, expected)
+    assert np.array_equal(clients.counts, expected)
     assert n_at_close == [expected.sum()]

@@ -14,7 +14,7 @@ import numpy as np
 import psycopg
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.system.conftest import Crowd, distinct_submissions
+from tests.system.conftest import Clients, distinct_submissions
 from tools.postgres import Cluster
 
 from ldprecover_server.storage.key_encoding import encode_key
@@ -142,12 +142,12 @@ def test_hanging_database_is_503_and_retries_count_once(
 ) -> None:
     """It is stopped until all have their answers: those who submit, and those who read."""
     server = start_server(troubled.url(database), request_seconds=2)
-    crowd = Crowd(server, server.open_round(domain_size=100)["id"], connections=12)
+    clients = Clients(server, server.open_round(domain_size=100)["id"], connections=12)
     submissions = distinct_submissions(24, 100)
-    crowd.submit(submissions[:12])
+    clients.submit(submissions[:12])
 
     async def read(http: httpx.AsyncClient) -> None:
-        for path in (f"/rounds/{crowd.round_id}/frequencies", "/rounds", "/readyz"):
+        for path in (f"/rounds/{clients.round_id}/frequencies", "/rounds", "/readyz"):
             answer = await http.get(path)
             assert (answer.status_code, answer.headers["content-type"]) == (
                 503,
@@ -157,17 +157,17 @@ def test_hanging_database_is_503_and_retries_count_once(
         assert (await http.get("/healthz")).status_code == 200
 
     with troubled.hung():
-        crowd.submit(submissions[12:], read, read)
-        assert len(crowd.answered(503)) == 12
+        clients.submit(submissions[12:], read, read)
+        assert len(clients.answered(503)) == 12
         assert all(
-            int(crowd.answers[s.key].headers["retry-after"]) >= 1 for s in crowd.answered(503)
+            int(clients.answers[s.key].headers["retry-after"]) >= 1 for s in clients.answered(503)
         )
-    again = Crowd(server, crowd.round_id, connections=12)
+    again = Clients(server, clients.round_id, connections=12)
     again.submit(submissions)
     assert len(again.answered(202)) == 24
     expected = np.zeros(100, dtype=np.int64)
     expected[: sum(len(submission.items) for submission in submissions)] = 1
-    assert np.array_equal(crowd.counts, expected)
+    assert np.array_equal(clients.counts, expected)
     assert server.http.get("/readyz").status_code == 200
 
 

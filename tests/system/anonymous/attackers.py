@@ -61,23 +61,23 @@ class Attackers:
         for connection in list(self._open):
             self.drop(connection)
 
-    async def crowd(
+    async def keep_busy(
         self,
         n: int,
         talk: Callable[[socket.socket], Awaitable[object]],
         *,
         small: bool = False,
         pause: float = 0.5,
-        at_once: int = 200,
+        per_turn: int = 200,
     ) -> None:
         """Keep n connections busy with `talk`: whoever is done, or was thrown out, comes again
         after a pause.
 
-        `at_once` of them start in one moment, the others a twentieth of a second later, and so on.
+        `per_turn` of them start in one moment, the others a twentieth of a second later, and so on.
         """
 
         async def one(turn: int) -> None:
-            await asyncio.sleep(0.05 * (turn // at_once))
+            await asyncio.sleep(0.05 * (turn // per_turn))
             while True:
                 connection: socket.socket | None = None
                 with contextlib.suppress(OSError):

@@ -35,7 +35,7 @@ def asking(
                 for call in calls
             ]
             pause = 2.0 if leave else 0.5
-            await attackers.together(*(attackers.crowd(n, talk, pause=pause) for talk in talks))
+            await attackers.together(*(attackers.keep_busy(n, talk, pause=pause) for talk in talks))
 
         return attack
 

@@ -45,7 +45,7 @@ def posting(
         sent = post(path.format(round=round), body(), *headers)
 
         async def attack(attackers: Attackers) -> None:
-            await attackers.crowd(connections, attackers.sends(sent), pause=0.3)
+            await attackers.keep_busy(connections, attackers.sends(sent), pause=0.3)
 
         return attack
 
@@ -136,7 +136,7 @@ def deleting(round: str) -> Attack:
     sent = request(f"DELETE /rounds/{round}", "Content-Type: application/json", body=objects())
 
     async def attack(attackers: Attackers) -> None:
-        await attackers.crowd(4, attackers.sends(sent), pause=0.3)
+        await attackers.keep_busy(4, attackers.sends(sent), pause=0.3)
 
     return attack
 
@@ -164,7 +164,7 @@ def asking_much(each: bytes) -> MakeAttack:
         body = lists(b'{"targets":[', each, (MIB - 30) // (len(each) + 1), b"]}")
 
         async def attack(attackers: Attackers) -> None:
-            await attackers.crowd(400, attackers.sends(post(RECOVER.format(round=round), body)))
+            await attackers.keep_busy(400, attackers.sends(post(RECOVER.format(round=round), body)))
 
         return attack
 
@@ -204,7 +204,7 @@ def blanks(
             pieces[-1] = pieces[-1][:-1]
 
         async def attack(attackers: Attackers) -> None:
-            await attackers.crowd(connections, attackers.sends(*pieces, read=False), small=True)
+            await attackers.keep_busy(connections, attackers.sends(*pieces, read=False), small=True)
 
         return attack
 
@@ -221,7 +221,7 @@ def too_large(round: str) -> Attack:
     )
 
     async def attack(attackers: Attackers) -> None:
-        await attackers.crowd(100, attackers.sends(head, 256 * b" ", read=False))
+        await attackers.keep_busy(100, attackers.sends(head, 256 * b" ", read=False))
 
     return attack
 
@@ -277,7 +277,7 @@ def chunked(
         made = pieces()
 
         async def attack(attackers: Attackers) -> None:
-            await attackers.crowd(connections, attackers.sends(head, *made), pause=0.3)
+            await attackers.keep_busy(connections, attackers.sends(head, *made), pause=0.3)
 
         return attack
 
@@ -293,7 +293,7 @@ def getting(body: Callable[[], bytes]) -> MakeAttack:
         )
 
         async def attack(attackers: Attackers) -> None:
-            await attackers.crowd(20, attackers.sends(sent))
+            await attackers.keep_busy(20, attackers.sends(sent))
 
         return attack
 

@@ -18,7 +18,7 @@ BODY = b'{"reports":[0]}'
 
 def sending(n: int, *pieces: bytes, read: bool = True, pause: float = 0.5) -> Attack:
     async def attack(attackers: Attackers) -> None:
-        await attackers.crowd(n, attackers.sends(*pieces, read=read), pause=pause)
+        await attackers.keep_busy(n, attackers.sends(*pieces, read=read), pause=pause)
 
     return attack
 
@@ -92,7 +92,7 @@ HEADS: dict[str, bytes] = {
 
 async def every_head(attackers: Attackers) -> None:
     await attackers.together(
-        *(attackers.crowd(1, attackers.sends(head)) for head in HEADS.values())
+        *(attackers.keep_busy(1, attackers.sends(head)) for head in HEADS.values())
     )
 
 
@@ -206,7 +206,7 @@ def test_who_sends_no_more_still_gets_an_answer(new_target: NewTarget) -> None:
         return talk
 
     async def attack(attackers: Attackers) -> None:
-        await attackers.together(*(attackers.crowd(10, half(name, attackers)) for name in calls))
+        await attackers.together(*(attackers.keep_busy(10, half(name, attackers)) for name in calls))
 
     assert_alive(besiege(target, attack))
     assert {name: set(found) for name, found in answers.items()} == {

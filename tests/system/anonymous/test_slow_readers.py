@@ -31,7 +31,7 @@ def asking(
 
         async def attack(attackers: Attackers) -> None:
             talk = attackers.sips(call) if sip else attackers.sends(call, read=False)
-            await attackers.crowd(n, talk, small=True, at_once=20)
+            await attackers.keep_busy(n, talk, small=True, per_turn=20)
 
         return attack
 
@@ -72,7 +72,7 @@ def holding(n: int, *pieces: bytes) -> Attack:
     """Hold n connections that have sent these pieces and send nothing more."""
 
     async def attack(attackers: Attackers) -> None:
-        await attackers.crowd(n, attackers.sends(*pieces, read=True))
+        await attackers.keep_busy(n, attackers.sends(*pieces, read=True))
 
     return attack
 
@@ -81,7 +81,7 @@ def feeding(n: int, first: bytes, each: bytes, times: int = 60) -> Attack:
     """Keep n connections that send something every second."""
 
     async def attack(attackers: Attackers) -> None:
-        await attackers.crowd(n, attackers.drips(first, *(times * [each])))
+        await attackers.keep_busy(n, attackers.drips(first, *(times * [each])))
 
     return attack
 
@@ -90,7 +90,7 @@ def unread(n: int, call: bytes) -> Attack:
     """Keep n connections that ask and do not read."""
 
     async def attack(attackers: Attackers) -> None:
-        await attackers.crowd(n, attackers.sends(call, read=False), small=True)
+        await attackers.keep_busy(n, attackers.sends(call, read=False), small=True)
 
     return attack
 
@@ -107,7 +107,7 @@ def mixed(n: int) -> Attack:
     async def attack(attackers: Attackers) -> None:
         await attackers.together(
             *(
-                attackers.crowd(n // 4, attackers.sends(head))
+                attackers.keep_busy(n // 4, attackers.sends(head))
                 for head in (b"", HALF, LARGE + b"{", EXPECT)
             )
         )

@@ -76,7 +76,7 @@ def test_no_offer_of_another_protocol_stops_the_server(
 ) -> None:
     async def offer(attackers: Attackers) -> None:
         await attackers.together(
-            *(attackers.crowd(1, attackers.sends(each)) for each in attack.values())
+            *(attackers.keep_busy(1, attackers.sends(each)) for each in attack.values())
         )
 
     assert_alive(besiege(new_target(), offer))
