@@ -34,7 +34,7 @@ class Submission:
 
 
 def distinct_submissions(n: int, domain_size: int) -> list[Submission]:
-    """Return n submissions of one to three reports, each report of an item of its own."""
+    """Return n submissions of one to three reports, each report of another item."""
     ends = np.cumsum([1 + i % 3 for i in range(n)])
     assert ends[-1] <= domain_size
     return [
@@ -46,7 +46,7 @@ def distinct_submissions(n: int, domain_size: int) -> list[Submission]:
 def until_after(
     happened: Sized, submissions: Iterator[Submission], more: int
 ) -> Iterator[Submission]:
-    """Yield submissions until something is in `happened`, and so many more."""
+    """Yield submissions until something is in `happened`, and `more` after that."""
     while not happened:
         yield next(submissions)
     yield from itertools.islice(submissions, more)
@@ -59,7 +59,7 @@ class Wire:
     """
 
     def __init__(self, server: ServerProcess) -> None:
-        self._address = (server.http.base_url.host, server.http.base_url.port)
+        self._address = address_of(server)
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, path: str, content: bytes, headers: dict[str, str]) -> httpx.Response:
@@ -81,13 +81,13 @@ class Wire:
             status, *named = (
                 (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
             )
-            found = httpx.Headers(
+            answer_headers = httpx.Headers(
                 [(name, value) for name, _, value in (line.partition(": ") for line in named)]
             )
-            body = await reader.readexactly(int(found["Content-Length"]))
-        if found.get("Connection") == "close":
+            body = await reader.readexactly(int(answer_headers["Content-Length"]))
+        if answer_headers.get("Connection") == "close":
             self.close()
-        return httpx.Response(int(status.split()[1]), headers=found, content=body)
+        return httpx.Response(int(status.split()[1]), headers=answer_headers, content=body)
 
     def close(self) -> None:
         """Close the connection, if there is one."""
@@ -133,7 +133,7 @@ class Clients:
                     if reached := self._reached.get(len(self.answers)):
                         reached.set()
 
-        async def all_at_once() -> None:
+        async def run_all() -> None:
             async with (
                 httpx.AsyncClient(
                     base_url=self.server.url, timeout=60, trust_env=False, verify=False
@@ -145,10 +145,10 @@ class Clients:
                 for task in beside:
                     group.create_task(task(http))
 
-        asyncio.run(all_at_once())
+        asyncio.run(run_all())
 
     async def until(self, answered: int) -> None:
-        """Wait, beside `submit`, for so many answers in all."""
+        """Wait, beside `submit`, for this total of answers."""
         if len(self.answers) < answered:
             await self._reached.setdefault(answered, asyncio.Event()).wait()
 
@@ -175,12 +175,26 @@ NewClients = Callable[..., Clients]
 
 @pytest.fixture(scope="session")
 def new_clients() -> NewClients:
-    """Open a GRR round on a server, over so many items, with a clients before it."""
+    """Open a GRR round on a server, with clients that submit to it."""
 
     def gather(server: ServerProcess, domain_size: int, connections: int = 24) -> Clients:
         return Clients(server, server.open_round("grr", domain_size=domain_size)["id"], connections)
 
     return gather
+
+
+def is_listening(server: ServerProcess) -> bool:
+    """Return whether a server accepts connections."""
+    try:
+        socket.create_connection(address_of(server), timeout=10).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+def address_of(server: ServerProcess) -> tuple[str, int]:
+    """Return host and port."""
+    return server.http.base_url.host, server.http.base_url.port or 80
 
 
 def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
@@ -227,8 +241,7 @@ class Relay:
         with contextlib.suppress(OSError):  # closed
             while True:
                 client, _ = self._listener.accept()
-                address = (self.server.http.base_url.host, self.server.http.base_url.port)
-                upstream = socket.create_connection(address)
+                upstream = socket.create_connection(address_of(self.server))
                 self._sockets += [client, upstream]
                 posting = threading.Event()
                 for source, target, way in (

@@ -19,11 +19,11 @@ def test_anonymous_attacker_sends_one_report_a_request(server: ServerProcess) ->
     assert (caught.value.status, caught.value.slug) == (403, "report-key-needed")
     assert server.frequencies(id)["n"] == 0
     sent = Campaign(server.url, id, MGA(TARGETS), 60, seed=1, batch_size=1).run()
-    found = server.frequencies(id)
-    assert sent.accepted == found["n"] == 60
+    frequencies = server.frequencies(id)
+    assert sent.accepted == frequencies["n"] == 60
     # Each crafted report supports both targets, as nearly as the seeds tried allow; by chance one
     # in g = 3 would.
-    assert min(found["counts"][t] for t in TARGETS) > 55
+    assert min(frequencies["counts"][t] for t in TARGETS) > 55
 
 
 def test_attacker_sends_one_report_a_ticket(server: ServerProcess) -> None:

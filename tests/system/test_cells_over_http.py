@@ -39,7 +39,7 @@ def test_run_over_http_agrees_with_its_law(
     """
     genuine_users = load_genuine_users("cities", users=20_000)
     cell = Cell("cities", protocol, parse(attack), model)
-    drawn, simulation = (
+    local, simulation = (
         simulate_round(cell, genuine_users, 3),
         RoundSimulation(cell, genuine_users, 3),
     )
@@ -48,12 +48,12 @@ def test_run_over_http_agrees_with_its_law(
         Client(server.url, key=server.admin_key) as connection,
         round_over_http(simulation, connection, server.admin_key) as round_,
     ):
-        assert (round_.genuine.n, round_.malicious.n, round_.targets) == (n, m, drawn.targets)
+        assert (round_.genuine.n, round_.malicious.n, round_.targets) == (n, m, local.targets)
         deviation = np.sqrt(
             2 * (genuine_users.counts * p * (1 - p) + (n - genuine_users.counts) * q * (1 - q))
         )
         assert (
-            np.abs(round_.genuine.summary - drawn.genuine.summary) <= Z * deviation + Z**2 / 6
+            np.abs(round_.genuine.summary - local.genuine.summary) <= Z * deviation + Z**2 / 6
         ).all()
         pi = simulation.weights
         if model == "input":
@@ -62,7 +62,7 @@ def test_run_over_http_agrees_with_its_law(
             pi = pi + (1 - pi) * q
         deviation = np.sqrt(2 * m * pi * (1 - pi))
         assert (
-            np.abs(round_.malicious.summary - drawn.malicious.summary) <= Z * deviation + Z**2 / 6
+            np.abs(round_.malicious.summary - local.malicious.summary) <= Z * deviation + Z**2 / 6
         ).all()
 
         for request in (
@@ -88,9 +88,8 @@ def test_cells_run_on_a_server_of_their_own() -> None:
         Cell("cities", "grr", AttackSpec("mga"), "one-hot"),
         Cell("cities", "olh", None, "none", 0.0),
     ]
-    done = [
-        found for some in run_over_http(cells, Work({"cities": genuine_users}, 0)) for found in some
-    ]
+    work = Work({"cities": genuine_users}, 0)
+    done = [result for results in run_over_http(cells, work) for result in results]
     assert [cell for cell, _ in done] == cells
     methods = [[outcome.method for outcome in outcomes] for _, outcomes in done]
     assert {"poisoned", "ldprecover-star", "detection", "oracle"} <= set(methods[0])

@@ -26,9 +26,7 @@ from ldprecover_client import Ledger
 
 
 def whole_and_once(clients: Clients) -> None:
-    """Every submission of the clients is counted whole, and once, or not at all; segments and counts
-    agree.
-    """
+    """Every submission is counted whole and once, or not at all; segments and counts agree."""
     counts = clients.counts
     assert counts.max() <= 1, "a report was counted twice"
     assert counts.sum() == clients.server.frequencies(clients.round_id)["n"]
@@ -117,6 +115,7 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
         process.stdout.close()
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "swallow", ["requests", "answers"], ids=["before it arrives", "after it is counted"]
 )
@@ -152,10 +151,13 @@ def test_client_killed_before_the_answer_sends_the_same_again(
 
     relay.swallow = "nothing"
     second = client(then)
-    said, _ = second.communicate()
-    assert (second.returncode, said.strip()) == (0, f"[('accepted', True, {swallow == 'answers'})]")
-    found = server.frequencies(id)
-    assert found["n"] == 1
+    output, _ = second.communicate()
+    assert (second.returncode, output.strip()) == (
+        0,
+        f"[('accepted', True, {swallow == 'answers'})]",
+    )
+    frequencies = server.frequencies(id)
+    assert frequencies["n"] == 1
     bits = np.unpackbits(np.frombuffer(entry.packed, np.uint8), count=40, bitorder="little")
-    assert found["counts"] == bits.tolist()
+    assert frequencies["counts"] == bits.tolist()
     assert Ledger(ledger).entries() == (dataclasses.replace(entry, state="accepted"),)

@@ -24,20 +24,24 @@ def test_given_seeds_limit_the_gain_to_their_law(
         )
         tickets = admin.mint_tickets(opened.id, GENUINE + MALICIOUS + 1)
         oracle = opened.parameters.oracle
-        theirs, mine, (one,) = np.split(np.array(tickets), [GENUINE, GENUINE + MALICIOUS])
+        genuine_tickets, malicious_tickets, (one,) = np.split(
+            np.array(tickets), [GENUINE, GENUINE + MALICIOUS]
+        )
         users = Population(np.arange(12, 0, -1), GENUINE, 1)
         assert (
-            users.report_to(server.url, opened.id, tickets=theirs.tolist(), progress=None)
+            users.report_to(server.url, opened.id, tickets=genuine_tickets.tolist(), progress=None)
             == GENUINE
         )
         clean = admin.frequencies(opened.id)
-        honest = Tally.of(oracle, users.reports(with_tickets(oracle, theirs.tolist())))
+        honest = Tally.of(oracle, users.reports(with_tickets(oracle, genuine_tickets.tolist())))
         assert clean["counts"] == honest.summary.tolist()
         assert clean["frequencies"] == Estimates.of(oracle, honest).frequencies.tolist()
 
         attack = MGA(TARGETS)
         assert (
-            Campaign(server.url, opened.id, attack, MALICIOUS, 2, tickets=mine.tolist())
+            Campaign(
+                server.url, opened.id, attack, MALICIOUS, 2, tickets=malicious_tickets.tolist()
+            )
             .run()
             .accepted
             == MALICIOUS

@@ -28,7 +28,7 @@ Answer = tuple[int, Any]
 
 @dataclass(frozen=True)
 class Submit:
-    """Send so many new submissions at once, and go on without waiting for their answers."""
+    """Send `many` new submissions together, and continue without waiting for their answers."""
 
     many: int = 1
     via: int = 0
@@ -54,7 +54,7 @@ class DropRequest:
 
 @dataclass(frozen=True)
 class DropAnswer:
-    """Send so many new submissions whole, and close the sockets before an answer can be read."""
+    """Send `many` new submissions whole, and close the sockets before an answer can be read."""
 
     many: int = 1
     via: int = 0
@@ -62,9 +62,7 @@ class DropAnswer:
 
 @dataclass(frozen=True)
 class KillServer:
-    """SIGKILL, when so many of those in flight were answered; it starts again when somebody next
-    turns to it.
-    """
+    """SIGKILL after this many answers; the server starts again when it is next needed."""
 
     via: int = 0
     after: int = 0
@@ -72,9 +70,7 @@ class KillServer:
 
 @dataclass(frozen=True)
 class KillDatabase:
-    """Kill every process of the database, and start it again at once. SQLite's is the server
-    itself.
-    """
+    """Kill every process of the database and restart it. SQLite's is the server itself."""
 
     after: int = 0
 
@@ -220,9 +216,9 @@ class History:
         self._flying.add(asyncio.ensure_future(sending))
 
     async def _answers(self, many: int) -> None:
-        """Wait until so many of those in flight have come down."""
-        left = len(self._flying) - many
-        while self._flying and len(self._flying) > left:
+        """Wait until this many of those in flight have an answer, or a broken connection."""
+        remaining = len(self._flying) - many
+        while self._flying and len(self._flying) > remaining:
             done, self._flying = await asyncio.wait(
                 self._flying, return_when=asyncio.FIRST_COMPLETED
             )
@@ -291,11 +287,11 @@ class History:
 
     async def _read(self, via: int) -> np.ndarray:
         stored, refused, n_at_close = set(self._stored), set(self._refused), self._n_at_close
-        found = await self._insist(via, "GET", f"/rounds/{self._round}/frequencies", b"")
-        counts = np.array(found["counts"])
+        frequencies = await self._insist(via, "GET", f"/rounds/{self._round}/frequencies", b"")
+        counts = np.array(frequencies["counts"])
         assert counts.max() <= 1, "a report was counted twice"
-        assert found["n"] == counts.sum()
-        assert n_at_close in (None, found["n"]), "a report came after the close"
+        assert frequencies["n"] == counts.sum()
+        assert n_at_close in (None, frequencies["n"]), "a report came after the close"
         for submission in self._submissions:
             (counted,) = {int(counts[item]) for item in submission.items}  # whole or not at all
             assert counted or submission.key not in stored, (
@@ -321,9 +317,7 @@ class History:
         pytest.fail("there is no end of refusals")
 
     async def _insist(self, via: int, method: str, path: str, body: bytes) -> Any:
-        """Ask until there is an answer; those who kill let go of their locks when the killed is
-        back.
-        """
+        """Ask until there is an answer, after restarts that are under way."""
         for _ in range(20):
             request = request_of(method, path, self._system.servers[0].admin | JSON, body)
             answer = await exchange(await self._address(via), request)
@@ -422,7 +416,7 @@ async def exchange(address: tuple[str, int], request: bytes) -> Answer | None:
 
 @pytest.fixture(scope="module")
 def system(dialect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """One server on SQLite; two on a Postgres of their own, which may be killed."""
+    """One server on SQLite; two on a separate Postgres, which may be killed."""
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(Cluster()) if dialect == "postgres" else None
         url = cluster.url(stack.enter_context(cluster.database())) if cluster else None
@@ -440,9 +434,7 @@ def system(dialect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 def test_answered_submissions_count_once_despite_drops_and_kills(
     system: System,
 ) -> None:
-    """Each report is of an item of its own: a count of 2 is one counted twice, a 0 one that was
-    lost.
-    """
+    """Each report has another item: a count of 2 is one counted twice, a 0 a lost one."""
 
     @property_settings(10, shrink=False)
     @given(st.lists(operations, min_size=1, max_size=LONGEST))
@@ -461,7 +453,7 @@ def test_answered_submissions_count_once_despite_drops_and_kills(
             Read(1),
         ]
     )
-    # Both servers and the database at once, answers lost, and a close in the middle of it all.
+    # Both servers and the database are killed, answers are lost, and the round closes meanwhile.
     @example(
         [
             DropAnswer(8),

@@ -1,24 +1,19 @@
 """More than the server can store: it says so, keeps what it answered, and stops in order."""
 
 import signal
-import socket
 import threading
 from contextlib import ExitStack
 
 import httpx
 import pytest
-from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.system.conftest import Clients, NewClients, distinct_submissions, locked
-
-
-def is_listening(server: ServerProcess) -> bool:
-    try:
-        socket.create_connection(
-            (server.http.base_url.host, server.http.base_url.port), timeout=10
-        ).close()
-    except ConnectionError:
-        return False
-    return True
+from tests.conftest import PACKED, StartServer
+from tests.system.conftest import (
+    Clients,
+    NewClients,
+    distinct_submissions,
+    is_listening,
+    locked,
+)
 
 
 def test_full_queue_is_503_and_waiting_submissions_are_stored(
@@ -28,7 +23,7 @@ def test_full_queue_is_503_and_waiting_submissions_are_stored(
     clients = new_clients(server, domain_size=100, connections=20)
     submissions = distinct_submissions(20, 100)
 
-    async def let_go(http: httpx.AsyncClient) -> None:
+    async def unlock(http: httpx.AsyncClient) -> None:
         await clients.until(12)
         # Reading continues while nothing can be written.
         assert (await http.get(f"/rounds/{clients.round_id}/frequencies")).json()["n"] == 0
@@ -37,7 +32,7 @@ def test_full_queue_is_503_and_waiting_submissions_are_stored(
 
     with ExitStack() as lock:
         lock.enter_context(locked(server))
-        clients.submit(submissions, let_go)
+        clients.submit(submissions, unlock)
     assert (len(clients.answered(202)), len(clients.answered(503))) == (8, 12)
     for submission in clients.answered(503):
         answer = clients.answers[submission.key]

@@ -14,7 +14,7 @@ TARGETS = [3, 40, 77]
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
 def test_a_poisoned_round_is_estimated_as_theory_says(server: ServerProcess, protocol: str) -> None:
-    """Genuine users from a seed, then 5 % crafted reports, all through the client library's door.
+    """Genuine users from a seed, then 5 % crafted reports, all through the client library.
 
     With the genuine values and the malicious reports known, E f~_Z(v) = (n f_X(v) + m f~_Y(v))/(n +
     m), and only the perturbation of the genuine reports varies: its variance is (f p(1-p) + (1-f)
@@ -70,18 +70,18 @@ def test_olh_reports_have_the_support_probabilities_p_and_q(
     All of 300,000 users hold one item, so its count is Binomial(n, p) and every other Binomial(n,
     1/g). At 6.5 standard deviations a correct system fails once in 10^8 runs over the 102 counts.
     """
-    n, held = 300_000, 17
+    n, item = 300_000, 17
     opened = server.open_round("olh", 0.5, domain_size=D)
     oracle = RoundParameters("olh", 0.5, tuple(opened["items"]), opened["hash_range"]).oracle
-    reports = oracle.perturb(np.full(n, held))
+    reports = oracle.perturb(np.full(n, item))
     assert (
         submit_reports(server.url, opened["id"], reports, key=server.admin_key, batch_size=100_000)
         == n
     )
-    found = server.frequencies(opened["id"])
-    supported = np.array(found["counts"]) / n
+    frequencies = server.frequencies(opened["id"])
+    supported = np.array(frequencies["counts"]) / n
     expected = np.full(D, 1 / opened["hash_range"])
-    expected[held] = opened["p"]
+    expected[item] = opened["p"]
     assert (np.abs(supported - expected) < 6.5 * np.sqrt(expected * (1 - expected) / n)).all()
     # 32 random bits of seed: 300,000 seeds share one in n^2/2^33 = 10.5 pairs; 60 would be far from
     # random.

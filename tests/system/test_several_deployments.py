@@ -28,6 +28,8 @@ from ldprecover.protocols import wire
 from ldprecover_cli.app import run
 from ldprecover_client import Client, Ledger, Reporter, Retries
 
+pytestmark = pytest.mark.sqlite
+
 ITEMS = [f"item {i}" for i in range(8)]
 PATIENT = Retries(attempts=1000, base=0.02, longest=0.1)
 NGINX = shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
@@ -90,7 +92,7 @@ class Proxy:
     def pass_on(
         self, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> httpx.Response | None:
-        """Return a deployment's answer, 502 if there is none, or None where the answer is lost on
+        """Return a deployment's answer, 502 without an answer, or None where the answer is lost on
         the way.
         """
         key = headers.get("Idempotency-Key", "")
@@ -166,9 +168,7 @@ class Proxy:
 
 
 def users_report(url: str, name: str, users: int, at_once: int) -> Tally:
-    """Have so many users report by the round's name until each is answered; return the tally of
-    what they made.
-    """
+    """Have users report by the round's name until each is answered; return their reports' tally."""
     oracle = RoundParameters("oue", 1.0, tuple(ITEMS)).oracle
     with Client(url, retries=PATIENT) as client, ThreadPoolExecutor(at_once) as pool:
 
@@ -177,8 +177,8 @@ def users_report(url: str, name: str, users: int, at_once: int) -> Tally:
             assert reporter.report(user % len(ITEMS)).state == "accepted"
             return reporter.ledger.entries()[0].packed
 
-        made = list(pool.map(report, range(users)))
-    return Tally.of(oracle, oracle.wire.unpack(b"".join(made)))
+        reported = list(pool.map(report, range(users)))
+    return Tally.of(oracle, oracle.wire.unpack(b"".join(reported)))
 
 
 def merged(
@@ -208,16 +208,15 @@ def test_retries_routed_by_key_count_once(
     """
     proxy = Proxy(deployments, by_key, every_third, kills=(1, 4))
     with proxy.listening() as url:
-        made = users_report(url, name, 80, at_once=8)
-    found = merged(deployments, name, tmp_path)
+        reported = users_report(url, name, 80, at_once=8)
+    export = merged(deployments, name, tmp_path)
     # Either has 14 of 80 random keys at least, and 4 are lost, but once in 10^8 runs.
     assert len(proxy.lost) >= 4
     assert proxy.killed == [2, 2]
-    assert found.tally == made
-    assert found.name == name
+    assert export.tally == reported
+    assert export.name == name
 
 
-@pytest.mark.sqlite
 def test_retries_at_another_deployment_count_twice(
     deployments: tuple[ServerProcess, ServerProcess], name: str, tmp_path: Path
 ) -> None:
@@ -227,10 +226,10 @@ def test_retries_at_another_deployment_count_twice(
     turns = itertools.cycle([0, 1])
     proxy = Proxy(deployments, lambda key: next(turns) if key else 0, every_third)
     with proxy.listening() as url:
-        made = users_report(url, name, 20, at_once=1)
-    found = merged(deployments, name, tmp_path)
-    assert made.n == 20
-    assert found.tally.n == 20 + len(proxy.lost)
+        reported = users_report(url, name, 20, at_once=1)
+    export = merged(deployments, name, tmp_path)
+    assert reported.n == 20
+    assert export.tally.n == 20 + len(proxy.lost)
     assert proxy.lost
 
 
@@ -272,24 +271,23 @@ def nginx(deployments: tuple[ServerProcess, ServerProcess], tmp_path: Path) -> I
         yield f"http://{address}"
     finally:
         process.terminate()
-        _, said = process.communicate()
-    assert process.returncode == 0, said
+        _, output = process.communicate()
+    assert process.returncode == 0, output
 
 
 @pytest.mark.skipif(
     NGINX is None, reason="the proxy that the page shows is nginx, which is not installed"
 )
-@pytest.mark.sqlite
 def test_documented_nginx_routes_each_key_to_one_deployment(
     deployments: tuple[ServerProcess, ServerProcess], name: str, nginx: str, tmp_path: Path
 ) -> None:
     """While one is down its keys wait for it, and go nowhere else."""
-    made = users_report(nginx, name, 20, at_once=4)
+    reported = users_report(nginx, name, 20, at_once=4)
     oracle = RoundParameters("oue", 1.0, tuple(ITEMS)).oracle
     packed = wire.pack(oracle.perturb([0]))
     keys = [
         f"key-{i}" for i in range(41)
-    ]  # an odd number: by turns each would come to the other one next
+    ]  # odd, so a round-robin would send the next keys elsewhere
     with httpx.Client(base_url=nginx, timeout=60, trust_env=False) as http:
 
         def submit() -> list[tuple[int, bool]]:
@@ -319,6 +317,6 @@ def test_documented_nginx_routes_each_key_to_one_deployment(
             "/",
         ):
             assert http.get(path).status_code == 404
-    found = merged(deployments, name, tmp_path)
-    assert found.tally == made + Tally.of(oracle, oracle.wire.unpack(packed * len(keys)))
-    assert all(each.n > 0 for each in found.merged)
+    export = merged(deployments, name, tmp_path)
+    assert export.tally == reported + Tally.of(oracle, oracle.wire.unpack(packed * len(keys)))
+    assert all(each.n > 0 for each in export.merged)

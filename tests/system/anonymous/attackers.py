@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 
 
 class Attackers:
@@ -157,10 +157,10 @@ def request(
     line: str, *headers: str, body: bytes = b"", length: int | None = None, close: bool = True
 ) -> bytes:
     """Return a request of HTTP/1.1; with a body, or a length, it says its length."""
-    given: Iterable[str] = ["Host: x", *(["Connection: close"] if close else []), *headers]
+    lines = [f"{line} HTTP/1.1", "Host: x", *(["Connection: close"] if close else []), *headers]
     if body or length is not None:
-        given = [*given, f"Content-Length: {len(body) if length is None else length}"]
-    return "\r\n".join([f"{line} HTTP/1.1", *given, "", ""]).encode("latin-1") + body
+        lines.append(f"Content-Length: {len(body) if length is None else length}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
 def get(path: str, *headers: str, close: bool = True) -> bytes:

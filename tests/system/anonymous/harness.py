@@ -1,7 +1,7 @@
 """A server under attack: what honest clients wait, how much memory it takes, and how it ends.
 
-Strangers attack a real server from a thread of their own while honest reporters and a monitor go
-on.
+Anonymous callers attack a real server from a separate thread, beside honest reporters and
+a monitor.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from tests.system.anonymous.attackers import Attackers
 from tests.system.anonymous.report import END_SECONDS, MEMORY, WAIT_SECONDS, Report
 from tests.system.anonymous.target import Target, memory_of
 
-ALL = os.environ.get("STRANGERS") == "all"
+ALL = os.environ.get("STRANGERS") == "all"  # phrases: quoted
 """Whether every variation runs, for longer; else a few that stand for them."""
 
-SECONDS = 5.0 if ALL else 2.0
+SECONDS = 5.0 if ALL else 1.0
 """How long an attack runs before the honest submissions are waited for; it runs on meanwhile."""
 
 TRY_SECONDS = 2.0
@@ -133,9 +133,7 @@ class _Siege:
             writer.transport.abort()
 
     def _submission(self) -> bytes:
-        """Return a POST of one fresh report under a key of its own; what it says does not matter
-        here.
-        """
+        """Return a POST of one fresh report, whatever its content, under a fresh key."""
         if self.protocol == "olh":
             report: dict[str, list[Any]] = {
                 "seeds": [secrets.randbits(32)],
@@ -176,13 +174,13 @@ class _Siege:
 
     def _failures(self) -> list[str]:
         """Return the last line of each traceback in the server's log."""
-        found, inside = [], False
+        failures, inside = [], False
         for line in self.server.log.read_text(errors="replace").splitlines():
             if inside and line[:1].strip():
-                found.append(line)
+                failures.append(line)
                 inside = False
             inside = inside or line.startswith("Traceback ")
-        return found
+        return failures
 
     def _counted(self) -> int:
         counted = sa.text(

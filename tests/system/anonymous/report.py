@@ -15,7 +15,7 @@ machine's cores.
 MEMORY = 400 << 20
 """Bytes that the server and its child processes may take more than at their start."""
 
-SHUTDOWN_SECONDS = 5
+SHUTDOWN_SECONDS = 1
 END_SECONDS = SHUTDOWN_SECONDS + 15.0
 
 
@@ -44,7 +44,7 @@ class Report:
     attackers: Attackers | None = None
 
     def faults(self) -> list[str]:
-        """Return everything that breaks the promise, in words."""
+        """Return a message for each broken promise."""
         return [fault for holds, fault in self._checks() if not holds]
 
     def _checks(self) -> Iterator[tuple[bool, str]]:
@@ -98,17 +98,17 @@ class Report:
 
     def __str__(self) -> str:
         longest = [
-            f"{max(found):.1f} s" if found else "-"
-            for found in (self.stored_after, self.answered_after)
+            f"{max(waits):.1f} s" if waits else "-"
+            for waits in (self.stored_after, self.answered_after)
         ]
         grown = (self.memory_peak - self.memory_before) >> 20
         ended = f"{self.exit_seconds:.1f} s" if self.exit_seconds is not None else "never"
-        of = self.attackers
-        attack = (
-            f"{of.opened} connections, {of.sent >> 10} KiB sent, answered {dict(of.answers)}"
-            if of
-            else ""
-        )
+        attack = ""
+        if attackers := self.attackers:
+            attack = (
+                f"{attackers.opened} connections, {attackers.sent >> 10} KiB sent, "
+                f"answered {dict(attackers.answers)}"
+            )
         return (
             f"{len(self.stored_after)}/{self.submitted} stored (longest {longest[0]}), "
             f"{len(self.answered_after)}/{self.probes} probes (longest {longest[1]}), "

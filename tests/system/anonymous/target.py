@@ -11,6 +11,8 @@ import psutil
 import sqlalchemy as sa
 from tests.conftest import ServerProcess
 
+from ldprecover_server.storage.schema import rounds, segments, tallies
+
 WIDE = 100_000
 """The most items that a round may have."""
 
@@ -30,7 +32,7 @@ class Target:
         return str(self.server.open_round(protocol, domain_size=domain_size, **fields)["id"])
 
     def olh_round(self, n: int, domain_size: int) -> str:
-        """Open a round with so many OLH reports, in one submission."""
+        """Open a round with n OLH reports, in one submission."""
         id = self.open_round("olh", domain_size, hash_range=4)
         if n:
             reports = np.zeros(n, dtype=[("seed", "<u4"), ("bucket", "<u2")])
@@ -40,14 +42,14 @@ class Target:
         return id
 
     def grr_round(self, n: int, domain_size: int) -> str:
-        """Open a round with so many GRR reports, in one submission."""
+        """Open a round with n GRR reports, in one submission."""
         id = self.open_round("grr", domain_size)
         if n:
             self._submit(id, self._rng.integers(0, domain_size, n).astype("<u4").tobytes())
         return id
 
     def oue_round(self, n: int, domain_size: int, submissions: int = 1) -> str:
-        """Open a round with so many OUE reports in each of so many submissions."""
+        """Open a round with n OUE reports in each submission."""
         id = self.open_round("oue", domain_size)
         for _ in range(submissions):
             bits = self._rng.integers(0, 256, (n, -(-domain_size // 8)), dtype=np.uint8)
@@ -62,23 +64,17 @@ class Target:
         """
         id = self.open_round("grr", 4)
         items = self._rng.integers(0, 4, n).astype("<u4")
-        counts = np.bincount(items, minlength=4).astype("<u4").tobytes()
+        hour = int(time.time()) // 3600
         with self.server.sql() as database:
-            round = database.scalar(sa.text("SELECT seq FROM rounds WHERE id = :id"), {"id": id})
-            hour = int(time.time()) // 3600
+            round = database.scalar(sa.select(rounds.c.seq).where(rounds.c.id == id))
             database.execute(
-                sa.text(
-                    "INSERT INTO segments (round, hour, n, data) VALUES (:round, :hour, 1, :data)"
-                ),
-                [{"round": round, "hour": hour, "data": item.tobytes()} for item in items],
+                sa.insert(segments),
+                [{"round": round, "hour": hour, "n": 1, "data": item.tobytes()} for item in items],
             )
-            database.execute(  # of a process that is gone
-                sa.text(
-                    "INSERT INTO tallies (round, process, n, counts) VALUES (:round, 9999, :n, "
-                    ":counts)"
-                ),
-                {"round": round, "n": n, "counts": counts},
-            )
+            counts = np.bincount(items, minlength=4).astype("<u4").tobytes()
+            # Of a process that has ended.
+            tally = sa.insert(tallies).values(round=round, process=9999, n=n, counts=counts)
+            database.execute(tally)
         return id
 
     def _submit(self, id: str, packed: bytes) -> None:
@@ -95,10 +91,10 @@ def memory_of(pid: int) -> int:
         process = psutil.Process(pid)
         for each in [process, *process.children(recursive=True)]:
             with contextlib.suppress(OSError):  # it has ended
-                found = re.search(
+                match = re.search(
                     r"^Pss:\s+(\d+) kB",
                     Path(f"/proc/{each.pid}/smaps_rollup").read_text(),
                     re.MULTILINE,
                 )
-                total += int(found[1]) * 1024 if found else 0
+                total += int(match[1]) * 1024 if match else 0
     return total

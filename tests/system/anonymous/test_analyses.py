@@ -21,7 +21,7 @@ MakeAttack = Callable[[str], Attack]
 def asking(
     n: int, *bodies: Mapping[str, object] | str, leave: bool = False, read: bool = True
 ) -> MakeAttack:
-    """Ask so many times at once for each of these: recoveries, or paths below a round."""
+    """Ask on n connections for each of these: recoveries, or paths below a round."""
 
     def make(round: str) -> Attack:
         calls = [

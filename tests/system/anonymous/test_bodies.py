@@ -28,7 +28,7 @@ def zipped(body: bytes) -> bytes:
 
 def lists(opening: bytes, each: bytes, n: int, closing: bytes) -> bytes:
     """Return JSON of n equal elements."""
-    return opening + b",".join([each] * n) + closing
+    return opening + (n - 1) * (each + b",") + each + closing
 
 
 def named(opening: bytes, n: int, value: bytes, closing: bytes) -> bytes:
@@ -56,10 +56,10 @@ def every(*attacks: MakeAttack) -> MakeAttack:
     """Do several attacks at one time."""
 
     def make(round: str) -> Attack:
-        made = [attack(round) for attack in attacks]
+        each_attack = [attack(round) for attack in attacks]
 
         async def attack(attackers: Attackers) -> None:
-            await attackers.together(*(each(attackers) for each in made))
+            await attackers.together(*(each(attackers) for each in each_attack))
 
         return attack
 
@@ -274,10 +274,10 @@ def chunked(
             "Transfer-Encoding: chunked",
             *headers,
         )
-        made = pieces()
+        sent = pieces()
 
         async def attack(attackers: Attackers) -> None:
-            await attackers.keep_busy(connections, attackers.sends(head, *made), pause=0.3)
+            await attackers.keep_busy(connections, attackers.sends(head, *sent), pause=0.3)
 
         return attack
 

@@ -8,7 +8,7 @@ from tests.system.anonymous.report import assert_alive
 
 pytestmark = [
     pytest.mark.postgres,
-    pytest.mark.skipif(not ALL, reason="STRANGERS=all runs them"),
+    pytest.mark.skipif(not ALL, reason="STRANGERS=all runs them"),  # phrases: quoted
 ]
 
 
