@@ -159,6 +159,34 @@ class RecoveryInputs:
         }
         return frozenset(name for name, is_present in present.items() if is_present)
 
+    def recovery(
+        self,
+        recovered: FloatArray,
+        notes: Iterable[str],
+        *,
+        eta: float = 0.0,
+        targets: tuple[int, ...] = (),
+        malicious: FloatArray | None = None,
+        genuine: FloatArray | None = None,
+        conclusions: Conclusions | None = None,
+    ) -> "Recovery":
+        """Return the result of the requested method.
+
+        By default no malicious frequencies are assumed, and the poisoned ones are the genuine.
+        """
+        return Recovery(
+            self.request.method,
+            eta,
+            targets,
+            self.oracle.malicious_sum,
+            self.poisoned,
+            np.zeros_like(self.poisoned) if malicious is None else malicious,
+            self.poisoned.copy() if genuine is None else genuine,
+            recovered,
+            tuple(notes),
+            conclusions,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Recovery:

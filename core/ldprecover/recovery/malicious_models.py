@@ -14,14 +14,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ldprecover.crafting.crafter import CRAFTED_LAW
 from ldprecover.errors import ParameterError
-from ldprecover.laws import required
-from ldprecover.protocols import PROTOCOLS, FrequencyOracle, crafter_of, frequency_oracle
+from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.types import FloatArray
 
 SEARCH = 1_000
 """Seeds that each malicious user tries in the model searched (Cao et al.)."""
+
+TargetedModel = Callable[[FrequencyOracle, tuple[int, ...]], FloatArray]
+"""Returns f~_Y of an attack on some targets."""
 
 _MOST_TARGETS = 200  # in the model searched: the mean number of hits takes r transforms
 
@@ -57,54 +58,36 @@ def exact_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatAr
 
     It sums to S, as the printed form does.
     """
-    return _expected(oracle, targets, on=1 / len(targets), off=0.0)
+    support = np.zeros(oracle.domain_size)  # pi
+    support[list(targets)] = 1 / len(targets)
+    return oracle.frequencies_of(support)
 
 
-def padded_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of bit vectors with ones on all targets and on random others, L = floor(p +
-    (d-1)q) ones in all.
+def _crafted(model: str, missing: str) -> TargetedModel:
+    """Return the function that gives f~_Y of the reports that crafters of this model craft.
 
-    pi is 1 on T and (L - r)/(d - r) elsewhere, or 0 where r >= L. Raises ParameterError for a
-    protocol whose crafted reports are others.
+    It raises ParameterError for a protocol whose crafted reports are others, which is `missing`.
     """
-    _check_model(oracle, "padded", "no bits to pad")
-    d, r = oracle.domain_size, len(targets)
-    mean = crafter_of(oracle).expected_hits(r)
-    hits, others = required(mean, oracle.protocol, CRAFTED_LAW)
-    return _expected(oracle, targets, on=hits / r, off=others / (d - r))
 
+    def crafted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
+        if oracle.crafter is None or oracle.crafter.model != model:
+            protocols = " and ".join(
+                name for name in PROTOCOLS if _model_of(name, oracle.domain_size) == model
+            )
+            raise ParameterError(
+                f"malicious_model {model} is of {protocols} reports; {oracle.protocol} has "
+                f"{missing}"
+            )
+        r = len(targets)
+        if model == "searched" and r > _MOST_TARGETS:
+            raise ParameterError(
+                f"malicious_model searched takes at most {_MOST_TARGETS} targets, not {r}"
+            )
+        included = np.zeros(oracle.domain_size)
+        included[list(targets)] = 1.0
+        return oracle.frequencies_of(oracle.crafter.crafted_support(included, r, search=SEARCH))
 
-def searched_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of hashed reports with the best of 1,000 random seeds: the one with most targets
-    in one bucket.
-
-    pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. If
-    seeds are given, no seed is searched: pi is exact, of the bucket of each seed that holds most
-    targets. Raises ParameterError for a protocol whose crafted reports are others, and for more
-    than 200 targets.
-    """
-    _check_model(oracle, "searched", "no seeds to search")
-    r = len(targets)
-    if r > _MOST_TARGETS:
-        raise ParameterError(
-            f"malicious_model searched takes at most {_MOST_TARGETS} targets, not {r}"
-        )
-    included = np.zeros(oracle.domain_size)
-    included[list(targets)] = 1.0
-    return oracle.frequencies_of(crafter_of(oracle).crafted_support(included, r, search=SEARCH))
-
-
-def solved_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-    """Return f~_Y of columns of a Hadamard matrix that support all targets, or most where none
-    supports all.
-
-    Drawn evenly, and never column 0: pi is exact for every item. Raises ParameterError for a
-    protocol whose crafted reports are others.
-    """
-    _check_model(oracle, "solved", "no equations to solve")
-    included = np.zeros(oracle.domain_size)
-    included[list(targets)] = 1.0
-    return oracle.frequencies_of(crafter_of(oracle).crafted_support(included, len(targets)))
+    return crafted
 
 
 def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
@@ -125,36 +108,25 @@ def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
     return oracle.frequencies_of(support)
 
 
-def _check_model(oracle: FrequencyOracle, model: str, missing: str) -> None:
-    if oracle.crafter is None or oracle.crafter.model != model:
-        protocols = " and ".join(
-            name for name in PROTOCOLS if _model_of(name, oracle.domain_size) == model
-        )
-        raise ParameterError(
-            f"malicious_model {model} is of {protocols} reports; {oracle.protocol} has {missing}"
-        )
-
-
 def _model_of(protocol: str, d: int) -> str | None:
     """Return the malicious model that a protocol's crafted reports follow."""
     crafter = frequency_oracle(protocol, 1.0, d).crafter
     return None if crafter is None else crafter.model
 
 
-def _expected(
-    oracle: FrequencyOracle, targets: tuple[int, ...], *, on: float, off: float
-) -> FloatArray:
-    support = np.full(oracle.domain_size, off)  # pi
-    support[list(targets)] = on
-    return oracle.frequencies_of(support)
-
-
-MALICIOUS_MODELS: dict[str, Callable[[FrequencyOracle, tuple[int, ...]], FloatArray] | None] = {
+MALICIOUS_MODELS: dict[str, TargetedModel | None] = {
     "paper": paper_targeted,
     "exact": exact_targeted,
-    "padded": padded_targeted,
-    "searched": searched_targeted,
-    "solved": solved_targeted,
+    # Bit vectors with ones on all targets and on random others, L = floor(p + (d-1)q) ones in all:
+    # pi is 1 on T and (L - r)/(d - r) elsewhere, or 0 where r >= L.
+    "padded": _crafted("padded", "no bits to pad"),
+    # Hashed reports with the best of 1,000 random seeds: the one with most targets in one bucket.
+    # pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. If seeds are
+    # given, no seed is searched: pi is exact, of the bucket of each seed that holds most targets.
+    "searched": _crafted("searched", "no seeds to search"),
+    # Columns of a Hadamard matrix that support all targets, or most where none supports all. Drawn
+    # evenly, and never column 0: pi is exact for every item.
+    "solved": _crafted("solved", "no equations to solve"),
     "custom": None,
 }
 """Models of an attack on known targets, by name; `custom` takes the shares themselves.

@@ -22,6 +22,8 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import BoolArray, Int64Array, Reports
 
 T = TypeVar("T")
+IndexedMeasure = Callable[[FrequencyOracle, Reports, int], T]
+"""Measures a block of reports, before which this many others come."""
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
 _TASK_CELLS = 1 << 30  # pairs that make parts enough for one task: half a second of counting
@@ -131,11 +133,11 @@ class ReportSource:
         `over` are arrays to measure instead of the reports: the results of an earlier pass for each
         block. Raises ParameterError or ReportError for bytes that are not reports.
         """
-        return self._sum(measure, over, indexed=False)
+        return self._sum(partial(_without_index, measure), over)
 
-    def total_indexed(self, measure: Callable[[FrequencyOracle, Reports, int], T]) -> T:
+    def total_indexed(self, measure: IndexedMeasure[T]) -> T:
         """Return the sum of `measure(oracle, block, first)`; `first` reports precede the block."""
-        return self._sum(measure, None, indexed=True)
+        return self._sum(measure, None)
 
     def tally(self) -> Tally:
         """Return the tally of all the reports."""
@@ -143,7 +145,10 @@ class ReportSource:
 
     def blocks(self) -> Iterator[Reports]:
         """Yield all reports in order, in blocks. Raises ParameterError or ReportError."""
-        return (block for block, _ in _blocks(self._oracle, self._arrays(), 0, self._size))
+        return (block for block, _ in self._blocks())
+
+    def _blocks(self) -> Iterator[tuple[Reports, int]]:
+        return _blocks(self._oracle, self._arrays(), 0, self._size)
 
     def _arrays(self) -> Iterator[Reports]:
         try:
@@ -152,12 +157,10 @@ class ReportSource:
             self.failure = error
             raise
 
-    def _sum(
-        self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, *, indexed: bool
-    ) -> T:
+    def _sum(self, measure: IndexedMeasure[T], over: Sequence[np.ndarray] | None) -> T:
         summed: Any = None
         read = 0
-        with closing(self._results(self._tasks(measure, over, indexed))) as results:
+        with closing(self._results(self._tasks(measure, over))) as results:
             for rows, result in results:
                 summed = _added(summed, result)
                 read += rows
@@ -170,12 +173,11 @@ class ReportSource:
         self._n = read
         self._passes += 1
         if summed is None:
-            none: Reports = np.empty(0, dtype=self._oracle.wire.dtype)
-            return measure(self._oracle, none, *([0] if indexed else []))
+            return measure(self._oracle, _no_reports(self._oracle), 0)
         return summed  # type: ignore[no-any-return]
 
     def _tasks(
-        self, measure: Callable[..., T], over: Sequence[np.ndarray] | None, indexed: bool
+        self, measure: IndexedMeasure[T], over: Sequence[np.ndarray] | None
     ) -> Iterator[tuple[int, Callable[[], T]]]:
         """Yield each task with its number of reports: it measures one block, or some parts."""
         if over is None and self._parts is not None:
@@ -183,19 +185,12 @@ class ReportSource:
             first = 0
             for parts in _gathered(self._parts, enough):
                 rows = sum(part.n for part in parts)
-                yield (
-                    rows,
-                    partial(_of_parts, measure, self._oracle, parts, first, self._size, indexed),
-                )
+                yield rows, partial(_of_parts, measure, self._oracle, parts, first, self._size)
                 first += rows
             return
-        blocks = (
-            _blocks(self._oracle, self._arrays(), 0, self._size)
-            if over is None
-            else ((block, 0) for block in over)
-        )
+        blocks = self._blocks() if over is None else ((block, 0) for block in over)
         for block, first in blocks:
-            yield len(block), partial(measure, self._oracle, block, *([first] if indexed else []))
+            yield len(block), partial(measure, self._oracle, block, first)
 
     def _results(self, tasks: Iterator[tuple[int, Callable[[], T]]]) -> Generator[tuple[int, T]]:
         """Yield the number of reports and the result of each task, in order."""
@@ -208,11 +203,11 @@ class ReportSource:
             for rows, task in tasks:
                 waiting.append((rows, self._executor.submit(task)))
                 if len(waiting) >= _AHEAD * number_of_workers(self._executor):
-                    first = waiting.popleft()
-                    yield first[0], first[1].result()
+                    read, future = waiting.popleft()
+                    yield read, future.result()
             while waiting:
-                first = waiting.popleft()
-                yield first[0], first[1].result()
+                read, future = waiting.popleft()
+                yield read, future.result()
         finally:
             for _, future in waiting:
                 future.cancel()
@@ -222,6 +217,19 @@ def number_of_workers(executor: Executor) -> int:
     """Return how many workers an executor has now: those of a cluster come and go."""
     # Executors of concurrent.futures have this attribute, and no public one says the same.
     return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+
+
+def _without_index(
+    measure: Callable[[FrequencyOracle, Reports], T],
+    oracle: FrequencyOracle,
+    reports: Reports,
+    _first: int,
+) -> T:
+    return measure(oracle, reports)
+
+
+def _no_reports(oracle: FrequencyOracle) -> Reports:
+    return np.empty(0, dtype=oracle.wire.dtype)
 
 
 def _added(sum: Any, summary: Any) -> Any:
@@ -247,12 +255,11 @@ def _gathered(parts: Iterable[Part], enough: int) -> Iterator[tuple[Part, ...]]:
 
 
 def _of_parts(
-    measure: Callable[..., T],
+    measure: IndexedMeasure[T],
     oracle: FrequencyOracle,
     parts: tuple[Part, ...],
     first: int,
     size: int,
-    indexed: bool,
 ) -> T:
     """Return the sum of `measure` over the blocks of some parts; `first` reports precede them.
 
@@ -262,14 +269,13 @@ def _of_parts(
     for part in parts:
         read = 0
         for block, at in _blocks(oracle, part.arrays(), first, size):
-            summed = _added(summed, measure(oracle, block, *([at] if indexed else [])))
+            summed = _added(summed, measure(oracle, block, at))
             read += len(block)
         if read != part.n:
             raise ParameterError(f"a part has {read} reports, and should have {part.n}")
         first += read
     if summed is None:
-        none: Reports = np.empty(0, dtype=oracle.wire.dtype)
-        return measure(oracle, none, *([first] if indexed else []))
+        return measure(oracle, _no_reports(oracle), first)
     return summed  # type: ignore[no-any-return]
 
 
@@ -277,7 +283,7 @@ def _blocks(
     oracle: FrequencyOracle, arrays: Iterable[Reports], first: int, size: int
 ) -> Iterator[tuple[Reports, int]]:
     """Yield the reports of some arrays in checked blocks, each with the number of its first one."""
-    template = np.empty(0, dtype=oracle.wire.dtype)
+    template = _no_reports(oracle)
     form = template.dtype, template.shape[1:]
     pending: list[Reports] = []
     rows = 0  # of the pending arrays

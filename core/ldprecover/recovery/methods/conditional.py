@@ -39,7 +39,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         if eta
         else "With eta = 0 no report is taken as malicious."
     )
-    return drop(METHOD.name, inputs, suspicious, [note], targets=targets)
+    return drop(inputs, suspicious, [note], targets=targets)
 
 
 def _more_probably_crafted(

@@ -23,7 +23,6 @@ Suspicion = Callable[[FrequencyOracle, Reports], BoolArray]
 
 
 def drop(
-    name: str,
     inputs: RecoveryInputs,
     suspicious: Suspicion,
     notes: list[str],
@@ -37,7 +36,7 @@ def drop(
     these. If the frequencies are not of the reports that were read, a second pass counts all.
     Raises ParameterError if there are no reports, or all of them are dropped.
     """
-    oracle, source = inputs.oracle, inputs.reports
+    name, oracle, source = inputs.request.method, inputs.oracle, inputs.reports
     if source is None:
         raise ParameterError(f"{name} needs the reports themselves")
     totals = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
@@ -60,16 +59,13 @@ def drop(
             "The reports that were read are not those of the poisoned frequencies: more or fewer "
             "had come."
         )
-    return Recovery(
-        method=name,
+    return inputs.recovery(
+        project_simplex(genuine) if projected else genuine.copy(),
+        notes,
         eta=dropped.n / remaining,
         targets=targets,
-        malicious_sum=oracle.malicious_sum,
-        poisoned=inputs.poisoned,
         malicious=malicious,
         genuine=genuine,
-        recovered=project_simplex(genuine) if projected else genuine.copy(),
-        notes=tuple(notes),
     )
 
 
@@ -158,7 +154,7 @@ def _method(reading: str, projected: bool) -> Method:
         if not projected:
             notes.append("Not projected: the result need not be a distribution.")
         suspicious = partial(_matches, targets=targets, reading=reading)
-        return drop(name, inputs, suspicious, notes, targets=targets, projected=projected)
+        return drop(inputs, suspicious, notes, targets=targets, projected=projected)
 
     return Method(
         name=name,

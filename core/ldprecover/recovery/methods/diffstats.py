@@ -45,7 +45,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     sizes_in_words = f"chi-squared {before.score:.4g}, {before.cells} cells"
     if before.quantile < _ALARM:
         note = f"The sizes of the {n} reports follow the law of honest reports ({sizes_in_words})."
-        return drop(METHOD.name, inputs, _nobody(law.size), [note])
+        return drop(inputs, _nobody(law.size), [note])
     best = min(_removals(source, observed, law), key=_Removal.order, default=None)
     if best is None or best.failure:
         note = (
@@ -53,7 +53,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             f"({sizes_in_words}), and no removal of sizes and items mends that, so nothing is "
             "dropped."
         )
-        return drop(METHOD.name, inputs, _nobody(law.size), [note])
+        return drop(inputs, _nobody(law.size), [note])
     dropped_sizes = np.zeros(law.size, np.bool_)
     dropped_sizes[best.sizes] = True
     note = (
@@ -62,7 +62,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         f"taken as malicious: it brings chi-squared from {before.score:.4g} to {best.score:.4g} "
         f"over {before.cells} sizes. Honest reports like these go too, which lowers those items."
     )
-    return drop(METHOD.name, inputs, _Flagged(dropped_sizes, best.items), [note])
+    return drop(inputs, _Flagged(dropped_sizes, best.items), [note])
 
 
 class _Test(NamedTuple):

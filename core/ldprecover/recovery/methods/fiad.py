@@ -150,7 +150,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             f"{looked}: {abnormal} are abnormal, of {indices_named(involved.tolist())}. "
             "Reports that support one of them are taken as malicious."
         )
-    return drop(METHOD.name, inputs, partial(_hold_abnormal, groups=tuple(groups)), [note])
+    return drop(inputs, partial(_hold_abnormal, groups=tuple(groups)), [note])
 
 
 def _linked(pairs: Int64Array) -> Int64Array:

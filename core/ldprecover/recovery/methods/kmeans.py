@@ -15,14 +15,7 @@ from ldprecover.recovery.reports import subset_counts
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
-_OPTIONS = (
-    Option("subsets", 30, 2, 200, "G, the number of random subsets"),
-    Option("rate", 0.5, 0.001, 1.0, "xi, the probability with which a subset holds each report"),
-    Option("seed", 0, 0, 2**32 - 1, "Of the generator that draws the subsets"),
-)
 _MAX_STEPS = 100
-
-_COST = "O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memory O(subsets * d)"
 
 
 class _Clusters(NamedTuple):
@@ -31,6 +24,15 @@ class _Clusters(NamedTuple):
     larger: FloatArray
     smaller: FloatArray
     sizes: tuple[int, int]
+
+    @property
+    def note(self) -> str:
+        larger, smaller = self.sizes
+        return (
+            f"Of {larger + smaller} random subsets {larger} are in the larger cluster, taken as "
+            "genuine. Every random subset holds malicious reports in the same proportion but for "
+            "chance: what the clusters tell apart is mostly the noise of sampling."
+        )
 
 
 def two_means(points: FloatArray) -> BoolArray:
@@ -60,11 +62,11 @@ def two_means(points: FloatArray) -> BoolArray:
     return in_second
 
 
-def _clusters(name: str, inputs: RecoveryInputs) -> _Clusters:
+def _clusters(inputs: RecoveryInputs) -> _Clusters:
     """Return the clusters of the estimates of random subsets (Li et al., USENIX Security 2023)."""
     oracle, source, options = inputs.oracle, inputs.reports, inputs.request.options
     assert source is not None  # the contract asks for them
-    subsets, rate = int(options["subsets"]), options["rate"]
+    subsets, rate, name = int(options["subsets"]), options["rate"], inputs.request.method
     sums = source.total_indexed(
         partial(_subset_counts, subsets=subsets, rate=rate, seed=int(options["seed"]))
     )
@@ -119,28 +121,11 @@ def _starts(subsets: int, seed: int) -> tuple[Any, ...]:
     return tuple(np.random.PCG64([seed, s]).state for s in range(subsets))
 
 
-def _note(clusters: _Clusters) -> str:
-    larger, smaller = clusters.sizes
-    return (
-        f"Of {larger + smaller} random subsets {larger} are in the larger cluster, taken as "
-        "genuine. Every random subset holds malicious reports in the same proportion but for "
-        "chance: what the clusters tell apart is mostly the noise of sampling."
-    )
-
-
 def _k_means(inputs: RecoveryInputs) -> Recovery:
     """Return the mean estimate of the larger cluster, projected."""
-    clusters = _clusters("k-means", inputs)
-    return Recovery(
-        method="k-means",
-        eta=0.0,
-        targets=(),
-        malicious_sum=inputs.oracle.malicious_sum,
-        poisoned=inputs.poisoned,
-        malicious=np.zeros_like(clusters.larger),
-        genuine=clusters.larger,
-        recovered=project_simplex(clusters.larger),
-        notes=(_note(clusters),),
+    clusters = _clusters(inputs)
+    return inputs.recovery(
+        project_simplex(clusters.larger), [clusters.note], genuine=clusters.larger
     )
 
 
@@ -151,37 +136,44 @@ def _ldprecover_km(inputs: RecoveryInputs) -> Recovery:
             "ldprecover-km needs eta as a number: its malicious frequencies do not follow a model "
             "with a known sum"
         )
-    clusters = _clusters("ldprecover-km", inputs)
+    clusters = _clusters(inputs)
     step = "The smaller cluster's estimate is subtracted as the malicious frequencies."
-    return subtract(
-        "ldprecover-km",
-        inputs,
-        float(inputs.request.eta),
-        clusters.smaller,
-        (),
-        [f"{_note(clusters)} {step}"],
+    notes = [f"{clusters.note} {step}"]
+    return subtract(inputs, float(inputs.request.eta), clusters.smaller, (), notes)
+
+
+METHODS = tuple(
+    Method(
+        name=name,
+        summary=summary,
+        uses=uses,
+        recover=recover,
+        needs=frozenset({"reports"}),
+        cost="O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memory O(subsets * "
+        "d)",
+        options=(
+            Option("subsets", 30, 2, 200, "G, the number of random subsets"),
+            Option(
+                "rate", 0.5, 0.001, 1.0, "xi, the probability with which a subset holds each report"
+            ),
+            Option("seed", 0, 0, 2**32 - 1, "Of the generator that draws the subsets"),
+        ),
     )
-
-
-METHODS = (
-    Method(
-        name="k-means",
-        summary="Mean estimate of the larger of two clusters of random subsets, projected (Li et "
-        "al.)",
-        uses=frozenset({"reports"}),
-        recover=_k_means,
-        needs=frozenset({"reports"}),
-        cost=_COST,
-        options=_OPTIONS,
-    ),
-    Method(
-        name="ldprecover-km",
-        summary="LDPRecover-KM: the smaller cluster's estimate as the malicious frequencies "
-        "(paper, VII-B)",
-        uses=frozenset({"eta", "reports"}),
-        recover=_ldprecover_km,
-        needs=frozenset({"reports"}),
-        cost=_COST,
-        options=_OPTIONS,
-    ),
+    for name, summary, uses, recover in (
+        (
+            "k-means",
+            "Mean estimate of the larger of two clusters of random subsets, projected (Li et al.)",
+            frozenset({"reports"}),
+            _k_means,
+        ),
+        (
+            "ldprecover-km",
+            (
+                "LDPRecover-KM: the smaller cluster's estimate as the malicious frequencies "
+                "(paper, VII-B)"
+            ),
+            frozenset({"eta", "reports"}),
+            _ldprecover_km,
+        ),
+    )
 )

@@ -27,11 +27,10 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     # The sum of the model; for f'_Y the printed S, as f'_Y is 0 if no estimate is positive.
     total = float(malicious.sum()) if malicious.any() else oracle.malicious_sum
     eta, eta_notes = eta_of(inputs, total)
-    return subtract(METHOD.name, inputs, eta, malicious, targets, notes + eta_notes)
+    return subtract(inputs, eta, malicious, targets, notes + eta_notes)
 
 
 def subtract(
-    name: str,
     inputs: RecoveryInputs,
     eta: float,
     malicious: FloatArray,
@@ -53,16 +52,8 @@ def subtract(
             "simplex: the assumed malicious frequencies took no part in it, and no malicious mass "
             "was removed."
         )
-    return Recovery(
-        method=name,
-        eta=eta,
-        targets=targets,
-        malicious_sum=inputs.oracle.malicious_sum,
-        poisoned=poisoned,
-        malicious=malicious,
-        genuine=genuine,
-        recovered=recovered,
-        notes=tuple(notes),
+    return inputs.recovery(
+        recovered, notes, eta=eta, targets=targets, malicious=malicious, genuine=genuine
     )
 
 

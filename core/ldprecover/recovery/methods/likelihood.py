@@ -13,6 +13,7 @@ from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray, Reports, UInt8Array
 
 _HALVINGS = 200  # of an interval of doubles
+_HONEST = " Every report is taken as honest."
 _MAX_BITS = 1 << 32  # support bits held, half a gigabyte
 
 
@@ -127,20 +128,6 @@ def _sums(oracle: FrequencyOracle, bits: NDArray[np.floating], f: FloatArray) ->
     return np.append(weights.astype(bits.dtype) @ bits, weights.sum())
 
 
-def _recovery(name: str, inputs: RecoveryInputs, recovered: FloatArray, note: str) -> Recovery:
-    return Recovery(
-        method=name,
-        eta=0.0,
-        targets=(),
-        malicious_sum=inputs.oracle.malicious_sum,
-        poisoned=inputs.poisoned,
-        malicious=np.zeros_like(recovered),
-        genuine=inputs.poisoned.copy(),
-        recovered=recovered,
-        notes=(f"{note} Every report is taken as honest.",),
-    )
-
-
 def _mle(inputs: RecoveryInputs) -> Recovery:
     exact = inputs.oracle.traits.one_item
     note = (
@@ -149,7 +136,7 @@ def _mle(inputs: RecoveryInputs) -> Recovery:
         else "The distribution under which the counts are most likely, those of different items "
         "taken as independent."
     )
-    return _recovery("mle", inputs, counts_likelihood(inputs.oracle, inputs.poisoned), note)
+    return inputs.recovery(counts_likelihood(inputs.oracle, inputs.poisoned), [note + _HONEST])
 
 
 def _em(inputs: RecoveryInputs) -> Recovery:
@@ -161,12 +148,8 @@ def _em(inputs: RecoveryInputs) -> Recovery:
     f, steps = expectation_maximisation(
         source, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
     )
-    return _recovery(
-        "em",
-        inputs,
-        f,
-        f"The distribution that makes the reports most likely, after {steps} steps.",
-    )
+    note = f"The distribution that makes the reports most likely, after {steps} steps."
+    return inputs.recovery(f, [note + _HONEST])
 
 
 def _unfit_em(oracle: FrequencyOracle) -> str | None:

@@ -131,20 +131,17 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     beta = conclusions.beta or 0.0
     attacked = (conclusions.attack_probability or 0.0) > _SUSPECT
     eta = beta / (1 - beta) if attacked and beta < 1 else 0.0
-    return Recovery(
-        method=METHOD.name,
-        eta=eta,
-        targets=() if small else inputs.targets,
-        malicious_sum=oracle.malicious_sum,
-        poisoned=inputs.poisoned,
-        malicious=_malicious(inputs.poisoned, unmixed.frequencies, eta),
-        genuine=unmixed.frequencies.copy() if eta else estimates.z.copy(),
-        recovered=unmixed.frequencies,
-        notes=(
+    return inputs.recovery(
+        unmixed.frequencies,
+        (
             *estimates.notes,
             *_notes(conclusions, small=small),
             *(pooled.doubts() if pooled is not None else ()),
         ),
+        eta=eta,
+        targets=() if small else inputs.targets,
+        malicious=_malicious(inputs.poisoned, unmixed.frequencies, eta),
+        genuine=unmixed.frequencies.copy() if eta else estimates.z.copy(),
         conclusions=conclusions,
     )
 

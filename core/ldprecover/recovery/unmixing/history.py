@@ -17,7 +17,7 @@ from ldprecover.recovery.unmixing.model.hypotheses import (
 )
 from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.spikes import Spikes
-from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
+from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 
 _LEVEL = math.log(1.15)  # deviations are rounded to powers of 1.15: few are distinct
@@ -30,9 +30,9 @@ class History:
     mean: FloatArray
     variance: FloatArray
 
-    def largest_deviation(self, drifts: Sequence[float]) -> float:
-        """Return the largest deviation of a frequency from its mean under any of the drifts."""
-        return math.sqrt(float((self.variance + (max(drifts) * self.mean) ** 2).max()))
+    def largest_deviation(self) -> float:
+        """Return the largest deviation of a frequency from its mean under any drift."""
+        return math.sqrt(float((self.variance + (max(PRIOR.drifts) * self.mean) ** 2).max()))
 
 
 @dataclass(frozen=True)
@@ -43,25 +43,17 @@ class Drift:
     log_prior: float
 
 
-def drifts(prior: Prior) -> tuple[Drift, ...]:
-    """Return the drifts of the prior, equally probable."""
-    return tuple(Drift(delta, -math.log(len(prior.drifts))) for delta in prior.drifts)
+DRIFTS = tuple(Drift(delta, -math.log(len(PRIOR.drifts))) for delta in PRIOR.drifts)
+"""The drifts of the prior, equally probable."""
 
 
 class HistoryModel:
     """The estimates z with noise sd of a round with a history, on a grid."""
 
-    def __init__(
-        self,
-        z: FloatArray,
-        sd: FloatArray,
-        history: History,
-        grid: Grid,
-        prior: Prior = DEFAULT_PRIOR,
-    ) -> None:
+    def __init__(self, z: FloatArray, sd: FloatArray, history: History, grid: Grid) -> None:
         self._z, self._sd, self._history, self._grid = z, sd, history, grid
-        self._floor = prior.floor / float(np.median(sd))
-        self._faint = prior.faint * self._floor
+        self._floor = PRIOR.floor / float(np.median(sd))
+        self._faint = PRIOR.faint * self._floor
 
     def hypotheses(
         self, laws: Sequence[Drift], choices: Sequence[Choice], log_prior: float

@@ -150,7 +150,7 @@ class Prior:
     """Multiples of `floor` below which a density is rounding of the transform."""
 
 
-DEFAULT_PRIOR = Prior()
+PRIOR = Prior()
 
 
 @dataclass(frozen=True)
@@ -234,4 +234,4 @@ class Thresholds:
     unknown, and finite."""
 
 
-DEFAULT_THRESHOLDS = Thresholds()
+THRESHOLDS = Thresholds()

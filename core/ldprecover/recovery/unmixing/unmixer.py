@@ -9,7 +9,7 @@ import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.recovery.unmixing.history import History, HistoryModel, drifts
+from ldprecover.recovery.unmixing.history import DRIFTS, History, HistoryModel
 from ldprecover.recovery.unmixing.model.grid import grid_over
 from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis, Model
 from ldprecover.recovery.unmixing.model.mixture import Mixture
@@ -23,7 +23,7 @@ from ldprecover.recovery.unmixing.model.search import (
 )
 from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, HONEST, Shape, shapes
 from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
-from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
+from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 
 LEAST_ITEMS = 16
@@ -58,7 +58,6 @@ def unmix(
     history: History | None = None,
     attack: bool = True,
     progress: Callable[[float], None] | None = None,
-    prior: Prior = DEFAULT_PRIOR,
 ) -> Unmixed:
     """Return the genuine users' frequencies and the attack, from d estimates z with noise sd.
 
@@ -79,7 +78,7 @@ def unmix(
         )
     report_progress = progress or (lambda _: None)
     unmixer = _Unmixer(
-        oracle, z, sd, known_items, attack, prior, lambda share: report_progress(_SEARCH * share)
+        oracle, z, sd, known_items, attack, lambda share: report_progress(_SEARCH * share)
     )
     hypotheses = unmixer.without_history()
     if history is not None:
@@ -107,30 +106,23 @@ class _Unmixer:
         sd: FloatArray,
         known_items: KnownItems,
         attack: bool,
-        prior: Prior,
         progress: Callable[[float], None],
     ) -> None:
-        self.sums = Sums.of(oracle, z, sd, prior)
-        self._z, self._sd, self._known_items, self._attack, self._prior = (
-            z,
-            sd,
-            known_items,
-            attack,
-            prior,
-        )
+        self.sums = Sums.of(oracle, z, sd)
+        self._z, self._sd, self._known_items, self._attack = z, sd, known_items, attack
         self._progress, self._seen = progress, 0
         middle = float(np.median(sd))
-        largest = max(0.0, -float(np.quantile(z, prior.lowest_quantile))) + 2 * middle
+        largest = max(0.0, -float(np.quantile(z, PRIOR.lowest_quantile))) + 2 * middle
         self._shifts = ShiftRange(largest, middle / (2 * math.sqrt(z.size)))
         self._top = max(float(z.max()), 0.0) + largest
         # Equal spikes on all items are a shift, and would be counted twice where it is searched.
-        self._spikes = on_some(z.size, uniform=not self.sums.displacements, prior=prior)
+        self._spikes = on_some(z.size, uniform=not self.sums.displacements)
         # Where nothing shifts, the estimates do not tell which items the surplus is on: other
         # attacked items would be the popular ones.
         self._all_known = known_items.shared or not self.sums.displacements
-        self._log_attack = math.log(prior.attack)
+        self._log_attack = math.log(PRIOR.attack)
         if self.sums.displacements:
-            self._log_attack -= math.log(prior.shift_choices)
+            self._log_attack -= math.log(PRIOR.shift_choices)
         self._shared_sums = self._displaced_by_sharing(oracle) if known_items.shared else None
 
     def _displaced_by_sharing(self, oracle: FrequencyOracle) -> Sums | None:
@@ -138,7 +130,7 @@ class _Unmixer:
 
         Such reports support half of the t targets and no more items than honest ones.
         """
-        t, share = len(self._known_items.targets), self._prior.shared_support
+        t, share = len(self._known_items.targets), PRIOR.shared_support
         if not t or self.sums.displacements or self.sums.fixed or oracle.q >= share:
             return None
         displaced = t * (share - oracle.q) / (self._z.size - t) / (oracle.p - oracle.q)
@@ -150,34 +142,32 @@ class _Unmixer:
             float(self._z.min()), self._top, float(self._sd.min()), float(self._sd.max())
         )
         known_items = self._known_items
-        model = Mixture(
-            self._z, self._sd, grid, known_items.targets, known_items.canaries, self._prior
-        )
+        model = Mixture(self._z, self._sd, grid, known_items.targets, known_items.canaries)
         hypotheses = self._counted(self._mixture_hypotheses(model))
-        return likely(hypotheses, self._prior.most_hypotheses, self._prior)
+        return likely(hypotheses, PRIOR.most_hypotheses)
 
     def _mixture_hypotheses(self, model: Mixture) -> Iterator[Hypothesis]:
-        prior, targets = self._prior, self._known_items.targets
+        targets = self._known_items.targets
         yield from model.hypotheses(
-            self._shapes(HONEST), [self._honest], math.log(1 - prior.attack)
+            self._shapes(HONEST), [self._honest], math.log(1 - PRIOR.attack)
         )
         if not self._attack:
             return
         laws, coarse_laws = self._shapes(ATTACKED), self._shapes(COARSE)
-        elsewhere = math.log(prior.attack_elsewhere) if targets else 0.0
+        elsewhere = math.log(PRIOR.attack_elsewhere) if targets else 0.0
         log_prior = self._log_attack + elsewhere
         family = AttackFamily(self.sums, log_prior, laws, coarse_laws, self._spikes, self._spikes)
         yield from self._attacks(model, family)
         encoded = self.sums.encoded_reports()
         if encoded is not None:
-            everywhere = on_some(self._z.size, uniform=True, prior=prior)
+            everywhere = on_some(self._z.size, uniform=True)
             choices = [(encoded, spikes) for spikes in everywhere]
             yield from model.hypotheses(laws, choices, log_prior)
         if targets:
-            spikes = on_targets(targets, self._z.size, all_known=self._all_known, prior=prior)
+            spikes = on_targets(targets, self._z.size, all_known=self._all_known)
             on_them = AttackFamily(
                 self.sums,
-                self._log_attack + math.log(prior.attack_on_targets),
+                self._log_attack + math.log(PRIOR.attack_on_targets),
                 laws,
                 coarse_laws,
                 spikes,
@@ -192,33 +182,33 @@ class _Unmixer:
 
     def with_history(self, history: History) -> list[Hypothesis]:
         """Return the likely hypotheses with earlier rounds."""
-        prior = self._prior
-        deviation = math.hypot(float(self._sd.max()), history.largest_deviation(prior.drifts))
+        deviation = math.hypot(float(self._sd.max()), history.largest_deviation())
         grid = grid_over(
             float((self._z - history.mean).min()), self._top, float(self._sd.min()), deviation
         )
-        model = HistoryModel(self._z, self._sd, history, grid, prior)
+        model = HistoryModel(self._z, self._sd, history, grid)
         hypotheses = self._counted(self._history_hypotheses(model))
-        return likely(hypotheses, prior.most_hypotheses_with_history, prior)
+        return likely(hypotheses, PRIOR.most_hypotheses_with_history)
 
     def _history_hypotheses(self, model: HistoryModel) -> Iterator[Hypothesis]:
-        prior, laws = self._prior, drifts(self._prior)
-        log_history = math.log(prior.history)
-        yield from model.hypotheses(laws, [self._honest], log_history + math.log(1 - prior.attack))
+        log_history = math.log(PRIOR.history)
+        yield from model.hypotheses(
+            DRIFTS, [self._honest], log_history + math.log(1 - PRIOR.attack)
+        )
         if not self._attack:
             return
         coarse_spikes = [
             each
             for each in self._spikes
-            if not each.narrow or each.k in (prior.coarse_spikes, self._z.size // 2)
+            if not each.narrow or each.k in (PRIOR.coarse_spikes, self._z.size // 2)
         ]
         yield from self._attacks(
             model,
             AttackFamily(
                 self.sums,
                 log_history + self._log_attack,
-                laws,
-                laws[1:2],
+                DRIFTS,
+                DRIFTS[1:2],
                 self._spikes,
                 coarse_spikes,
                 unshifted=True,
@@ -226,7 +216,7 @@ class _Unmixer:
         )
 
     def _attacks(self, model: Model[Law], family: AttackFamily[Law]) -> Iterator[Hypothesis]:
-        return attack_hypotheses(model, family, self._shifts, self._prior)
+        return attack_hypotheses(model, family, self._shifts)
 
     def _counted(self, hypotheses: Iterable[Hypothesis]) -> Iterator[Hypothesis]:
         """Yield the hypotheses, and report progress for each; their number is not known."""

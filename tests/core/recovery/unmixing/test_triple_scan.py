@@ -9,6 +9,7 @@ import pytest
 from ldprecover import OUE
 from ldprecover.laws.distributions import log_choose
 from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.unmixing.filters import set_search
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
 from ldprecover.recovery.unmixing.filters.rules import ReportFilter, triples_kept
 from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
@@ -119,14 +120,17 @@ def test_scores_of_degenerate_reports_are_finite() -> None:
     assert np.isfinite(triple_scores(counted, ORACLE.p, ORACLE.q)).all()
 
 
-def test_attack_whose_pairs_cancel_is_dropped_by_triples() -> None:
+def test_attack_whose_pairs_cancel_is_dropped_by_triples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Six of eleven targets in each report: a pair by 30 in 110 of the malicious ones, which is
     near q twice.
     """
     rng = np.random.default_rng(3)
     rows = np.concatenate([honest(120_000, rng), camouflaged(6_000, 6, rng)])
-    only_pairs = Thresholds(triple_items=3)  # too few for a set
-    assert not filter_reports(ReportSource(ORACLE, rows), only_pairs).shared
+    with monkeypatch.context() as patch:
+        patch.setattr(set_search, "THRESHOLDS", Thresholds(triple_items=3))  # too few for a set
+        assert not filter_reports(ReportSource(ORACLE, rows)).shared
     result = filter_reports(ReportSource(ORACLE, rows))
     assert result.shared == TARGETS
     truth = np.arange(1.0, D + 1) / (D * (D + 1) / 2)

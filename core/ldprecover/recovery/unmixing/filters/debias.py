@@ -9,7 +9,7 @@ from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.filters.rules import DroppedSet, set_laws
 from ldprecover.recovery.unmixing.model.noise import noise_sd
-from ldprecover.recovery.unmixing.prior import DEFAULT_THRESHOLDS, Thresholds
+from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 
@@ -85,7 +85,6 @@ def unbiased(
     n: int,
     sizes: BoolArray,
     sets: tuple[DroppedSet, ...],
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> DebiasedEstimates:
     """Return unbiased estimates from the support counts of the n reports that pass.
 
@@ -100,7 +99,7 @@ def unbiased(
     c0 = float(np.median(rates))
     shares = [SetLaw.of(dropped, oracle.p, oracle.q) for dropped in sets]
     masses = _masses(rates, sets, shares)
-    trusted = bool((masses <= thresholds.set_mass).all() and masses.sum() <= 1)
+    trusted = bool((masses <= THRESHOLDS.set_mass).all() and masses.sum() <= 1)
     masses = np.clip(masses, 0, 1)
     # u: the share of honest reports that passes, over that of users who hold no item of a set.
     u = 1 + sum(float(mass) * (share.ratio - 1) for mass, share in zip(masses, shares, strict=True))
@@ -109,8 +108,8 @@ def unbiased(
     usual = float(np.median(sd))
     for mass, share, dropped in zip(masses.tolist(), shares, sets, strict=True):
         items, gap = dropped.items, share.item - share.other
-        if gap <= thresholds.least_gap * (oracle.p - oracle.q):
-            z[items], sd[items] = 1 / oracle.domain_size, thresholds.unknown_deviation * usual
+        if gap <= THRESHOLDS.least_gap * (oracle.p - oracle.q):
+            z[items], sd[items] = 1 / oracle.domain_size, THRESHOLDS.unknown_deviation * usual
             continue
         # c_v r0 u = f_v (A1 - A2) + F A2 + A0 (u - F rho)
         z[items] = (
@@ -118,7 +117,7 @@ def unbiased(
             - mass * share.other
             - share.outsider * (u - mass * share.ratio)
         ) / gap
-        c = max(float(np.median(rates[items])), thresholds.least_rate * share.outsider / share.none)
+        c = max(float(np.median(rates[items])), THRESHOLDS.least_rate * share.outsider / share.none)
         sd[items] = np.sqrt(c * (1 - c) / n) * share.none * u / gap
     law = oracle.laws.size_law().probabilities()
     honest_kept = float(law[sizes].sum()) * math.prod(share.none for share in shares) * u

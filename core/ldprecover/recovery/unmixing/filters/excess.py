@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.prior import DEFAULT_THRESHOLDS, Thresholds
+from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 
@@ -25,7 +25,6 @@ def excess_bins(
     observed: Int64Array,
     laws: FloatArray,
     share: float,
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> ExcessBins:
     """Return the bins that exceed the mixture of one or two laws that fits the others best.
 
@@ -38,11 +37,11 @@ def excess_bins(
     weights = 1 / np.sqrt(np.maximum(observed.sum() * laws.sum(axis=0), 1))
     bins = np.zeros(observed.size, np.bool_)
     fit = _mixture(observed, laws, weights)
-    for _ in range(thresholds.most_bins):
+    for _ in range(THRESHOLDS.most_bins):
         above = observed - fit
         scores = np.where(bins | (above <= share * observed), 0.0, above / np.sqrt(fit + 1))
         worst = int(scores.argmax())
-        if scores[worst] <= thresholds.bin_score:
+        if scores[worst] <= THRESHOLDS.bin_score:
             break
         bins[worst] = True
         fit = _mixture(observed, laws, np.where(bins, 0.0, weights))

@@ -25,7 +25,7 @@ from ldprecover.recovery.unmixing.filters.rules import (
     sized_tally,
 )
 from ldprecover.recovery.unmixing.filters.set_search import SharedSets, shared_sets
-from ldprecover.recovery.unmixing.prior import DEFAULT_THRESHOLDS, Thresholds
+from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
@@ -54,9 +54,7 @@ class _Sizes:
     dropped: tuple[Dropped, ...] = ()
 
 
-def filter_reports(
-    source: ReportSource, thresholds: Thresholds = DEFAULT_THRESHOLDS
-) -> NoisyEstimates:
+def filter_reports(source: ReportSource) -> NoisyEstimates:
     """Return unbiased estimates from the reports that pass the filters, and what was dropped.
 
     Dropped are, in this order: reports of sizes that honest ones hardly ever have; reports that
@@ -82,12 +80,12 @@ def filter_reports(
         raise ParameterError("there are no reports to filter")
     law, observed = oracle.laws.size_law().probabilities(), first.sizes
     every = _Sizes(np.ones(law.size, np.bool_), ReportFilter(), first.tally)
-    bad = _impossible(observed, law, thresholds)
+    bad = _impossible(observed, law)
     possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, hold=True)
-    sets = shared_sets(source, possible.report_filter, possible.tally, thresholds)
+    sets = shared_sets(source, possible.report_filter, possible.tally)
     if not sets.report_filter.sets:
-        return _usual(source, possible, observed, thresholds, sets.suspects)
-    estimates = _debiased(oracle, possible.sizes, sets.tally, thresholds, sets)
+        return _usual(source, possible, observed, sets.suspects)
+    estimates = _debiased(oracle, possible.sizes, sets.tally, sets)
     if estimates.trusted:
         dropped = (*possible.dropped, *_sets_in_words(sets))
         shared = tuple(
@@ -106,22 +104,21 @@ def filter_reports(
         f"Many reports share {indices_named(sets.suspects)}, but then most of the users would hold "
         "one of these, so no report was dropped for it."
     )
-    return replace(_usual(source, possible, observed, thresholds), notes=(note,))
+    return replace(_usual(source, possible, observed), notes=(note,))
 
 
 def _usual(
     source: ReportSource,
     possible: _Sizes,
     observed: Int64Array,
-    thresholds: Thresholds,
     suspects: tuple[int, ...] = (),
 ) -> NoisyEstimates:
     """Return the estimates from the reports of possible sizes that are not too frequent."""
     oracle = source.oracle
     law = oracle.laws.size_law().probabilities()
-    bad = _too_frequent(observed, law, possible.sizes, thresholds)
+    bad = _too_frequent(observed, law, possible.sizes)
     usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
-    estimates = _debiased(source.oracle, usual.sizes, usual.tally, thresholds)
+    estimates = _debiased(source.oracle, usual.sizes, usual.tally)
     return NoisyEstimates(
         estimates.z,
         estimates.sd,
@@ -133,28 +130,25 @@ def _usual(
     )
 
 
-def _impossible(
-    sizes: Int64Array, law: FloatArray, thresholds: Thresholds = DEFAULT_THRESHOLDS
-) -> BoolArray:
+def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:
     """Return which sizes no honest report is expected to have, or rare ones have far too often."""
     expected = sizes.sum() * law
-    limit = thresholds.rare_offset + thresholds.rare_factor * expected
-    rare = law <= thresholds.rare
-    return np.asarray((expected <= thresholds.impossible) | (rare & (sizes > limit)))
+    limit = THRESHOLDS.rare_offset + THRESHOLDS.rare_factor * expected
+    rare = law <= THRESHOLDS.rare
+    return np.asarray((expected <= THRESHOLDS.impossible) | (rare & (sizes > limit)))
 
 
 def _too_frequent(
     sizes: Int64Array,
     law: FloatArray,
     sizes_passing: BoolArray,
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> BoolArray:
     """Return which sizes that pass are too frequent; none if most honest reports have them."""
     bins = np.zeros(law.size, np.bool_)
     bins[sizes_passing] = excess_bins(
-        sizes[sizes_passing], law[None, sizes_passing], thresholds.size_excess, thresholds
+        sizes[sizes_passing], law[None, sizes_passing], THRESHOLDS.size_excess
     ).bins
-    return bins if law[bins].sum() <= thresholds.honest_loss else np.zeros(law.size, np.bool_)
+    return bins if law[bins].sum() <= THRESHOLDS.honest_loss else np.zeros(law.size, np.bool_)
 
 
 def _without(
@@ -201,13 +195,12 @@ def _debiased(
     oracle: FrequencyOracle,
     sizes: BoolArray,
     tally: Tally,
-    thresholds: Thresholds,
     sets: SharedSets | None = None,
 ) -> DebiasedEstimates:
     if not tally.n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
     dropped = () if sets is None else sets.report_filter.sets
-    return unbiased(oracle, tally.counts(oracle), tally.n, sizes, dropped, thresholds)
+    return unbiased(oracle, tally.counts(oracle), tally.n, sizes, dropped)
 
 
 def _sets_in_words(sets: SharedSets) -> list[Dropped]:

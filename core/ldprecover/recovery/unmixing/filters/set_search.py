@@ -26,7 +26,7 @@ from ldprecover.recovery.unmixing.filters.rules import (
     triples_kept,
 )
 from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
-from ldprecover.recovery.unmixing.prior import DEFAULT_THRESHOLDS, Thresholds
+from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _Scored = tuple[Int64Array, float]  # a set, as places among the items, and its score
@@ -59,7 +59,6 @@ def shared_sets(
     source: ReportSource,
     report_filter: ReportFilter,
     tally: Tally,
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> SharedSets:
     """Return the sets among the reports that pass, of this tally, and the narrower filter.
 
@@ -69,17 +68,15 @@ def shared_sets(
     searched = np.zeros(d, np.bool_)
     suspects: list[int] = []
     dropped: list[int] = []
-    search = SetSearch(source, thresholds)
-    for _ in range(thresholds.rounds):
+    for _ in range(THRESHOLDS.rounds):
         order = np.argsort(-tally.counts(oracle), kind="stable")
-        items = order[~searched[order]][: thresholds.pair_items]
-        pairs = search.by_pairs(report_filter, items)
-        best = search.best(report_filter, items, pairs) or search.best(
-            report_filter, items, search.by_triples(report_filter, items)
-        )
+        items = order[~searched[order]][: THRESHOLDS.pair_items]
+        search = SetSearch(source, report_filter, items)
+        pairs = search.by_pairs()
+        best = search.best(pairs) or search.best(search.by_triples())
         if best is None:
             members, score = max(pairs, key=lambda pair: pair[1], default=(items[:0], 0.0))
-            if score > thresholds.suspicious:
+            if score > THRESHOLDS.suspicious:
                 suspects += items[members].tolist()
             break
         dropped_set = DroppedSet(items[best.members], best.bins)
@@ -96,65 +93,53 @@ class SetSearch:
     """The search of one set among some items of the reports that pass a filter."""
 
     source: ReportSource
-    thresholds: Thresholds = DEFAULT_THRESHOLDS
+    report_filter: ReportFilter
+    items: Int64Array
 
-    def by_pairs(self, report_filter: ReportFilter, items: Int64Array) -> list[_Scored]:
+    def by_pairs(self) -> list[_Scored]:
         """Return the sets whose pairs are supported too often, and too seldom."""
         oracle = self.source.oracle
-        counts = total_over_kept(self.source, pairs_kept, report_filter, items=items)
+        counts = total_over_kept(self.source, pairs_kept, self.report_filter, items=self.items)
         scores = pair_scores(counts, oracle.p, oracle.q)
         return [each for each in map(best_set, (scores, -scores)) if each[1] > NO_SCORE]
 
-    def by_triples(self, report_filter: ReportFilter, items: Int64Array) -> list[_Scored]:
+    def by_triples(self) -> list[_Scored]:
         """Return the same by triples, among fewer items: there are many more triples."""
-        oracle, few = self.source.oracle, items[: self.thresholds.triple_items]
-        counts = total_over_kept(self.source, triples_kept, report_filter, items=few)
+        oracle, few = self.source.oracle, self.items[: THRESHOLDS.triple_items]
+        counts = total_over_kept(self.source, triples_kept, self.report_filter, items=few)
         scores = triple_scores(counts, oracle.p, oracle.q)
         return [each for each in map(best_set_of_triples, (scores, -scores)) if each[1] > NO_SCORE]
 
-    def best(
-        self, report_filter: ReportFilter, items: Int64Array, sets: list[_Scored]
-    ) -> _Tested | None:
+    def best(self, sets: list[_Scored]) -> _Tested | None:
         """Return the test with the highest score, or None if nothing is to be dropped."""
-        tests = self.tested(
-            report_filter, items, [_mask(members, items.size) for members, _ in sets]
-        )
+        tests = self.tested([_mask(members, self.items.size) for members, _ in sets])
         return max(
             (test for test in tests if test.score), key=lambda test: test.score, default=None
         )
 
-    def tested(
-        self, report_filter: ReportFilter, items: Int64Array, sets: list[BoolArray]
-    ) -> list[_Tested]:
+    def tested(self, sets: list[BoolArray]) -> list[_Tested]:
         """Return the test of each set, with the items it raises if they make it score more."""
-        first = self._tests(report_filter, items, sets)
+        first = self._tests(sets)
         wider = [test.members | test.raised for test in first]
         again = [
             i
             for i, (test, members) in enumerate(zip(first, wider, strict=True))
             if test.score and test.raised.any() and members.sum() <= MOST_ITEMS
         ]
-        second = dict(
-            zip(again, self._tests(report_filter, items, [wider[i] for i in again]), strict=True)
-        )
+        second = dict(zip(again, self._tests([wider[i] for i in again]), strict=True))
         return [
             second[i] if i in second and second[i].score > test.score else test
             for i, test in enumerate(first)
         ]
 
-    def _tests(
-        self, report_filter: ReportFilter, items: Int64Array, sets: list[BoolArray]
-    ) -> list[_Tested]:
+    def _tests(self, sets: list[BoolArray]) -> list[_Tested]:
         if not sets:
             return []
         hits = total_over_kept(
-            self.source, hits_by_item, report_filter, items=items, sets=np.array(sets)
+            self.source, hits_by_item, self.report_filter, items=self.items, sets=np.array(sets)
         )
         p, q = self.source.oracle.p, self.source.oracle.q
-        return [
-            _test(members, of_set, p, q, self.thresholds)
-            for members, of_set in zip(sets, hits, strict=True)
-        ]
+        return [_test(members, of_set, p, q) for members, of_set in zip(sets, hits, strict=True)]
 
 
 def _test(
@@ -162,7 +147,6 @@ def _test(
     hits: Int64Array,
     p: float,
     q: float,
-    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> _Tested:
     """Return the test of a set.
 
@@ -172,12 +156,12 @@ def _test(
     hits = hits[: t + 1]
     observed = hits[:, -1]
     laws = set_laws(t, p, q)
-    excess = excess_bins(observed, laws, thresholds.set_excess, thresholds)
+    excess = excess_bins(observed, laws, THRESHOLDS.set_excess)
     bins, score = excess.bins, excess.score(observed)
     honest = laws[0, bins].sum()  # probability of the bins for a user of no item of the set
-    if not bins.any() or honest > thresholds.honest_loss or score <= thresholds.set_score:
+    if not bins.any() or honest > THRESHOLDS.honest_loss or score <= THRESHOLDS.set_score:
         return _Tested(members, bins, 0.0, np.zeros(members.size, np.bool_))
-    return _Tested(members, bins, score, ~members & _raised(hits, bins, thresholds.raised))
+    return _Tested(members, bins, score, ~members & _raised(hits, bins, THRESHOLDS.raised))
 
 
 def _raised(hits: Int64Array, bins: BoolArray, deviations: float) -> BoolArray:

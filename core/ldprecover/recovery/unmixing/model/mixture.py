@@ -16,7 +16,7 @@ from ldprecover.recovery.unmixing.model.hypotheses import (
 from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.shapes import Shape
 from ldprecover.recovery.unmixing.model.spikes import Spikes
-from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
+from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import BoolArray, ComplexArray, FloatArray
 
 _ROWS = 4  # transforms of the moments: f^0, f^1, f^2, and no spike
@@ -37,11 +37,10 @@ class Mixture:
         grid: Grid,
         targets: Sequence[int],
         canaries: Sequence[int] = (),
-        prior: Prior = DEFAULT_PRIOR,
     ) -> None:
         self._z, self._grid, self._d = z, grid, z.size
-        self._floor = prior.floor / float(np.median(sd))
-        self._faint = prior.faint * self._floor
+        self._floor = PRIOR.floor / float(np.median(sd))
+        self._faint = PRIOR.faint * self._floor
         inside, empty = np.zeros(z.size, np.bool_), np.zeros(z.size, np.bool_)
         inside[list(targets)] = True
         empty[list(canaries)] = True

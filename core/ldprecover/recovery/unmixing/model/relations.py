@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
 from ldprecover.laws import required
 from ldprecover.protocols import FrequencyOracle, crafter_of
-from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
+from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 
 
@@ -44,16 +44,9 @@ class Sums:
     encoded: float
     encoded_displacement: float
     fixed: bool
-    prior: Prior = DEFAULT_PRIOR
 
     @classmethod
-    def of(
-        cls,
-        oracle: FrequencyOracle,
-        z: FloatArray,
-        sd: FloatArray,
-        prior: Prior = DEFAULT_PRIOR,
-    ) -> "Sums":
+    def of(cls, oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> "Sums":
         """Return the sums of the estimates z with noise of deviations sd.
 
         Raises ParameterError for a protocol that does not state its displacements.
@@ -69,7 +62,6 @@ class Sums:
             (1 + others - oracle.q * z.size) / scale,
             (oracle.q - others / (z.size - 1)) / scale,
             oracle.fixed_size is not None,
-            prior,
         )
 
     @property
@@ -81,36 +73,36 @@ class Sums:
         """Yield the relations at the shift c; rho 0 is a shift without spikes."""
         if not self.displacements:
             surplus = self.encoded - 1  # of unperturbed reports' estimates over honest ones'
-            limit = self.prior.most_malicious_by_sum
+            limit = PRIOR.most_malicious_by_sum
             b = min(max((self.total - 1) / surplus, 0.0), limit) if surplus > 0 else 0.0
             yield from self._with_spikes(1 - b, c)
             return
         log_share = -math.log(len(self.displacements))
         for displacement in self.displacements:
-            b = min(c / displacement, self.prior.most_malicious)
+            b = min(c / displacement, PRIOR.most_malicious)
             for relation in self._with_spikes(1 - b, c):
                 yield Relation(relation.a, c, relation.rho, relation.log_weight + log_share)
 
     def _with_spikes(self, a: float, c: float) -> Iterator[Relation]:
         remainder = self.total + self.d * c - a  # rho, if the sum has no noise
         if self.fixed:
-            if remainder > self.prior.least_spikes_fixed:
+            if remainder > PRIOR.least_spikes_fixed:
                 yield Relation(a, c, remainder, 0.0)
             return
-        log_choices = math.log(self.prior.sum_choices)
-        for errors in self.prior.sum_errors:
+        log_choices = math.log(PRIOR.sum_choices)
+        for errors in PRIOR.sum_errors:
             rho = remainder + errors * self.error
-            if rho > self.prior.least_spikes:
+            if rho > PRIOR.least_spikes:
                 yield Relation(a, c, rho, -(errors**2) / 2 - log_choices)
         if c > 0:
             yield Relation(a, c, 0.0, -((remainder / self.error) ** 2) / 2 - log_choices)
 
     def unshifted(self) -> Iterator[Relation]:
         """Yield the relations of small shares of malicious reports that shift nothing."""
-        shares = self.prior.small_shares
+        shares = PRIOR.small_shares
         for b in shares:
             rho = self.total - 1 + b
-            if rho > self.prior.least_spikes_unshifted:
+            if rho > PRIOR.least_spikes_unshifted:
                 yield Relation(1 - b, 0.0, rho, -math.log(len(shares)))
 
     def encoded_reports(self) -> Relation | None:
@@ -121,10 +113,8 @@ class Sums:
         if self.fixed or not self.displacements:
             return None
         b = (self.total - 1) / (self.encoded - 1)
-        if b <= self.prior.encoded_errors * self.error / abs(self.encoded - 1):
+        if b <= PRIOR.encoded_errors * self.error / abs(self.encoded - 1):
             return None
-        b = min(b, self.prior.most_malicious)
+        b = min(b, PRIOR.most_malicious)
         c = b * self.encoded_displacement
-        return Relation(
-            1 - b, c, b * self.encoded + self.d * c, math.log(self.prior.encoded_reports)
-        )
+        return Relation(1 - b, c, b * self.encoded + self.d * c, math.log(PRIOR.encoded_reports))

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis, Model
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.spikes import Spikes
-from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
+from ldprecover.recovery.unmixing.prior import PRIOR
 
 Law = TypeVar("Law")
 
@@ -41,7 +41,7 @@ class ShiftRange:
 
 
 def attack_hypotheses(
-    model: Model[Law], family: AttackFamily[Law], shifts: ShiftRange, prior: Prior
+    model: Model[Law], family: AttackFamily[Law], shifts: ShiftRange
 ) -> Iterator[Hypothesis]:
     """Yield the hypotheses of a family at the shifts that fit best."""
 
@@ -51,7 +51,7 @@ def attack_hypotheses(
             if relation.rho > 0:
                 pairs += [(relation, each) for each in spikes]
             elif family.shift_alone:
-                pairs.append((relation, Spikes(1, False, math.log(prior.shift_alone))))
+                pairs.append((relation, Spikes(1, False, math.log(PRIOR.shift_alone))))
         return pairs
 
     def best_score(c: float) -> float:
@@ -61,7 +61,7 @@ def attack_hypotheses(
 
     log_weights = {0.0: 0.0}
     if family.sums.displacements:
-        log_weights = best_shifts(best_score, shifts, prior)
+        log_weights = best_shifts(best_score, shifts)
     for c, log_weight in log_weights.items():
         pairs = choices(family.sums.at(c), family.spikes)
         yield from model.hypotheses(family.laws, pairs, family.log_prior + log_weight)
@@ -70,32 +70,30 @@ def attack_hypotheses(
         yield from model.hypotheses(family.laws, pairs, family.log_prior)
 
 
-def best_shifts(
-    score: Callable[[float], float], shifts: ShiftRange, prior: Prior = DEFAULT_PRIOR
-) -> dict[float, float]:
+def best_shifts(score: Callable[[float], float], shifts: ShiftRange) -> dict[float, float]:
     """Return the shift of the highest score and its neighbours, with the logs of their weights.
 
     The weights, 1, 2 and 1, are those of the trapezoidal rule over the shifts between. Neighbours
-    with a score more than `prior.close` nats below the best, and below 0, are left out.
+    with a score more than `PRIOR.close` nats below the best, and below 0, are left out.
     """
-    step = shifts.largest / (prior.shifts - 1)
-    scores = {i * step: score(i * step) for i in range(prior.shifts)}
+    step = shifts.largest / (PRIOR.shifts - 1)
+    scores = {i * step: score(i * step) for i in range(PRIOR.shifts)}
     best = max(scores, key=scores.__getitem__)
-    for _ in range(prior.zooms):
+    for _ in range(PRIOR.zooms):
         if step < shifts.finest:
             break
-        step /= prior.zoom
-        near = [best + i * step for i in range(1 - prior.zoom, prior.zoom) if i]
+        step /= PRIOR.zoom
+        near = [best + i * step for i in range(1 - PRIOR.zoom, PRIOR.zoom) if i]
         scores |= {c: score(c) for c in near if c >= 0}
         best = max(scores, key=scores.__getitem__)
     return {
         c: math.log(2) if c == best else 0.0
         for c, each in scores.items()
-        if abs(c - best) < 1.5 * step and each > scores[best] - prior.close
+        if abs(c - best) < 1.5 * step and each > scores[best] - PRIOR.close
     }
 
 
-def likely(hypotheses: Iterable[Hypothesis], limit: int, prior: Prior) -> list[Hypothesis]:
-    """Return the best `most` hypotheses within `prior.likely` nats of the best one."""
+def likely(hypotheses: Iterable[Hypothesis], limit: int) -> list[Hypothesis]:
+    """Return the best `most` hypotheses within `PRIOR.likely` nats of the best one."""
     ordered = sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:limit]
-    return [each for each in ordered if each.score > ordered[0].score - prior.likely]
+    return [each for each in ordered if each.score > ordered[0].score - PRIOR.likely]

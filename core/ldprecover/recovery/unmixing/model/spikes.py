@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.recovery.unmixing.model.grid import Grid
-from ldprecover.recovery.unmixing.prior import DEFAULT_PRIOR, Prior
+from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import ComplexArray
 
 
@@ -16,8 +16,7 @@ class Spikes:
     """About `k` items have a spike, of exponential sizes or, if `narrow`, of nearly equal ones.
 
     Each item has one with probability k/d. If `on_targets`, every target has one, and `others` of
-    the k spikes are on items that are no targets. `shape` is
-    that of the gamma law of narrow spikes.
+    the k spikes are on items that are no targets.
     """
 
     k: int
@@ -25,7 +24,6 @@ class Spikes:
     log_prior: float
     on_targets: bool = False
     others: int = 0
-    shape: int = DEFAULT_PRIOR.equal_spike_shape
 
     def share(self, d: int) -> float:
         """Return the probability that an item has a spike: any item, or any target."""
@@ -47,7 +45,7 @@ class Spikes:
         if rho == 0 or share == 0:
             return np.ones(grid.omega.size, np.complex128)
         mu = rho / self.k
-        sizes = _narrow(mu, self.shape, grid) if self.narrow else _exponential(mu, grid)
+        sizes = _narrow(mu, grid) if self.narrow else _exponential(mu, grid)
         return np.asarray((1 - share) + share * sizes, np.complex128)
 
 
@@ -63,11 +61,12 @@ def _exponential(mu: float, grid: Grid) -> ComplexArray:
     return np.asarray(np.fft.rfft(masses, grid.size), np.complex128)
 
 
-def _narrow(mu: float, shape: int, grid: Grid) -> ComplexArray:
+def _narrow(mu: float, grid: Grid) -> ComplexArray:
     """Return the transform (1 + i w mu/shape)^-shape of a gamma law; 0 beyond the grid."""
     if mu >= grid.top:
         return np.zeros(grid.omega.size, np.complex128)
     transform = np.zeros(grid.omega.size, np.complex128)
+    shape = PRIOR.equal_spike_shape
     u = grid.omega * (mu / shape)
     u = u[: np.searchsorted(u, 1.0)]  # beyond, it is below 2^-150, and such small numbers are slow
     square = 1 / (1 + 1j * u)
@@ -82,27 +81,25 @@ def _narrow(mu: float, shape: int, grid: Grid) -> ComplexArray:
     return transform
 
 
-def on_some(d: int, *, uniform: bool, prior: Prior = DEFAULT_PRIOR) -> tuple[Spikes, ...]:
+def on_some(d: int, *, uniform: bool) -> tuple[Spikes, ...]:
     """Return the spikes on unknown items: on many of the d items, or on few.
 
     `uniform` includes equal spikes on all items: where shifts are searched they are a shift.
     """
     many = [(k, narrow) for k in (d // 2, d) for narrow in (False, True)]
-    limit = prior.few_of_items * d
-    few = [(k, False) for k in prior.exponential_spikes if k < limit]
-    few += [(k, True) for k in prior.equal_spikes if k < limit]
-    spikes = (*_with_priors(many, prior.many_spikes), *_with_priors(few, prior.few_spikes))
+    limit = PRIOR.few_of_items * d
+    few = [(k, False) for k in PRIOR.exponential_spikes if k < limit]
+    few += [(k, True) for k in PRIOR.equal_spikes if k < limit]
+    spikes = (*_with_priors(many, PRIOR.many_spikes), *_with_priors(few, PRIOR.few_spikes))
     return tuple(each for each in spikes if uniform or not (each.narrow and each.k == d))
 
 
-def on_targets(
-    targets: Sequence[int], d: int, *, all_known: bool, prior: Prior = DEFAULT_PRIOR
-) -> tuple[Spikes, ...]:
+def on_targets(targets: Sequence[int], d: int, *, all_known: bool) -> tuple[Spikes, ...]:
     """Return the spikes on the targets, and unless `all_known` on some other items too."""
     t = len(targets)
     more = () if all_known else tuple(k for k in (max(t, 3), 4 * t) if k <= d - t)
-    alone = math.log(prior.all_targets_named if more else 1) - math.log(2)
-    beside = math.log(1 - prior.all_targets_named) - math.log(2 * max(len(more), 1))
+    alone = math.log(PRIOR.all_targets_named if more else 1) - math.log(2)
+    beside = math.log(1 - PRIOR.all_targets_named) - math.log(2 * max(len(more), 1))
     return tuple(
         Spikes(t + others, narrow, beside if others else alone, True, others)
         for others in (0, *more)
