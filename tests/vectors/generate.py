@@ -60,6 +60,10 @@ def p_q(protocol: str, epsilon: float, d: int, parameter: int | None) -> tuple[F
     return k * e / total, (k * (k - 1) * e + (d - k) * k) / ((d - 1) * total)
 
 
+def hash_of(item: int, seed: int) -> int:
+    return int(xxhash.xxh32_intdigest(struct.pack("<I", item), seed=seed))
+
+
 def columns() -> dict[str, Any]:
     cases = []
     for d, reports in (
@@ -83,7 +87,7 @@ def hashes() -> dict[str, Any]:
     cases = []
     for seed in (0, 1, 5, 0x7FFFFFFF, 0x80000000, 2882400001, 0xFFFFFFFF):
         for item in (0, 1, 2, 101, 489, 65_536, 99_999):
-            value = xxhash.xxh32_intdigest(struct.pack("<I", item), seed=seed)
+            value = hash_of(item, seed)
             cases += [
                 {
                     "seed": seed,
@@ -101,6 +105,35 @@ def hashes() -> dict[str, Any]:
     }
 
 
+_REFUSED: list[tuple[str, int, int | None, str | dict[str, Any], int | None]] = [
+    ("grr", 102, None, {"reports": [0, 102]}, 1),
+    ("grr", 102, None, {"reports": [-1]}, 0),
+    ("grr", 102, None, {"reports": [1, 2, "3"]}, 2),
+    ("grr", 102, None, {"reports": [True]}, 0),
+    ("grr", 102, None, {"reports": [1.0]}, 0),
+    ("grr", 102, None, {"reports": []}, None),
+    ("grr", 102, None, "0000000066000000", 1),
+    ("grr", 102, None, "000000000000", 1),
+    ("oue", 9, None, {"reports": ["000000000", "00000000"]}, 1),
+    ("oue", 9, None, {"reports": ["000000002"]}, 0),
+    ("oue", 9, None, "ff010002", 1),
+    ("sue", 9, None, {"reports": ["0000000000"]}, 0),
+    ("sue", 9, None, "ff010002", 1),
+    ("ss", 5, 2, {"reports": ["11000", "11100"]}, 1),
+    ("ss", 5, 2, {"reports": ["10000", "11000"]}, 0),
+    ("ss", 5, 2, "0307", 1),
+    ("ss", 5, 2, "60", 0),
+    ("hr", 4, None, {"reports": [7, 8]}, 1),
+    ("hr", 3, None, {"reports": [4]}, 0),
+    ("hr", 4, None, "0700000008000000", 1),
+    ("olh", 9, 3, {"seeds": [1, 2], "buckets": [2, 3]}, 1),
+    ("olh", 9, 3, {"seeds": [1 << 32], "buckets": [0]}, 0),
+    ("olh", 9, 3, {"seeds": [1, 2], "buckets": [0]}, 1),
+    ("olh", 9, 3, "ffffffff0300", 0),
+]
+"""Protocol, number of items, own parameter, reports in one of the forms, position of the fault."""
+
+
 def wire_forms() -> dict[str, Any]:
     def bits(row: str) -> bytes:
         packed = bytearray(-(-len(row) // 8))
@@ -109,131 +142,50 @@ def wire_forms() -> dict[str, Any]:
         return bytes(packed)
 
     cases: list[dict[str, Any]] = []
+
+    def add(protocol: str, d: int, parameter: int | None, form: Any, packed: bytes) -> None:
+        json_form = form if isinstance(form, dict) else {"reports": form}
+        case = {"protocol": protocol, "domain_size": d, **own(protocol, parameter)}
+        cases.append({**case, "json": json_form, "packed": packed.hex()})
+
     for d, reports in ((2, [0, 1]), (102, [0, 17, 101, 17]), (100_000, [99_999, 256, 65_536])):
-        packed = b"".join(struct.pack("<I", item) for item in reports)
-        cases.append(
-            {
-                "protocol": "grr",
-                "domain_size": d,
-                "json": {"reports": reports},
-                "packed": packed.hex(),
-            }
-        )
+        add("grr", d, None, reports, struct.pack(f"<{len(reports)}I", *reports))
     for rows in (
         ["10", "01", "00", "11"],
         ["10000000", "00000001", "11111111"],
         ["100000000", "000000001", "010101010"],
         ["1" + "0" * 100 + "1", "01" * 51, "0" * 102, "1" * 102],
     ):
-        packed = b"".join(map(bits, rows))
         for protocol in ("oue", "sue"):
-            case = {"protocol": protocol, "domain_size": len(rows[0]), "json": {"reports": rows}}
-            cases.append({**case, "packed": packed.hex()})
+            add(protocol, len(rows[0]), None, rows, b"".join(map(bits, rows)))
     for rows in (
         ["10", "01"],
         ["11000", "01010", "00011"],
         ["1" + "0" * 99 + "1" * 38, "1" * 39 + "0" * 99],
     ):
-        packed = b"".join(map(bits, rows))
-        size = {"subset_size": rows[0].count("1")}
-        case = {"protocol": "ss", "domain_size": len(rows[0]), **size, "json": {"reports": rows}}
-        cases.append({**case, "packed": packed.hex()})
+        add("ss", len(rows[0]), rows[0].count("1"), rows, b"".join(map(bits, rows)))
     for d, reports in (
         (2, [3, 0]),
         (3, [0, 3]),
         (4, [7, 1, 0, 4]),
         (100_000, [131_071, 65_536, 1]),
     ):
-        packed = b"".join(struct.pack("<I", y) for y in reports)
-        cases.append(
-            {
-                "protocol": "hr",
-                "domain_size": d,
-                "json": {"reports": reports},
-                "packed": packed.hex(),
-            }
-        )
+        add("hr", d, None, reports, struct.pack(f"<{len(reports)}I", *reports))
     for g, seeds, buckets in (
         (3, [2882400001, 5], [2, 0]),
         (65_536, [0, 0xFFFFFFFF, 1], [65_535, 256, 0]),
     ):
         packed = b"".join(struct.pack("<IH", s, b) for s, b in zip(seeds, buckets, strict=True))
-        columns = {"seeds": seeds, "buckets": buckets}
-        cases.append(
-            {
-                "protocol": "olh",
-                "domain_size": 102,
-                "hash_range": g,
-                "json": columns,
-                "packed": packed.hex(),
-            }
-        )
+        add("olh", 102, g, {"seeds": seeds, "buckets": buckets}, packed)
     refused = [
-        {"protocol": "grr", "domain_size": 102, "json": {"reports": [0, 102]}, "position": 1},
-        {"protocol": "grr", "domain_size": 102, "json": {"reports": [-1]}, "position": 0},
-        {"protocol": "grr", "domain_size": 102, "json": {"reports": [1, 2, "3"]}, "position": 2},
-        {"protocol": "grr", "domain_size": 102, "json": {"reports": [True]}, "position": 0},
-        {"protocol": "grr", "domain_size": 102, "json": {"reports": [1.0]}, "position": 0},
-        {"protocol": "grr", "domain_size": 102, "json": {"reports": []}, "position": None},
-        {"protocol": "grr", "domain_size": 102, "packed": "0000000066000000", "position": 1},
-        {"protocol": "grr", "domain_size": 102, "packed": "000000000000", "position": 1},
         {
-            "protocol": "oue",
-            "domain_size": 9,
-            "json": {"reports": ["000000000", "00000000"]},
-            "position": 1,
-        },
-        {"protocol": "oue", "domain_size": 9, "json": {"reports": ["000000002"]}, "position": 0},
-        {"protocol": "oue", "domain_size": 9, "packed": "ff010002", "position": 1},
-        {"protocol": "sue", "domain_size": 9, "json": {"reports": ["0000000000"]}, "position": 0},
-        {"protocol": "sue", "domain_size": 9, "packed": "ff010002", "position": 1},
-        {
-            "protocol": "ss",
-            "domain_size": 5,
-            "subset_size": 2,
-            "json": {"reports": ["11000", "11100"]},
-            "position": 1,
-        },
-        {
-            "protocol": "ss",
-            "domain_size": 5,
-            "subset_size": 2,
-            "json": {"reports": ["10000", "11000"]},
-            "position": 0,
-        },
-        {"protocol": "ss", "domain_size": 5, "subset_size": 2, "packed": "0307", "position": 1},
-        {"protocol": "ss", "domain_size": 5, "subset_size": 2, "packed": "60", "position": 0},
-        {"protocol": "hr", "domain_size": 4, "json": {"reports": [7, 8]}, "position": 1},
-        {"protocol": "hr", "domain_size": 3, "json": {"reports": [4]}, "position": 0},
-        {"protocol": "hr", "domain_size": 4, "packed": "0700000008000000", "position": 1},
-        {
-            "protocol": "olh",
-            "domain_size": 9,
-            "hash_range": 3,
-            "json": {"seeds": [1, 2], "buckets": [2, 3]},
-            "position": 1,
-        },
-        {
-            "protocol": "olh",
-            "domain_size": 9,
-            "hash_range": 3,
-            "json": {"seeds": [1 << 32], "buckets": [0]},
-            "position": 0,
-        },
-        {
-            "protocol": "olh",
-            "domain_size": 9,
-            "hash_range": 3,
-            "json": {"seeds": [1, 2], "buckets": [0]},
-            "position": 1,
-        },
-        {
-            "protocol": "olh",
-            "domain_size": 9,
-            "hash_range": 3,
-            "packed": "ffffffff0300",
-            "position": 0,
-        },
+            "protocol": protocol,
+            "domain_size": d,
+            **own(protocol, parameter),
+            **({"packed": sent} if isinstance(sent, str) else {"json": sent}),
+            "position": position,
+        }
+        for protocol, d, parameter, sent, position in _REFUSED
     ]
     return {
         "about": "Reports in both forms; packed in hexadecimal. refused: position of the first "
@@ -367,7 +319,7 @@ def drawn(
     if protocol == "olh":
         assert parameter is not None
         seed = word() >> 32 if seed is None else seed
-        bucket = int(xxhash.xxh32_intdigest(struct.pack("<I", item), seed=seed)) * parameter >> 32
+        bucket = hash_of(item, seed) * parameter >> 32
         keeps, other = word() < t, (bucket + 1 + word.below(parameter - 1)) % parameter
         return struct.pack("<IH", seed, bucket if keeps else other)
     if protocol == "hr":
@@ -468,7 +420,7 @@ def reports() -> dict[str, Any]:
 
 
 def listed_seed(place: int) -> int:
-    return int(xxhash.xxh32_intdigest(struct.pack("<I", place), seed=0))
+    return hash_of(place, 0)
 
 
 def solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
@@ -507,11 +459,7 @@ def given_seeds() -> dict[str, Any]:
     ):
         p, q = p_q("olh", epsilon, len(counts), g)
         buckets = [
-            [
-                xxhash.xxh32_intdigest(struct.pack("<I", v), seed=listed_seed(i)) * g >> 32
-                for v in range(len(counts))
-            ]
-            for i in range(m)
+            [hash_of(v, listed_seed(i)) * g >> 32 for v in range(len(counts))] for i in range(m)
         ]
 
         def k(v: int, w: int, buckets: list[list[int]] = buckets, g: int = g) -> Fraction:

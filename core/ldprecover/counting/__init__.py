@@ -130,8 +130,7 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
     `values` has K = 2^b integers. The result is exact for values of at least 0 whose sum is below
     2^63. Raises ValueError unless K is a power of two.
     """
-    if values.ndim != 1 or values.size.bit_count() != 1:
-        raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
+    _check_size(values)
     return _counting().walsh_hadamard(values)
 
 
@@ -140,9 +139,13 @@ def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
 
     Raises ValueError unless the number of values is a power of two.
     """
+    _check_size(values)
+    return numpy_kernels.transform_floats(values)
+
+
+def _check_size(values: Int64Array | FloatArray) -> None:
     if values.ndim != 1 or values.size.bit_count() != 1:
         raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
-    return numpy_kernels.transform_floats(values)
 
 
 def backend() -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numba import int64, types, uint8, uint32, uint64, uintp
 
 from ldprecover.counting import numpy_kernels
-from ldprecover.counting.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
+from ldprecover.counting.xxhash32 import PRIME2, PRIME3, PRIME4, report_blocks
 from ldprecover.types import (
     BoolArray,
     Int64Array,
@@ -50,10 +50,8 @@ def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int6
     """Return for each item 0..d-1 the number of reports whose seed hashes it to their bucket."""
     counts = np.zeros(d, dtype=np.int64)
     products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
-    for start in range(0, len(seeds), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        lo, width = bucket_ranges(buckets[block], g)
-        _olh(seeds[block] + np.uint32(BASE), lo, width, products, counts)
+    for _, base, lo, width in report_blocks(seeds, buckets, g, _BLOCK):
+        _olh(base, lo, width, products, counts)
     return counts
 
 
@@ -63,10 +61,8 @@ def olh_counts_and_sizes(
     """Return the counts of `olh_counts`, and for each report the number of items it supports."""
     counts, sizes = np.zeros(d, dtype=np.int64), np.zeros(len(seeds), dtype=np.uint32)
     products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
-    for start in range(0, len(seeds), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        lo, width = bucket_ranges(buckets[block], g)
-        _olh_sized(seeds[block] + np.uint32(BASE), lo, width, products, counts, sizes[block])
+    for block, base, lo, width in report_blocks(seeds, buckets, g, _BLOCK):
+        _olh_sized(base, lo, width, products, counts, sizes[block])
     return counts, sizes.astype(np.int64)
 
 
@@ -76,24 +72,16 @@ def olh_supported(
     """Return 1[the seed hashes the item to its bucket], an (items, n) array for n reports."""
     supported = np.empty((len(items), len(seeds)), np.uint8)
     products = items * np.uint32(PRIME3)
-    for start in range(0, len(seeds), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        lo, width = bucket_ranges(buckets[block], g)
-        _olh_hits(seeds[block] + np.uint32(BASE), lo, width, products, start, supported)
+    for block, base, lo, width in report_blocks(seeds, buckets, g, _BLOCK):
+        _olh_hits(base, lo, width, products, block.start, supported)
     return supported.view(np.bool_)
 
 
 def unary_sizes(rows: UInt8Array) -> Int64Array:
     """Return the number of bits that are one in each row."""
-    n, row_bytes = rows.shape
-    sizes = np.empty(n, np.int64)
-    width = -(-row_bytes // 8)
-    step = max(1, _SIZED_WORDS // width)
-    padded = np.zeros((min(n, step), 8 * width), np.uint8)
-    for start in range(0, n, step):
-        block = rows[start : start + step]
-        padded[: len(block), :row_bytes] = block
-        _ones(padded[: len(block)].view(np.uint64), sizes[start : start + step])
+    sizes = np.empty(len(rows), np.int64)
+    for block, words in numpy_kernels.word_blocks(rows, _SIZED_WORDS):
+        _ones(words, sizes[block])
     return sizes
 
 
@@ -171,9 +159,18 @@ def _grr(items, d, tables, mask):  # type: ignore[no-untyped-def]
     return outside
 
 
+@numba.njit(inline="always")
+def _hash(h):  # type: ignore[no-untyped-def]
+    """Return xxHash32; every intermediate is cast, for numba widens 32 bits to 64."""
+    h = uint32(uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4))
+    h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
+    h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
+    return uint32(h ^ uint32(h >> uint32(16)))
+
+
 @_compiled(uint32[::1], uint32[::1], uint32[::1], uint32[::1], int64[::1])
 def _olh(base, lo, width, products, counts):  # type: ignore[no-untyped-def]
-    """Add the supports of reports; every intermediate is cast, for numba widens 32 bits to 64."""
+    """Add the supports of reports."""
     for start in range(0, len(base), _INNER):
         stop = min(len(base), start + _INNER)
         b, first, size = base[start:stop], lo[start:stop], width[start:stop]
@@ -181,13 +178,7 @@ def _olh(base, lo, width, products, counts):  # type: ignore[no-untyped-def]
             product = products[v]
             total = uint32(0)
             for i in range(stop - start):
-                h = uint32(b[i] + product)
-                h = uint32(
-                    uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4)
-                )
-                h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
-                h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
-                h = uint32(h ^ uint32(h >> uint32(16)))
+                h = _hash(uint32(b[i] + product))
                 total = uint32(total + uint32(uint32(h - first[i]) < size[i]))
             counts[v] += int64(total)
 
@@ -202,13 +193,7 @@ def _olh_sized(base, lo, width, products, counts, sizes):  # type: ignore[no-unt
             product = products[v]
             total = uint32(0)
             for i in range(stop - start):
-                h = uint32(b[i] + product)
-                h = uint32(
-                    uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4)
-                )
-                h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
-                h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
-                h = uint32(h ^ uint32(h >> uint32(16)))
+                h = _hash(uint32(b[i] + product))
                 hit = uint32(uint32(h - first[i]) < size[i])
                 total = uint32(total + hit)
                 own[i] = uint32(own[i] + hit)
@@ -225,13 +210,7 @@ def _olh_hits(base, lo, width, products, offset, supported):  # type: ignore[no-
             product = products[v]
             row = supported[v, offset + start : offset + stop]
             for i in range(stop - start):
-                h = uint32(b[i] + product)
-                h = uint32(
-                    uint32(uint32(h << uint32(17)) | uint32(h >> uint32(15))) * uint32(PRIME4)
-                )
-                h = uint32(uint32(h ^ uint32(h >> uint32(15))) * uint32(PRIME2))
-                h = uint32(uint32(h ^ uint32(h >> uint32(13))) * uint32(PRIME3))
-                h = uint32(h ^ uint32(h >> uint32(16)))
+                h = _hash(uint32(b[i] + product))
                 row[i] = uint8(uint32(h - first[i]) < size[i])
 
 
@@ -386,21 +365,11 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
 
 @_compiled(int64[::1])
 def _transform(x):  # type: ignore[no-untyped-def]
-    """Transform 2^b numbers in place: first three levels of butterflies, then two in each pass.
+    """Transform 2^b numbers in place, two levels of butterflies in each pass.
 
     The halves are separate arrays, which tells the compiler that they do not overlap.
     """
     n, h = len(x), 1
-    if n >= 8:
-        for i in range(0, n, 8):
-            y = x[i : i + 8]
-            a0, a1, a2, a3 = y[0] + y[1], y[0] - y[1], y[2] + y[3], y[2] - y[3]
-            a4, a5, a6, a7 = y[4] + y[5], y[4] - y[5], y[6] + y[7], y[6] - y[7]
-            b0, b1, b2, b3 = a0 + a2, a1 + a3, a0 - a2, a1 - a3
-            b4, b5, b6, b7 = a4 + a6, a5 + a7, a4 - a6, a5 - a7
-            y[0], y[1], y[2], y[3] = b0 + b4, b1 + b5, b2 + b6, b3 + b7
-            y[4], y[5], y[6], y[7] = b0 - b4, b1 - b5, b2 - b6, b3 - b7
-        h = 8
     while 4 * h <= n:
         for i in range(0, n, 4 * h):
             first, second = x[i : i + h], x[i + h : i + 2 * h]

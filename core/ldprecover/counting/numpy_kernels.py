@@ -6,12 +6,13 @@ number of reports and items.
 
 import functools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover.counting.xxhash32 import BASE, PRIME2, PRIME3, PRIME4, bucket_ranges
+from ldprecover.counting.xxhash32 import PRIME2, PRIME3, PRIME4, report_blocks
 from ldprecover.types import (
     BoolArray,
     FloatArray,
@@ -28,16 +29,12 @@ _LANES = 1024  # hits are summed as bytes, 128 words of 8 at a time
 _LINE = 1 << 13  # 64-bit words of a line that OUE adds
 _FEW = 1 << 10  # rows below which OUE unpacks the bits
 _UNPACKED = 1 << 20  # unpacked bits of a block
-_ROWS = (
-    1 << 12
-)  # rows whose bits are picked, so that a cache holds what the bits of one byte are read from
+_ROWS = 1 << 12  # rows whose bits are picked: a cache holds the bytes that they are read from
 _SIZED = 1 << 13  # words of a block of rows whose ones are counted
 _NARROW = 32  # words of a row up to which its words are added one column after another
 _JOINED = 1 << 14  # words of two lists of lines in a block that is compared
-_EXACT, _HALF = (
-    1 << 53,
-    32,
-)  # below this, floats of 64 bits hold every integer; bits of the lower half of a number
+_EXACT = 1 << 53  # below this, floats of 64 bits hold every integer
+_HALF = 32  # bits of the lower half of a number
 
 # Arrays without dimensions: ufuncs convert them faster than scalars.
 _SHIFTS = {bits: np.array(bits, dtype=np.uint32) for bits in (13, 15, 16, 17)}
@@ -82,11 +79,8 @@ def _olh(
         count, size = scratch.count_along_reports, max(8192, _CELLS // d // _LANES * _LANES)
     else:
         count, size = scratch.count_along_items, min(255, max(8, _CELLS // d))
-    for start in range(0, len(seeds), size):
-        block = slice(start, start + size)
-        lo, width = bucket_ranges(buckets[block], g)
-        block_sizes = None if sizes is None else sizes[block]
-        count(seeds[block] + np.uint32(BASE), lo, width, products, counts, block_sizes)
+    for block, base, lo, width in report_blocks(seeds, buckets, g, size):
+        count(base, lo, width, products, counts, None if sizes is None else sizes[block])
     return counts
 
 
@@ -98,10 +92,7 @@ def olh_supported(
     products = (items * _PRIME3)[:, None]
     scratch = _Scratch()
     size = min(_CELLS, max(8192, _CELLS // max(1, len(items)) // _LANES * _LANES))
-    for start in range(0, len(seeds), size):
-        block = slice(start, start + size)
-        lo, width = bucket_ranges(buckets[block], g)
-        base = seeds[block] + np.uint32(BASE)
+    for block, base, lo, width in report_blocks(seeds, buckets, g, size):
         step = _CELLS // len(base)
         for first in range(0, len(items), step):
             rows = slice(first, first + step)
@@ -209,23 +200,27 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
 
 def unary_sizes(rows: UInt8Array) -> Int64Array:
     """Return the number of bits that are one in each row."""
-    n, row_bytes = rows.shape
-    width = -(-row_bytes // 8)
-    sizes = np.empty(n, np.int64)
-    step = max(1, _SIZED // width)
-    padded = np.zeros((min(n, step), 8 * width), np.uint8)
-    for start in range(0, n, step):
-        block = rows[start : start + step]
-        padded[: len(block), :row_bytes] = block
-        ones = np.bitwise_count(padded[: len(block)].view(np.uint64))
-        block_sizes = sizes[start : start + step]
-        if width > _NARROW:
+    sizes = np.zeros(len(rows), np.int64)
+    for block, words in word_blocks(rows, _SIZED):
+        ones, block_sizes = np.bitwise_count(words), sizes[block]
+        if words.shape[1] > _NARROW:
             np.add.reduce(ones, axis=1, dtype=np.int64, out=block_sizes)
         else:  # starting a short sum takes numpy as long as adding a dozen columns
-            block_sizes[:] = ones[:, 0]
-            for column in ones.T[1:]:
+            for column in ones.T:
                 np.add(block_sizes, column, out=block_sizes)
     return sizes
+
+
+def word_blocks(rows: UInt8Array, size: int) -> Iterator[tuple[slice, UInt64Array]]:
+    """Yield blocks of packed rows, padded to 64-bit words of which a block has about `size`."""
+    n, row_bytes = rows.shape
+    width = -(-row_bytes // 8)
+    step = max(1, size // width)
+    padded = np.zeros((min(n, step), 8 * width), np.uint8)
+    for start in range(0, n, step):
+        block = slice(start, min(n, start + step))
+        padded[: block.stop - start, :row_bytes] = rows[block]
+        yield block, padded[: block.stop - start].view(np.uint64)
 
 
 def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
@@ -340,9 +335,8 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
     The matrix is the Kronecker product of three matrices of about 2^(b/3) rows. numpy multiplies by
     those in floats, three times as fast as it adds and subtracts integers in b passes.
     """
-    if (
-        int(values.sum()) >= _EXACT
-    ):  # no sum on the way is larger: below it all of them are floats without rounding
+    # No sum on the way is larger: below this limit all of them are floats without rounding.
+    if int(values.sum()) >= _EXACT:
         high = walsh_hadamard(values >> _HALF)
         return (high << _HALF) + walsh_hadamard(values & ((1 << _HALF) - 1))
     transformed: Int64Array = transform_floats(values.astype(np.float64)).astype(np.int64)

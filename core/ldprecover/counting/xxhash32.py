@@ -4,6 +4,8 @@ Specification: Collet, "XXH32 algorithm", github.com/Cyan4973/xxHash. For inputs
 loop over stripes never runs; one round and the final avalanche remain.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ldprecover.types import UInt16Array, UInt32Array
@@ -42,3 +44,12 @@ def bucket_ranges(buckets: UInt16Array, g: int) -> tuple[UInt32Array, UInt32Arra
     part //= np.uint32(g)
     end //= np.uint32(g)
     return b * np.uint32(whole) + part, end - part + np.uint32(whole)
+
+
+def report_blocks(
+    seeds: UInt32Array, buckets: UInt16Array, g: int, size: int
+) -> Iterator[tuple[slice, UInt32Array, UInt32Array, UInt32Array]]:
+    """Yield blocks of reports: their slice, seeds plus BASE, and `bucket_ranges`."""
+    for start in range(0, len(seeds), size):
+        block = slice(start, start + size)
+        yield block, seeds[block] + np.uint32(BASE), *bucket_ranges(buckets[block], g)

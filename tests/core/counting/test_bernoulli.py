@@ -126,36 +126,3 @@ def test_rows_have_their_shape_and_zero_padding(n: int, d: int) -> None:
     assert rows.flags.writeable
     # At this threshold a bit is zero with probability 2^-64: every bit but the padding is one.
     assert ones(rows) == n * d
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 10.0])
-def test_every_lane_of_every_block_has_the_probability(epsilon: float) -> None:
-    """Counts by bit of a word and by block of rows, each within 6.5 standard deviations.
-
-    64 bits and 40 groups of rows: a false alarm once in 10^8 seeds, and the seed is fixed.
-    """
-    n, d = 40_000, 64
-    threshold = flip_threshold(epsilon)
-    bits = np.unpackbits(unary_rows(n, d, threshold, words_from(np.random.default_rng(3))), axis=1)
-    q = threshold / 2**64
-    for observed, size in ((bits.sum(axis=0), n), (bits.reshape(40, -1).sum(axis=1), n * d // 40)):
-        assert np.abs(observed - size * q).max() < 6.5 * np.sqrt(size * q * (1 - q)) + 1
-
-
-def test_neighbouring_bits_are_independent() -> None:
-    """The products of bits 1 and 64 bits apart and of rows in sequence, within 6.5 standard
-    deviations.
-
-    For independent bits a product of two centred bits has variance (q(1-q))^2; neighbouring
-    products are uncorrelated. A false alarm once in 10^9 seeds, and the seed is fixed.
-    """
-    threshold = flip_threshold(0.5)
-    rows = unary_rows(20_000, 128, threshold, words_from(np.random.default_rng(4)))
-    q = threshold / 2**64
-    centred = np.unpackbits(rows, axis=1, bitorder="little") - q
-    for product in (
-        centred[:, 1:] * centred[:, :-1],
-        centred[:, 64:] * centred[:, :-64],
-        centred[1:] * centred[:-1],
-    ):
-        assert abs(product.mean()) < 6.5 * q * (1 - q) / np.sqrt(product.size)

@@ -23,6 +23,7 @@ from ldprecover.counting import (
     walsh_hadamard,
 )
 from ldprecover.counting.xxhash32 import bucket_of, bucket_ranges, hash_items
+from ldprecover.protocols import crafter_of
 
 BACKENDS = [numpy_kernels, numba_kernels]
 SEEDS = st.integers(0, 2**32 - 1)
@@ -48,18 +49,6 @@ def counts(backend: ModuleType, oracle: FrequencyOracle, reports: Any) -> Any:
     if isinstance(oracle, OUE):
         return backend.oue_counts(reports, oracle.domain_size)
     return backend.grr_counts(reports, oracle.domain_size)
-
-
-def random_reports(oracle: FrequencyOracle, n: int, rng: np.random.Generator) -> Any:
-    """Draw n reports, uniform over all that are well-formed."""
-    if isinstance(oracle, OLH):
-        return oracle.reports(
-            rng.integers(0, 2**32, n, dtype=np.uint32), rng.integers(0, oracle.hash_range, n)
-        )
-    if isinstance(oracle, OUE):
-        bits = rng.integers(0, 2, (n, oracle.domain_size), dtype=np.uint8)
-        return np.packbits(bits, axis=1, bitorder="little")
-    return rng.integers(0, oracle.domain_size, n).astype("<u4")
 
 
 def definition(oracle: FrequencyOracle, reports: Any) -> tuple[Any, Any]:
@@ -124,7 +113,7 @@ oracles = st.one_of(
 
 @given(oracle=oracles, n=st.integers(0, 300), seed=SEEDS)
 def test_both_backends_equal_the_definition(oracle: FrequencyOracle, n: int, seed: int) -> None:
-    reports = random_reports(oracle, n, np.random.default_rng(seed))
+    reports = crafter_of(oracle).uniform_reports(n, np.random.default_rng(seed))
     for backend in BACKENDS:
         assert_counted(backend, oracle, reports)
 
@@ -157,7 +146,7 @@ def test_counts_equal_the_definition_across_blocks(
     backend: ModuleType, oracle: FrequencyOracle, n: int
 ) -> None:
     """Sizes on both sides of every block, line and column that a kernel cuts the work into."""
-    assert_counted(backend, oracle, random_reports(oracle, n, np.random.default_rng(n)))
+    assert_counted(backend, oracle, crafter_of(oracle).uniform_reports(n, np.random.default_rng(n)))
 
 
 @every_backend
@@ -184,7 +173,7 @@ def test_supported_items_match_the_definition(
 ) -> None:
     """On both sides of every block; items in any order, some of them twice."""
     rng = np.random.default_rng(n)
-    reports = random_reports(oracle, n, rng)
+    reports = crafter_of(oracle).uniform_reports(n, rng)
     items = rng.integers(0, oracle.domain_size, k, dtype=np.uint32)
     if isinstance(oracle, OLH):
         actual = backend.olh_supported(reports["seed"], reports["bucket"], items, oracle.hash_range)
@@ -203,7 +192,7 @@ def test_supported_items_match_the_definition(
     ("n", "d"), [(0, 9), (1, 2), (9000, 9), (5000, 102), (300, 2048), (260, 2049), (3, 99_992)]
 )
 def test_sizes_of_unary_reports_are_their_ones(backend: ModuleType, n: int, d: int) -> None:
-    rows = random_reports(OUE(0.5, d), n, np.random.default_rng(d))
+    rows = crafter_of(OUE(0.5, d)).uniform_reports(n, np.random.default_rng(d))
     sizes = backend.unary_sizes(rows)
     assert sizes.dtype == np.int64
     assert np.array_equal(sizes, np.unpackbits(rows, axis=1).sum(axis=1))
@@ -245,7 +234,7 @@ def test_layout_in_memory_does_not_matter(
     """Every second report, reports in reverse, read-only and unaligned ones count as a plain copy
     does.
     """
-    reports = random_reports(oracle, n, np.random.default_rng(5))
+    reports = crafter_of(oracle).uniform_reports(n, np.random.default_rng(5))
     packed = b"\0" + reports.tobytes()
     views = {
         "every second": reports[::2],
@@ -281,7 +270,8 @@ def test_padding_bits_are_not_counted(backend: ModuleType) -> None:
 def test_threads_count_in_parallel(backend: ModuleType) -> None:
     cases = [(GRR(0.5, 60), 50_000), (OUE(0.5, 60), 50_000), (OLH(0.5, 60, 3), 20_000)] * 2
     reports = [
-        random_reports(oracle, n, np.random.default_rng(i)) for i, (oracle, n) in enumerate(cases)
+        crafter_of(oracle).uniform_reports(n, np.random.default_rng(i))
+        for i, (oracle, n) in enumerate(cases)
     ]
     expected = [definition(case[0], rows)[0] for case, rows in zip(cases, reports, strict=True)]
     together = threading.Barrier(len(cases))
@@ -315,7 +305,7 @@ def test_compiled_kernels_release_the_gil(kernel: str) -> None:
 )
 def test_counting_takes_little_memory(backend: ModuleType, oracle: FrequencyOracle, n: int) -> None:
     """Temporaries of 8 MiB of reports, or of 50 million (report, item) pairs, are below 16 MiB."""
-    reports = random_reports(oracle, n, np.random.default_rng(1))
+    reports = crafter_of(oracle).uniform_reports(n, np.random.default_rng(1))
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

@@ -111,12 +111,6 @@ def test_words_without_generator_come_from_the_system(
     assert request == [16]
 
 
-def test_words_of_the_operating_system_do_not_repeat() -> None:
-    """128 words of 64 bits: two are equal once in 2^50 runs."""
-    words = words_from(None)
-    assert len(set(words(64).tolist()) | set(words(64).tolist())) == 128
-
-
 def test_words_of_a_generator_do_not_depend_on_block_sizes() -> None:
     at_once = words_from(np.random.default_rng(9))(30)
     words = words_from(np.random.default_rng(9))
