@@ -65,7 +65,7 @@ StartDrill = Callable[..., RunningDrill]
 def start_drill() -> Iterator[StartDrill]:
     """Start drills in front of a server; all are gone at the end."""
     with contextlib.ExitStack() as stack:
-        yield lambda *given, **settings: stack.enter_context(running_drill(*given, **settings))
+        yield lambda *args, **settings: stack.enter_context(running_drill(*args, **settings))
 
 
 @pytest.fixture(scope="module")

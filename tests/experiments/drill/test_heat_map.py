@@ -18,13 +18,13 @@ MAP = HeatMap(FEW, "grr", 1.0, 2000, 0.05, 3, 0.2, 1, 1, False)
 
 
 def test_a_cell_is_what_the_experiments_measure(run: Job) -> None:
-    made = replace(MAP, trials=2).play(run)
-    assert made["basis"] == "norm-sub"
-    assert [row["attack"] for row in made["rows"]] == [name for name, _ in MAP.cells()]
+    heat_map = replace(MAP, trials=2).play(run)
+    assert heat_map["basis"] == "norm-sub"
+    assert [row["attack"] for row in heat_map["rows"]] == [name for name, _ in MAP.cells()]
     genuine_users = load_genuine_users(FEW, users=2000)
     cells = dict(MAP.cells())
     for name in ("none", "Manip", "MGA", "IPA"):
-        (row,) = (each for each in made["rows"] if each["attack"] == name)
+        (row,) = (each for each in heat_map["rows"] if each["attack"] == name)
         outcomes = [
             {
                 o.method: o.mse
@@ -35,8 +35,8 @@ def test_a_cell_is_what_the_experiments_measure(run: Job) -> None:
             for trial in (0, 1)
         ]
         for method, cell in row["cells"].items():
-            mean = sum(found[method] for found in outcomes) / 2
-            basis = sum(found["norm-sub"] for found in outcomes) / 2
+            mean = sum(outcome[method] for outcome in outcomes) / 2
+            basis = sum(outcome["norm-sub"] for outcome in outcomes) / 2
             assert cell["mse"] == pytest.approx(mean)
             assert cell["times"] == pytest.approx(basis / mean)
         assert row["cells"]["norm-sub"]["times"] == pytest.approx(1.0)
@@ -45,11 +45,11 @@ def test_a_cell_is_what_the_experiments_measure(run: Job) -> None:
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_every_protocol_has_a_map(run: Job, protocol: str) -> None:
-    made = replace(MAP, protocol=protocol, users=300).play(run)
-    assert {row["attack"] for row in made["rows"]} <= ATTACKS.keys()
-    assert {"none", "Manip", "MGA"} <= {row["attack"] for row in made["rows"]}
-    assert run.as_json()["done"] == run.as_json()["total"] == len(made["rows"])
-    for row in made["rows"]:
+    heat_map = replace(MAP, protocol=protocol, users=300).play(run)
+    assert {row["attack"] for row in heat_map["rows"]} <= ATTACKS.keys()
+    assert {"none", "Manip", "MGA"} <= {row["attack"] for row in heat_map["rows"]}
+    assert run.as_json()["done"] == run.as_json()["total"] == len(heat_map["rows"])
+    for row in heat_map["rows"]:
         for cell in row["cells"].values():
             assert (cell["refused"] is not None) or (cell["mse"] is not None and cell["mse"] >= 0)
 
@@ -59,8 +59,8 @@ def test_methods_that_read_reports_are_there_where_reports_are_made(run: Job) ->
     reports = {spec.name for spec in replace(MAP, reports=True).methods}
     assert counts < reports
     assert {"unmix", "detection-all", "fiad"} <= reports - counts
-    made = replace(MAP, reports=True, users=300).play(run)
-    (row,) = (each for each in made["rows"] if each["attack"] == "MGA")
+    heat_map = replace(MAP, reports=True, users=300).play(run)
+    (row,) = (each for each in heat_map["rows"] if each["attack"] == "MGA")
     assert row["cells"]["unmix"]["mse"] is not None
 
 

@@ -39,11 +39,11 @@ def test_the_figures_are_those_of_the_estimates() -> None:
 
 
 def test_baseline_is_the_projection_on_the_simplex() -> None:
-    found = Score(
+    computed = Score(
         ("a", "b"), None, np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([-0.2, 1.5]), {}, 1
     )
-    assert found.projected == pytest.approx(project_simplex(np.array([-0.2, 1.5])))
-    assert found.rows()[2].mse == pytest.approx(0.25)
+    assert computed.projected == pytest.approx(project_simplex(np.array([-0.2, 1.5])))
+    assert computed.rows()[2].mse == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_a_method_that_refuses_says_why() -> None:
 
 
 def test_no_gain_without_targets_and_no_attack_without_attackers() -> None:
-    found = Score(
+    computed = Score(
         ("a", "b"), None, np.array([0.5, 0.5]), np.array([0.4, 0.6]), np.array([0.4, 0.6]), {}, 0
     )
-    assert {row.fg for row in found.rows()} == {None}
-    assert found.rows()[1].says == "Nobody attacked."
+    assert {row.fg for row in computed.rows()} == {None}
+    assert computed.rows()[1].says == "Nobody attacked."
 
 
 def test_json_has_every_column_and_is_strict() -> None:
