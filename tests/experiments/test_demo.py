@@ -13,6 +13,7 @@ import pytest
 
 from ldprecover import ParameterError, project_simplex
 from ldprecover.protocols import PROTOCOLS
+from ldprecover.recovery import METHODS
 from ldprecover_client import DatasetError, Population, load_dataset
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.demo import Demo, no_progress
@@ -79,6 +80,11 @@ def test_every_figure_is_what_its_name_says(play: PlayOn, protocol: str) -> None
     assert figures.mse["genuine"] == pytest.approx(
         np.mean((figures.estimate("genuine") - figures.true) ** 2)
     )
+    assert (figures.estimates["unmixed"] is None) == bool(METHODS["unmix"].unfit(oracle))
+    projected, before = figures.mse["projected"], figures.mse["poisoned"]
+    assert projected is not None
+    assert before is not None
+    assert projected < before
     assert figures.fg is not None
     assert figures.fg["genuine"] == 0.0
     # Every genuine estimate within 8 standard errors of the truth: 102 items pass with probability

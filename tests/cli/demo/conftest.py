@@ -1,6 +1,7 @@
-"""Demos as processes of their own, and what is left of them."""
+"""Demos as separate processes, and what they leave behind."""
 
 import os
+import select
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +14,7 @@ StartDemo = Callable[..., Process]
 
 @pytest.fixture
 def temporary(forking: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which temporary files are made, empty. Its name is in the environment of every
-    process below.
+    """An empty folder for temporary files. Its name is in the environment of every process below.
 
     They count with numpy, to the same bits, and need not import numba.
     """
@@ -28,7 +28,7 @@ def temporary(forking: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def start_demo(temporary: Path) -> Iterator[StartDemo]:
-    """Start `ldprecover demo`; what is left of it is killed."""
+    """Start `ldprecover demo`; kill what remains of it at the end."""
     started: list[Process] = []
 
     def start(*options: str, **environment: str) -> Process:
@@ -50,18 +50,30 @@ def start_demo(temporary: Path) -> Iterator[StartDemo]:
 
 def processes_of(temporary: Path) -> list[int]:
     """Return the processes, but this one, that were started with this temporary folder."""
-    found = []
+    pids = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         try:
             marked = f"TMPDIR={temporary}\0".encode() in environment.read_bytes()
         except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue  # it ended, or is not ours
+            continue  # it ended, or belongs to another user
         if marked and int(environment.parent.name) != os.getpid():
-            found.append(int(environment.parent.name))
-    return found
+            pids.append(int(environment.parent.name))
+    return pids
 
 
-def assert_nothing_is_left(temporary: Path) -> None:
+def kill_and_wait_for_children(process: Process, temporary: Path) -> None:
+    """Kill a demo; wait until all other processes of its folder have ended by themselves."""
+    handles = {os.pidfd_open(pid) for pid in processes_of(temporary) if pid != process.pid}
+    assert handles
+    process.kill()
+    waiting = set(handles)
+    while waiting:  # each becomes readable when its process ends
+        waiting -= set(select.select(waiting, [], [])[0])
+    for handle in handles:
+        os.close(handle)
+
+
+def assert_nothing_remains(temporary: Path) -> None:
     """Neither files nor processes."""
     assert list(temporary.iterdir()) == []
     assert processes_of(temporary) == []

@@ -59,12 +59,12 @@ def test_json_has_exactly_the_promised_keys(figures: Comparison) -> None:
 
 @pytest.mark.parametrize("width", [90, 100, 132])
 def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int) -> None:
-    drawn = _drawn(figures, width)
-    assert max(map(len, drawn.splitlines())) <= width
+    picture = _drawn(figures, width)
+    assert max(map(len, picture.splitlines())) <= width
     for name in ("true", "genuine", "poisoned", "recovered", "recovered*", "MSE", "FG", "█"):
-        assert name in drawn
-    assert "projected only" in " ".join(drawn.split()) or "projected" in drawn
-    row = next(line for line in drawn.splitlines() if "New York" in line)
+        assert name in picture
+    assert "projected only" in " ".join(picture.split()) or "projected" in picture
+    row = next(line for line in picture.splitlines() if "New York" in line)
     assert [word for word in row.split()[3:] if word[0].isdigit()] == [
         "50.0",
         "49.9",
@@ -87,10 +87,10 @@ def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int
 def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
     figures: Comparison, width: int, shown: list[str], spared: str, bars: bool
 ) -> None:
-    drawn = _drawn(figures, width)
-    assert max(map(len, drawn.splitlines())) <= width
-    assert f"a wider terminal shows {spared} too" in " ".join(drawn.split())
-    shares, errors = drawn.split("\n\n")[1], drawn.split("\n\n")[2]
+    picture = _drawn(figures, width)
+    assert max(map(len, picture.splitlines())) <= width
+    assert f"a wider terminal shows {spared} too" in " ".join(picture.split())
+    shares, errors = picture.split("\n\n")[1], picture.split("\n\n")[2]
     header = next(line for line in shares.splitlines() if line.startswith("item"))
     row = next(line for line in shares.splitlines() if "New" in line)
     assert header.replace("only", "projected").split()[1:] == [
@@ -115,17 +115,17 @@ def test_a_narrow_terminal_gets_fewer_columns_whole_and_is_told(
 
 
 def test_targets_are_marked_and_shown_though_they_are_rare(figures: Comparison) -> None:
-    drawn = _drawn(figures)
-    assert sum(line.startswith("> ") for line in drawn.splitlines()) == 1
+    picture = _drawn(figures)
+    assert sum(line.startswith("> ") for line in picture.splitlines()) == 1
     assert not any(
-        line.strip().startswith("f ") for line in drawn.splitlines()
+        line.strip().startswith("f ") for line in picture.splitlines()
     )  # neither a top item nor a target
 
 
 def test_labels_cannot_style_or_steer_the_terminal(figures: Comparison) -> None:
-    drawn = _drawn(figures)
-    assert "\x1b" not in drawn
-    assert "[bold]" in drawn
+    picture = _drawn(figures)
+    assert "\x1b" not in picture
+    assert "[bold]" in picture
 
 
 def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Comparison) -> None:
@@ -193,15 +193,15 @@ def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Comp
         targets=None,
         estimates={**figures.estimates, "recovered_targets": None},
     )
-    drawn = _drawn(untargeted)
-    assert "FG" not in drawn
-    assert "recovered*" not in drawn
+    picture = _drawn(untargeted)
+    assert "FG" not in picture
+    assert "recovered*" not in picture
     assert len(sentences(untargeted)) == 3
 
 
 def test_without_an_attacker_it_says_so(figures: Comparison) -> None:
-    (said,) = sentences(replace(figures, settings=replace(figures.settings, beta=0.0)))
-    assert said.startswith("Nobody attacked")
+    (sentence,) = sentences(replace(figures, settings=replace(figures.settings, beta=0.0)))
+    assert sentence.startswith("Nobody attacked")
     assert "Nobody attacked" in _drawn(
         replace(figures, settings=replace(figures.settings, beta=0.0))
     )
