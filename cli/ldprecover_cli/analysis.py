@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -13,7 +13,7 @@ from ldprecover_cli.options import (
     Url,
     connected,
 )
-from ldprecover_cli.output import console, counted, plain, plain_table, print_json
+from ldprecover_cli.output import console, counted, plain_table, print_json
 
 
 def stats(
@@ -34,13 +34,13 @@ def stats(
     if json:
         print_json(result)
         return
-    table = plain_table("", "", numbers=1)
-    table.show_header = False
-    table.add_row("reports counted", f"{result['reports']:,}")
-    table.add_row("duplicate submissions", f"{result['duplicates']:,}")
-    for reason, number in result["refusals"].items():
-        table.add_row(plain(f"rejected submissions: {reason}"), f"{number:,}")
-    console().print(table)
+    numbers = {
+        "reports counted": result["reports"],
+        "duplicate submissions": result["duplicates"],
+        **{f"rejected submissions: {reason}": n for reason, n in result["refusals"].items()},
+    }
+    rows = ((name, f"{number:,}") for name, number in numbers.items())
+    console().print(plain_table("", "", rows=rows, numbers=1))
 
 
 def methods(
@@ -59,14 +59,12 @@ def methods(
     if json:
         print_json(result)
         return
-    out = console()
-    table = plain_table("method", "needs", "")
+    out, rows = console(), []
     for method in result["methods"]:
         reason = (method["reason"] or "").removeprefix(f"{method['name']}: ")
         text = method["summary"] if method["available"] else f"not for this round: {reason}"
-        needs = ", ".join(map(str, method["needs"]))
-        table.add_row(*map(plain, (method["name"], needs, text)))
-    out.print(table)
+        rows.append((method["name"], ", ".join(map(str, method["needs"])), text))
+    out.print(plain_table("method", "needs", "", rows=rows))
     out.print("To use one: ldprecover recover --method NAME")
 
 
@@ -74,7 +72,7 @@ def alarms(
     *,
     round: RoundOption = "current",
     rate: Annotated[
-        float, typer.Option(help="False-alarm rate of each test, from 1e-9 to below 0.5.")
+        float, Option(help="False-alarm rate of each test, from 1e-9 to below 0.5.")
     ] = 1e-3,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -94,23 +92,29 @@ def alarms(
     out = console()
     note = "" if result.get("reports_read") else "; without tests that need all reports stored"
     out.print(f"{counted(result['n'], 'report')}{note}")
-    table = plain_table("alarm", "", "meaning", "statistic", "threshold", numbers=2)
-    for alarm in result["alarms"]:
-        raised = "RAISED" if alarm["raised"] else "silent"
-        numbers = (f"{alarm['statistic']:.4g}", f"{alarm['threshold']:.4g}")
-        table.add_row(plain(alarm["name"]), raised, plain(alarm["meaning"]), *numbers)
-    out.print(table)
+    rows = (
+        (
+            alarm["name"],
+            "RAISED" if alarm["raised"] else "silent",
+            alarm["meaning"],
+            f"{alarm['statistic']:.4g}",
+            f"{alarm['threshold']:.4g}",
+        )
+        for alarm in result["alarms"]
+    )
+    columns = ("alarm", "", "meaning", "statistic", "threshold")
+    out.print(plain_table(*columns, rows=rows, numbers=2))
 
 
 def suspects(
     *,
     round: RoundOption = "current",
     rate: Annotated[
-        float, typer.Option(help="Expected share of false suspicions, above 0 and below 0.5.")
+        float, Option(help="Expected share of false suspicions, above 0 and below 0.5.")
     ] = 0.05,
     drift: Annotated[
         float,
-        typer.Option(help="Standard deviation of changes in the true frequencies between rounds."),
+        Option(help="Standard deviation of changes in the true frequencies between rounds."),
     ] = 0.0,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -132,8 +136,8 @@ def suspects(
     if not result["suspects"]:
         out.print("No item rose by more than noise explains.")
         return
-    table = plain_table("item", "before, %", "now, %", "z", numbers=3)
-    for suspect in result["suspects"]:
-        shares = (f"{100 * suspect['before']:.2f}", f"{100 * suspect['now']:.2f}")
-        table.add_row(plain(suspect["label"]), *shares, f"{suspect['z']:.1f}")
-    out.print(table)
+    rows = (
+        (row["label"], f"{100 * row['before']:.2f}", f"{100 * row['now']:.2f}", f"{row['z']:.1f}")
+        for row in result["suspects"]
+    )
+    out.print(plain_table("item", "before, %", "now, %", "z", rows=rows, numbers=3))

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -168,13 +169,9 @@ def ldprecover(
     *,
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
+        Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Print the traceback of an error.")
-    ] = False,
+    debug: Annotated[bool, Option("--debug", help="Print the traceback of an error.")] = False,
 ) -> None:
     """Collect, poison and recover locally differentially private frequencies.
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def attack(
     name: Annotated[
         AttackName,
-        typer.Argument(
+        Argument(
             help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort "
             "everything.",
             metavar="ATTACK",
@@ -55,53 +55,45 @@ def attack(
     users: Users = None,
     beta: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="Instead of --users: their share m/(n+m), with n the reports already in the round."
         ),
     ] = None,
     target: Annotated[
-        list[str] | None, typer.Option(help="An item to raise; repeat for several.")
+        list[str] | None, Option(help="An item to raise; repeat for several.")
     ] = None,
     targets: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Instead of --target: raise this many items, chosen with the seed."
-        ),
+        Option(min=1, help="Instead of --target: raise this many items, chosen with the seed."),
     ] = None,
     model: Annotated[
         Model | None,
-        typer.Option(
+        Option(
             help="aa, manip, mga: crafted sends the strongest reports, sampled the paper's "
             "encoded items."
         ),
     ] = None,
     search: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="On olh: seeds that each user tries; for mga also exhaustive. 1000 when absent."
         ),
     ] = None,
-    each: Annotated[
-        int | None, typer.Option(help="mga-a, apa: targets that each user promotes.")
-    ] = None,
+    each: Annotated[int | None, Option(help="mga-a, apa: targets that each user promotes.")] = None,
     rate: Annotated[
-        float | None, typer.Option(help="apa2: chance that a user promotes a target, 0 to 1.")
+        float | None, Option(help="apa2: chance that a user promotes a target, 0 to 1.")
     ] = None,
-    item: Annotated[
-        str | None, typer.Option(help="mla on grr: the item that all users claim.")
-    ] = None,
+    item: Annotated[str | None, Option(help="mla on grr: the item that all users claim.")] = None,
     against: Annotated[
-        str | None, typer.Option(help="mla: how estimates are used, raw or projected.")
+        str | None, Option(help="mla: how estimates are used, raw or projected.")
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="aa: diffuse or peaked.")] = None,
-    size: Annotated[
-        int | None, typer.Option(help="manip, and aa when peaked: number of items.")
-    ] = None,
+    kind: Annotated[str | None, Option(help="aa: diffuse or peaked.")] = None,
+    size: Annotated[int | None, Option(help="manip, and aa when peaked: number of items.")] = None,
     input_poisoning: Annotated[
-        bool, typer.Option("--input-poisoning", help="Perturb the attack's items honestly.")
+        bool, Option("--input-poisoning", help="Perturb the attack's items honestly.")
     ] = False,
     attackers: Annotated[
-        int, typer.Option(help="Attackers who share the malicious users; each plans separately.")
+        int, Option(help="Attackers who share the malicious users; each plans separately.")
     ] = 1,
     tickets: Tickets = None,
     seed: RunSeed = None,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import typer
 
 from ldprecover_cli.options import DatabaseUrl, Json, RoundArgument
-from ldprecover_cli.output import console, note, plain, plain_table, print_json
+from ldprecover_cli.output import console, note, plain_table, print_json
 
 
 def migrate(*, database_url: DatabaseUrl = None) -> None:
@@ -43,11 +43,9 @@ def check(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
     if json:
         print_json({"findings": [asdict(finding) for finding in findings]})
     elif findings:
-        table = plain_table("round", "what", "expected", "found", numbers=2)
-        for finding in findings:
-            numbers = (f"{finding.expected:,}", f"{finding.found:,}")
-            table.add_row(plain(finding.round), plain(finding.what), *numbers)
-        console().print(table)
+        rows = ((f.round, f.what, f"{f.expected:,}", f"{f.found:,}") for f in findings)
+        columns = ("round", "what", "expected", "found")
+        console().print(plain_table(*columns, rows=rows, numbers=2))
     else:
         note("The database is consistent.")
     if any(finding.fault for finding in findings):

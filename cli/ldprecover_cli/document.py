@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items
@@ -25,10 +25,10 @@ _RECOVERY_FIELDS = ("method", "eta", "targets", "recovered", "notes", "conclusio
 def document(
     round: RoundArgument = "current",
     *,
-    output: Annotated[Path, typer.Option(help="The new HTML file.", metavar="FILE")],
+    output: Annotated[Path, Option(help="The new HTML file.", metavar="FILE")],
     method: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="A recovery to include; repeat for several. norm-sub, ldprecover and unmix when "
             "absent.",
             autocompletion=completion.methods,
@@ -36,7 +36,7 @@ def document(
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(help="An item known to be attacked; repeat for several."),
+        Option(help="An item known to be attacked; repeat for several."),
     ] = None,
     url: Url = DEFAULT_URL,
     key: Key = None,

@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from ldprecover_cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
 
-Jobs = Annotated[int, typer.Option(min=1, max=256, help="Number of worker processes.")]
+Jobs = Annotated[int, Option(min=1, max=256, help="Number of worker processes.")]
 SchedulerUrl = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--scheduler",
         help="Scheduler of a Dask cluster that does the work: tls://HOST:PORT, or "
         "tcp://127.0.0.1:PORT.",
@@ -22,7 +22,7 @@ SchedulerUrl = Annotated[
 ]
 TlsCa = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--tls-ca",
         help="PEM certificate of the cluster's CA. Without the three TLS options, Dask's own "
         "configuration applies.",
@@ -31,10 +31,10 @@ TlsCa = Annotated[
 ]
 TlsCert = Annotated[
     Path | None,
-    typer.Option("--tls-cert", help="Client certificate for the cluster.", metavar="FILE"),
+    Option("--tls-cert", help="Client certificate for the cluster.", metavar="FILE"),
 ]
 TlsKey = Annotated[
-    Path | None, typer.Option("--tls-key", help="Key of that certificate.", metavar="FILE")
+    Path | None, Option("--tls-key", help="Key of that certificate.", metavar="FILE")
 ]
 
 

@@ -157,37 +157,28 @@ def check_items(labels: Sequence[str], items: Sequence[str]) -> None:
 
 
 def _hint(error: Exception) -> str:
-    from ldprecover_client.errors import (
-        AccessError,
-        EpsilonSpentError,
-        EpsilonTooHighError,
-        InvalidAnswerError,
-        RefusedError,
-        UnansweredError,
-    )
+    from ldprecover_client.errors import AccessError, RefusedError, UnansweredError
 
     if isinstance(error, RefusedError):
         needs_key = error.slug == "body-too-large" and "report key" in (error.detail or "")
         return _SLUG_HINTS.get("report-key-needed" if needs_key else error.slug, "")
     if isinstance(error, UnansweredError) and error.status is None:
-        if _has_cause(error, "ssl", "SSLError"):
+        causes = _names_of_causes(error)
+        if "SSLError" in causes:
             return _TLS_HINT
-        slow = _has_cause(error, "httpx", "ReadTimeout", "WriteTimeout")
-        return _SLOW_HINT if slow else _NO_ANSWER_HINT
-    if isinstance(error, InvalidAnswerError):
-        return "check --url"
+        return _NO_ANSWER_HINT if causes.isdisjoint(_TIMEOUTS) else _SLOW_HINT
     if isinstance(error, AccessError):
         return _ACCESS_HINTS.get(error.needs, "")
-    if isinstance(error, EpsilonTooHighError):
-        return "--max-epsilon raises the limit, and how much your report may reveal about you"
-    if isinstance(error, EpsilonSpentError):
-        return (
-            "skip this round, or raise the limit with --max-total-epsilon, and how much all rounds "
-            "may reveal about you"
-        )
-    return ""
+    return _HINTS.get(type(error).__name__, "")
 
 
+_HINTS = {
+    "InvalidAnswerError": "check --url",
+    "EpsilonTooHighError": "--max-epsilon raises the limit, and how much your report may reveal "
+    "about you",
+    "EpsilonSpentError": "skip this round, or raise the limit with --max-total-epsilon, and how "
+    "much all rounds may reveal about you",
+}
 _ACCESS_HINTS: dict[str | None, str] = {
     "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover key create --scope report` makes "
     "one",
@@ -206,12 +197,14 @@ _TLS_HINT = (
 )
 
 
-def _has_cause(error: BaseException | None, module: str, *names: str) -> bool:
-    from importlib import import_module
+_TIMEOUTS = {"ReadTimeout", "WriteTimeout"}
+"""Errors of httpx after a connection was made."""
 
-    kinds = tuple(getattr(import_module(module), name) for name in names)
+
+def _names_of_causes(error: BaseException | None) -> set[str]:
+    """Return the names of the classes of an error and its causes."""
+    names = set()
     while error is not None:
-        if isinstance(error, kinds):
-            return True
+        names |= {each.__name__ for each in type(error).__mro__}
         error = error.__cause__ or error.__context__
-    return False
+    return names

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.export_files import write_export
@@ -17,7 +17,7 @@ def export(
     output: NewJsonFile = None,
     reports: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Write a dataset with all reports, read from the database, to this new folder or "
             "fsspec URL.",
             metavar="DIR",
@@ -25,13 +25,13 @@ def export(
     ] = None,
     partial: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--partial", help="With --reports: accept a round whose reports are not all stored."
         ),
     ] = False,
     database_url: Annotated[
         str | None,
-        typer.Option(
+        Option(
             envvar="LDPRECOVER_DATABASE_URL",
             help="With --reports: the server's database; the default is that of `serve`.",
         ),

@@ -1,8 +1,8 @@
 """`frequencies`: the estimates of a round."""
 
-from ldprecover_cli.item_tables import Top, bar, bar_width, largest, print_rest
+from ldprecover_cli.item_tables import Top, largest, print_items
 from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundOption, Url, connected
-from ldprecover_cli.output import console, counted, plain, plain_table, print_json
+from ldprecover_cli.output import console, counted, plain, print_json
 
 
 def frequencies(
@@ -34,17 +34,19 @@ def frequencies(
         out.print("No estimates yet: the round has no reports.")
         return
     shares = result["frequencies"]
-    table = plain_table("item", "", "percent", "± s.e.", numbers=2)
-    chosen = largest(shares, top)
-    canaries = result.get("canaries", ())
-    labels = [result["items"][i] + (" (canary)" if i in canaries else "") for i in chosen]
-    width = bar_width(out, labels, beside=19)
-    for i, label in zip(chosen, labels, strict=True):
-        cell = bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only)
-        error = result["standard_errors"][i]
-        table.add_row(
-            plain(label), f"{cell:<{width}}", f"{100 * shares[i]:.2f}", f"{100 * error:.2f}"
-        )
-    out.print(table)
-    print_rest(out, len(shares), top)
+    errors, canaries = result["standard_errors"], result.get("canaries", ())
+    print_items(
+        out,
+        {
+            i: result["items"][i] + (" (canary)" if i in canaries else "")
+            for i in largest(shares, top)
+        },
+        shares,
+        {
+            "percent": lambda i: f"{100 * shares[i]:.2f}",
+            "± s.e.": lambda i: f"{100 * errors[i]:.2f}",
+        },
+        beside=19,
+        top=top,
+    )
     out.print(f"Sum of all estimates: {result['sum']:.3f}; 1 is expected of honest reports.")

@@ -1,9 +1,11 @@
 """Tables of a round's items, with bars."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
+
+from ldprecover_cli.output import plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -11,9 +13,7 @@ if TYPE_CHECKING:
 _BAR = 24  # columns
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
-Top = Annotated[
-    int, typer.Option("--top", min=1, help="Show this many items, the most frequent first.")
-]
+Top = Annotated[int, Option("--top", min=1, help="Show this many items, the most frequent first.")]
 
 
 def largest(values: Sequence[float], top: int) -> list[int]:
@@ -32,12 +32,28 @@ def bar(value: float, full: float, width: int, *, ascii_only: bool = False) -> s
     return "█" * whole + (_EIGHTHS[eighths] if eighths else "")
 
 
-def bar_width(out: "Console", names: Iterable[str], *, beside: int) -> int:
-    """Return the width of bars next to names and `beside` other columns; 0 on narrow terminals."""
-    return max(0, min(_BAR, out.width - max(map(len, names)) - 2 - beside))
+def print_items(
+    out: "Console",
+    names: Mapping[int, str],
+    shares: Sequence[float],
+    columns: Mapping[str, Callable[[int], str]],
+    *,
+    beside: int,
+    top: int,
+) -> None:
+    """Print the named items with bars of their shares, and how many items are left out.
 
-
-def print_rest(out: "Console", items: int, top: int) -> None:
-    """Print how many items the table leaves out, if any."""
-    if items > top:
-        out.print(f"… and {items - top:,} more items (--top shows more, --json all).")
+    `columns` are numbers by item. Bars get narrow, or none, for `beside` columns of a terminal.
+    """
+    width = max(0, min(_BAR, out.width - max(map(len, names.values())) - 2 - beside))
+    rows = (
+        (
+            name,
+            bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only).ljust(width),
+            *(column(i) for column in columns.values()),
+        )
+        for i, name in names.items()
+    )
+    out.print(plain_table("item", "", *columns, rows=rows, numbers=len(columns)))
+    if len(shares) > top:
+        out.print(f"… and {len(shares) - top:,} more items (--top shows more, --json all).")

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal, TextIO
 
 import typer
+from typer import Argument, Option
 
 from ldprecover_cli.options import DatabaseUrl, Json
-from ldprecover_cli.output import console, note, plain, plain_table, print_json
+from ldprecover_cli.output import console, note, plain_table, print_json
 
 app = typer.Typer(name="key", no_args_is_help=True)
 
@@ -28,18 +29,16 @@ def keys() -> None:
 def create_key(
     name: Annotated[
         str | None,
-        typer.Argument(help="Name of the key; made from the scope when absent.", metavar="NAME"),
+        Argument(help="Name of the key; made from the scope when absent.", metavar="NAME"),
     ] = None,
     *,
     scope: Annotated[
         Literal["admin", "analyst", "report"],
-        typer.Option(help="report: submit; analyst: read protected rounds; admin: everything."),
+        Option(help="report: submit; analyst: read protected rounds; admin: everything."),
     ] = "admin",
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the key to this new file, which only you can read.", metavar="FILE"
-        ),
+        Option(help="Write the key to this new file, which only you can read.", metavar="FILE"),
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -96,16 +95,14 @@ def list_keys(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
     if not all_keys:
         console().print("No keys yet. Make one with: ldprecover key create")
         return
-    table = plain_table("name", "scope", "created", "revoked")
-    for key in all_keys:
-        table.add_row(*map(plain, (key.name, key.scope, key.created_at, key.revoked_at or "")))
-    console().print(table)
+    cells = ((k.name, k.scope, k.created_at, k.revoked_at or "") for k in all_keys)
+    console().print(plain_table("name", "scope", "created", "revoked", rows=cells))
 
 
 @app.command("revoke")
 def revoke_key(
     name: Annotated[
-        str, typer.Argument(help="Name of the key, as in `ldprecover key list`.", metavar="NAME")
+        str, Argument(help="Name of the key, as in `ldprecover key list`.", metavar="NAME")
     ],
     *,
     database_url: DatabaseUrl = None,

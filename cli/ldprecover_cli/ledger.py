@@ -3,18 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
-from ldprecover_cli.output import console, counted, plain, plain_table, print_json
+from ldprecover_cli.output import console, counted, plain_table, print_json
 
 
 def ledger(
     *,
     file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--ledger",
             help="Ledger file; the one in your state directory when absent.",
             metavar="FILE",
@@ -56,11 +56,11 @@ def ledger(
     if not entries:
         out.print(f"No reports were sent from this machine: {path} is empty.", soft_wrap=True)
         return
-    table = plain_table("round", "server", "state", "epsilon", numbers=1)
-    for entry in entries:
-        name = entry.round_name or entry.round_id
-        table.add_row(*map(plain, (name, entry.server_url, entry.state)), f"{entry.epsilon:g}")
-    out.print(table)
+    cells = (
+        (entry.round_name or entry.round_id, entry.server_url, entry.state, f"{entry.epsilon:g}")
+        for entry in entries
+    )
+    out.print(plain_table("round", "server", "state", "epsilon", rows=cells, numbers=1))
     out.print(
         f"{counted(len(entries), 'report')}: epsilon {spent:g} spent in all; the limit is "
         f"{MAX_TOTAL_EPSILON:g} unless --max-total-epsilon changes it.",

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.export_files import read_export, write_export
@@ -14,9 +14,7 @@ from ldprecover_cli.output import note, print_json
 def merge(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="Two or more files of `ldprecover export` or `merge`.", metavar="FILE..."
-        ),
+        Argument(help="Two or more files of `ldprecover export` or `merge`.", metavar="FILE..."),
     ],
     *,
     output: NewJsonFile = None,

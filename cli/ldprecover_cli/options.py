@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-import typer
+from typer import Argument, Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import CommandError, UsageError, close_to
@@ -27,11 +27,11 @@ Scope = Literal["admin", "analyst", "report"]
 
 Url = Annotated[
     str,
-    typer.Option("--url", envvar="LDPRECOVER_URL", help="Address of the server.", metavar="URL"),
+    Option("--url", envvar="LDPRECOVER_URL", help="Address of the server.", metavar="URL"),
 ]
 Key = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--key",
         envvar=["LDPRECOVER_KEY", "LDPRECOVER_ADMIN_KEY"],
         help="A key of the server with the scope that the command needs; an admin key has "
@@ -41,22 +41,22 @@ Key = Annotated[
 ]
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option(
+    Option(
         envvar="LDPRECOVER_DATABASE_URL",
         help="The server's database; the default is that of `serve`.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print only JSON on standard output.")]
+Json = Annotated[bool, Option("--json", help="Print only JSON on standard output.")]
 _ROUND: Any = {
     "help": "Id or name of the round; current is the one opened last.",
     "metavar": "ROUND",
     "autocompletion": completion.rounds,
 }
-RoundOption = Annotated[str, typer.Option("--round", **_ROUND)]
-RoundArgument = Annotated[str, typer.Argument(**_ROUND)]
+RoundOption = Annotated[str, Option("--round", **_ROUND)]
+RoundArgument = Annotated[str, Argument(**_ROUND)]
 DatasetName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--dataset",
         help="cities, fire, emoji, or a CSV file with the columns item and count.",
         metavar="NAME|FILE",
@@ -65,32 +65,28 @@ DatasetName = Annotated[
 ]
 Column = Annotated[
     str | None,
-    typer.Option(
-        "--column", help="Column to count in a CSV file with one row a user.", metavar="NAME"
-    ),
+    Option("--column", help="Column to count in a CSV file with one row a user.", metavar="NAME"),
 ]
 Eta = Annotated[
     str,
-    typer.Option(
+    Option(
         help="Assumed malicious users per genuine user, m/n, 0 to 10; or auto.", metavar="NUMBER"
     ),
 ]
 KnownTargets = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--target",
         help="An item known to be attacked; repeat for several. With targets it is LDPRecover*.",
     ),
 ]
 NewJsonFile = Annotated[
     Path | None,
-    typer.Option(
-        "--output", help="The new JSON file; standard output when absent.", metavar="FILE"
-    ),
+    Option("--output", help="The new JSON file; standard output when absent.", metavar="FILE"),
 ]
 RecoveryMethod = Annotated[
     str,
-    typer.Option(
+    Option(
         "--method",
         help="A method that `ldprecover methods` lists.",
         autocompletion=completion.methods,
@@ -98,7 +94,7 @@ RecoveryMethod = Annotated[
 ]
 MaliciousModel = Annotated[
     str,
-    typer.Option(
+    Option(
         "--malicious-model",
         help="With targets: paper, exact for the corrected algebra, padded, searched or solved. "
         "With --support: custom.",
@@ -106,7 +102,7 @@ MaliciousModel = Annotated[
 ]
 SupportFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--support",
         help="For custom: text file with one number a line, the share of malicious reports that "
         "support each item.",
@@ -115,7 +111,7 @@ SupportFile = Annotated[
 ]
 MethodOptions = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--option",
         help="An option of the method, as least=3; repeat for several. `ldprecover methods --json` "
         "lists them.",
@@ -124,7 +120,7 @@ MethodOptions = Annotated[
 ]
 History = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--history",
         help="A closed round over the same items that is known to be clean; repeat for several. "
         "No other round is used.",
@@ -132,9 +128,7 @@ History = Annotated[
         autocompletion=completion.rounds,
     ),
 ]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, help="Seed of all random numbers of the command.")
-]
+Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers of the command.")]
 
 
 def eta_of(text: str) -> float | str:

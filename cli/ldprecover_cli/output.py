@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
@@ -61,19 +61,29 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def plain_table(*columns: str, numbers: int = 0, title: str | None = None) -> Table:
-    """Return a table without lines; its last `numbers` columns are right-aligned."""
+def plain_table(
+    *columns: str, rows: Iterable[Sequence[str]], numbers: int = 0, no_wrap: bool = False
+) -> Table:
+    """Return a table without lines, of text that may be untrusted.
+
+    Its last `numbers` columns are right-aligned. With `no_wrap` the first one is not wrapped. There
+    is no header if all names are empty.
+    """
     table = Table(
         box=None,
         padding=(0, 2, 0, 0),
         pad_edge=False,
         header_style="bold",
-        title=title,
-        title_justify="left",
+        show_header=any(columns),
     )
     for i, column in enumerate(columns):
         right = i >= len(columns) - numbers
         table.add_column(
-            column, justify="right" if right else "left", no_wrap=right, overflow="fold"
+            plain(column),
+            justify="right" if right else "left",
+            no_wrap=right or (no_wrap and not i),
+            overflow="fold",
         )
+    for row in rows:
+        table.add_row(*map(plain, row))
     return table

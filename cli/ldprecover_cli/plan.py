@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError
@@ -22,47 +22,43 @@ _SOLVED = {
 
 def plan(
     *,
-    domain_size: Annotated[
-        int | None, typer.Option(help="Number of items, d.", metavar="D")
-    ] = None,
-    users: Annotated[int | None, typer.Option(help="Number of reports, n.", metavar="N")] = None,
+    domain_size: Annotated[int | None, Option(help="Number of items, d.", metavar="D")] = None,
+    users: Annotated[int | None, Option(help="Number of reports, n.", metavar="N")] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Privacy budget of one report, 0.01 to 10.")
+        float | None, Option(help="Privacy budget of one report, 0.01 to 10.")
     ] = None,
     error: Annotated[
         float | None,
-        typer.Option(help="Standard error as a frequency: 0.005 is half a percentage point."),
+        Option(help="Standard error as a frequency: 0.005 is half a percentage point."),
     ] = None,
     protocol: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Plan for this protocol; repeat for several. All are compared when absent.",
             metavar="NAME",
             autocompletion=completion.protocols,
         ),
     ] = None,
     sum_of: Annotated[
-        int, typer.Option(help="Items whose estimates are added; the error is of their sum.")
+        int, Option(help="Items whose estimates are added; the error is of their sum.")
     ] = 1,
     frequency: Annotated[
-        float | None, typer.Option(help="Frequency of these items together; 1/d each when absent.")
+        float | None, Option(help="Frequency of these items together; 1/d each when absent.")
     ] = None,
     targets: Annotated[
         int | None,
-        typer.Option(help="Number of items that an attacker raises; min(10, d/2) when absent."),
+        Option(help="Number of items that an attacker raises; min(10, d/2) when absent."),
     ] = None,
     beta: Annotated[
-        float | None, typer.Option(help="Share of malicious users; 0.05 when absent.")
+        float | None, Option(help="Share of malicious users; 0.05 when absent.")
     ] = None,
     gain: Annotated[
         float | None,
-        typer.Option(
-            help="Instead of --beta: largest gain of all targets together, as a frequency."
-        ),
+        Option(help="Instead of --beta: largest gain of all targets together, as a frequency."),
     ] = None,
     thorough: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--thorough",
             help="Also compute gains that take seconds, such as those of a seed search.",
         ),
@@ -121,20 +117,9 @@ def _show(result: "Plan") -> None:
 
 
 def _rounds(feasible: "list[PlannedRound]") -> Any:
-    table = plain_table(
-        "protocol",
-        "items",
-        "users",
-        "epsilon",
-        "error, %",
-        "± 95 %",
-        "all items, ±",
-        "bytes",
-        numbers=7,
-    )
-    for each in feasible:
-        table.add_row(
-            plain(each.protocol),
+    rows = (
+        (
+            each.protocol,
             f"{each.domain_size:,}",
             f"{each.users:,}",
             f"{each.epsilon:.4g}",
@@ -143,22 +128,35 @@ def _rounds(feasible: "list[PlannedRound]") -> Any:
             _points(each.margin_of_all),
             f"{each.report_size:,}",
         )
-    return table
+        for each in feasible
+    )
+    return plain_table(
+        "protocol",
+        "items",
+        "users",
+        "epsilon",
+        "error, %",
+        "± 95 %",
+        "all items, ±",
+        "bytes",
+        rows=rows,
+        numbers=7,
+    )
 
 
 def _gains(feasible: "list[PlannedRound]") -> Any:
-    table = plain_table(
-        "attack", *(plain(each.protocol) for each in feasible), numbers=len(feasible)
-    )
-    table.add_row(
-        "share of malicious users", *(f"{100 * (each.beta or 0):.3g} %" for each in feasible)
-    )
-    for row in zip(*(each.gains for each in feasible), strict=True):
-        table.add_row(plain(row[0].attack), *(_points(each.gain) for each in row))
     worst = [each.worst for each in feasible if each.worst is not None]
-    table.add_row("any report at all", *(_points(each.rise) for each in worst))
-    table.add_row("the same, projected", *(_points(each.projected_rise) for each in worst))
-    return table
+    rows = (
+        ("share of malicious users", *(f"{100 * (each.beta or 0):.3g} %" for each in feasible)),
+        *(
+            (gains[0].attack, *(_points(each.gain) for each in gains))
+            for gains in zip(*(each.gains for each in feasible), strict=True)
+        ),
+        ("any report at all", *(_points(each.rise) for each in worst)),
+        ("the same, projected", *(_points(each.projected_rise) for each in worst)),
+    )
+    protocols = (each.protocol for each in feasible)
+    return plain_table("attack", *protocols, rows=rows, numbers=len(feasible))
 
 
 def _points(share: float | None) -> str:

@@ -1,13 +1,13 @@
 """`recompute`: estimate and recover an exported round offline, from counts or reports."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ldprecover_cli.engines import Jobs, SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
 from ldprecover_cli.errors import UsageError, check_items
@@ -29,13 +29,12 @@ from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover import RoundExport
+    from ldprecover.recovery import ReportSource
     from ldprecover_cluster import ReportDataset, Scheduler
 
 
 def recompute(
-    file: Annotated[
-        Path, typer.Argument(help="File of `ldprecover export` or `merge`.", metavar="FILE")
-    ],
+    file: Annotated[Path, Argument(help="File of `ldprecover export` or `merge`.", metavar="FILE")],
     *,
     target: KnownTargets = None,
     eta: Eta = "0.2",
@@ -45,7 +44,7 @@ def recompute(
     support: SupportFile = None,
     history: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             help="An exported round over the same items that is known to be clean; repeat for "
             "several.",
             metavar="FILE",
@@ -53,7 +52,7 @@ def recompute(
     ] = None,
     reports: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="A dataset of `ldprecover export --reports`; repeat it for each round of a merged "
             "export.",
             metavar="FOLDER|URL",
@@ -61,9 +60,7 @@ def recompute(
     ] = None,
     partial: Annotated[
         bool,
-        typer.Option(
-            "--partial", help="Accept a dataset that lacks reports, and use those it has."
-        ),
+        Option("--partial", help="Accept a dataset that lacks reports, and use those it has."),
     ] = False,
     jobs: Jobs = 1,
     scheduler: SchedulerUrl = None,
@@ -93,29 +90,25 @@ def recompute(
         "support": support_of(support),
         "options": method_options(option),
     }
-    evidence: dict[str, Any] = {"history": [read_export(path) for path in history or []]}
+    past = [read_export(path) for path in history or []]
+
+    def recover(export: "RoundExport", reports: "ReportSource | None" = None) -> dict[str, Any]:
+        return _columns(export, target or [], arguments, past, reports)
+
     if output is not None and output.exists():
         raise UsageError(f"cannot write {output}: the file exists")
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     if reports:
+        datasets = _datasets(exported, reports)
         with end_on_signals():
-            result = _from_reports(
-                exported,
-                target or [],
-                arguments,
-                evidence,
-                _datasets(exported, reports),
-                partial,
-                jobs,
-                cluster,
-            )
+            result = _from_reports(exported, datasets, partial, jobs, cluster, recover)
     elif partial or jobs > 1 or cluster:
         raise UsageError(
             "--partial, --jobs and --scheduler need a round's reports: name its dataset with "
             "--reports"
         )
     else:
-        result = _columns(exported, target or [], arguments, evidence)
+        result = recover(exported)
     if output is None:
         print_json(result)
     else:
@@ -160,13 +153,11 @@ def _named(export: "RoundExport") -> str:
 
 def _from_reports(
     exported: "RoundExport",
-    target: list[str],
-    arguments: dict[str, Any],
-    evidence: dict[str, Any],
     datasets: "Sequence[ReportDataset]",
     partial: bool,
     jobs: int,
     scheduler: "Scheduler | None",
+    recover: "Callable[[RoundExport, ReportSource], dict[str, Any]]",
 ) -> dict[str, Any]:
     from ldprecover.recovery import ReportSource
     from ldprecover_client import progress_bar
@@ -194,9 +185,9 @@ def _from_reports(
             exported.parameters.oracle, parts, executor=executor, progress=on_progress
         )
         if not missing:
-            return _columns(exported, target, arguments, {**evidence, "reports": source})
+            return recover(exported, source)
         available = replace(exported, tally=reduce(add, tallies), merged=(), reports=None)
-        result = _columns(available, target, arguments, {**evidence, "reports": source})
+        result = recover(available, source)
     lacking = (
         f"The dataset lacks {missing:,} of the round's {exported.tally.n:,} reports: all numbers "
         "are of the others."
@@ -205,7 +196,11 @@ def _from_reports(
 
 
 def _columns(
-    exported: "RoundExport", target: list[str], arguments: dict[str, Any], evidence: dict[str, Any]
+    exported: "RoundExport",
+    target: list[str],
+    arguments: dict[str, Any],
+    history: "Sequence[RoundExport]",
+    reports: "ReportSource | None",
 ) -> dict[str, Any]:
     from ldprecover import RecoveryRequest
 
@@ -221,7 +216,7 @@ def _columns(
     check_items(target, items)
     estimates = exported.estimates()
     request = RecoveryRequest(targets=[items.index(label) for label in target], **arguments)
-    recovery = exported.recover(request, **evidence)
+    recovery = exported.recover(request, history=history, reports=reports)
     return result | {
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),

@@ -1,13 +1,13 @@
 """`recover`: a round's frequencies, recovered from poisoned reports."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from ldprecover_cli.conclusions import interval, sentences
 from ldprecover_cli.errors import UsageError, check_items
-from ldprecover_cli.item_tables import Top, bar, bar_width, largest, print_rest
+from ldprecover_cli.item_tables import Top, largest, print_items
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Eta,
@@ -26,7 +26,7 @@ from ldprecover_cli.options import (
     method_options,
     support_of,
 )
-from ldprecover_cli.output import console, counted, plain, plain_table, print_json
+from ldprecover_cli.output import console, counted, plain, print_json
 
 
 def recover(
@@ -35,7 +35,7 @@ def recover(
     target: KnownTargets = None,
     infer_targets: Annotated[
         bool,
-        typer.Option("--infer-targets", help="Use the items of `ldprecover suspects` as targets."),
+        Option("--infer-targets", help="Use the items of `ldprecover suspects` as targets."),
     ] = False,
     eta: Eta = "0.2",
     method: RecoveryMethod = "ldprecover",
@@ -45,13 +45,13 @@ def recover(
     history: History = None,
     background: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--background", help="Start a job on the server, and print how to fetch its result."
         ),
     ] = False,
     job: Annotated[
         str | None,
-        typer.Option(help="Wait for a recovery started with --background.", metavar="JOB"),
+        Option(help="Wait for a recovery started with --background.", metavar="JOB"),
     ] = None,
     top: Top = 20,
     url: Url = DEFAULT_URL,
@@ -114,21 +114,18 @@ def _show_recovery(result: Mapping[str, Any], top: int) -> None:
     poisoned, recovered, targets = result["poisoned"], result["recovered"], set(result["targets"])
     conclusions = result.get("conclusions") or {}
     with_intervals = conclusions.get("lower") is not None and conclusions.get("upper") is not None
-    middle = ("95 % interval",) if with_intervals else ()
-    table = plain_table("item", "", "recovered, %", *middle, "poisoned, %", numbers=2 + len(middle))
-    chosen = largest(recovered, top)
-    chosen += sorted(targets.difference(chosen))
-    names = {
-        i: f"{result['items'][i]} (target)" if i in targets else result["items"][i] for i in chosen
+    columns: dict[str, Callable[[int], str]] = {
+        "recovered, %": lambda i: f"{100 * recovered[i]:.2f}"
     }
-    width = bar_width(out, names.values(), beside=29 + 18 * with_intervals)
-    for i, name in names.items():
-        cell = bar(recovered[i], max(recovered), width, ascii_only=out.options.ascii_only)
-        interval_cell = (interval(conclusions, i),) if with_intervals else ()
-        numbers = (f"{100 * recovered[i]:.2f}", *interval_cell, f"{100 * poisoned[i]:.2f}")
-        table.add_row(plain(name), f"{cell:<{width}}", *numbers)
-    out.print(table)
-    print_rest(out, len(recovered), top)
+    if with_intervals:
+        columns["95 % interval"] = lambda i: interval(conclusions, i)
+    columns["poisoned, %"] = lambda i: f"{100 * poisoned[i]:.2f}"
+    chosen = largest(recovered, top)
+    names = {
+        i: result["items"][i] + (" (target)" if i in targets else "")
+        for i in (*chosen, *sorted(targets.difference(chosen)))
+    }
+    print_items(out, names, recovered, columns, beside=29 + 18 * with_intervals, top=top)
     for sentence in sentences(conclusions) if conclusions else ():
         out.print(plain(sentence))
     for note in result.get("notes") or []:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ldprecover_cli.errors import CommandError, UsageError, check_items
 from ldprecover_cli.options import DEFAULT_URL, Json, RoundOption, Url, connected, quick_retries
@@ -25,7 +25,7 @@ def _moved_to_document(file: str | None) -> None:
 def report(
     value: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="The item you hold, by its label in the round; or your number, from -1 to 1.",
             metavar="VALUE",
         ),
@@ -34,41 +34,41 @@ def report(
     round: RoundOption = "current",
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Send reports without a response again; takes no VALUE."),
+        Option("--resume", help="Send reports without a response again; takes no VALUE."),
     ] = False,
     max_epsilon: Annotated[
-        float | None, typer.Option(help="Largest epsilon of a round to accept; 2 when absent.")
+        float | None, Option(help="Largest epsilon of a round to accept; 2 when absent.")
     ] = None,
     max_total_epsilon: Annotated[
         float | None,
-        typer.Option(help="Largest epsilon of all rounds together; 4 when absent."),
+        Option(help="Largest epsilon of all rounds together; 4 when absent."),
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="File that records your reports; in your state directory when absent.",
             metavar="FILE",
         ),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(
+        Option(
             envvar="LDPRECOVER_KEY", help="A report key, if the round needs one.", metavar="KEY"
         ),
     ] = None,
     ticket: Annotated[
-        str | None, typer.Option(help="A ticket, if the round needs one.", metavar="TICKET")
+        str | None, Option(help="A ticket, if the round needs one.", metavar="TICKET")
     ] = None,
     by_name: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--by-name",
             help="Send to the round's name, not its id: for a proxy before several deployments.",
         ),
     ] = False,
     html: Annotated[
         str | None,
-        typer.Option(
+        Option(
             hidden=True,
             help="Former spelling of `ldprecover document`.",
             callback=_moved_to_document,
@@ -96,13 +96,15 @@ def report(
         raise UsageError(
             "--resume sends each report under its own ticket: give VALUE and --round with --ticket"
         )
-    limits: dict[str, Any] = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
-    totals: dict[str, Any] = (
-        {} if max_total_epsilon is None else {"max_total_epsilon": max_total_epsilon}
-    )
-    access: dict[str, Any] = {"key": key, "ticket": ticket, "by_name": by_name and not resume}
     reporter = Reporter(
-        url, round, ledger=Ledger(ledger, **totals), retries=quick_retries(), **access, **limits
+        url,
+        round,
+        ledger=Ledger(ledger, **_without_none(max_total_epsilon=max_total_epsilon)),
+        retries=quick_retries(),
+        key=key,
+        ticket=ticket,
+        by_name=by_name and not resume,
+        **_without_none(max_epsilon=max_epsilon),
     )
     if value is None:
         receipts = reporter.resume()
@@ -133,6 +135,11 @@ def report(
         f"{receipt.epsilon:g}.{resent} "
         f"Your ledger has spent {reporter.ledger.spent:g} in all."
     )
+
+
+def _without_none(**limits: float | None) -> dict[str, Any]:
+    """Return the limits that are not None: the others have defaults."""
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _fields(receipt: "Receipt") -> dict[str, Any]:

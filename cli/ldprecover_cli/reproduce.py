@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
 from ldprecover_cli.errors import UsageError, close_to
@@ -35,7 +36,7 @@ def reproduce(
     ctx: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             help="Tables and figures, all by default; or unmix, or the TOML file of one study.",
             metavar="WHAT",
         ),
@@ -43,7 +44,7 @@ def reproduce(
     *,
     data: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="cities, fire, emoji, ipums-like, fire-like, zipf, bump, geometric, or a CSV or "
             "Parquet file, such as your IPUMS extract; repeat for several. Default: cities and "
             "fire; for unmix six data sets.",
@@ -53,19 +54,19 @@ def reproduce(
     column: Column = None,
     users: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             help="Genuine users, n. Default: the paper's number; for other data, one for each row.",
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, max=10_000, help="Trials of each setting.")] = 10,
+    trials: Annotated[int, Option(min=1, max=10_000, help="Trials of each setting.")] = 10,
     seed: Seed = 0,
     out: Annotated[
-        Path, typer.Option(help="Folder for results; existing results in it are continued.")
+        Path, Option(help="Folder for results; existing results in it are continued.")
     ] = Path("reproduction"),
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, max=256, help="Worker processes. Default: one for each core."),
+        Option(min=1, max=256, help="Worker processes. Default: one for each core."),
     ] = None,
     scheduler: SchedulerUrl = None,
     tls_ca: TlsCa = None,
@@ -73,11 +74,11 @@ def reproduce(
     tls_key: TlsKey = None,
     over_http: Annotated[
         bool,
-        typer.Option("--over-http", help="Send every report to a server that the command starts."),
+        Option("--over-http", help="Send every report to a server that the command starts."),
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Only these cells of unmix, by part, data, protocol, attack or method; repeat for "
             "several.",
             metavar="KEY=NAME[,NAME]",

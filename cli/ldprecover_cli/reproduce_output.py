@@ -83,10 +83,6 @@ def show(tables: "Iterable[Table]") -> None:
     """Print tables, each below its title."""
     screen = console()
     for each in tables:
-        table = plain_table(*map(plain, each.columns), numbers=each.numbers)
-        table.columns[0].no_wrap = True
-        for row in each.rows:
-            table.add_row(*map(plain, row))
         screen.print(plain(each.title), style="italic")
-        screen.print(table)
+        screen.print(plain_table(*each.columns, rows=each.rows, numbers=each.numbers, no_wrap=True))
         screen.print()

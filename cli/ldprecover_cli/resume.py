@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.options import DEFAULT_URL, connected, quick_retries
@@ -18,18 +18,16 @@ if TYPE_CHECKING:
 
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Resume an interrupted run. No report counts twice."),
+    Option("--resume", help="Resume an interrupted run. No report counts twice."),
 ]
 RunSeed = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--seed", min=0, help="Seed of all random numbers, to repeat a run; random when absent."
     ),
 ]
-Users = Annotated[int | None, typer.Option(min=1, help="Number of simulated users.")]
-Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait until a server that does not answer is back.")
-]
+Users = Annotated[int | None, Option(min=1, help="Number of simulated users.")]
+Wait = Annotated[bool, Option("--wait", help="Wait until a server that does not answer is back.")]
 
 _UNLIMITED = 1 << 62  # attempts, and seconds
 _PERMANENT = (409, 410, 413, 422)  # status codes of errors that a retry repeats

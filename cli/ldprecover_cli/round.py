@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import CommandError, UsageError, explain
@@ -55,15 +56,15 @@ def rounds() -> None:
 def open_round(
     *,
     name: Annotated[
-        str | None, typer.Argument(help="Name; made from the protocol when absent.", metavar="NAME")
+        str | None, Argument(help="Name; made from the protocol when absent.", metavar="NAME")
     ] = None,
     epsilon: Annotated[
         float,
-        typer.Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private."),
+        Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private."),
     ],
     protocol: Annotated[
         Protocol,
-        typer.Option(
+        Option(
             help="How users perturb their values: grr, oue, olh, sue, ss, hr, another that the "
             "server has, or auto.",
             metavar="NAME",
@@ -71,52 +72,50 @@ def open_round(
         ),
     ] = "olh",
     item: Annotated[
-        list[str] | None, typer.Option(help="An item that users may hold; repeat for several.")
+        list[str] | None, Option(help="An item that users may hold; repeat for several.")
     ] = None,
     items: Annotated[
-        Path | None, typer.Option(help="Text file with one item a line.", metavar="FILE")
+        Path | None, Option(help="Text file with one item a line.", metavar="FILE")
     ] = None,
     dataset: DatasetName = None,
     column: Column = None,
-    domain_size: Annotated[
-        int | None, typer.Option(help='Number of items, called "0", "1", ….')
-    ] = None,
+    domain_size: Annotated[int | None, Option(help='Number of items, called "0", "1", ….')] = None,
     users: Annotated[
         int | None,
-        typer.Option(help="Expected users, for the choice of --protocol auto; 10,000 when absent."),
+        Option(help="Expected users, for the choice of --protocol auto; 10,000 when absent."),
     ] = None,
     hash_range: Annotated[
-        int | None, typer.Option(help="g, only for olh; ceil(e^epsilon + 1) when absent.")
+        int | None, Option(help="g, only for olh; ceil(e^epsilon + 1) when absent.")
     ] = None,
     subset_size: Annotated[
         int | None,
-        typer.Option(help="k, only for ss; max(1, round(d/(e^epsilon + 1))) when absent."),
+        Option(help="k, only for ss; max(1, round(d/(e^epsilon + 1))) when absent."),
     ] = None,
     given_seeds: Annotated[
         int | None,
-        typer.Option(
+        Option(
             help="M, for olh with --access ticket: each ticket picks one of M public seeds.",
             metavar="M",
         ),
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(help="A parameter of another protocol of the server.", metavar="NAME=N"),
+        Option(help="A parameter of another protocol of the server.", metavar="NAME=N"),
     ] = None,
     access: Annotated[
         Literal["open", "key", "ticket"],
-        typer.Option(
+        Option(
             help="Who may report: anyone, with one report a submission; holders of a report key; "
             "or holders of a ticket."
         ),
     ] = "open",
     read_access: Annotated[
         Literal["public", "key"],
-        typer.Option(help="Who may read the results: anyone, or holders of an analyst key."),
+        Option(help="Who may read the results: anyone, or holders of an analyst key."),
     ] = "public",
     retention: Annotated[
         str,
-        typer.Option(
+        Option(
             help="How long counted reports are stored: forever, none, or hours or days, as 36h or "
             "7d. Counts stay.",
             metavar="TIME",
@@ -124,24 +123,22 @@ def open_round(
     ] = "forever",
     series: Annotated[
         str | None,
-        typer.Option(
-            help="Series of rounds over the same items, which `ldprecover suspects` compares."
-        ),
+        Option(help="Series of rounds over the same items, which `ldprecover suspects` compares."),
     ] = None,
     canaries: Annotated[
         int | None,
-        typer.Option(
+        Option(
             help="Number of canaries to add: items that nobody holds, whose estimates reveal "
             "attacks."
         ),
     ] = None,
     canary: Annotated[
         list[str] | None,
-        typer.Option(help="Label of a canary to add; repeat for several.", metavar="LABEL"),
+        Option(help="Label of a canary to add; repeat for several.", metavar="LABEL"),
     ] = None,
     quarantine: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--quarantine",
             help="Quarantine reports that no honest user sends; they are not counted.",
         ),
@@ -234,22 +231,20 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         return
     out = console()
     dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
-    table = plain_table(
-        "name",
-        "state",
-        "protocol",
-        *(["opened"] if dated else []),
-        "epsilon",
-        "items",
-        "reports",
-        numbers=3,
-    )
-    table.columns[0].no_wrap = True  # names are copied
-    for round in rounds:
-        opened = [f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []
-        row = map(plain, (round.name, round.state, round.protocol, *opened))
-        table.add_row(*row, f"{round.epsilon:g}", f"{round.domain_size:,}", f"{round.n:,}")
-    out.print(table)
+    columns = [
+        ("name", [round.name for round in rounds]),
+        ("state", [round.state for round in rounds]),
+        ("protocol", [round.protocol for round in rounds]),
+        ("opened", [f"{round.opened_at[:16].replace('T', ' ')}Z" for round in rounds]),
+        ("epsilon", [f"{round.epsilon:g}" for round in rounds]),
+        ("items", [f"{round.domain_size:,}" for round in rounds]),
+        ("reports", [f"{round.n:,}" for round in rounds]),
+    ]
+    if not dated:
+        del columns[3]
+    names, values = zip(*columns, strict=True)
+    rows = zip(*values, strict=True)
+    out.print(plain_table(*names, rows=rows, numbers=3, no_wrap=True))  # names are copied
     if not dated:
         out.print("A wider terminal also shows the time of opening.")
 
@@ -284,7 +279,7 @@ def close_round(
 def delete_round(
     round: RoundArgument,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -342,12 +337,18 @@ def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
     console().print(
         f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first is the best"
     )
-    table = plain_table("protocol", "error", "gain", "bytes", "hashes", numbers=4)
-    for each in choice.candidates:
-        error, gain = f"±{100 * each.standard_error:.3g} points", f"{each.gain:.3g} points"
-        hashes = f"{each.hash_tests:.2g}" if each.hash_tests else "none"
-        table.add_row(plain(each.oracle.protocol), error, gain, str(each.report_size), hashes)
-    console().print(table)
+    rows = (
+        (
+            each.oracle.protocol,
+            f"±{100 * each.standard_error:.3g} points",
+            f"{each.gain:.3g} points",
+            str(each.report_size),
+            f"{each.hash_tests:.2g}" if each.hash_tests else "none",
+        )
+        for each in choice.candidates
+    )
+    columns = ("protocol", "error", "gain", "bytes", "hashes")
+    console().print(plain_table(*columns, rows=rows, numbers=4))
     console().print(_COSTS.format(choice.best.targets))
 
 
@@ -417,14 +418,11 @@ def _show(status: "RoundStatus", *, json: bool) -> None:
         return
     labels = fields.pop("items")
     shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
-    table = plain_table("", "")
-    table.show_header = False
     fields |= {
         "quarantine": status.parameters.quarantine or None,
         "quarantined": _quarantined(status),
     }
     fields["canaries"] = joined([labels[i] for i in fields["canaries"]]) or None
-    for name, value in {**fields, "n": counted(status.n, "report"), "items": shown}.items():
-        if value is not None:
-            table.add_row(name, plain(str(value)))
-    console().print(table)
+    fields |= {"n": counted(status.n, "report"), "items": shown}
+    rows = ((name, str(value)) for name, value in fields.items() if value is not None)
+    console().print(plain_table("", "", rows=rows))

@@ -9,9 +9,9 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
+from typer import Option
 
 from ldprecover.errors import ParameterError
 from ldprecover_cli.errors import CommandError, UsageError
@@ -68,7 +68,7 @@ def _settings(options: dict[str, Any]) -> Settings:
 def _option(name: str, field: FieldInfo) -> Parameter:
     kind = field.annotation if field.annotation in (int, float, str) else str
     default = None if field.default == () else field.default
-    option = typer.Option(
+    option = Option(
         f"--{name.replace('_', '-')}",
         envvar=f"{_PREFIX}{name.upper()}",
         help=" ".join((field.description or "").split()),

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
 
@@ -21,7 +22,7 @@ def tickets() -> None:
 def mint(
     round: RoundArgument,
     *,
-    count: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of tickets.")],
+    count: Annotated[int, Option(min=1, max=1_000_000, help="Number of tickets.")],
     url: Url = DEFAULT_URL,
     key: Key = None,
 ) -> None:

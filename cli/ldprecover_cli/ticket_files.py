@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.options import read_lines
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Tickets = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         help="For a round of tickets: text file with one ticket a line, one for each user. "
         "Without --users, every ticket has a user.",
         metavar="FILE",

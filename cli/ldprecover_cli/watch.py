@@ -3,10 +3,11 @@
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from ldprecover_cli.item_tables import Top, largest
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
@@ -28,7 +29,7 @@ def watch(
     *,
     top: Top = 10,
     every: Annotated[
-        float, typer.Option(min=0.2, max=3600, help="Seconds between updates.", metavar="SECONDS")
+        float, Option(min=0.2, max=3600, help="Seconds between updates.", metavar="SECONDS")
     ] = 2.0,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -43,13 +44,9 @@ def watch(
     with connected(url, key, scope="analyst", round=round) as client:
         # "current" may name another round later.
         follower = _Follower(client, client.parameters(round).id)
-        try:
-            if out.is_terminal:
-                _show_live(out, follower, top, every)
-            else:
-                _write_lines(out, follower, top, every)
-        except KeyboardInterrupt:
-            return  # the usual way to stop
+        show = _show_live if out.is_terminal else _write_lines
+        with suppress(KeyboardInterrupt):  # the usual way to stop
+            show(out, follower, top, every)
 
 
 @dataclass
@@ -229,18 +226,23 @@ def _alarm_lines(snapshot: _Snapshot) -> Iterator[Any]:
 def _items(out: "Console", result: Mapping[str, Any], top: int) -> Any:
     frequencies, errors = result["frequencies"], result["standard_errors"]
     chosen = largest(frequencies, top)
-    low = min(0.0, *(frequencies[i] - _Z * errors[i] for i in chosen))
-    high = max(frequencies[i] + _Z * errors[i] for i in chosen)
+    intervals = [
+        (frequencies[i] - _Z * errors[i], frequencies[i], frequencies[i] + _Z * errors[i])
+        for i in chosen
+    ]
+    low, high = min(0.0, *(low for low, _, _ in intervals)), max(high for _, _, high in intervals)
     labels = [result["items"][i] for i in chosen]
     width = max(8, min(_WIDTH, out.width - max(map(len, labels)) - 2 - 20))
-    table = plain_table("item", "", "percent", "± 95 %", numbers=2)
-    for i, label in zip(chosen, labels, strict=True):
-        ends = (frequencies[i] - _Z * errors[i], frequencies[i], frequencies[i] + _Z * errors[i])
-        cell = whisker(ends, (low, high), width, ascii_only=out.options.ascii_only)
-        table.add_row(
-            plain(label), cell, f"{100 * frequencies[i]:.2f}", f"{100 * _Z * errors[i]:.2f}"
+    rows = (
+        (
+            label,
+            whisker(interval, (low, high), width, ascii_only=out.options.ascii_only),
+            f"{100 * interval[1]:.2f}",
+            f"{100 * (interval[2] - interval[1]):.2f}",
         )
-    return table
+        for label, interval in zip(labels, intervals, strict=True)
+    )
+    return plain_table("item", "", "percent", "± 95 %", rows=rows, numbers=2)
 
 
 def whisker(

@@ -11,7 +11,7 @@ import numpy as np
 
 from ldprecover.types import Reports
 from ldprecover_cluster.errors import ReportDatasetError
-from ldprecover_cluster.optional_imports import pyarrow
+from ldprecover_cluster.optional_imports import optional_module
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ COLUMN = "report"
 
 def arrow_schema(dtype: np.dtype) -> "pa.Schema":
     """Return the Arrow schema of reports of a type, an oracle's `wire.dtype`."""
-    pa = pyarrow()
+    pa = optional_module("pyarrow")
     return pa.schema(
         [
             pa.field(name, _arrow_type(field_type), nullable=False)
@@ -41,7 +41,7 @@ def row_bytes(dtype: np.dtype) -> int:
 
 def to_batch(dtype: np.dtype, reports: Reports) -> "pa.RecordBatch":
     """Return reports as an Arrow record batch."""
-    pa = pyarrow()
+    pa = optional_module("pyarrow")
     schema = arrow_schema(dtype)
     arrays = []
     for (name, field_type), field in zip(_columns(dtype), schema, strict=True):
@@ -106,7 +106,7 @@ def _is_number(field_type: np.dtype) -> bool:
 
 
 def _arrow_type(field_type: np.dtype) -> "pa.DataType":
-    pa = pyarrow()
+    pa = optional_module("pyarrow")
     return (
         pa.from_numpy_dtype(field_type)
         if _is_number(field_type)

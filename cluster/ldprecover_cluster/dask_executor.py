@@ -49,8 +49,14 @@ def dask_executor(
             limit = threads.number if max_workers is None else max_workers
             return max(1, min(threads.number, limit))
 
+        def submit(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+            task = Task.of(partial(call, *args, **kwargs), initializer)
+            future: Future[Any] = executor.submit(run, task)
+            return future
+
+        executor = client.get_executor(pure=False)
         yield TranslatingExecutor(
-            _PicklingExecutor(client, initializer),
+            submit,
             workers,
             partial(_translate, client, scheduler.url),
             pickle.loads,
@@ -127,15 +133,3 @@ class _Threads:
         if (now := time.monotonic()) - self._time >= _CACHE_SECONDS:
             self._number, self._time = sum(self._client.nthreads().values()), now
         return self._number
-
-
-class _PicklingExecutor(Executor):
-    """Dask's executor, with tasks and results pickled as for local processes."""
-
-    def __init__(self, client: Any, initializer: Callable[[], None] | None) -> None:
-        self._inner: Executor = client.get_executor(pure=False)
-        self._initializer = initializer
-
-    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Submit a call to a worker."""
-        return self._inner.submit(run, Task.of(partial(call, *args, **kwargs), self._initializer))

@@ -1,8 +1,8 @@
 """Chooses the executor: none, processes of this machine, or workers of a Dask cluster."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from ldprecover import plugins
@@ -11,7 +11,6 @@ from ldprecover_cluster.processes import processes
 from ldprecover_cluster.scheduler import Scheduler
 
 
-@contextmanager
 def engine(
     jobs: int = 1,
     scheduler: Scheduler | None = None,
@@ -20,8 +19,8 @@ def engine(
     on_error: Callable[[], None] = lambda: None,
     max_workers: int | None = None,
     notify: Callable[[str], None] = lambda message: None,
-) -> Iterator[Executor | None]:
-    """Yield an executor of a scheduler's workers or of `jobs` processes; None for this process.
+) -> AbstractContextManager[Executor | None]:
+    """Open an executor of a scheduler's workers or of `jobs` processes; None for this process.
 
     Results do not depend on the choice. Workers call `initializer` first; by default it loads the
     protocol and method plugins that this process has loaded. `on_error` is as in `processes`,
@@ -30,12 +29,5 @@ def engine(
     if initializer is None and (names := plugins.loaded(plugins.GROUPS[:2])):
         initializer = partial(plugins.load, names)
     if scheduler is not None:
-        with dask_executor(
-            scheduler, initializer, max_workers=max_workers, notify=notify
-        ) as executor:
-            yield executor
-    elif jobs > 1:
-        with processes(jobs, initializer, on_error) as executor:
-            yield executor
-    else:
-        yield None
+        return dask_executor(scheduler, initializer, max_workers=max_workers, notify=notify)
+    return processes(jobs, initializer, on_error) if jobs > 1 else nullcontext()

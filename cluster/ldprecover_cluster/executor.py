@@ -10,20 +10,20 @@ Translate = Callable[[BaseException], BaseException]
 """Returns EngineError for a failure of the executor, and any error of a task unchanged."""
 
 Decode = Callable[[Any], Any]
-"""Returns a task's result from what the inner executor returns."""
+"""Returns a task's result from what the other executor returns."""
 
 
 class TranslatingExecutor(Executor):
-    """Passes tasks to an inner executor, and translates its failures."""
+    """Passes tasks to the `submit` of another executor, and translates its failures."""
 
     def __init__(
         self,
-        inner: Executor,
+        submit: Callable[..., Future[Any]],
         workers: Callable[[], int],
         translate: Translate,
         decode: Decode = lambda result: result,
     ) -> None:
-        self._inner, self._workers = inner, workers
+        self._submit, self._workers = submit, workers
         self._translate_error, self._decode = translate, decode
 
     @property
@@ -34,7 +34,7 @@ class TranslatingExecutor(Executor):
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Submit a call to a worker. Raises EngineError if there is no worker any more."""
         try:
-            inner = self._inner.submit(call, *args, **kwargs)
+            inner = self._submit(call, *args, **kwargs)
         except Exception as error:  # noqa: BLE001  translated, or raised unchanged
             raise self._translated(error)  # noqa: B904  it has its cause
         outer: Future[Any] = Future()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ldprecover_cluster.errors import ReportDatasetError
-from ldprecover_cluster.optional_imports import fsspec
+from ldprecover_cluster.optional_imports import optional_module
 
 PARTIAL_SUFFIX = ".half"
 """Suffix of a file that is being written; its name begins with a dot."""
@@ -25,21 +25,16 @@ class Folder:
     """
 
     def __init__(self, url: str | Path) -> None:
-        self._core = fsspec()
+        self._core = optional_module("fsspec.core")
         _check_protocol(str(url))
         with translate_errors(str(url)):
             self._files, self._path = self._core.url_to_fs(os.fspath(url))
         self._path = self._path.rstrip("/") or "/"
         self.url: str = self._files.unstrip_protocol(self._path)
         """Absolute URL, valid on other machines if they share the storage."""
-
-    @property
-    def local(self) -> Path | None:
+        is_local = self.url.startswith("file://")
+        self.local = Path(self._path) if is_local else None
         """The folder on this machine, or None."""
-        kinds = self._files.protocol
-        return (
-            Path(self._path) if "file" in ((kinds,) if isinstance(kinds, str) else kinds) else None
-        )
 
     def __str__(self) -> str:
         return self.url if self.local is None else str(self.local)

@@ -13,7 +13,7 @@ from ldprecover_cluster.columns import check_columns, from_table, row_bytes, to_
 from ldprecover_cluster.errors import ReportDatasetError
 from ldprecover_cluster.folders import Folder
 from ldprecover_cluster.limits import FILE_BYTES, rows_per_group
-from ldprecover_cluster.optional_imports import parquet, pyarrow
+from ldprecover_cluster.optional_imports import optional_module
 
 _ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED"}  # the last two encode levels, not values
 _OVERHEAD_BYTES = 1 << 20  # limit for a file's metadata; its reports may take twice their size
@@ -61,12 +61,12 @@ class ParquetPart:
         return data
 
     def _arrays(self, data: bytes) -> Iterator[Reports]:
-        pa = pyarrow()
+        pa = optional_module("pyarrow")
         # Parsed metadata takes many times the size of the footer.
         if int.from_bytes(data[-8:-4], "little") > _OVERHEAD_BYTES:
             raise ReportDatasetError("it is not a Parquet file of reports: its footer is too large")
         try:
-            file = parquet().ParquetFile(pa.BufferReader(data))
+            file = optional_module("pyarrow.parquet").ParquetFile(pa.BufferReader(data))
             n, groups, schema = file.metadata.num_rows, file.num_row_groups, file.schema_arrow
         except (pa.ArrowException, OSError) as error:
             raise ReportDatasetError(f"it is not a Parquet file: {error}") from error
@@ -112,7 +112,7 @@ def encode(
 
     Without compression, dictionaries and statistics: reports are random bits in random order.
     """
-    pa = pyarrow()
+    pa = optional_module("pyarrow")
     step = rows_per_group(dtype)
     sink = pa.BufferOutputStream()
     options = {
@@ -121,18 +121,14 @@ def encode(
         "write_statistics": False,
         "store_schema": False,
     }
-    with parquet().ParquetWriter(sink, to_batch(dtype, reports[:0]).schema, **options) as writer:
+    schema = to_batch(dtype, reports[:0]).schema
+    with optional_module("pyarrow.parquet").ParquetWriter(sink, schema, **options) as writer:
         for first in range(0, len(reports), step):
             writer.write_batch(to_batch(dtype, reports[first : first + step]), row_group_size=step)
     data = memoryview(sink.getvalue())
     return ReportPart(hour, name, len(reports), hashlib.sha256(data).hexdigest()), data
 
 
-def hour_folder(hour: int) -> str:
-    """Return the name of an hour's folder."""
-    return f"hour={hour}"
-
-
 def part_path(hour: int, name: str) -> str:
     """Return the path of a part in its dataset."""
-    return f"{hour_folder(hour)}/{name}"
+    return f"hour={hour}/{name}"

@@ -30,7 +30,7 @@ def processes(
     """
     pool = ProcessPoolExecutor(jobs, _Context(), _initialize, (initializer,))
     try:
-        yield TranslatingExecutor(pool, lambda: jobs, _translate)
+        yield TranslatingExecutor(pool.submit, lambda: jobs, _translate)
     except BaseException:
         on_error()
         raise

@@ -37,7 +37,7 @@ from ldprecover_cluster.folders import (
     translate_errors,
     write_atomically,
 )
-from ldprecover_cluster.optional_imports import parquet
+from ldprecover_cluster.optional_imports import optional_module
 from ldprecover_cluster.parts import encode, part_path
 
 WORK = ".export"
@@ -127,7 +127,7 @@ class DatasetWriter:
 
         `hours` is the number of reports by hour. Everything is on disk on return.
         """
-        parquet()  # raises before the work if it is not installed
+        optional_module("pyarrow.parquet")  # raises before the work if it is not installed
         with translate_errors(str(self.work)):
             self._clear()
             buckets = fill(self.work, export.parameters.oracle, hours, pieces)
@@ -231,30 +231,25 @@ class DatasetWriter:
 
     def _check_empty(self) -> None:
         """Raise ReportDatasetError unless the folder is empty."""
+        others = [name for name in self._folder.names() if name != WORK]
         if self._folder.exists(ROUND_FILE):
-            raise ReportDatasetError(
-                f"{self._folder} already has a {ROUND_FILE}: name a new folder"
-            )
-        if self._hours():
-            raise ReportDatasetError(
-                f"{self._folder} has parts of another dataset: name a new folder"
-            )
-        if others := [name for name in self._folder.names() if name != WORK]:
-            raise ReportDatasetError(f"{self._folder} contains {others[0]}: name a new folder")
+            content = f"already has a {ROUND_FILE}"
+        elif self._hours():
+            content = "has parts of another dataset"
+        elif others:
+            content = f"contains {others[0]}"
+        else:
+            return
+        raise ReportDatasetError(f"{self._folder} {content}: name a new folder")
 
     def _hours(self) -> list[str]:
         return [name for name in self._folder.names() if name.startswith("hour=")]
 
     def _read_plan(self) -> None:
-        plan = _read(self.work / _PLAN)
-        try:
+        with self._reading(_PLAN) as plan:
             export = RoundExport.from_dict(plan["export"])
             buckets = [(int(hour), int(n)) for hour, n in plan["buckets"]]
             url = plan["folder"]
-        except (LDPRecoverError, KeyError, TypeError, ValueError) as error:
-            raise ReportDatasetError(
-                f"{self.work / _PLAN} is damaged; delete {self.work} and start again"
-            ) from error
         if url != self._folder.url:
             raise ReportDatasetError(
                 f"{self.work} belongs to a dataset at {url}; delete it and start again"
@@ -263,23 +258,28 @@ class DatasetWriter:
 
     def _read_done(self, oracle: FrequencyOracle) -> tuple[list[ReportPart], Tally]:
         """Return the finished parts, and the tally of their reports."""
-        path = self.work / _DONE
-        if not path.exists():
+        if not (self.work / _DONE).exists():
             return [], Tally.empty(oracle.summary_size)
-        done = _read(path)
-        try:
+        with self._reading(_DONE) as done:
             parts = [ReportPart(**part) for part in done["parts"]]
             tally = Tally(np.array(done["summary"], dtype="<i8"), sum(part.n for part in parts))
-        except (LDPRecoverError, KeyError, TypeError, ValueError) as error:
-            raise ReportDatasetError(
-                f"{path} is damaged; delete {self.work} and start again"
-            ) from error
         for part in parts:
             if not self._folder.exists(part_path(part.hour, part.name)):
                 raise ReportDatasetError(
                     f"{part.name} has disappeared; delete {self._folder} and start again"
                 )
         return parts, tally
+
+    @contextlib.contextmanager
+    def _reading(self, name: str) -> Iterator[Any]:
+        """Yield the JSON in a work file. Raises ReportDatasetError if the block cannot read it."""
+        path = self.work / name
+        try:
+            yield json.loads(path.read_bytes())
+        except (LDPRecoverError, KeyError, TypeError, ValueError) as error:
+            raise ReportDatasetError(
+                f"{path} is damaged; delete {self.work} and start again"
+            ) from error
 
     def _remove_partial_files(self) -> None:
         """Delete partial files of a writer that was killed."""
@@ -300,8 +300,7 @@ class DatasetWriter:
 
     def _remove_work(self) -> None:
         with translate_errors(str(self.work)), contextlib.suppress(FileNotFoundError):
-            # The plan goes first: without it the rest is never resumed.
-            (self.work / _PLAN).unlink(missing_ok=True)
+            self._clear()
             shutil.rmtree(self.work)
 
 
@@ -325,19 +324,9 @@ def write_dataset(
 def _counted(oracle: FrequencyOracle, reports: Reports) -> Tally:
     """Check reports in blocks; return their tally."""
     tally = Tally.empty(oracle.summary_size)
-    for block in _blocks(reports, max(1, _PAIRS // oracle.domain_size)):
+    size = max(1, _PAIRS // oracle.domain_size)
+    for first in range(0, len(reports), size):
+        block = reports[first : first + size]
         oracle.wire.check(block)
         tally += Tally.of(oracle, block)
     return tally
-
-
-def _blocks(reports: Reports, size: int) -> Iterator[Reports]:
-    for first in range(0, len(reports), size):
-        yield reports[first : first + size]
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except ValueError:
-        return None

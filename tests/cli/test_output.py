@@ -27,7 +27,5 @@ def test_numbers_agree_with_their_noun() -> None:
 def test_untrusted_text_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     label = "a[red]b[/red] :smile: \x1b[2J\x07"
     assert plain(label) == "a[red]b[/red] :smile: \ufffd[2J\ufffd"
-    table = plain_table("item")
-    table.add_row(plain(label))
-    console().print(table)
+    console().print(plain_table("item", rows=[(label,)]))
     assert "a[red]b[/red] :smile: \ufffd[2J\ufffd" in capsys.readouterr().out
