@@ -43,20 +43,19 @@ def write_export(file: Path, export: dict[str, Any]) -> None:
     # Beside the file: links and renames need the same file system.
     partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
+        with partial.open("x", encoding="utf-8") as stream:
+            json.dump(export, stream, ensure_ascii=False, allow_nan=False)
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
         try:
-            with partial.open("x", encoding="utf-8") as stream:
-                json.dump(export, stream, ensure_ascii=False, allow_nan=False)
-                stream.write("\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            try:
-                os.link(partial, file)  # unlike a rename, fails if another process made the file
-            except FileExistsError:
-                raise
-            except OSError:  # a file system without links
-                file.open("x").close()
-                partial.replace(file)
-        finally:
-            partial.unlink(missing_ok=True)
+            os.link(partial, file)  # unlike a rename, fails if another process made the file
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            file.open("x").close()
+            partial.replace(file)
     except OSError as error:
         raise UsageError(f"cannot write {file}: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)

@@ -231,20 +231,21 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         return
     out = console()
     dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
-    columns = [
-        ("name", [round.name for round in rounds]),
-        ("state", [round.state for round in rounds]),
-        ("protocol", [round.protocol for round in rounds]),
-        ("opened", [f"{round.opened_at[:16].replace('T', ' ')}Z" for round in rounds]),
-        ("epsilon", [f"{round.epsilon:g}" for round in rounds]),
-        ("items", [f"{round.domain_size:,}" for round in rounds]),
-        ("reports", [f"{round.n:,}" for round in rounds]),
-    ]
-    if not dated:
-        del columns[3]
-    names, values = zip(*columns, strict=True)
-    rows = zip(*values, strict=True)
-    out.print(plain_table(*names, rows=rows, numbers=3, no_wrap=True))  # names are copied
+    rows = (
+        (
+            round.name,
+            round.state,
+            round.protocol,
+            *([f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []),
+            f"{round.epsilon:g}",
+            f"{round.domain_size:,}",
+            f"{round.n:,}",
+        )
+        for round in rounds
+    )
+    texts = ("name", "state", "protocol", *(["opened"] if dated else []))
+    columns = (*texts, "epsilon", "items", "reports")
+    out.print(plain_table(*columns, rows=rows, numbers=3, no_wrap=True))  # names are copied
     if not dated:
         out.print("A wider terminal also shows the time of opening.")
 

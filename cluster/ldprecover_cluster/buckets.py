@@ -1,5 +1,6 @@
 """Bucket shuffle: each report goes to a random bucket file, and each file is shuffled."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +38,7 @@ def fill(
     reports, and OSError.
     """
     folder_hours = merge_small_hours(hours)
-    totals = dict.fromkeys(folder_hours.values(), 0)
+    totals: Counter[int] = Counter()
     for hour, n in hours.items():
         totals[folder_hours[hour]] += n
     files: dict[int, _Hour] = {}

@@ -4,7 +4,6 @@ Each field of a record becomes a column of its name; reports without fields beco
 `report`. Numbers keep their type; everything else, such as rows of bytes, becomes fixed binary.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,12 +22,8 @@ COLUMN = "report"
 def arrow_schema(dtype: np.dtype) -> "pa.Schema":
     """Return the Arrow schema of reports of a type, an oracle's `wire.dtype`."""
     pa = optional_module("pyarrow")
-    return pa.schema(
-        [
-            pa.field(name, _arrow_type(field_type), nullable=False)
-            for name, field_type in _columns(dtype)
-        ]
-    )
+    fields = (pa.field(name, _arrow_type(each), nullable=False) for name, each in _columns(dtype))
+    return pa.schema(fields)
 
 
 def row_bytes(dtype: np.dtype) -> int:
@@ -87,14 +82,11 @@ def _values(field_type: np.dtype, chunk: "pa.Array") -> np.ndarray:
     return packed.view(field_type.base).reshape(len(chunk), *field_type.shape)
 
 
-def _columns(dtype: np.dtype) -> Iterator[tuple[str, np.dtype]]:
-    """Yield the name and type of field_type column."""
+def _columns(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
+    """Return the name and type of each column."""
     if dtype.names is None:
-        yield COLUMN, dtype
-        return
-    assert dtype.fields is not None
-    for name in dtype.names:
-        yield name, dtype.fields[name][0]
+        return [(COLUMN, dtype)]
+    return [(name, dtype[name]) for name in dtype.names]
 
 
 def _is_number(field_type: np.dtype) -> bool:

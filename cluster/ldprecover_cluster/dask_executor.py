@@ -41,15 +41,19 @@ def dask_executor(
         raise EngineError(missing)
     client = _connected(scheduler)
     try:
-        threads = _Threads(client)
-        if not threads.number:
+        threads: int = sum(client.nthreads().values())
+        requested = time.monotonic()
+        if not threads:
             notify(f"The scheduler {scheduler.url} has no workers yet; waiting for them.")
 
         def workers() -> int:
-            limit = threads.number if max_workers is None else max_workers
-            return max(1, min(threads.number, limit))
+            """Return the number of workers, requested at most once a second."""
+            nonlocal threads, requested
+            if time.monotonic() - requested >= _CACHE_SECONDS:
+                threads, requested = sum(client.nthreads().values()), time.monotonic()
+            return max(1, threads if max_workers is None else min(threads, max_workers))
 
-        def submit(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+        def submit(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             task = Task.of(partial(call, *args, **kwargs), initializer)
             future: Future[Any] = executor.submit(run, task)
             return future
@@ -119,17 +123,3 @@ def _connected(scheduler: Scheduler) -> Any:
         raise EngineError(
             f"the scheduler {scheduler.url} cannot be reached: {reason or type(error).__name__}"
         ) from error
-
-
-class _Threads:
-    """The number of worker threads of a cluster, requested at most once a second."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._number, self._time = 0, -_CACHE_SECONDS
-
-    @property
-    def number(self) -> int:
-        if (now := time.monotonic()) - self._time >= _CACHE_SECONDS:
-            self._number, self._time = sum(self._client.nthreads().values()), now
-        return self._number

@@ -25,15 +25,14 @@ class Folder:
     """
 
     def __init__(self, url: str | Path) -> None:
-        self._core = optional_module("fsspec.core")
+        core = optional_module("fsspec.core")
         _check_protocol(str(url))
         with translate_errors(str(url)):
-            self._files, self._path = self._core.url_to_fs(os.fspath(url))
+            self._files, self._path = core.url_to_fs(os.fspath(url))
         self._path = self._path.rstrip("/") or "/"
         self.url: str = self._files.unstrip_protocol(self._path)
         """Absolute URL, valid on other machines if they share the storage."""
-        is_local = self.url.startswith("file://")
-        self.local = Path(self._path) if is_local else None
+        self.local = Path(self._path) if self.url.startswith("file://") else None
         """The folder on this machine, or None."""
 
     def __str__(self) -> str:
@@ -42,26 +41,27 @@ class Folder:
     def read(self, name: str, limit: int) -> bytes:
         """Return the first `limit` bytes of a file; a local file must be a regular file."""
         with translate_errors(f"{self}/{name}"):
-            if (local := self.local) is not None:
-                return _read_regular(local / name, limit)
-            with self._files.open(self._full_path(name), "rb") as file:
+            if self.local is not None:
+                return _read_regular(self.local / name, limit)
+            with self._files.open(f"{self._path}/{name}", "rb") as file:
                 data: bytes = file.read(limit)
                 return data
 
     def write(self, name: str, data: Any) -> None:
         """Write a file; it is on disk and complete on return."""
         with translate_errors(f"{self}/{name}"):
-            if (local := self.local) is not None:
-                write_atomically(local / name, data)
+            if self.local is not None:
+                write_atomically(self.local / name, data)
                 return
-            self._files.makedirs(self._full_path(name).rpartition("/")[0], exist_ok=True)
-            self._files.pipe_file(self._full_path(name), bytes(data))
+            path = f"{self._path}/{name}"
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(path, bytes(data))
 
-    def exists(self, name: str = "") -> bool:
+    def exists(self, name: str) -> bool:
         """Return whether a file or folder exists."""
         with translate_errors(f"{self}/{name}"):
             self._files.invalidate_cache()
-            return bool(self._files.exists(self._full_path(name)))
+            return bool(self._files.exists(f"{self._path}/{name}"))
 
     def names(self) -> list[str]:
         """Return the sorted names in the folder; empty if it does not exist."""
@@ -76,13 +76,10 @@ class Folder:
     def remove(self, name: str) -> None:
         """Delete a file or a folder with its content, if it exists."""
         with translate_errors(f"{self}/{name}"), suppress(FileNotFoundError):
-            if (local := self.local) is not None and (local / name).is_dir():
-                shutil.rmtree(local / name)
+            if self.local is not None and (self.local / name).is_dir():
+                shutil.rmtree(self.local / name)
                 return
-            self._files.rm(self._full_path(name), recursive=True)
-
-    def _full_path(self, name: str) -> str:
-        return f"{self._path}/{name}" if name else self._path
+            self._files.rm(f"{self._path}/{name}", recursive=True)
 
 
 def _check_protocol(url: str) -> None:

@@ -25,25 +25,19 @@ def purge(folder: str | Path, work: str | Path, round: str, before: int) -> int 
     old = [name for name in dataset.names() if (hour := _hour(name)) is not None and hour < before]
     earliest: int | None = None
     try:
-        export = _export(dataset)
-        if export is not None and export.round != round:
+        export = read_round(dataset)
+    except FileNotFoundError:
+        if not (unfinished or old):
+            raise FileNotFoundError(str(dataset)) from None
+    else:
+        if export.round != round:
             old = []
             raise ReportDatasetError(f"{dataset} is a dataset of another round now")
-        if export is not None:
-            earliest = _rewrite(dataset, export, before)
-        elif not (unfinished or old):
-            raise FileNotFoundError(str(dataset))
+        earliest = _rewrite(dataset, export, before)
     finally:
         for name in old:
             dataset.remove(name)
     return earliest
-
-
-def _export(dataset: Folder) -> RoundExport | None:
-    try:
-        return read_round(dataset)
-    except FileNotFoundError:
-        return None
 
 
 def _rewrite(dataset: Folder, export: RoundExport, before: int) -> int | None:

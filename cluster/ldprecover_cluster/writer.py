@@ -50,15 +50,6 @@ Progress = Callable[[int, int], None]
 """Called with the numbers of reports written and of all reports."""
 
 
-def work_folder(folder: str | Path) -> Path:
-    """Return the local work folder of a dataset: inside it if it is local, else temporary."""
-    directory = Folder(folder)
-    if (local := directory.local) is not None:
-        return local / WORK
-    name = hashlib.sha256(directory.url.encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"ldprecover-export-{name}"
-
-
 class DatasetWriter:
     """Writes one dataset; a lock rejects a second writer of the same folder.
 
@@ -69,7 +60,7 @@ class DatasetWriter:
         self._folder = Folder(folder)
         self.url = self._folder.url
         """Absolute URL of the dataset."""
-        self.work = work_folder(folder) if work is None else Path(work)
+        self.work = _work_folder(self._folder) if work is None else Path(work)
         """Work folder."""
         self._lock: TextIO | None = None
         self._new_folders: list[Path] = []
@@ -330,3 +321,11 @@ def _counted(oracle: FrequencyOracle, reports: Reports) -> Tally:
         oracle.wire.check(block)
         tally += Tally.of(oracle, block)
     return tally
+
+
+def _work_folder(folder: Folder) -> Path:
+    """Return the local work folder of a dataset: inside it if it is local, else temporary."""
+    if folder.local is not None:
+        return folder.local / WORK
+    name = hashlib.sha256(folder.url.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"ldprecover-export-{name}"
