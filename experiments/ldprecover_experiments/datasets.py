@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
-from ldprecover_experiments.synthetic_data import WORLDS, world
+from ldprecover_experiments.synthetic_data import WORLDS
 
 NAMES = (*DATASETS, *WORLDS)
 """The names of the shipped data sets and the synthetic ones."""
@@ -41,7 +41,7 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
     if isinstance(source, Dataset):
         return source
     if isinstance(source, str) and source in WORLDS and column is None:
-        return world(source)
+        return WORLDS[source]()
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         return (

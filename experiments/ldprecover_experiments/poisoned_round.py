@@ -178,16 +178,13 @@ class RoundSimulation:
 
     def malicious_tally(self) -> Tally:
         """Return the tally of the malicious users. Only crafted reports are made one by one."""
-        rng, model = self.malicious_rng, self.cell.model
         if not self.m:
             return Tally.empty(self.oracle.summary_size)
-        if model == "crafted":
+        if self.cell.model == "crafted":
             return Tally.of(self.oracle, self.malicious_reports())
-        if model == "input":
-            return input_poisoning_tally(self.oracle, self.weights, self.m, rng)
-        if model == "sampled":
-            return sampled_tally(self.oracle, self.weights, self.m, rng)
-        return one_hot_tally(self.oracle, self.weights, self.m, rng)
+        laws = {"input": input_poisoning_tally, "sampled": sampled_tally}
+        law = laws.get(self.cell.model, one_hot_tally)
+        return law(self.oracle, self.weights, self.m, self.malicious_rng)
 
     def earlier_tally(self, drift: float) -> Tally:
         """Return the tally of an earlier clean round of the same number of users."""

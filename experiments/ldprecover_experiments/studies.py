@@ -12,7 +12,6 @@ methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, nam
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -133,12 +132,13 @@ class Study:
         path = Path(file)
         try:
             document = tomllib.loads(path.read_text(encoding="utf-8"))
+            return cls.of({"name": path.stem} | document, path.parent)
         except OSError as error:
             raise ParameterError(f"cannot read {path}: {error.strerror or error}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"{path} is not a TOML file: {error}") from error
-        with _of_file(path):
-            return cls.of({"name": path.stem} | document, path.parent)
+        except ParameterError as error:
+            raise ParameterError(f"{path}: {error}") from error
 
     @classmethod
     def of(
@@ -171,9 +171,7 @@ class Study:
         _check_name(self.name)
         for name, least in (("users", 1), ("trials", 1), ("seed", 0)):
             value = getattr(self, name)
-            if value is None and name == "users":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if (name, value) != ("users", None) and (type(value) is not int or value < least):
                 raise ParameterError(
                     f"{name} must be an integer of at least {least}, not {value!r:.40}"
                 )
@@ -296,14 +294,6 @@ def _check_once(key: str, values: Sequence[Any]) -> None:
         if value in earlier:
             raise ParameterError(f"{key} has {value} twice")
         earlier.add(value)
-
-
-@contextmanager
-def _of_file(path: Path) -> Any:
-    try:
-        yield
-    except ParameterError as error:
-        raise ParameterError(f"{path}: {error}") from error
 
 
 def _source(source: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, str | None]:

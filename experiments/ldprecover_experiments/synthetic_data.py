@@ -72,11 +72,6 @@ WORLDS: dict[str, Callable[[], Dataset]] = {
 """Name -> function that returns the data set."""
 
 
-def world(name: str) -> Dataset:
-    """Return the data set of a name in WORLDS."""
-    return WORLDS[name]()
-
-
 def _powered(weights: NDArray[np.float64], squares: float) -> NDArray[np.float64]:
     """Return the shares f of weights to the power s with this sum of f squared; s by bisection."""
     low, high = 0.0, 8.0

@@ -181,18 +181,9 @@ def shown_gain(value: float | None) -> str:
 
 def _mean(trials: list[Outcome]) -> Mean:
     errors = np.array([outcome.mse for outcome in trials])
-    return Mean(
-        trials=len(trials),
-        mse=float(errors.mean()),
-        mse_sd=float(errors.std(ddof=1)) if len(trials) > 1 else None,
-        fg=_average([outcome.fg for outcome in trials]),
-        malicious_mse=_average([outcome.malicious_mse for outcome in trials]),
-        coverage=_average([outcome.coverage for outcome in trials]),
-        variance=_average([outcome.variance for outcome in trials]),
-        attack_probability=_average([outcome.attack_probability for outcome in trials]),
-    )
-
-
-def _average(values: list[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return float(np.mean(numbers)) if numbers else None
+    means = {}
+    for name in ("fg", "malicious_mse", "coverage", "variance", "attack_probability"):
+        values = [value for outcome in trials if (value := getattr(outcome, name)) is not None]
+        means[name] = float(np.mean(values)) if values else None
+    sd = float(errors.std(ddof=1)) if len(trials) > 1 else None
+    return Mean(len(trials), float(errors.mean()), sd, **means)

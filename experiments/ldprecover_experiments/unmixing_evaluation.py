@@ -143,7 +143,7 @@ class Only:
             "part": tuple(PARTS),
             "protocol": tuple(REGISTERED),
             "attack": tuple(ATTACKS),
-            "method": _names(),
+            "method": [spec.name for spec in methods()],
         }
         for key, names in names_by_key.items():
             for name in getattr(self, key):
@@ -170,10 +170,6 @@ def methods(named: Collection[str] = ()) -> list[MethodSpec]:
             specs.append(MethodSpec(name, method.name))
     chosen = {"ldprecover", "norm-sub", *named}
     return [spec for spec in specs if not named or spec.name in chosen]
-
-
-def _names() -> tuple[str, ...]:
-    return tuple(spec.name for spec in methods())
 
 
 def cells_of(

@@ -24,15 +24,15 @@ def over_all_orders(z: np.ndarray, values: np.ndarray, sd: float) -> np.ndarray:
     return mean
 
 
-@pytest.mark.parametrize("sd", [0.02, 0.05, 0.1, 0.3])
+@pytest.mark.parametrize("sd", [0.05, 0.3])
 def test_the_floor_is_near_the_mean_over_all_orders(sd: float) -> None:
     """Six items, the fewest and so the worst case: within 15 % of the exact posterior mean's error
-    in 200 rounds.
+    in 100 rounds.
     """
     rng = np.random.default_rng(3)
     values = np.array([0.4, 0.25, 0.15, 0.1, 0.1, 0.0])
-    errors = np.zeros((2, 200))
-    for trial in range(200):
+    errors = np.zeros((2, 100))
+    for trial in range(100):
         z = values + sd * rng.standard_normal(6)
         near = matched_mean(z, values, lambda f: np.full(f.size, sd**2))
         errors[:, trial] = mse(near, values), mse(over_all_orders(z, values, sd), values)

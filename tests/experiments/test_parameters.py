@@ -21,10 +21,9 @@ def test_a_share_outside_its_range_is_refused(beta: float) -> None:
         malicious_users(100, beta)
 
 
-def test_targets_are_distinct_in_order_and_the_seed_s() -> None:
+def test_targets_are_distinct_sorted_and_seeded() -> None:
     targets = draw_targets(102, 10, seed=7)
-    assert targets == draw_targets(102, 10, seed=7)
-    assert targets != draw_targets(102, 10, seed=8)
+    assert targets == draw_targets(102, 10, seed=7) != draw_targets(102, 10, seed=8)
     assert list(targets) == sorted(set(targets))
     assert len(targets) == 10
 

@@ -34,16 +34,10 @@ def genuine_users() -> GenuineUsers:
     return load_genuine_users("cities", users=20_000)
 
 
-def test_stand_ins_have_the_papers_number_of_users() -> None:
-    assert [load_genuine_users(name).n for name in ("cities", "fire", "emoji")] == [
-        389_894,
-        667_574,
-        218_477,
-    ]
-
-
-def test_the_parameters_cover_the_paper_s_ranges() -> None:
+def test_stand_ins_have_the_papers_users_and_ranges() -> None:
     """beta 0 and .001 to .1, epsilon .1 to 1.6, eta .01 to .4 (paper, VI-D), xi within 0 to 1."""
+    numbers = [load_genuine_users(name).n for name in ("cities", "fire", "emoji")]
+    assert numbers == [389_894, 667_574, 218_477]
     ranges = {name: (min(e.values), max(e.values)) for name, e in EXPERIMENTS.items() if e.varied}
     assert ranges["sweep-beta"] == (0.0, 0.1)
     assert ranges["sweep-epsilon"] == (0.1, 1.6)
@@ -59,32 +53,22 @@ def test_every_cell_is_there_once_and_in_one_task() -> None:
     assert {len(task) for task in tasks_of(cells)[:-1]} == {10}
 
 
-def test_assumed_eta_does_not_change_the_simulation(
-    genuine_users: GenuineUsers,
-) -> None:
+def test_seed_depends_on_all_but_the_recovery(genuine_users: GenuineUsers) -> None:
     cell = Cell("cities", "oue", AttackSpec("aa", "peaked"), "one-hot")
-    one, other = (
-        simulate_round(cell, genuine_users, 5),
-        simulate_round(replace(cell, eta=0.4), genuine_users, 5),
-    )
-    assert one.genuine == other.genuine
-    assert one.malicious == other.malicious
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"trial": 1}, {"protocol": "olh"}, {"attack": "manip"}, {"beta": 0.1}, {"epsilon": 1.0}],
-    ids=str,
-)
-def test_every_other_parameter_changes_the_seed(
-    genuine_users: GenuineUsers, change: dict[str, Any]
-) -> None:
-    cell = Cell("cities", "oue", AttackSpec("aa", "peaked"), "one-hot")
-    seeds = [
-        c.seed(genuine_users, 0).generate_state(4).tolist() for c in (cell, replace(cell, **change))
+    changes: list[dict[str, Any]] = [
+        *({"trial": 1}, {"protocol": "olh"}, {"attack": AttackSpec("manip")}, {"beta": 0.1}),
+        *({"epsilon": 1.0}, {"model": "sampled"}),
     ]
-    assert seeds[0] != seeds[1]
-    assert cell.seed(genuine_users, 1).generate_state(4).tolist() != seeds[0]
+    seeds = {
+        c.seed(genuine_users, seed).entropy
+        for c in (cell, *(replace(cell, **change) for change in changes))
+        for seed in (0, 1)
+    }
+    assert len(seeds) == 2 * (1 + len(changes))
+    one, other = (
+        simulate_round(c, genuine_users, 5) for c in (cell, replace(cell, eta=0.4, xi=0.0))
+    )
+    assert (one.genuine, one.malicious) == (other.genuine, other.malicious)
 
 
 @pytest.mark.parametrize(
@@ -192,38 +176,26 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
     assert abs(np.mean(errors) / expected - 1) < 6.5 * np.sqrt(2 / 102 / 40)
 
 
-def test_file_without_reasons_is_upgraded(genuine_users: GenuineUsers, tmp_path: Path) -> None:
-    run, cell, file = (
-        CellContext({"cities": genuine_users}, 0),
-        Cell("cities", "oue", None, "none", 0.0),
-        tmp_path / "cells.csv",
-    )
+def test_file_of_cells_keeps_outcomes_and_is_upgraded(
+    genuine_users: GenuineUsers, tmp_path: Path
+) -> None:
+    context, file = CellContext({"cities": genuine_users}, 0), tmp_path / "cells.csv"
+    cells = [Cell("cities", "oue", None, "none", 0.0, trial=trial) for trial in (0, 1)]
     outcomes = [
         Outcome("norm-sub", 0.25, None, None, 1.0),
         Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0),
     ]
-    CellFile(file).add(run, [(cell, outcomes)])
+    refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
+    CellFile(file).add(context, [(cells[0], outcomes)])
     new = file.read_text()
     place = COLUMNS.index("refused")
     rows = [row.split(",") for row in new.splitlines()]
     file.write_text("".join(",".join(row[:place] + row[place + 1 :]) + "\n" for row in rows))
-    assert CellFile(file).of(run, cell) == outcomes
+    assert CellFile(file).of(context, cells[0]) == outcomes
     assert file.read_text() == new
-
-
-def test_why_a_method_refused_is_in_the_file_of_cells(
-    genuine_users: GenuineUsers, tmp_path: Path
-) -> None:
-    run, cell = (
-        CellContext({"cities": genuine_users}, 0),
-        Cell("cities", "oue", None, "none", 0.0),
-    )
-    refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
-    CellFile(tmp_path / "cells.csv").add(run, [(cell, [refused])])
-    outcomes = CellFile(tmp_path / "cells.csv").of(run, cell)
-    assert outcomes is not None
-    (outcome,) = outcomes
-    assert (math.isnan(outcome.mse), outcome.refused) == (True, "it needs more, and says so")
+    CellFile(file).add(context, [(cells[1], [refused])])
+    (outcome,) = CellFile(file).of(context, cells[1]) or []
+    assert (math.isnan(outcome.mse), outcome.refused) == (True, refused.refused)
 
 
 def test_can_travel_for_every_cell() -> None:
