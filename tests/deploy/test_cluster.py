@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.dask_cluster import DaskCluster
+from tests.deploy.tools import ROOT, compose_services
 
 from ldprecover_cluster import EngineError, Scheduler, engine
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "cluster"
 COMPOSE: dict[str, Any] = yaml.safe_load(
     (FOLDER / "docker-compose.yml").read_text(encoding="utf-8")
@@ -44,9 +43,9 @@ def command(service: str, tls: Path, scheduler: str = "") -> list[str]:
     """Return a service's command with the files and the scheduler of this machine, on a free
     port.
     """
-    held = SERVICES[service]["volumes"]
+    volumes = SERVICES[service]["volumes"]
     inside = dict(
-        reversed(volume.removesuffix(":ro").rsplit(":", 1)) for volume in held if "pem" in volume
+        reversed(volume.removesuffix(":ro").rsplit(":", 1)) for volume in volumes if "pem" in volume
     )
     words = []
     for word in SERVICES[service]["command"]:
@@ -71,72 +70,41 @@ def cluster(tls: Path) -> Iterator[DaskCluster]:
         yield cluster
 
 
-def client(tls: Path, url: str, ca: str = "ca.pem") -> Scheduler:
-    return Scheduler(url, str(tls / ca), str(tls / "client.pem"), str(tls / "client-key.pem"))
-
-
-def test_the_cluster_works_for_who_has_the_page_s_certificates(
-    cluster: DaskCluster, tls: Path
-) -> None:
-    assert cluster.url.startswith("tls://")
-    with engine(scheduler=client(tls, cluster.url)) as executor:
-        assert executor is not None
-        assert executor.submit(os.getpid).result() != os.getpid()
-
-
-def _done(scheduler: Scheduler) -> object:
+def worker_pid(scheduler: Scheduler) -> int:
+    """Return the process id of a worker."""
     with engine(scheduler=scheduler) as executor:
         assert executor is not None
-        return executor.submit(os.getpid).result()
+        pid: int = executor.submit(os.getpid).result()
+        return pid
 
 
-def test_the_cluster_lets_nobody_else_in(cluster: DaskCluster, tls: Path) -> None:
+def test_cluster_accepts_the_certificates_of_the_page(cluster: DaskCluster, tls: Path) -> None:
+    assert cluster.url.startswith("tls://")
+    files = [str(tls / name) for name in ("ca.pem", "client.pem", "client-key.pem")]
+    assert worker_pid(Scheduler(cluster.url, *files)) != os.getpid()
+
+
+def new_certificate(folder: Path, name: str, *options: str) -> None:
+    """Write a new certificate NAME.pem and its key."""
+    openssl = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=a"
+    files = ["-out", f"{name}.pem", "-keyout", f"{name}-key.pem"]
+    subprocess.run(
+        [*openssl.split(), *options, *files], cwd=folder, check=True, capture_output=True
+    )
+
+
+def test_cluster_rejects_others(cluster: DaskCluster, tls: Path) -> None:
     """Not without TLS, nor with a certificate of another CA."""
     plain = f"tcp://127.0.0.1:{cluster.url.rpartition(':')[2]}"
-    new = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-subj",
-        "/CN=a",
-    ]
+    new_certificate(tls, "other")
     own = [str(tls / "other.pem"), str(tls / "other-key.pem")]
-    subprocess.run([*new, "-out", own[0], "-keyout", own[1]], check=True, capture_output=True)
-    for stranger in (Scheduler(plain), Scheduler(cluster.url, str(tls / "ca.pem"), *own)):
+    for other in (Scheduler(plain), Scheduler(cluster.url, str(tls / "ca.pem"), *own)):
         with pytest.raises(EngineError, match="cannot be reached: "):
-            _done(stranger)
+            worker_pid(other)
 
 
-def test_no_certificate_but_the_ca_s_admits_others(tls: Path) -> None:
-    made = [
-        "-CA",
-        "client.pem",
-        "-CAkey",
-        "client-key.pem",
-        "-subj",
-        "/CN=a",
-        "-out",
-        "by-client.pem",
-        "-keyout",
-        "a.pem",
-    ]
-    new = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        *made,
-    ]
-    subprocess.run(new, cwd=tls, check=True, capture_output=True)
+def test_only_the_ca_issues_valid_certificates(tls: Path) -> None:
+    new_certificate(tls, "by-client", "-CA", "client.pem", "-CAkey", "client-key.pem")
     verify = ["openssl", "verify", "-CAfile", "ca.pem"]
     assert subprocess.run([*verify, "client.pem"], cwd=tls, capture_output=True).returncode == 0
     chained = subprocess.run(
@@ -148,25 +116,11 @@ def test_no_certificate_but_the_ca_s_admits_others(tls: Path) -> None:
     assert "invalid CA certificate" in chained.stderr
 
 
-def test_the_compose_tools_take_the_file() -> None:
-    if (
-        shutil.which("docker") is None
-        or subprocess.run(["docker", "compose", "version"], capture_output=True).returncode
-    ):
-        pytest.skip("docker compose is not installed")
-    unset = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("LDPRECOVER_", "COMPOSE_"))
-    }
-    ended = subprocess.run(
-        ["docker", "compose", "config"], cwd=FOLDER, env=unset, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert yaml.safe_load(ended.stdout)["services"].keys() == SERVICES.keys()
+def test_compose_reads_the_file() -> None:
+    assert compose_services(FOLDER, "docker", "compose").keys() == SERVICES.keys()
 
 
-def test_there_are_two_workers_each_with_one_thread_a_bound_and_its_own_key() -> None:
+def test_workers_have_limits_and_their_own_keys() -> None:
     workers = {name: service for name, service in SERVICES.items() if name.startswith("worker")}
     assert len(workers) == 2
     for service in workers.values():
@@ -184,16 +138,17 @@ def test_there_are_two_workers_each_with_one_thread_a_bound_and_its_own_key() ->
         assert service["read_only"]
 
 
-def test_only_the_scheduler_is_published_and_only_to_this_machine() -> None:
+def test_only_the_scheduler_is_published_locally() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published == {"scheduler": ["${CLUSTER_SCHEDULER:-127.0.0.1:8786}:8786"]}
 
 
 def test_both_pages_warn_in_the_same_words() -> None:
-    said = [
-        re.search(r"> \*\*An open scheduler port is code execution\.\*\*(?:.*\n>)*.*", page)
-        for page in PAGES.values()
-    ]
-    assert said[0] is not None
-    assert said[1] is not None
-    assert said[0][0].split() == said[1][0].split()
+    warnings = []
+    for page in PAGES.values():
+        warning = re.search(
+            r"> \*\*An open scheduler port is code execution\.\*\*(?:.*\n>)*.*", page
+        )
+        assert warning is not None
+        warnings.append(warning[0].split())
+    assert warnings[0] == warnings[1]

@@ -1,20 +1,14 @@
-"""The containers as they are described: who waits for whom, who holds which key, and that nothing
-secret is in them.
-"""
+"""The containers of the compose file: their order, keys, networks, rights and limits."""
 
-import os
 import re
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.deploy.tools import ROOT, compose_services
 
 from ldprecover_server import Settings
 
-ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 JOBS = ["analyst", "attacker", "keys", "migrate", "round", "secrets", "users"]
@@ -33,26 +27,11 @@ def waits_for(service: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("command", [["docker-compose"], ["docker", "compose"]], ids=" ".join)
-def test_the_compose_tools_take_the_file(command: list[str]) -> None:
-    if (
-        shutil.which(command[0]) is None
-        or subprocess.run([*command, "version"], capture_output=True).returncode
-    ):
-        pytest.skip(f"{' '.join(command)} is not installed")
-    unset = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("LDPRECOVER_", "COMPOSE_"))
-    }
-    ended = subprocess.run(
-        [*command, "config"], cwd=ROOT, env=unset, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "variable is not set" not in ended.stderr
-    assert yaml.safe_load(ended.stdout)["services"].keys() == SERVICES.keys()
+def test_compose_tools_read_the_file(command: list[str]) -> None:
+    assert compose_services(ROOT, *command).keys() == SERVICES.keys()
 
 
-def test_every_service_starts_once_what_it_needs_is_there() -> None:
+def test_each_service_waits_for_what_it_needs() -> None:
     done = "service_completed_successfully"
     assert {name: waits_for(name) for name in SERVICES} == {
         "secrets": {},
@@ -68,7 +47,7 @@ def test_every_service_starts_once_what_it_needs_is_there() -> None:
     }
 
 
-def test_what_others_wait_for_to_be_healthy_has_a_health_check() -> None:
+def test_awaited_services_have_health_checks() -> None:
     awaited = {
         name
         for service in SERVICES
@@ -81,12 +60,12 @@ def test_what_others_wait_for_to_be_healthy_has_a_health_check() -> None:
     assert "/readyz" in SERVICES["server"]["healthcheck"]["test"][-1]
 
 
-def test_what_serves_comes_back_and_what_is_done_does_not() -> None:
+def test_only_servers_are_restarted() -> None:
     policies = {name: service["restart"] for name, service in SERVICES.items()}
     assert policies == {name: "no" if name in JOBS else "unless-stopped" for name in SERVICES}
 
 
-def test_only_the_server_and_the_drill_are_published_and_only_to_this_machine() -> None:
+def test_only_server_and_drill_are_published_locally() -> None:
     """The drill lets in those alone who call it by a name of this machine, and by the port that it
     listens on.
     """
@@ -96,13 +75,13 @@ def test_only_the_server_and_the_drill_are_published_and_only_to_this_machine() 
     }
 
 
-def test_the_server_runs_two_processes_unless_told_otherwise() -> None:
+def test_server_runs_two_processes_by_default() -> None:
     assert SERVICES["server"]["command"][-2:] == ["--workers", "${LDPRECOVER_WORKERS:-2}"]
 
 
-def test_each_part_of_the_demo_holds_its_own_key_and_nothing_of_the_database() -> None:
-    held = {name: mounted(name) for name in ("round", "users", "attacker", "analyst", "drill")}
-    assert held == {
+def test_each_part_of_the_demo_has_one_key() -> None:
+    keys = {name: mounted(name) for name in ("round", "users", "attacker", "analyst", "drill")}
+    assert keys == {
         "round": {"admin-key"},
         "users": {"report-key"},
         "attacker": {"report-key"},
@@ -118,7 +97,7 @@ def test_each_part_of_the_demo_holds_its_own_key_and_nothing_of_the_database() -
     }
 
 
-def test_only_those_who_make_secrets_may_write_them() -> None:
+def test_only_makers_of_secrets_may_write_them() -> None:
     for name, service in SERVICES.items():
         writable = {v.split(":")[0] for v in service.get("volumes", []) if not v.endswith(":ro")}
         assert writable == {
@@ -128,7 +107,7 @@ def test_only_those_who_make_secrets_may_write_them() -> None:
         }.get(name, set())
 
 
-def test_every_volume_is_named_so_that_down_v_removes_it() -> None:
+def test_down_v_removes_every_volume() -> None:
     used = set().union(*map(mounted, SERVICES))
     assert used == set(COMPOSE["volumes"])
     assert all(settings is None for settings in COMPOSE["volumes"].values()), (
@@ -145,7 +124,7 @@ def test_no_secret_is_written_down() -> None:
             )
 
 
-def test_no_variable_has_to_be_set_beforehand() -> None:
+def test_every_variable_has_a_default() -> None:
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
     variables = re.findall(r"(?<!\$)\$\{?\w[^}\n]*\}?", text)
     assert variables
@@ -154,24 +133,23 @@ def test_no_variable_has_to_be_set_beforehand() -> None:
     )
 
 
-def test_only_the_server_reaches_both_the_door_and_the_database() -> None:
+def test_only_the_server_is_on_both_networks() -> None:
     networks = {name: set(service.get("networks", ())) for name, service in SERVICES.items()}
-    frontend = {"round", "users", "attacker", "analyst", "drill"}
-    assert {name for name in SERVICES if networks[name] == {"frontend"}} == frontend
-    assert {name for name in SERVICES if networks[name] == {"data"}} == {
-        "postgres",
-        "migrate",
-        "keys",
+    frontend, data = {"frontend"}, {"data"}
+    assert networks == {
+        "secrets": set(),
+        **dict.fromkeys(("postgres", "migrate", "keys"), data),
+        "server": frontend | data,
+        **dict.fromkeys(("round", "users", "attacker", "analyst", "drill"), frontend),
     }
-    assert {name for name in SERVICES if networks[name] == {"frontend", "data"}} == {"server"}
-    assert {name for name in SERVICES if not networks[name]} == {"secrets"}
     assert SERVICES["secrets"]["network_mode"] == "none"
-    assert {
-        name for name, settings in COMPOSE["networks"].items() if (settings or {}).get("internal")
-    } == {"data"}
+    settings = {
+        name: bool((net or {}).get("internal")) for name, net in COMPOSE["networks"].items()
+    }
+    assert settings == {"frontend": False, "data": True}
 
 
-def test_every_container_has_a_limit_of_memory_processes_and_cores() -> None:
+def test_containers_limit_memory_processes_and_cores() -> None:
     """The cores by quota: compose refuses more `cpus` than the machine has."""
     for name, service in SERVICES.items():
         assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
@@ -180,13 +158,13 @@ def test_every_container_has_a_limit_of_memory_processes_and_cores() -> None:
         assert "cpus" not in service, name
 
 
-def test_the_server_has_longer_to_stop_than_it_takes() -> None:
+def test_server_has_time_to_stop() -> None:
     seconds = Settings.model_fields["shutdown_seconds"].default
     assert SERVICES["server"]["stop_grace_period"] == "1m"
     assert seconds + 15 < 60
 
 
-def test_no_container_has_more_rights_than_it_needs() -> None:
+def test_containers_have_few_rights() -> None:
     for service in SERVICES.values():
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]

@@ -2,11 +2,11 @@
 
 import ast
 import re
-from pathlib import Path
+
+from tests.deploy.tools import ROOT
 
 from ldprecover_cli.app import app
 
-ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
@@ -19,7 +19,7 @@ def instructions() -> list[tuple[str, str]]:
     return [(name, " ".join(arguments.split())) for name, arguments in split]
 
 
-def given(name: str) -> list[str]:
+def arguments_of(name: str) -> list[str]:
     return [arguments for instruction, arguments in instructions() if instruction == name]
 
 
@@ -28,12 +28,12 @@ def final_stage() -> list[tuple[str, str]]:
     return every[max(i for i, (name, _) in enumerate(every) if name == "FROM") :]
 
 
-def test_every_stage_stands_on_the_one_base_that_an_argument_replaces() -> None:
+def test_every_stage_has_the_same_base() -> None:
     assert instructions()[0] == ("ARG", "BASE=python:3.12-slim")
-    assert [stage.split(" AS ")[0] for stage in given("FROM")] == ["${BASE}"] * 3
+    assert [stage.split(" AS ")[0] for stage in arguments_of("FROM")] == ["${BASE}"] * 3
 
 
-def test_it_runs_as_nobody_in_particular() -> None:
+def test_runs_as_an_unprivileged_user() -> None:
     users = [arguments for name, arguments in final_stage() if name == "USER"]
     assert len(users) == 1
     assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", users[0])
@@ -41,10 +41,10 @@ def test_it_runs_as_nobody_in_particular() -> None:
     assert not {"RUN", "COPY", "ADD"} & set(after)
 
 
-def test_every_file_that_is_installed_is_a_lock_s_by_its_hash_or_our_own_wheel() -> None:
+def test_installs_only_hashed_files_and_our_wheel() -> None:
     locked: list[str] = []
     own: list[str] = []
-    for run in (run for run in given("RUN") if " install " in run):
+    for run in (run for run in arguments_of("RUN") if " install " in run):
         (own if run.endswith("/wheels/*.whl") else locked).append(run)
     assert len(locked) == 2
     assert all(
@@ -55,12 +55,12 @@ def test_every_file_that_is_installed_is_a_lock_s_by_its_hash_or_our_own_wheel()
 
 
 def test_the_lock_of_the_image_is_an_argument_and_there() -> None:
-    assert given("ARG")[1:] == ["LOCK=image"]
+    assert arguments_of("ARG")[1:] == ["LOCK=image"]
     for lock in ("build", "image", "image-fast", "image-cluster"):
         assert (ROOT / "deploy" / f"{lock}.lock").is_file()
 
 
-def test_the_final_stage_takes_the_environment_and_none_of_the_tools_that_made_it() -> None:
+def test_final_stage_copies_only_the_environment() -> None:
     copies = [arguments for name, arguments in final_stage() if name == "COPY"]
     assert copies == ["--from=environment /opt/ldprecover /opt/ldprecover"]
     assert not any("pip" in arguments for name, arguments in final_stage() if name == "RUN")
@@ -81,22 +81,22 @@ def test_no_address_and_no_secret_is_in_it() -> None:
     names = [
         word.partition("=")[0]
         for name in ("ENV", "ARG")
-        for words in given(name)
+        for words in arguments_of(name)
         for word in words.split()
     ]
     assert not any(re.search(r"KEY|PASSWORD|SECRET|TOKEN|INDEX", name) for name in names)
 
 
-def test_the_health_check_is_python_that_asks_for_the_process() -> None:
-    (check,) = given("HEALTHCHECK")
+def test_health_check_is_python() -> None:
+    (check,) = arguments_of("HEALTHCHECK")
     command = ast.literal_eval(check[check.index("[") :])
     assert command[:2] == ["python", "-c"]
     ast.parse(command[2])
     assert "/healthz" in command[2]
 
 
-def test_it_starts_a_server_that_other_containers_reach() -> None:
-    assert [ast.literal_eval(given(name)[-1]) for name in ("ENTRYPOINT", "CMD")] == [
+def test_starts_a_server_on_all_interfaces() -> None:
+    assert [ast.literal_eval(arguments_of(name)[-1]) for name in ("ENTRYPOINT", "CMD")] == [
         ["ldprecover"],
         ["serve", "--host", "0.0.0.0"],
     ]
@@ -106,7 +106,7 @@ def test_it_starts_a_server_that_other_containers_reach() -> None:
     }
 
 
-def test_what_is_sent_to_the_builder_is_what_the_wheel_is_made_of() -> None:
+def test_build_context_is_what_the_wheel_needs() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     rules = [line for line in lines if line and not line.startswith("#")]
     assert rules[0] == "*"
@@ -114,5 +114,5 @@ def test_what_is_sent_to_the_builder_is_what_the_wheel_is_made_of() -> None:
         r'^    "(\w+)/ldprecover\w*",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
     )
     assert len(packages) == 8
-    wanted = {*packages, "pyproject.toml", "deploy/*.lock", "README.md", "LICENSE"}
-    assert {rule[1:] for rule in rules if rule.startswith("!")} == wanted
+    expected = {*packages, "pyproject.toml", "deploy/*.lock", "README.md", "LICENSE"}
+    assert {rule[1:] for rule in rules if rule.startswith("!")} == expected

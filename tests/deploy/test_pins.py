@@ -6,13 +6,12 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tests.deploy.tools import ROOT
 
-ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = "requirements.lock"
 PARTS = {
@@ -33,13 +32,13 @@ def pinned(lock: str) -> list[tuple[Requirement, frozenset[str]]]:
     return pins
 
 
-def wanted(extra: str | None = None) -> Iterator[Requirement]:
+def requirements_of(extra: str | None = None) -> Iterator[Requirement]:
     """Yield what the project asks for, and what one of its extras and those that it names do."""
     for line in PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]:
         requirement = Requirement(line)
         if requirement.name == PROJECT["name"]:
             for named in requirement.extras:
-                yield from wanted(named)
+                yield from requirements_of(named)
         else:
             yield requirement
 
@@ -73,7 +72,10 @@ def test_every_requirement_is_pinned_within_its_range(lock: str, extras: list[st
     versions = defaultdict[str, list[str]](list)
     for pin, _ in pinned(lock):
         versions[canonicalize_name(pin.name)] += [specifier.version for specifier in pin.specifier]
-    requirements = [*wanted(), *(requirement for extra in extras for requirement in wanted(extra))]
+    requirements = [
+        *requirements_of(),
+        *(requirement for extra in extras for requirement in requirements_of(extra)),
+    ]
     assert len(requirements) > len(extras)
     missing = [str(r) for r in requirements if canonicalize_name(r.name) not in versions]
     assert missing == [], "make lock pins them"

@@ -22,7 +22,7 @@ def unit(tmp_path: Path) -> Path:
 
 
 def test_systemd_takes_every_line_of_the_unit(unit: Path) -> None:
-    """It names unknown keys and impossible values, and succeeds all the same."""
+    """It names unknown keys and impossible values, and still succeeds."""
     assert run("systemd-analyze", "verify", unit) == ""
 
 
