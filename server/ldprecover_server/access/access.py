@@ -123,9 +123,7 @@ class Access:
         return tickets.round_key(self._ticket_secret, round_id)
 
     async def _report_key(self, key: str) -> HashedKey:
-        if self._clock() - self._read_at >= CACHE_SECONDS:
-            await self._refresh()
-        if find_key(key, self._copy) is None:
+        if not await self.knows(key):
             await self._refresh()
         return _checked(key, "report", self._copy)
 
@@ -143,7 +141,7 @@ class Access:
         return find_key(key, self._copy) is not None
 
     def ensure_admin_key(self) -> str | None:
-        """Create an admin key if there is none, and return it to show to the operator."""
+        """Create an admin key if the server has no other, and return it to show to the operator."""
         if self._settings or any(key.scope == "admin" for key in self._storage.keys.active()):
             return None
         return create_key(self._storage, "admin")

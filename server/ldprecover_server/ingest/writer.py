@@ -23,6 +23,8 @@ from ldprecover_server.metrics import Metrics
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.timeouts import Timeouts
 
+Results = dict[Submission, Outcome]
+
 _log = logging.getLogger(__name__)
 
 _MAX_COUNTERS = 8  # threads
@@ -199,29 +201,29 @@ class Ingest:
         assert self._loop is not None
         while (group := self._groups.get()) is not None:
             while group:
-                outcomes = self._commit(group)
+                results = self._commit(group)
                 # Without waiting for the event loop, which may be reading other requests.
                 following = self._take()
-                self._loop.call_soon_threadsafe(self._deliver, group, outcomes, not following)
+                self._loop.call_soon_threadsafe(self._deliver, group, results, not following)
                 group = following
 
     def _deliver(
-        self, group: list[Submission], outcomes: list[Outcome] | ServiceError, last: bool
+        self, group: list[Submission], results: Results | ServiceError, last: bool
     ) -> None:
         if last:
             self._hand_over()
         self._metrics.queue.set(max(0, self.waiting - len(group)))
-        for i, submission in enumerate(group):
+        for submission in group:
             future = submission.future
             if future is None or future.done():  # the request was cancelled
                 continue
-            outcome = outcomes[i] if isinstance(outcomes, list) else outcomes
+            outcome = results if isinstance(results, ServiceError) else results[submission]
             if outcome is Outcome.STORED or outcome is Outcome.DUPLICATE:
                 future.set_result(outcome is Outcome.DUPLICATE)
             else:
                 future.set_exception(_error_of(outcome))
 
-    def _commit(self, group: list[Submission]) -> list[Outcome] | ServiceError:
+    def _commit(self, group: list[Submission]) -> Results | ServiceError:
         by_round: dict[int, Batch] = {}
         for submission in group:
             by_round.setdefault(submission.seq, Batch(submission.seq)).submissions.append(
@@ -244,27 +246,23 @@ class Ingest:
             # The writer must survive an error in one group: the next ones must be stored.
             _log.exception("a group of %d submissions failed", len(group))
             return StoreUnavailableError("the server failed to store the submission")
-        self._count(batches, outcomes)
-        by_submission = {
-            id(submission): outcome
-            for batch, results in zip(batches, outcomes, strict=True)
-            for submission, outcome in zip(batch.submissions, results, strict=True)
+        results = {
+            submission: outcome
+            for batch, batch_outcomes in zip(batches, outcomes, strict=True)
+            for submission, outcome in zip(batch.submissions, batch_outcomes, strict=True)
         }
-        return [by_submission[id(submission)] for submission in group]
-
-    def _count(self, batches: list[Batch], outcomes: list[list[Outcome]]) -> None:
-        self._metrics.commit_submissions.observe(sum(len(batch.submissions) for batch in batches))
         stored = [
             len(submission.packed) // submission.oracle.wire.size
-            for batch, results in zip(batches, outcomes, strict=True)
-            for submission, outcome in zip(batch.submissions, results, strict=True)
+            for submission, outcome in results.items()
             if outcome is Outcome.STORED
         ]
-        self._metrics.submissions.inc(len(stored))
-        self._metrics.reports.inc(sum(stored))
-        for batch, results in zip(batches, outcomes, strict=True):
-            if batch.quarantined and Outcome.STORED in results:
-                self._metrics.quarantined.labels("size").inc(batch.quarantined)
+        metrics.commit_submissions.observe(len(group))
+        metrics.submissions.inc(len(stored))
+        metrics.reports.inc(sum(stored))
+        for batch, batch_outcomes in zip(batches, outcomes, strict=True):
+            if batch.quarantined and Outcome.STORED in batch_outcomes:
+                metrics.quarantined.labels("size").inc(batch.quarantined)
+        return results
 
     def _commit_with_retries(self, batches: list[Batch]) -> list[list[Outcome]]:
         """Commit; on an unknown outcome repeat the transaction, which finds what was stored."""

@@ -6,7 +6,7 @@ import math
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -72,6 +72,10 @@ class Database(ABC):
     def dialect(self) -> str:
         """`sqlite` or `postgresql`."""
         return self.engine.dialect.name
+
+    def insert(self, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+        """Return the dialect's INSERT, which supports ON CONFLICT."""
+        return postgresql.insert(table) if self.dialect == "postgresql" else sqlite.insert(table)
 
     @abstractmethod
     def claim(self) -> None:
@@ -220,8 +224,3 @@ class Database(ABC):
 def is_write(connection: sa.Connection) -> bool:
     """Return whether `Database.write` opened this connection."""
     return bool(connection.get_execution_options().get(_WRITE, False))
-
-
-def upsert(dialect: str) -> Callable[[sa.Table], postgresql.Insert | sqlite.Insert]:
-    """Return the dialect's INSERT, which supports ON CONFLICT."""
-    return postgresql.insert if dialect == "postgresql" else sqlite.insert

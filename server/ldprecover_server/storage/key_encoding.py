@@ -37,41 +37,30 @@ def in_round(key: sa.ColumnElement[bytes], seq: int) -> sa.ColumnElement[bool]:
     return key.between(encode_key(seq, bytes(_HASH_BYTES)), encode_key(seq, b"\xff" * _HASH_BYTES))
 
 
-class Key(sa.TypeDecorator[bytes]):
-    """16 bytes; on Postgres a `uuid`, which needs no length byte and so no padding to 24 bytes."""
-
-    impl = sa.LargeBinary(KEY_BYTES)
+class _UuidBytes(sa.TypeDecorator[bytes]):
+    impl = sa.Uuid
     cache_ok = True
 
-    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
-        on_postgres = dialect.name == "postgresql"
-        return dialect.type_descriptor(sa.Uuid() if on_postgres else sa.LargeBinary(KEY_BYTES))
-
     def process_bind_param(self, value: bytes | None, dialect: sa.Dialect) -> Any:
-        if value is None or dialect.name != "postgresql":
-            return value
-        return uuid.UUID(bytes=value)
+        return None if value is None else uuid.UUID(bytes=value)
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> bytes | None:
-        return value.bytes if isinstance(value, uuid.UUID) else value
+        return None if value is None else value.bytes
 
 
-class Digest(sa.TypeDecorator[bytes]):
-    """8 bytes; on Postgres a `bigint`, most significant byte first."""
-
-    impl = sa.LargeBinary(DIGEST_BYTES)
+class _BigintBytes(sa.TypeDecorator[bytes]):
+    impl = sa.BigInteger
     cache_ok = True
 
-    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
-        on_postgres = dialect.name == "postgresql"
-        return dialect.type_descriptor(
-            sa.BigInteger() if on_postgres else sa.LargeBinary(DIGEST_BYTES)
-        )
-
     def process_bind_param(self, value: bytes | None, dialect: sa.Dialect) -> Any:
-        if value is None or dialect.name != "postgresql":
-            return value
-        return int.from_bytes(value, "big", signed=True)
+        return None if value is None else int.from_bytes(value, "big", signed=True)
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> bytes | None:
-        return value.to_bytes(DIGEST_BYTES, "big", signed=True) if isinstance(value, int) else value
+        return None if value is None else value.to_bytes(DIGEST_BYTES, "big", signed=True)
+
+
+KEY = sa.LargeBinary(KEY_BYTES).with_variant(_UuidBytes(), "postgresql")
+"""16 bytes; on Postgres a `uuid`, which needs no length byte and so no padding to 24 bytes."""
+
+DIGEST = sa.LargeBinary(DIGEST_BYTES).with_variant(_BigintBytes(), "postgresql")
+"""8 bytes; on Postgres a `bigint`, most significant byte first."""

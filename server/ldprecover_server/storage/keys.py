@@ -7,7 +7,6 @@ import sqlalchemy as sa
 from ldprecover_server.errors import KeyNotFoundError, NameTakenError
 from ldprecover_server.keys import AccessKey, HashedKey
 from ldprecover_server.storage.base import Repository
-from ldprecover_server.storage.database import upsert
 from ldprecover_server.storage.schema import access_keys, secrets
 
 _TICKETS = "tickets"
@@ -41,9 +40,7 @@ class Keys(Repository):
     def add(self, name: str, scope: str, hash: bytes) -> None:
         """Store the hash of a key. Raises NameTakenError."""
         row = {"name": name, "scope": scope, "hash": hash, "created_at": self._now()}
-        insert = upsert(self.database.dialect)(access_keys).on_conflict_do_nothing(
-            index_elements=["name"]
-        )
+        insert = self.database.insert(access_keys).on_conflict_do_nothing(index_elements=["name"])
         with self.database.write() as connection:
             if connection.scalar(insert.returning(access_keys.c.name), row) is None:
                 raise NameTakenError(f"a key named {name!r} exists")
@@ -55,9 +52,7 @@ class Keys(Repository):
             secret: bytes | None = connection.scalar(query)
         if secret is None:
             row = {"name": _TICKETS, "value": token_bytes(32)}
-            insert = upsert(self.database.dialect)(secrets).on_conflict_do_nothing(
-                index_elements=["name"]
-            )
+            insert = self.database.insert(secrets).on_conflict_do_nothing(index_elements=["name"])
             with self.database.write() as connection:
                 connection.execute(insert, row)
                 secret = connection.scalars(query).one()

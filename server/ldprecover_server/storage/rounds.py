@@ -20,8 +20,8 @@ from ldprecover_server.errors import (
     SeriesMismatchError,
 )
 from ldprecover_server.storage.base import Repository
-from ldprecover_server.storage.database import Database, upsert
-from ldprecover_server.storage.schema import rejections, rounds, tallies
+from ldprecover_server.storage.database import Database
+from ldprecover_server.storage.schema import rejections, rounds, tallies, total
 from ldprecover_server.storage.tally_encoding import decode_tally
 
 CURRENT = "current"
@@ -95,9 +95,7 @@ class Rounds(Repository):
             "opened_at": self._now(),
         }
         series_items = sa.select(rounds.c["items"]).where(rounds.c.series == series).limit(1)
-        insert = upsert(self.database.dialect)(rounds).on_conflict_do_nothing(
-            index_elements=["name"]
-        )
+        insert = self.database.insert(rounds).on_conflict_do_nothing(index_elements=["name"])
         with self.database.write() as connection:
             if series is not None and connection.scalar(series_items) not in (None, items):
                 raise SeriesMismatchError(f"the rounds of the series {series!r} have other items")
@@ -162,7 +160,7 @@ class Rounds(Repository):
 
     def add_rejections(self, counts: Mapping[tuple[int, str], int]) -> None:
         """Add numbers of rejected submissions by round and reason; skip deleted rounds."""
-        insert = upsert(self.database.dialect)(rejections)
+        insert = self.database.insert(rejections)
         insert = insert.on_conflict_do_update(
             index_elements=["round", "process", "reason"],
             set_={"n": rejections.c.n + insert.excluded.n},
@@ -178,11 +176,11 @@ class Rounds(Repository):
 
     def rejections(self, seq: int) -> dict[str, int]:
         """Return the stored numbers of a round's rejected submissions by reason."""
-        total = sa.func.sum(rejections.c.n).label("total")
-        query = sa.select(rejections.c.reason, total).where(rejections.c.round == seq)
+        query = sa.select(rejections.c.reason, total(rejections.c.n))
+        query = query.where(rejections.c.round == seq)
         query = query.group_by(rejections.c.reason).order_by(rejections.c.reason)
         with self.database.read() as connection:
-            return {row.reason: int(row.total) for row in connection.execute(query)}
+            return {reason: int(n) for reason, n in connection.execute(query)}
 
 
 def lock_round(connection: sa.Connection, seq: int) -> None:
@@ -190,6 +188,17 @@ def lock_round(connection: sa.Connection, seq: int) -> None:
     query = sa.select(rounds.c.seq).where(rounds.c.seq == seq, NOT_GONE)
     if connection.scalar(query.with_for_update(read=True, key_share=True)) is None:
         raise RoundNotFoundError("the round was deleted")
+
+
+def update_round(
+    connection: sa.Connection,
+    seq: int,
+    values: Mapping[str, Any],
+    *conditions: sa.ColumnElement[bool],
+) -> bool:
+    """Apply `values` to the round if the conditions hold; return whether they did."""
+    update = sa.update(rounds).where(rounds.c.seq == seq, *conditions).values(values)
+    return connection.execute(update).rowcount == 1
 
 
 def end_round(
@@ -209,8 +218,7 @@ def end_round(
     - A commit in several statements locks the round's row, which the update waits for.
     """
     database.block_commits(connection, seq)
-    update = sa.update(rounds).where(rounds.c.seq == seq, condition).values(values)
-    is_applied = connection.execute(update).rowcount == 1
+    is_applied = update_round(connection, seq, values, condition)
     connection.execute(sa.update(tallies).where(tallies.c.round == seq).values(token=None))
     return is_applied
 
@@ -271,9 +279,7 @@ def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
 
 def _query() -> sa.Select[Any]:
     n, quarantined_by_size = (
-        sa.select(sa.func.coalesce(sa.func.sum(column), 0))
-        .where(tallies.c.round == rounds.c.seq)
-        .scalar_subquery()
+        sa.select(total(column)).where(tallies.c.round == rounds.c.seq).scalar_subquery()
         for column in (tallies.c.n, tallies.c.quarantined)
     )
     brief = [column for column in rounds.c if column.name not in ("items", "recurring_seeds")]

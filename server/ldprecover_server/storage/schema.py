@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ldprecover_server.storage.key_encoding import Digest, Key
+from ldprecover_server.storage.key_encoding import DIGEST, KEY
 
 metadata = sa.MetaData()
 
@@ -29,6 +29,11 @@ def _id_column(name: str = "id") -> sa.Column[Any]:
 def _round_column(*, primary_key: bool = False, **options: Any) -> sa.Column[Any]:
     reference = sa.ForeignKey("rounds.seq", **options)
     return sa.Column("round", _Id, reference, nullable=False, primary_key=primary_key)
+
+
+def total(column: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    """Return the sum of a column; 0 without rows."""
+    return sa.func.coalesce(sa.func.sum(column), 0)
 
 
 rounds = sa.Table(
@@ -71,8 +76,8 @@ rounds = sa.Table(
 submission_keys = sa.Table(
     "keys",
     metadata,
-    _column("key", Key, primary_key=True),
-    _column("digest", Digest),
+    _column("key", KEY, primary_key=True),
+    _column("digest", DIGEST),
     sqlite_with_rowid=False,  # a hidden row number would reveal the order of arrival
 )
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ldprecover import FrequencyOracle
 from ldprecover.counting.tally import Tally
 from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError
 from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.rounds import NOT_GONE, sum_tallies
-from ldprecover_server.storage.schema import rounds, segments, tallies
+from ldprecover_server.storage.schema import rounds, segments, tallies, total
 
 PIECE_BYTES = 1 << 20
 """Maximum size of a piece of packed reports, unless a single report is larger."""
@@ -26,6 +27,8 @@ class _Version:
 
     counted: int
     purged: int
+    n: int
+    """Number of stored reports."""
     rewrites: int
     last: int
     """The highest id."""
@@ -35,17 +38,17 @@ class _Version:
     @classmethod
     def read(cls, connection: sa.Connection, seq: int) -> "_Version | None":
         """Return the version that a transaction sees; None for a deleted round."""
-        query = sa.select(rounds.c.purged, rounds.c.rewrites).where(rounds.c.seq == seq, NOT_GONE)
+        query = sa.select(rounds.c.purged, rounds.c.rewrites, rounds.c.retention)
+        query = query.where(rounds.c.seq == seq, NOT_GONE)
         if (row := connection.execute(query).one_or_none()) is None:
             return None
-        total = sa.select(sa.func.coalesce(sa.func.sum(tallies.c.n), 0)).where(
-            tallies.c.round == seq
-        )
         ids = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
         last = connection.scalar(ids.limit(1)) or 0
         recent = frozenset(connection.scalars(ids.where(segments.c.id > last - _RECENT_IDS)))
-        counted = int(connection.scalars(total).one())
-        return cls(counted, row.purged, row.rewrites, last, recent)
+        counts = sa.select(total(tallies.c.n)).where(tallies.c.round == seq)
+        counted = int(connection.scalars(counts).one())
+        n = 0 if row.retention == 0 else counted - row.purged
+        return cls(counted, row.purged, n, row.rewrites, last, recent)
 
     def includes(self, id: int) -> bool:
         """Return whether a segment with an id up to `last` existed."""
@@ -59,8 +62,8 @@ class StoredReports:
     the same order each time. Each iteration is one transaction, so readers should be quick.
     """
 
-    def __init__(self, database: Database, seq: int, version: _Version, n: int) -> None:
-        self.n = n
+    def __init__(self, database: Database, seq: int, version: _Version) -> None:
+        self.n = version.n
         self._database = database
         self._seq = seq
         self._version = version
@@ -76,7 +79,8 @@ class StoredReports:
             version = self._current(_Version.read(connection, self._seq))
             self._version, self._was_read = version, True
             after = n = 0
-            while listed := first_bytes(list_segments(connection, self._seq, after, version.last)):
+            upto = segments.c.id <= version.last
+            while listed := first_bytes(list_segments(connection, self._seq, after, upto)):
                 included = [row for row in listed if version.includes(row.id)]
                 yield from read_segments(self._database, connection, self._seq, included)
                 after, n = listed[-1].id, n + sum(row.n for row in included)
@@ -128,16 +132,13 @@ class Segments(Repository):
         version = _Version.read(connection, seq)
         if version is None:
             raise RoundNotFoundError("the round was deleted")
-        retention = connection.scalar(sa.select(rounds.c.retention).where(rounds.c.seq == seq))
-        n = 0 if retention == 0 else version.counted - version.purged
-        return StoredReports(self.database, seq, version, n)
+        return StoredReports(self.database, seq, version)
 
 
 def list_segments(
     connection: sa.Connection,
     seq: int,
     after: int,
-    upto: int | None = None,
     *conditions: sa.ColumnElement[bool],
     table: sa.Table = segments,
 ) -> list[Any]:
@@ -149,10 +150,13 @@ def list_segments(
     query = sa.select(table.c.id, table.c.hour, table.c.n, size).where(
         table.c.round == seq, table.c.id > after, *conditions
     )
-    if upto is not None:
-        query = query.where(table.c.id <= upto)
     # Fetching row by row takes twice as long.
     return list(connection.execute(query.order_by(table.c.id).limit(_LIST_LIMIT)).all())
+
+
+def is_undamaged(oracle: FrequencyOracle, table: sa.Table = segments) -> sa.ColumnElement[bool]:
+    """Return the condition that a row has the bytes of its reports."""
+    return sa.and_(table.c.n > 0, sa.func.length(table.c.data) == table.c.n * oracle.wire.size)
 
 
 def first_bytes(listed: list[Any], size: int = PIECE_BYTES) -> list[Any]:

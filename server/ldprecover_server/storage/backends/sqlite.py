@@ -204,20 +204,12 @@ class SQLite(Database):
         return set(new)
 
     def commit_in_one_statement(self, values: CommitValues) -> bool:
-        parameters = (
-            values.round,
-            values.process,
-            values.token,
-            len(values.keys),
-            b"".join(values.keys),
-            b"".join(values.keys.values()),
-            values.n_before,
-            values.n_after,
-            values.counts,
-            values.hour,
-            values.n,
-            values.data,
-        )
+        parameters = {
+            **vars(values),
+            "submissions": len(values.keys),
+            "keys": b"".join(values.keys),
+            "digests": b"".join(values.keys.values()),
+        }
         with self.translated_errors():
             self._check_same()
             try:

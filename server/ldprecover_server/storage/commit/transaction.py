@@ -8,7 +8,7 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from ldprecover.counting.tally import Tally
-from ldprecover_server.storage.database import CommitValues, Database, upsert
+from ldprecover_server.storage.database import CommitValues, Database
 from ldprecover_server.storage.key_encoding import encode_digest, encode_key
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
 from ldprecover_server.storage.tally_encoding import decode_tally, encode_counts
@@ -68,7 +68,6 @@ class Commit:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        insert = upsert(database.dialect)
         # FOR SHARE makes a process that closes the round wait for this commit. SQLite does so with
         # BEGIN IMMEDIATE, and the one statement with an advisory lock: see `end_round`.
         state = sa.select(rounds.c.state, rounds.c.retention)
@@ -82,7 +81,9 @@ class Commit:
         )
         # Locked before it is read: if two processes ever share a number, both still count.
         self._lock_tally = sa.select(tallies.c.n, tallies.c.counts).where(own_row).with_for_update()
-        self._insert_tally = insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
+        self._insert_tally = (
+            database.insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
+        )
         update = sa.update(tallies).where(own_row, tallies.c.n == sa.bindparam("n_before"))
         self._update_locked_tally = update.values(
             n=sa.bindparam("n_after"),

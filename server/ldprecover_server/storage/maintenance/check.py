@@ -18,11 +18,27 @@ from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.maintenance.deletion import rows_of_round
 from ldprecover_server.storage.rounds import read_parameters
-from ldprecover_server.storage.schema import quarantine, rounds, segments, submission_keys, tallies
-from ldprecover_server.storage.segments import first_bytes, list_segments, read_segments
+from ldprecover_server.storage.schema import (
+    quarantine,
+    rounds,
+    segments,
+    submission_keys,
+    tallies,
+    total,
+)
+from ldprecover_server.storage.segments import (
+    first_bytes,
+    is_undamaged,
+    list_segments,
+    read_segments,
+)
 from ldprecover_server.storage.tally_encoding import decode_tally
 
 _MAX_PROCESSES = {"sqlite": 1, "postgresql": 1024}
+
+
+Expectation = tuple[str, int, int]
+"""A description, and the expected and the actual number."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +49,9 @@ class Finding:
     """
 
     round: str
-    what: str
+    what: str  # phrases: quoted
     expected: int
-    found: int
+    found: int  # phrases: quoted
     fault: bool = True
 
 
@@ -59,8 +75,8 @@ def _check_round(database: Database, seq: int) -> Iterator[Finding]:
             n = rows_of_round(connection, seq)
             yield Finding(round.name, "rows of a deleted round, not deleted yet", 0, n, fault=False)
         elif round.protocol not in PROTOCOLS:
-            what = f"a protocol that is loaded, not the plugin {round.protocol!r}"
-            yield Finding(round.name, what, 1, 0)
+            description = f"a protocol that is loaded, not the plugin {round.protocol!r}"
+            yield Finding(round.name, description, 1, 0)
         else:
             yield from _RoundCheck(database, connection, round).run()
 
@@ -74,15 +90,21 @@ class _RoundCheck:
         self._round = round
 
     def run(self) -> Iterator[Finding]:
+        """Yield a finding for each expectation that does not hold."""
+        for description, expected, actual in self._expectations():
+            if expected != actual:
+                yield Finding(self._round.name, description, expected, actual)
+
+    def _expectations(self) -> Iterator[Expectation]:
         try:
             parameters = read_parameters(self._round)
             oracle = parameters.oracle
         except (LDPRecoverError, ValueError):
-            yield self._finding("parameters that can be read", 1, 0)
+            yield "parameters that can be read", 1, 0
             return
         tally, damaged = self._tally(oracle.summary_size)
+        yield "tallies that are damaged, or of no process", 0, damaged
         if damaged:
-            yield self._finding("tallies that are damaged, or of no process", 0, damaged)
             return
         yield from self._check_keys(tally)
         yield from self._check_segments(oracle, tally)
@@ -90,111 +112,98 @@ class _RoundCheck:
         if self._round.retention != 0 and not self._round.purged:
             yield from self._check_counts(parameters.items, oracle, tally)
 
-    def _finding(self, what: str, expected: int, found: int) -> Finding:
-        return Finding(self._round.name, what, expected, found)
-
-    def _scalar(self, query: sa.Select[Any]) -> int:
-        return int(self._connection.scalars(query).one())
+    def _scalar(self, value: sa.ColumnElement[int], *conditions: sa.ColumnElement[bool]) -> int:
+        return int(self._connection.scalars(sa.select(value).where(*conditions)).one())
 
     def _tally(self, size: int) -> tuple[Tally, int]:
         """Return the sum of the undamaged tallies, and the number of damaged ones."""
-        total, damaged = Tally.empty(size), 0
+        tally, damaged = Tally.empty(size), 0
         query = sa.select(tallies).where(tallies.c.round == self._round.seq)
         for row in self._connection.execute(query):
             try:
                 if not 0 <= row.process < _MAX_PROCESSES[self._database.dialect]:
                     raise ValueError(row.process)
-                total += decode_tally(row.counts, row.n)
+                tally += decode_tally(row.counts, row.n)
             except (LDPRecoverError, ValueError):
                 damaged += 1
-        return total, damaged
+        return tally, damaged
 
     def _quarantined_by_size(self) -> int:
         """Return how many reports the tallies say were quarantined by their size."""
-        total = sa.func.coalesce(sa.func.sum(tallies.c.quarantined), 0)
-        return self._scalar(sa.select(total).where(tallies.c.round == self._round.seq))
+        return self._scalar(total(tallies.c.quarantined), tallies.c.round == self._round.seq)
 
-    def _check_keys(self, tally: Tally) -> Iterator[Finding]:
+    def _check_keys(self, tally: Tally) -> Iterator[Expectation]:
         """Each submission has one key and at least one report."""
-        condition = in_round(submission_keys.c.key, self._round.seq)
-        keys = self._scalar(
-            sa.select(sa.func.count()).select_from(submission_keys).where(condition)
-        )
+        key = submission_keys.c.key
+        keys = self._scalar(sa.func.count(key), in_round(key, self._round.seq))
         accepted = tally.n + self._quarantined_by_size() + self._round.seeds_quarantined
         if keys > accepted:
-            yield self._finding("submission keys, at most one for each report", accepted, keys)
-        if accepted and not keys:
-            yield self._finding("submission keys, at least one for any reports", 1, keys)
+            yield "submission keys, at most one for each report", accepted, keys
+        if accepted:
+            yield "submission keys, at least one for any reports", 1, min(keys, 1)
 
     def _check_sizes(
-        self, table: sa.Table, what: str, oracle: FrequencyOracle
-    ) -> Iterator[Finding]:
+        self, table: sa.Table, rows: str, oracle: FrequencyOracle
+    ) -> Iterator[Expectation]:
         """Each row has the bytes of its reports."""
-        damaged = sa.select(sa.func.count()).select_from(table)
-        damaged = damaged.where(
-            table.c.round == self._round.seq, sa.not_(_is_undamaged(table, oracle))
+        is_damaged = sa.not_(is_undamaged(oracle, table))
+        damaged = self._scalar(
+            sa.func.count(table.c.id), table.c.round == self._round.seq, is_damaged
         )
-        if n := self._scalar(damaged):
-            yield self._finding(f"{what} whose size is not that of their reports", 0, n)
+        yield f"{rows} whose size is not that of their reports", 0, damaged
 
-    def _check_segments(self, oracle: FrequencyOracle, tally: Tally) -> Iterator[Finding]:
+    def _check_segments(self, oracle: FrequencyOracle, tally: Tally) -> Iterator[Expectation]:
         """The segments have all counted reports that were not purged."""
         yield from self._check_sizes(segments, "segments", oracle)
         purged = self._round.purged
         expected = 0 if self._round.retention == 0 else tally.n - purged
-        total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0))
-        stored = self._scalar(total.where(segments.c.round == self._round.seq))
-        if stored != expected:
-            what = "reports in segments" + (f", {purged} being purged" if purged else "")
-            yield self._finding(what, expected, stored)
+        stored = self._scalar(total(segments.c.n), segments.c.round == self._round.seq)
+        yield f"reports in segments{f', {purged} being purged' if purged else ''}", expected, stored
 
-    def _check_quarantine(self, oracle: FrequencyOracle) -> Iterator[Finding]:
+    def _check_quarantine(self, oracle: FrequencyOracle) -> Iterator[Expectation]:
         """Each quarantined report is stored, unless the round has a retention."""
         yield from self._check_sizes(quarantine, "rows of the quarantine", oracle)
         if self._round.retention is not None:
             return
-        total = sa.select(quarantine.c.reason, sa.func.sum(quarantine.c.n).label("n"))
-        total = total.where(quarantine.c.round == self._round.seq).group_by(quarantine.c.reason)
-        stored = {row.reason: int(row.n) for row in self._connection.execute(total)}
         counted = {"size": self._quarantined_by_size(), "seed": self._round.seeds_quarantined}
         for reason, n in counted.items():
-            if stored.get(reason, 0) != n:
-                what = f"reports quarantined by their {reason}"
-                yield self._finding(what, n, stored.get(reason, 0))
+            stored = self._scalar(
+                total(quarantine.c.n),
+                quarantine.c.round == self._round.seq,
+                quarantine.c.reason == reason,
+            )
+            yield f"reports quarantined by their {reason}", n, stored
 
     def _check_counts(
         self, items: tuple[str, ...], oracle: FrequencyOracle, tally: Tally
-    ) -> Iterator[Finding]:
+    ) -> Iterator[Expectation]:
         """The tally is that of the stored reports."""
         recounted, damaged = self._recount(oracle)
-        if damaged:
-            yield self._finding("pieces of reports that the protocol does not have", 0, damaged)
+        yield "pieces of reports that the protocol does not have", 0, damaged
         expected, counted = recounted.counts(oracle), tally.counts(oracle)
         differing = np.flatnonzero(expected != counted)
         if differing.size:
             i = int(differing[0])
-            what = f"support of {items[i]!r}, the first of {differing.size} items that differ"
-            yield self._finding(what, int(expected[i]), int(counted[i]))
-        elif (recounted.summary != tally.summary).any():
-            yield self._finding("tallies that are not those of the reports", 0, 1)
+            description = (
+                f"support of {items[i]!r}, the first of {differing.size} items that differ"
+            )
+            yield description, int(expected[i]), int(counted[i])
+        else:
+            is_other = (recounted.summary != tally.summary).any()
+            yield "tallies that are not those of the reports", 0, int(is_other)
 
     def _recount(self, oracle: FrequencyOracle) -> tuple[Tally, int]:
         """Return the tally of the undamaged segments, and the number of damaged pieces."""
-        total, damaged, after = Tally.empty(oracle.summary_size), 0, 0
+        tally, damaged, after = Tally.empty(oracle.summary_size), 0, 0
         connection, seq = self._connection, self._round.seq
-        undamaged = _is_undamaged(segments, oracle)
-        while listed := first_bytes(list_segments(connection, seq, after, None, undamaged)):
+        while listed := first_bytes(list_segments(connection, seq, after, is_undamaged(oracle))):
             with contextlib.closing(
                 read_segments(self._database, connection, seq, listed)
             ) as pieces:
                 for piece in pieces:
                     try:
-                        total += Tally.of(oracle, oracle.wire.unpack(piece))
+                        tally += Tally.of(oracle, oracle.wire.unpack(piece))
                     except LDPRecoverError:
                         damaged += 1
             after = listed[-1].id
-        return total, damaged
-
-
-def _is_undamaged(table: sa.Table, oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
-    return sa.and_(table.c.n > 0, sa.func.length(table.c.data) == table.c.n * oracle.wire.size)
+        return tally, damaged

@@ -1,7 +1,7 @@
 """Work in chunks: one short transaction each, so that commits never wait for long."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -52,6 +52,17 @@ def run_chunks(chunk: Chunk, has_time: HasTime) -> Progress:
             limit = max(limit // 2, 1)
         time.sleep(min(seconds, _LONG_SECONDS))
     return Progress(rows, False)
+
+
+def run_each(chunks: Iterable[Chunk], has_time: HasTime) -> Progress:
+    """Run each chunk to its end before the next is taken, while there is time."""
+    rows = 0
+    for chunk in chunks:
+        progress = run_chunks(chunk, has_time)
+        rows += progress.rows
+        if not progress.done:
+            return Progress(rows, False)
+    return Progress(rows, True)
 
 
 def count_up_to_limit(

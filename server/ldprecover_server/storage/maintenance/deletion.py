@@ -6,8 +6,7 @@ deleting call and by housekeeping. After a crash the next process continues. Sev
 turns.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 
@@ -21,9 +20,15 @@ from ldprecover_server.storage.maintenance.chunks import (
     Progress,
     count_up_to_limit,
     for_seconds,
-    run_chunks,
+    run_each,
 )
-from ldprecover_server.storage.rounds import NOT_GONE, StoredRound, end_round, find_round
+from ldprecover_server.storage.rounds import (
+    NOT_GONE,
+    StoredRound,
+    end_round,
+    find_round,
+    update_round,
+)
 from ldprecover_server.storage.schema import (
     jobs,
     metadata,
@@ -70,24 +75,21 @@ class Deletion(Repository):
 
     def delete_rest(self, has_time: HasTime = lambda: True) -> Progress:
         """Delete the remaining rows of deleted rounds while there is time. Raises ServiceError."""
-        rows, seqs = 0, self._gone()
+        seqs = self._gone()
+        progress = run_each(self._chunks(seqs), has_time)
+        if seqs and progress.done:
+            self.erase()
+        return progress
+
+    def _chunks(self, seqs: Sequence[int]) -> Iterator[Chunk]:
         for seq in seqs:
-            for chunk in (
-                self._delete_segments(seq, segments),
-                self._delete_keys(seq),
-                self._delete_segments(seq, quarantine),
-            ):
-                progress = run_chunks(chunk, has_time)
-                rows += progress.rows
-                if not progress.done:
-                    return Progress(rows, False)
+            yield self._delete_segments(seq, segments)
+            yield self._delete_keys(seq)
+            yield self._delete_segments(seq, quarantine)
             with self.database.write() as connection:
                 for table in _SMALL_TABLES:
                     connection.execute(sa.delete(table).where(table.c.round == seq))
                 connection.execute(sa.delete(rounds).where(rounds.c.seq == seq))
-        if seqs:
-            self.erase()
-        return Progress(rows, True)
 
     def rows_left(self) -> int:
         """Return the number of keys and segments of deleted rounds, at most 1,000,000 of each."""
@@ -96,21 +98,20 @@ class Deletion(Repository):
 
     def purge(self, has_time: HasTime = lambda: True) -> Progress:
         """Delete segments past their round's retention while there is time. Raises ServiceError."""
-        rows, done = 0, True
         query = sa.select(rounds.c.seq, rounds.c.retention)
         with self.database.read() as connection:
             bounded = connection.execute(query.where(rounds.c.retention > 0, NOT_GONE)).all()
-        for round in bounded:
-            # A segment's reports arrived within its hour, so a report is kept for its retention
-            # and less than an hour longer.
-            first_kept_hour = self.hour() - round.retention
-            for table in (segments, quarantine):
-                chunk = self._purge_segments(round.seq, table, first_kept_hour)
-                progress = run_chunks(chunk, has_time)
-                rows, done = rows + progress.rows, done and progress.done
-        if rows:
+        # A segment's reports arrived within its hour, so a report is kept for its retention and
+        # less than an hour longer.
+        chunks = [
+            self._delete_segments(seq, table, table.c.hour < self.hour() - retention)
+            for seq, retention in bounded
+            for table in (segments, quarantine)
+        ]
+        progress = run_each(chunks, has_time)
+        if progress.rows:
             self.erase()
-        return Progress(rows, done)
+        return progress
 
     def erase(self) -> None:
         """Remove deleted data from the write-ahead log; `is_erased` says whether that succeeded.
@@ -124,12 +125,27 @@ class Deletion(Repository):
         with self.database.read() as connection:
             return connection.scalars(sa.select(rounds.c.seq).where(rounds.c.state == "gone")).all()
 
-    def _delete_segments(self, seq: int, table: sa.Table) -> Chunk:
+    def _delete_segments(
+        self, seq: int, table: sa.Table, *conditions: sa.ColumnElement[bool]
+    ) -> Chunk:
+        """Return the chunk that deletes segments, or quarantined reports."""
+
         def chunk(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.lock_maintenance(connection)
-                listed = list_segments(connection, seq, 0, table=table)[:limit]
-                return len(_delete_first(connection, seq, table, listed, sa.true()))
+                listed = list_segments(connection, seq, 0, *conditions, table=table)[:limit]
+                if not listed:
+                    return 0
+                upto = table.c.id <= first_bytes(listed, _CHUNK_BYTES)[-1].id
+                query = sa.delete(table).where(table.c.round == seq, upto, *conditions)
+                counts = connection.scalars(query.returning(table.c.n)).all()
+                if table is segments:
+                    values = {
+                        "purged": rounds.c.purged + sum(counts),
+                        "rewrites": rounds.c.rewrites + 1,
+                    }
+                    update_round(connection, seq, values)
+                return len(counts)
 
         return chunk
 
@@ -152,40 +168,6 @@ class Deletion(Repository):
                 return len(keys)
 
         return chunk
-
-    def _purge_segments(self, seq: int, table: sa.Table, first_kept_hour: int) -> Chunk:
-        """Return the chunk that deletes segments, or quarantined reports, of earlier hours."""
-        is_over = table.c.hour < first_kept_hour
-
-        def chunk(limit: int) -> int:
-            with self.database.write() as connection:
-                self.database.lock_maintenance(connection)
-                listed = list_segments(connection, seq, 0, None, is_over, table=table)[:limit]
-                counts = _delete_first(connection, seq, table, listed, is_over)
-                if counts and table is segments:
-                    values = {
-                        "purged": rounds.c.purged + sum(counts),
-                        "rewrites": rounds.c.rewrites + 1,
-                    }
-                    connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(values))
-                return len(counts)
-
-        return chunk
-
-
-def _delete_first(
-    connection: sa.Connection,
-    seq: int,
-    table: sa.Table,
-    listed: list[Any],
-    condition: sa.ColumnElement[bool],
-) -> Sequence[int]:
-    """Delete the first listed segments, _CHUNK_BYTES together; return their numbers of reports."""
-    batch = first_bytes(listed, _CHUNK_BYTES)
-    if not batch:
-        return []
-    query = sa.delete(table).where(table.c.round == seq, condition, table.c.id <= batch[-1].id)
-    return connection.scalars(query.returning(table.c.n)).all()
 
 
 def rows_of_round(connection: sa.Connection, seq: int) -> int:

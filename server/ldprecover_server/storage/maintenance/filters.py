@@ -20,10 +20,10 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover.types import Reports, UInt32Array
 from ldprecover_server.storage.base import Clock, Repository
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.maintenance.chunks import Chunk, HasTime, Progress, run_chunks
-from ldprecover_server.storage.rounds import Rounds
-from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
-from ldprecover_server.storage.segments import first_bytes, list_segments
+from ldprecover_server.storage.maintenance.chunks import Chunk, HasTime, Progress, run_each
+from ldprecover_server.storage.rounds import Rounds, update_round
+from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies, total
+from ldprecover_server.storage.segments import first_bytes, is_undamaged, list_segments
 from ldprecover_server.storage.tally_encoding import decode_tally, encode_counts
 
 _TO_FILTER = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.filtered))
@@ -90,28 +90,29 @@ class Filters(Repository):
         with self.database.read() as connection:
             to_filter = connection.execute(query.order_by(rounds.c.seq)).all()
         moved: list[int] = []
-        for round in to_filter:
-            oracle = self._rounds.parameters(round.seq).oracle
-            if not (
-                round.has_seeds or run_chunks(self._find_seeds(round.seq, oracle), has_time).done
-            ):
-                return Progress(sum(moved), False)
-            if not run_chunks(self._move_reports(round.seq, oracle, moved), has_time).done:
-                return Progress(sum(moved), False)
-        return Progress(sum(moved), True)
+
+        def chunks() -> Iterator[Chunk]:
+            for round in to_filter:
+                oracle = self._rounds.parameters(round.seq).oracle
+                if not round.has_seeds:
+                    yield self._find_seeds(round.seq, oracle)
+                yield self._move_reports(round.seq, oracle, moved)
+
+        return Progress(done=run_each(chunks(), has_time).done, rows=sum(moved))
 
     def _find_seeds(self, seq: int, oracle: FrequencyOracle) -> Chunk:
         """Return the chunk that reads the segments twice and records the recurring seeds."""
         if self._search is None or self._search.seq != seq:
-            total = sa.select(sa.func.coalesce(sa.func.sum(segments.c.n), 0))
+            count = sa.select(total(segments.c.n))
             with self.database.read() as connection:
-                n = int(connection.scalars(total.where(_undamaged(seq, oracle))).one())
+                count = count.where(segments.c.round == seq, is_undamaged(oracle))
+                n = int(connection.scalars(count).one())
             self._search = _Search(seq, oracle, SeedFilter(n))
         search = self._search
 
         def chunk(limit: int) -> int:
             with self.database.read() as connection:
-                listed = list_segments(connection, seq, search.after, None, _undamaged(seq, oracle))
+                listed = list_segments(connection, seq, search.after, is_undamaged(oracle))
                 rows = _read_rows(connection, segments, first_bytes(listed[:limit]))
             for row in rows:
                 seeds = np.ascontiguousarray(oracle.seeds(_reports(oracle, row.data)))
@@ -130,16 +131,14 @@ class Filters(Repository):
 
     def _record_seeds(self, seq: int, seeds: UInt32Array) -> None:
         """Record the seeds, unless another process has: then its list stands."""
-        unset = sa.and_(rounds.c.seq == seq, _TO_FILTER, rounds.c.recurring_seeds.is_(None))
         values = {"recurring_seeds": seeds.astype("<u4").tobytes()}
         with self.database.write() as connection:
-            connection.execute(sa.update(rounds).where(unset).values(values))
+            update_round(connection, seq, values, _TO_FILTER, rounds.c.recurring_seeds.is_(None))
 
     def _move_reports(self, seq: int, oracle: FrequencyOracle, moved: list[int]) -> Chunk:
         """Return the chunk that quarantines reports with recorded seeds; it appends to `moved`."""
-        this = rounds.c.seq == seq
         state = sa.select(rounds.c.recurring_seeds, rounds.c.filtered_segment).where(
-            this, _TO_FILTER
+            rounds.c.seq == seq, _TO_FILTER
         )
 
         def chunk(limit: int) -> int:
@@ -149,21 +148,20 @@ class Filters(Repository):
                     return 0  # another process has finished
                 seeds = np.frombuffer(row.recurring_seeds or b"", "<u4")
                 after = row.filtered_segment or 0
-                listed = list_segments(connection, seq, after, None, _undamaged(seq, oracle))
+                listed = list_segments(connection, seq, after, is_undamaged(oracle))
                 listed = first_bytes(listed[:limit])
                 if not listed or not seeds.size:
-                    values: dict[str, Any] = {"filtered": True, "recurring_seeds": None}
-                    connection.execute(sa.update(rounds).where(this).values(values))
+                    update_round(connection, seq, {"filtered": True, "recurring_seeds": None})
                     return 0
                 removed = self._move(connection, seq, oracle, listed, seeds)
-                values = {"filtered_segment": listed[-1].id}
+                values: dict[str, Any] = {"filtered_segment": listed[-1].id}
                 if removed.n:
                     _subtract_from_tallies(connection, seq, removed)
                     values |= {
                         "seeds_quarantined": rounds.c.seeds_quarantined + removed.n,
                         "rewrites": rounds.c.rewrites + 1,
                     }
-                connection.execute(sa.update(rounds).where(this).values(values))
+                update_round(connection, seq, values)
             moved.append(removed.n)
             return len(listed)
 
@@ -201,12 +199,6 @@ class Filters(Repository):
             else:
                 connection.execute(sa.delete(segments).where(this))
         return removed
-
-
-def _undamaged(seq: int, oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
-    """Return the condition for a round's undamaged segments; others are left as they are."""
-    is_whole = sa.func.length(segments.c.data) == segments.c.n * oracle.wire.size
-    return sa.and_(segments.c.round == seq, segments.c.n > 0, is_whole)
 
 
 def _read_rows(connection: sa.Connection, table: sa.Table, listed: list[Any]) -> list[Any]:

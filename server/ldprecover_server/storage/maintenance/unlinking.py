@@ -10,6 +10,7 @@ process can continue. Retries, responses and readers are not affected. A segment
 left as it is, because its reports were shuffled among equally many.
 """
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from random import SystemRandom
 from typing import Any
@@ -27,11 +28,12 @@ from ldprecover_server.storage.maintenance.chunks import (
     HasTime,
     Progress,
     count_up_to_limit,
-    run_chunks,
+    run_each,
 )
 from ldprecover_server.storage.maintenance.deletion import Deletion
-from ldprecover_server.storage.rounds import Rounds
+from ldprecover_server.storage.rounds import Rounds, update_round
 from ldprecover_server.storage.schema import rounds, segments, submission_keys
+from ldprecover_server.storage.segments import is_undamaged
 
 _CHUNK_BYTES = 1 << 20  # maximum size of joined segments
 _MAX_JOINED = 1000  # maximum number of joined segments
@@ -60,19 +62,15 @@ class Unlinking(Repository):
         query = sa.select(rounds.c.seq).where(_TO_UNLINK, rounds.c.protocol.in_(PROTOCOLS))
         with self.database.read() as connection:
             seqs = connection.scalars(query.order_by(rounds.c.seq)).all()
-        rows = 0
+        return run_each(self._chunks(seqs), has_time)
+
+    def _chunks(self, seqs: Sequence[int]) -> Iterator[Chunk]:
         for seq in seqs:
-            for chunk in (self._join_segments(seq), self._rewrite_keys(seq)):
-                progress = run_chunks(chunk, has_time)
-                rows += progress.rows
-                if not progress.done:
-                    return Progress(rows, False)
+            yield self._join_segments(seq)
+            yield self._rewrite_keys(seq)
             with self.database.write() as connection:
-                connection.execute(
-                    sa.update(rounds).where(rounds.c.seq == seq, _TO_UNLINK).values(unlinked=True)
-                )
+                update_round(connection, seq, {"unlinked": True}, _TO_UNLINK)
             self._deletion.erase()
-        return Progress(rows, True)
 
     def rows_left(self) -> int:
         """Return how many keys and segments are to unlink, at most 1,000,000 of each a round."""
@@ -109,15 +107,16 @@ class Unlinking(Repository):
 
     def _draw(self, seq: int) -> tuple[int, list[Any]]:
         """Return the last segment to unlink, and the remaining segments in random order."""
-        size = self._rounds.parameters(seq).oracle.wire.size
+        oracle = self._rounds.parameters(seq).oracle
         length = sa.func.length(segments.c.data).label("size")
         with self.database.write() as connection:
             upto = self._begin(connection, seq)
             query = sa.select(segments.c.id, segments.c.hour, length).where(
-                segments.c.round == seq, segments.c.id <= upto, segments.c.n > 0,
+                segments.c.round == seq,
+                segments.c.id <= upto,
                 length < _CHUNK_BYTES,
-                length == segments.c.n * size,  # a damaged segment is left as it is
-            )  # fmt: skip
+                is_undamaged(oracle),  # a damaged segment is left as it is
+            )
             rows = list(connection.execute(query.order_by(segments.c.id).limit(_DRAW_LIMIT)))
         SystemRandom().shuffle(rows)
         return upto, rows
@@ -127,12 +126,10 @@ class Unlinking(Repository):
         round = rounds.c.seq == seq
         upto = connection.scalar(sa.select(rounds.c.unlinked_segment).where(round))
         if upto is None:
-            last = sa.select(sa.func.coalesce(sa.func.max(segments.c.id), 0)).where(
-                segments.c.round == seq
-            )
-            upto = connection.scalars(last).one()
-            unset = sa.and_(round, rounds.c.unlinked_segment.is_(None))
-            connection.execute(sa.update(rounds).where(unset).values(unlinked_segment=upto))
+            last = sa.select(sa.func.max(segments.c.id)).where(segments.c.round == seq)
+            upto = connection.scalar(last) or 0
+            is_unset = rounds.c.unlinked_segment.is_(None)
+            update_round(connection, seq, {"unlinked_segment": upto}, is_unset)
         return int(upto)
 
     def _join(self, seq: int, ids: list[int], upto: int) -> None:
@@ -158,8 +155,7 @@ class Unlinking(Repository):
                 "data": shuffled([reports]),
             }
             connection.execute(sa.insert(segments), joined)
-            rewrites = {"rewrites": rounds.c.rewrites + 1}
-            connection.execute(sa.update(rounds).where(rounds.c.seq == seq).values(rewrites))
+            update_round(connection, seq, {"rewrites": rounds.c.rewrites + 1})
 
     def _rewrite_keys(self, seq: int) -> Chunk:
         round, key = rounds.c.seq == seq, submission_keys.c.key
@@ -181,7 +177,7 @@ class Unlinking(Repository):
                     self.database.insert_submission_keys(
                         connection, {row.key: row.digest for row in sorted(old)}
                     )
-                    connection.execute(sa.update(rounds).where(round).values(unlinked_key=keys[-1]))
+                    update_round(connection, seq, {"unlinked_key": keys[-1]})
                 return len(keys)
 
         return chunk
