@@ -56,15 +56,28 @@ def test_values_are_counted_the_most_frequent_first(make: Callable[[list[Any]], 
     assert dataset_of(pd.Series(["a", "b"], name="letters")).name == "letters"
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "arrow"])
-def test_a_table_needs_the_name_of_a_column_that_it_has(make: Callable[[Any], Any]) -> None:
-    table = make({"owner": list(range(8)), "pet": PETS})
-    assert dataset_of(table, "pet").items == ("cat", "dog", "newt")
-    assert dataset_of(table, "pet").name == "pet"
-    with pytest.raises(DatasetError, match="needs the name of the column"):
-        dataset_of(table)
-    with pytest.raises(DatasetError, match="there is no column 'pets'"):
-        dataset_of(table, "pets")
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "parquet"])
+def test_table_is_counted_by_column_or_taken_as_it_is(kind: str, tmp_path: Path) -> None:
+    def table(**columns: list[Any]) -> Any:
+        if kind == "parquet":
+            parquet.write_table(pa.table(columns), tmp_path / "pets.parquet")
+            return tmp_path / "pets.parquet"
+        return (pd.DataFrame if kind == "pandas" else pa.table)(columns)
+
+    pets = table(owner=list(range(8)), pet=PETS)
+    dataset = dataset_of(pets, "pet")
+    assert (dataset.items, dataset.counts.tolist()) == (("cat", "dog", "newt"), [3, 2, 1])
+    assert dataset.name == ("pets.parquet" if kind == "parquet" else "pet")
+    with pytest.raises(DatasetError, match=r"name (of )?the column to count"):
+        dataset_of(pets)
+    with pytest.raises(DatasetError, match="no column 'pets'"):
+        dataset_of(pets, "pets")
+    pets = table(note=["", "x"], item=["newt", "cat"], count=[1, 3])
+    assert dataset_of(pets).items == ("newt", "cat")
+    assert dataset_of(pets).counts.tolist() == [1, 3]
+    assert dataset_of(pets, "item").counts.tolist() == [1, 1]
+    with pytest.raises(DatasetError, match="counts must be integers"):
+        dataset_of(table(item=["newt", "cat"], count=[0.5, 3]))
 
 
 def test_numbers_become_labels_as_a_file_would_write_them() -> None:
@@ -91,28 +104,6 @@ def test_without_pyarrow_numpy_works_and_arrow_is_rejected(
         dataset_of(tmp_path / "pets.parquet")
 
 
-def test_a_parquet_file_is_counted_by_column_or_counted_already(tmp_path: Path) -> None:
-    file = tmp_path / "pets.parquet"
-    parquet.write_table(pa.table({"pet": PETS, "owner": list(range(8))}), file)
-    dataset = dataset_of(file, "pet")
-    assert (dataset.name, dataset.items, dataset.counts.tolist()) == (
-        "pets.parquet",
-        ("cat", "dog", "newt"),
-        [3, 2, 1],
-    )
-    with pytest.raises(
-        DatasetError, match="has no column 'item'; it has pet, owner; name the column to count"
-    ):
-        dataset_of(file)
-    with pytest.raises(DatasetError, match=r"has no column 'name'; it has pet, owner$"):
-        dataset_of(file, "name")
-    parquet.write_table(pa.table({"item": ["newt", "cat"], "count": [1, 3]}), file)
-    assert (dataset_of(file).items, dataset_of(file).counts.tolist()) == (("newt", "cat"), [1, 3])
-    parquet.write_table(pa.table({"item": ["newt", "cat"], "count": [1.5, 3]}), file)
-    with pytest.raises(DatasetError, match="counts must be integers"):
-        dataset_of(file)
-
-
 def test_rejects_unreadable_parquet_file(tmp_path: Path) -> None:
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
     for name, reason in (("nowhere", "cannot be read: No such"), ("torn", "is not a Parquet")):
@@ -129,20 +120,6 @@ def test_csv_and_shipped_data_equal_the_clients(
     cities = load_dataset("cities")
     assert dataset_of("cities").counts.tolist() == cities.counts.tolist()
     assert dataset_of(cities) is cities
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "arrow"])
-def test_a_table_of_items_and_counts_is_taken_as_it_is(make: Callable[[Any], Any]) -> None:
-    table = make({"note": ["", "x"], "item": ["newt", "cat"], "count": [1, 3]})
-    dataset = dataset_of(table, name="pets")
-    assert (dataset.name, dataset.items, dataset.counts.tolist()) == (
-        "pets",
-        ("newt", "cat"),
-        [1, 3],
-    )
-    assert dataset_of(table, "item").counts.tolist() == [1, 1]
-    with pytest.raises(DatasetError, match="counts must be integers"):
-        dataset_of(make({"item": ["newt", "cat"], "count": [0.5, 3]}))
 
 
 def test_bytes_are_read_as_text() -> None:

@@ -71,20 +71,15 @@ def test_no_projection_is_below_a_floor(protocol: str, attack: str, model: str) 
         round_ = simulate_round(
             Cell("ipums-like", protocol, parse(attack), model, trial=trial), genuine_users, 0
         )
-        removed, counts = floor_removed(round_), floor_counts(round_)
-        for estimate in (removed, counts):
-            assert estimate.min() >= 0
-            assert estimate.sum() == pytest.approx(1, abs=1e-4)
-        estimates = (
-            removed,
-            project_simplex(round_.f_genuine),
-            counts,
-            project_simplex(round_.poisoned.frequencies),
-        )
-        errors[:, trial] = [mse(f, round_.truth) for f in estimates]
-    removed_error, genuine, counts_error, poisoned = errors.mean(axis=1)
-    assert removed_error < genuine
-    assert counts_error < poisoned
+        floors = floor_removed(round_), floor_counts(round_)
+        for floor in floors:
+            assert floor.min() >= 0
+            assert floor.sum() == pytest.approx(1, abs=1e-4)
+        projections = map(project_simplex, (round_.f_genuine, round_.poisoned.frequencies))
+        errors[:, trial] = [mse(f, round_.truth) for f in (*floors, *projections)]
+    removed, counts, genuine, poisoned = errors.mean(axis=1)
+    assert removed < genuine
+    assert counts < poisoned
 
 
 def test_without_an_attack_both_floors_are_one() -> None:
