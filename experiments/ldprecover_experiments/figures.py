@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ldprecover_experiments.scores import Scores, SettingMeans
+    from ldprecover_experiments.scores import Scores
 
 _COLOURS = {
     "poisoned": "#7f7f7f",
@@ -77,41 +77,33 @@ def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
     """
     import matplotlib as mpl
 
-    protocols = list(dict.fromkeys(setting.cell.protocol for setting in scores.settings))
+    protocols = scores.by(lambda s: s.cell.protocol)
     files = []
     with mpl.rc_context(_LOOK):
-        for part in dict.fromkeys(setting.place.part for setting in scores.settings):
+        for part in scores.by(lambda s: s.place.part):
             figure, axes = grid(1, len(protocols), width=4.0)
-            for panel, protocol in zip(axes[0], protocols, strict=True):
-                _draw_part(panel, scores, part, protocol)
+            for panel, (protocol, each) in zip(axes[0], protocols.items(), strict=True):
+                panel.set_title(protocol.upper())
+                _draw_part(panel, each.where(lambda s: s.place.part == part), part, scores.shown)  # noqa: B023
             axes[0][0].set_ylabel("MSE of Norm-Sub / MSE")
             files += _saved(figure, folder / f"unmix-{part}")
     return files
 
 
-def _draw_part(panel: "Axes", scores: "Scores", part: str, protocol: str) -> None:
-    def place(s: "SettingMeans") -> tuple[str, str, float | str]:
-        value = s.place.attack if s.place.value is None else s.place.value
-        return s.place.part, s.cell.protocol, value
-
-    here = [s for s in scores.settings if place(s)[:2] == (part, protocol)]
-    series = {
-        method: {
-            at[2]: scores.ratio("norm-sub", method, lambda s, at=at: place(s) == at).mean  # type: ignore[misc]
-            for at in dict.fromkeys(map(place, here))
-        }
-        for method in scores.shown
-    }
-    if any(s.place.value is not None for s in here):
+def _draw_part(panel: "Axes", scores: "Scores", part: str, methods: Sequence[str]) -> None:
+    values = scores.by(lambda s: s.place.value)
+    places = scores.by(lambda s: s.place.attack) if set(values) <= {None} else values
+    series = {m: [each.ratio("norm-sub", m).mean for each in places.values()] for m in methods}
+    if places is values:
         for method, ratios in series.items():
-            panel.plot(list(ratios), list(ratios.values()), marker=".", linewidth=1, label=method)
+            panel.plot(
+                [float(x or 0) for x in values], ratios, marker=".", linewidth=1, label=method
+            )
         panel.set_xlabel(AXES.get(part, part))
     else:
-        ticks = [str(attack).replace(" ", "\n") for attack in next(iter(series.values()))]
-        bars(panel, ticks, {m: list(ratios.values()) for m, ratios in series.items()}, fontsize=6)
+        bars(panel, [str(attack).replace(" ", "\n") for attack in places], series, fontsize=6)
     panel.set_yscale("log")
     panel.axhline(1, color="black", linewidth=0.6)
-    panel.set_title(protocol.upper())
 
 
 def _saved(figure: "Figure", path: Path) -> list[Path]:

@@ -5,9 +5,11 @@ geometrically over settings. So neither a lucky trial nor a data set with large 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import product
 from math import isnan, nan, sqrt
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -25,6 +27,8 @@ FLOOR = "the floor"
 """The oracle bound of a setting: from genuine reports, or from counts if reports say no more."""
 
 _LOWEST, _OTHERS = 12, 4
+_REFERENCES = (*("genuine", "poisoned", "ldprecover", "norm-sub", "genuine, projected", "uniform"),)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,6 @@ class Ratio:
         return "" if not self.settings else f"{self.mean:.2f} ({self.least:.2f})"
 
 
-Where = Callable[[SettingMeans], bool]
-
-
 class Scores:
     """The scores of an evaluation, whose cells have these places. Settings keep their order."""
 
@@ -79,7 +80,20 @@ class Scores:
             SettingMeans(cell, places[cell], means) for cell, means in summarise(cells).items()
         ]
 
-    @cached_property
+    def where(self, condition: Callable[[SettingMeans], bool]) -> Self:
+        """Return the scores of some of the settings."""
+        scores = copy(self)
+        scores.settings = [setting for setting in self.settings if condition(setting)]
+        return scores
+
+    def by(self, key: Callable[[SettingMeans], T]) -> dict[T, Self]:
+        """Return the scores of each group of settings."""
+        return {
+            group: self.where(lambda s, group=group: key(s) == group)  # type: ignore[misc]
+            for group in dict.fromkeys(map(key, self.settings))
+        }
+
+    @property
     def methods(self) -> list[str]:
         """The names of all methods, in order."""
         return list(dict.fromkeys(name for setting in self.settings for name in setting.means))
@@ -88,20 +102,12 @@ class Scores:
     def shown(self) -> list[str]:
         """The methods in tables by group: the forms of un-mixing, or else the first others."""
         unmixed = [name for name in self.methods if name.startswith("unmix")]
-        references = (
-            "genuine",
-            "poisoned",
-            "ldprecover",
-            "norm-sub",
-            "genuine, projected",
-            "uniform",
-        )
-        others = [n for n in self.methods if n not in references and not n.startswith("floor")]
+        others = [n for n in self.methods if n not in _REFERENCES and not n.startswith("floor")]
         return unmixed or others[:_OTHERS] or ["norm-sub"]
 
-    def ratio(self, over: str, method: str, where: Where = lambda _: True) -> Ratio:
+    def ratio(self, over: str, method: str) -> Ratio:
         """Return the ratios of the error of `over` to that of `method`."""
-        pairs = ((s.error(over), s.error(method)) for s in self.settings if where(s))
+        pairs = ((s.error(over), s.error(method)) for s in self.settings)
         ratios = np.array([a / b for a, b in pairs if not isnan(a) and not isnan(b) and b > 0])
         if not ratios.size:
             return Ratio(nan, nan, 0)
@@ -111,66 +117,51 @@ class Scores:
             ratios.size,
         )
 
-    def gain(self, method: str, where: Where = lambda _: True) -> float:
+    def gain(self, method: str) -> float:
         """Return the mean |FG| over settings with targets; NaN without any."""
-        means = [s.means.get(method) for s in self.settings if where(s)]
+        means = [s.means.get(method) for s in self.settings]
         gains = [abs(mean.fg) for mean in means if mean is not None and mean.fg is not None]
         return float(np.mean(gains)) if gains else nan
 
     def tables(self) -> Iterator[Table]:
         """Yield the tables of all parts that were run."""
-        if any(s.place.part == "base" for s in self.settings):
-            yield self._overall()
+        parts = self.by(lambda s: s.place.part)
+        if base := parts.get("base"):
+            rows = base._rows(self.methods)
+            yield Table(("method", *_COLUMNS), rows, f"overall: {_RATIOS}", len(_COLUMNS))
             for name, key in _KEYS.items():
-                yield self._by(name, key)
+                yield base._table(name, key, self.shown)
             yield self._lowest()
         if any(_certain(mean) for s in self.settings for mean in s.means.values()):
             yield self._certainty()
-        if any(s.place.part == "more" for s in self.settings):
-            yield self._by(
-                "other attacks",
-                lambda s: f"{s.cell.protocol.upper()} {s.place.attack}",
-                part="more",
-            )
-        for factor in dict.fromkeys(
-            s.place.part for s in self.settings if s.place.value is not None
-        ):
-            yield self._by(
-                factor, lambda s: f"{s.place.value:g} {s.cell.protocol.upper()}", part=factor
-            )
+        if more := parts.get("more"):
+            yield more._table("other attacks", _KEYS["protocol and attack"], self.shown)
+        for factor, varied in parts.items():
+            if varied.settings[0].place.value is not None:
+                yield varied._table(
+                    factor, lambda s: f"{s.place.value:g} {s.cell.protocol.upper()}", self.shown
+                )
 
-    def _overall(self) -> Table:
+    def _table(
+        self, name: str, key: Callable[[SettingMeans], str], methods: Sequence[str]
+    ) -> Table:
         rows = [
-            [method, *self._row(method, _base)]
-            for method in self.methods
-            if self._known(method, _base)
+            [group, *row] for group, each in self.by(key).items() for row in each._rows(methods)
         ]
-        return Table(("method", *_COLUMNS), rows, f"overall: {_RATIOS}", len(_COLUMNS))
-
-    def _by(self, name: str, key: Callable[[SettingMeans], str], part: str = "base") -> Table:
-        groups = list(dict.fromkeys(key(s) for s in self.settings if s.place.part == part))
-        rows = []
-        for group in groups:
-
-            def where(s: SettingMeans, group: str = group) -> bool:
-                return s.place.part == part and key(s) == group
-
-            rows += [[group, m, *self._row(m, where)] for m in self.shown if self._known(m, where)]
         return Table((name, "method", *_COLUMNS), rows, f"by {name}: {_RATIOS}", len(_COLUMNS))
 
-    def _known(self, method: str, where: Where) -> bool:
-        return any(not isnan(s.error(method)) for s in self.settings if where(s))
-
-    def _row(self, method: str, where: Where) -> list[str]:
-        ratios = [self.ratio(one, method, where) for one in ("ldprecover", "norm-sub", BETTER)]
-        over, gain = self.ratio(method, FLOOR, where), self.gain(method, where)
-        floor = f"{over.mean:.2f}" if over.settings else ""
-        return [
-            str(ratios[0].settings),
-            *map(str, ratios),
-            floor,
-            "" if isnan(gain) else f"{gain:.3f}",
-        ]
+    def _rows(self, methods: Sequence[str]) -> list[list[str]]:
+        """Return a row for each of these methods that has an error."""
+        rows = []
+        for method in methods:
+            if all(isnan(s.error(method)) for s in self.settings):
+                continue
+            ratios = [self.ratio(one, method) for one in ("ldprecover", "norm-sub", BETTER)]
+            over, gain = self.ratio(method, FLOOR), self.gain(method)
+            floor = f"{over.mean:.2f}" if over.settings else ""
+            shown = "" if isnan(gain) else f"{gain:.3f}"
+            rows.append([method, str(ratios[0].settings), *map(str, ratios), floor, shown])
+        return rows
 
     def _lowest(self) -> Table:
         rows = []
@@ -183,52 +174,22 @@ class Scores:
             for ratio, s in sorted(ratios, key=lambda one: one[0])[:_LOWEST]:
                 value = "" if s.place.value is None else f"{s.place.part} {s.place.value:g}"
                 where = [s.cell.data, s.cell.protocol.upper(), s.place.attack, value]
-                rows.append(
-                    [
-                        method,
-                        *where,
-                        f"{ratio:.2f}",
-                        f"{s.error('ldprecover') / s.error(method):.2f}",
-                    ]
-                )
-        columns = (
-            "method",
-            "data",
-            "protocol",
-            "attack",
-            "varied",
-            "Norm-Sub / it",
-            "LDPRecover / it",
-        )
-        return Table(columns, rows, "where a method gains least over Norm-Sub", 2)
+                other = f"{s.error('ldprecover') / s.error(method):.2f}"
+                rows.append([method, *where, f"{ratio:.2f}", other])
+        columns = ("method", "data", "protocol", "attack", "varied")
+        title = "where a method gains least over Norm-Sub"
+        return Table((*columns, "Norm-Sub / it", "LDPRecover / it"), rows, title, 2)
 
     def _certainty(self) -> Table:
         rows = []
-        for method in self.methods:
-            for group in dict.fromkeys((s.cell.protocol, s.place.attack) for s in self.settings):
-                means = [
-                    s.means[method]
-                    for s in self.settings
-                    if (s.cell.protocol, s.place.attack) == group
-                    and method in s.means
-                    and _certain(s.means[method])
-                ]
-                if means:
-                    rows.append([method, group[0].upper(), group[1], *_said(means)])
-        columns = (
-            "method",
-            "protocol",
-            "attack",
-            "coverage",
-            "least",
-            "RMS error / sd",
-            "most",
-            "P(attack)",
-            "most",
-        )
-        return Table(
-            columns, rows, "what a method says of itself: coverage of its 95 % intervals, its sd", 6
-        )
+        groups = self.by(lambda s: (s.cell.protocol.upper(), s.place.attack))
+        for method, (group, each) in product(self.methods, groups.items()):
+            known = [s.means[method] for s in each.settings if method in s.means]
+            if means := [mean for mean in known if _certain(mean)]:
+                rows.append([method, *group, *_said(means)])
+        columns = ("method", "protocol", "attack", "coverage", "least", "RMS error / sd", "most")
+        title = "what a method says of itself: coverage of its 95 % intervals, its sd"
+        return Table((*columns, "P(attack)", "most"), rows, title, 6)
 
 
 _COLUMNS = ("n", "LDPRecover", "Norm-Sub", "better", "floor", "FG")
@@ -243,10 +204,6 @@ _KEYS: dict[str, Callable[[SettingMeans], str]] = {
     "protocol and attack": lambda s: f"{s.cell.protocol.upper()} {s.place.attack}",
     "data": lambda s: s.cell.data,
 }
-
-
-def _base(setting: SettingMeans) -> bool:
-    return setting.place.part == "base"
 
 
 def _certain(mean: Mean) -> bool:

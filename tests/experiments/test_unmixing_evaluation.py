@@ -153,12 +153,12 @@ def test_a_score_is_the_geometric_mean_of_ratios_of_means_over_trials() -> None:
 
 def test_bound_is_that_of_counts_if_reports_say_no_more() -> None:
     scores = scored()
-    assert scores.ratio("unmix", FLOOR, lambda s: s.cell.protocol == "grr").mean == pytest.approx(
-        1 / 0.25
-    )
-    assert scores.ratio("unmix", FLOOR, lambda s: s.cell.protocol == "oue").mean == pytest.approx(
-        1 / 0.5
-    )
+    assert scores.where(lambda s: s.cell.protocol == "grr").ratio(
+        "unmix", FLOOR
+    ).mean == pytest.approx(1 / 0.25)
+    assert scores.where(lambda s: s.cell.protocol == "oue").ratio(
+        "unmix", FLOOR
+    ).mean == pytest.approx(1 / 0.5)
     cells = {
         ("oue", "input"): False,
         ("olh", "sampled"): False,
