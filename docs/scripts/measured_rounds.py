@@ -4,7 +4,7 @@
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from ldprecover_experiments.attacks import TARGETS
 from ldprecover_experiments.measures import Estimator, Outcome, measure
 from ldprecover_experiments.parameters import BETA, EPSILON, PAPER_USERS, malicious_users
 from ldprecover_experiments.poisoned_round import Targets
+from ldprecover_experiments.tables import Table
 
 TABLES: Mapping[str, Any] = tomllib.loads(
     Path(__file__).with_name("tables.toml").read_text(encoding="utf-8")
@@ -68,26 +69,29 @@ class Rounds:
         return Trial.clean(oracle, users, canaries)
 
     def play(
-        self, protocol: str, attacks: Sequence[str], *, earlier: bool = False
-    ) -> Iterator[tuple[str, Trial]]:
-        """Yield the trials of each attack, with their reports.
+        self, protocol: str, attacks: Sequence[str], *, counts: bool = False
+    ) -> dict[str, list[Trial]]:
+        """Return the trials of each attack.
 
-        A trial is the same whichever other attacks are played. With `earlier` it has an earlier
-        clean round of the same users.
+        A trial is the same whichever other attacks are played. With `counts` it has an earlier
+        clean round of the same users, but no reports: those of many trials would take gigabytes.
         """
         oracle = frequency_oracle(protocol, EPSILON, len(CITIES.items))
+        trials: dict[str, list[Trial]] = {name: [] for name in attacks}
         for trial in range(self.trials):
-            *seeds, secret = np.random.SeedSequence([SEED, trial]).generate_state(2 + earlier)
+            *seeds, secret = np.random.SeedSequence([SEED, trial]).generate_state(2 + counts)
             *before, clean = (self.clean(oracle, int(seed)) for seed in seeds)
             items = np.random.default_rng(secret).permutation(oracle.domain_size).tolist()
             targets, others = tuple(items[:TARGETS]), tuple(items[TARGETS : 2 * TARGETS])
-            targets = targets if earlier else tuple(sorted(targets))
+            targets = targets if counts else tuple(sorted(targets))
             for name in attacks:
                 attacked = targets if is_targeted(name) else None
                 rng = np.random.default_rng([SEED, trial, *name.encode()])
-                poisoned = clean.under(attack_of(name, targets), self.malicious, rng, attacked)
-                past = before[0].genuine if before else None
-                yield name, replace(poisoned, earlier=past, others=others)
+                round_ = clean.under(attack_of(name, targets), self.malicious, rng, attacked)
+                if counts:
+                    round_ = replace(round_, earlier=before[0].genuine, others=others, reports=None)
+                trials[name].append(round_)
+        return trials
 
 
 def rows(table: str) -> dict[str, list[str]]:
@@ -137,6 +141,13 @@ def mean_error(outcomes: Sequence[Outcome], digits: int) -> str:
     text = f"{error:.{digits}e}".replace("e-0", "e-")
     gains = [outcome.fg for outcome in outcomes if outcome.fg is not None]
     return f"{text} ({signed(float(np.mean(gains)))})" if gains else text
+
+
+def by_method(head: str, columns: Mapping[str, Outcomes], digits: int) -> str:
+    """Return a table with a row for each method, and the mean errors of each column."""
+    methods = next(iter(columns.values()))
+    lines = [[m, *(mean_error(each[m], digits) for each in columns.values())] for m in methods]
+    return Table([head, *columns], lines).markdown()
 
 
 def signed(gain: float) -> str:

@@ -7,7 +7,6 @@ frequencies f_X; FG, in brackets, against the estimate f~_X~ from the genuine re
 is the mean over the trials; each trial draws new reports, targets and secrets of the attacker.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from measured_rounds import (
     Outcomes,
     Rounds,
     Trial,
+    by_method,
     by_protocol,
     cells_of,
     is_targeted,
@@ -32,10 +32,8 @@ from ldprecover_experiments import MethodSpec, PoisonedRound
 from ldprecover_experiments.measures import (
     POISONED,
     Estimator,
-    Outcome,
     Reference,
     known_targets,
-    measure,
 )
 from ldprecover_experiments.parameters import EPSILON
 from ldprecover_experiments.poisoned_round import Targets, Vector
@@ -91,12 +89,10 @@ def tables(of_recovery: Rounds, of_methods: Rounds) -> Iterator[str]:
 
 def recovery_tables(rounds: Rounds) -> Iterator[str]:
     """Yield the tables of recovery in Markdown, and the sentences on them."""
-    played: dict[str, dict[str, list[Trial]]] = {}
-    for protocol, attacks in rows("recovery").items():
-        trials = played[protocol] = {attack: [] for attack in attacks}
-        for attack, trial in rounds.play(protocol, attacks, earlier=True):
-            # The counts are enough: the reports of all trials would take gigabytes.
-            trials[attack].append(replace(trial, reports=None))
+    played = {
+        protocol: rounds.play(protocol, attacks, counts=True)
+        for protocol, attacks in rows("recovery").items()
+    }
     outcomes = {
         (protocol, attack): measured(trials, COLUMNS)
         for protocol, attacked in played.items()
@@ -126,25 +122,21 @@ def recovery_tables(rounds: Rounds) -> Iterator[str]:
             ]
     yield Table(["η", "", *(f"{eta:.2g}" for eta in etas)], lines).markdown()
 
-    by_protocol = [measured(played[protocol][CRAFTED], NAMED) for protocol in PROTOCOLS]
-    lines = [[n.name, *(mean_error(each[n.name], 2) for each in by_protocol)] for n in NAMED]
-    head = ["named as targets", *(f"{protocol.upper()}, {CRAFTED}" for protocol in PROTOCOLS)]
-    yield Table(head, lines).markdown()
-
+    columns = {f"{p.upper()}, {CRAFTED}": measured(played[p][CRAFTED], NAMED) for p in PROTOCOLS}
+    yield by_method("named as targets", columns, 2)
     lines = [
         [attack, *(_found(attacked.get(attack, [])) for attacked in played.values())]
         for attack in filter(is_targeted, played["oue"])
     ]
     yield Table(["rose since an earlier round", *map(str.upper, PROTOCOLS)], lines).markdown()
 
-    by_beta = [
-        measured(
-            (t for _, t in replace(rounds, beta=beta).play("oue", [SAMPLED], earlier=True)), COLUMNS
+    columns = {
+        f"β = {beta:g}": measured(
+            replace(rounds, beta=beta).play("oue", [SAMPLED], counts=True)[SAMPLED], COLUMNS
         )
         for beta in BETAS
-    ]
-    lines = [[c.name, *(mean_error(each[c.name], 2) for each in by_beta)] for c in COLUMNS]
-    yield Table([f"OUE, {SAMPLED}", *(f"β = {beta:g}" for beta in BETAS)], lines).markdown()
+    }
+    yield by_method(f"OUE, {SAMPLED}", columns, 2)
 
 
 def _facts(trials: list[Trial], outcomes: list[Outcomes]) -> str:
@@ -187,15 +179,9 @@ def methods_tables(rounds: Rounds, protocols: Mapping[str, list[str]]) -> Iterat
                 *(MethodSpec(**fields) for fields in compared["beside"].get(name, ())),
             )
         ]
-        outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-        for attack, trial in rounds.play(protocol, attacks):
-            for outcome in measure(trial, [POISONED, *specs]):
-                outcomes[outcome.method][attack].append(outcome)
-        lines = [
-            [name, *(mean_error(each[attack], 1) for attack in attacks)]
-            for name, each in outcomes.items()
-        ]
-        yield Table([protocol.upper(), *attacks], lines).markdown()
+        played = rounds.play(protocol, attacks)
+        columns = {a: measured(trials, [POISONED, *specs]) for a, trials in played.items()}
+        yield by_method(protocol.upper(), columns, 1)
 
 
 def choices(tables: Mapping[str, str]) -> str:

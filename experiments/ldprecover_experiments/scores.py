@@ -184,8 +184,8 @@ class Scores:
         rows = []
         groups = self.by(lambda s: (s.cell.protocol.upper(), s.place.attack))
         for method, (group, each) in product(self.methods, groups.items()):
-            known = [s.means[method] for s in each.settings if method in s.means]
-            if means := [mean for mean in known if _certain(mean)]:
+            of_method = [s.means[method] for s in each.settings if method in s.means]
+            if means := [mean for mean in of_method if _certain(mean)]:
                 rows.append([method, *group, *_said(means)])
         columns = ("method", "protocol", "attack", "coverage", "least", "RMS error / sd", "most")
         title = "what a method says of itself: coverage of its 95 % intervals, its sd"
