@@ -2,6 +2,7 @@
 
 import math
 from numbers import Integral, Real
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +43,11 @@ def real(value: object) -> float | None:
         return float(value)
     except OverflowError:  # an integer beyond any float
         return math.inf
+
+
+def is_integer(value: object, low: int, high: float = math.inf) -> TypeGuard[int]:
+    """Return whether a value is an int from `low` to `high`; neither a bool nor numpy's is one."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def whole(value: object) -> int | None:

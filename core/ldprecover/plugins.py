@@ -47,32 +47,28 @@ _USES = tuple(
     )
 )
 _NOT_FREE = {
-    *(
-        "access",
-        "checksum",
-        "closed_at",
-        "counts",
-        "digest",
-        "domain_size",
-        "epsilon",
-        "format",
-        "given_seeds",
-        "id",
-    ),
-    *(
-        "items",
-        "n",
-        "name",
-        "opened_at",
-        "p",
-        "protocol",
-        "q",
-        "read_access",
-        "retention",
-        "round",
-        "series",
-        "state",
-    ),
+    "access",
+    "checksum",
+    "closed_at",
+    "counts",
+    "digest",
+    "domain_size",
+    "epsilon",
+    "format",
+    "given_seeds",
+    "id",
+    "items",
+    "n",
+    "name",
+    "opened_at",
+    "p",
+    "protocol",
+    "q",
+    "read_access",
+    "retention",
+    "round",
+    "series",
+    "state",
 }
 """The fields of a round: a protocol's own parameter cannot have these names."""
 
@@ -194,8 +190,7 @@ def _distribution(entry: EntryPoint) -> str:
 def _protocol(kind: Any) -> str:
     check_class(kind, FrequencyOracle, ("protocol", "title", "traits"))
     name, own = kind.protocol, kind.parameter
-    if not isinstance(kind.title, str) or not kind.title.strip():
-        raise ParameterError(f"title must be one line of text, not {kind.title!r:.80}")
+    _check_text(kind, "title")
     if not (
         isinstance(name, str)
         and name.isidentifier()
@@ -231,9 +226,7 @@ def _method(method: Any) -> str:
                 f"{name} must be a set of some of {', '.join(words)}, not {value!r:.80}"
             )
     for name in ("summary", "cost"):
-        text = getattr(method, name)
-        if not isinstance(text, str) or not text.strip():
-            raise ParameterError(f"{name} must be one line of text, not {text!r:.80}")
+        _check_text(method, name)
     for name in ("recover", "unfit"):
         if not callable(getattr(method, name)):
             raise ParameterError(f"{name} must be a function, not {getattr(method, name)!r:.80}")
@@ -244,6 +237,12 @@ def _method(method: Any) -> str:
     ):
         raise ParameterError(f"options must be a tuple of Option, not {method.options!r:.80}")
     return method.name
+
+
+def _check_text(value: Any, name: str) -> None:
+    text = getattr(value, name)
+    if not isinstance(text, str) or not text.strip():
+        raise ParameterError(f"{name} must be one line of text, not {text!r:.80}")
 
 
 def check_name(name: object) -> None:

@@ -17,7 +17,7 @@ Simulation uses the doubles p and q as they are; perturbing real reports rounds 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import finite_vector
+from ldprecover._checks import finite_vector, is_integer
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
@@ -81,7 +81,7 @@ def _draw(
         )
     if (vector < 0).any() or abs(vector.sum() - 1) > 1e-9:
         raise ParameterError("weights must be at least 0 and sum to one")
-    if isinstance(m, bool) or not isinstance(m, int) or m < 0:
+    if not is_integer(m, 0):
         raise ParameterError(
             f"m, the number of malicious users, must be an integer of at least 0, not {m!r:.40}"
         )

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import finite_vector
+from ldprecover._checks import finite_vector, is_integer
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
@@ -129,7 +129,7 @@ def worst_change(
     d, p, q = oracle.domain_size, oracle.p, oracle.q
     if not 0 <= beta <= 1:
         raise ParameterError(f"beta must be from 0 to 1, not {beta}")
-    if isinstance(items, bool) or not isinstance(items, int) or not 1 <= items <= d:
+    if not is_integer(items, 1, d):
         raise ParameterError(f"items must be an integer from 1 to {d}, not {items!r:.40}")
     if share is not None and not 0 <= share <= 1:
         raise ParameterError(f"share must be from 0 to 1, not {share}")
@@ -193,5 +193,5 @@ def _probabilities(oracle: FrequencyOracle, values: ArrayLike, name: str) -> Flo
 
 
 def _check_number(n: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if not is_integer(n, 1):
         raise ParameterError("the number of reports must be an integer of at least 1")

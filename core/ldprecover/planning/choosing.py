@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from ldprecover._checks import is_integer
 from ldprecover.errors import ParameterError
 from ldprecover.planning.gains import most_gain
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
@@ -65,7 +66,7 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
 
     Raises ParameterError for a parameter outside its range, or no protocol.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if not is_integer(n, 1):
         raise ParameterError("n, the number of users, must be an integer of at least 1")
     names = list(PROTOCOLS) if protocols is None else list(protocols)
     if not names:
@@ -104,11 +105,11 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
 
 def _costs(each: Candidate) -> str:
     """Return a sentence on the costs of a candidate."""
-    words = [f"one standard error is {100 * each.standard_error:.3g} percentage points"]
-    words.append(
-        f"1 % crafted reports raise {each.targets} items together by {each.gain:.3g} points"
-    )
-    words.append(f"{each.report_size} bytes a report")
+    words = [
+        f"one standard error is {100 * each.standard_error:.3g} percentage points",
+        f"1 % crafted reports raise {each.targets} items together by {each.gain:.3g} points",
+        f"{each.report_size} bytes a report",
+    ]
     if each.hash_tests:
         words.append(f"{each.hash_tests:.2g} hashes to count")
     return ", ".join(words)

@@ -1,6 +1,6 @@
 """The standard error over epsilon and over the number of users, for charts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
@@ -30,7 +30,10 @@ def errors_around(
     """Return each protocol's errors at the given number of users and at the given epsilon."""
 
     def error(name: str, epsilon: float, n: int) -> float | None:
-        return _or_none(lambda: request.error_of(frequency_oracle(name, epsilon, d), n))
+        try:
+            return request.error_of(frequency_oracle(name, epsilon, d), n)
+        except ParameterError:
+            return None
 
     factors = [_FACTOR ** (2 * i / (_POINTS - 1) - 1) for i in range(_POINTS)]  # from 1/10 to 10
     numbers = tuple(sorted({min(MAX_USERS, max(1, round(users * each))) for each in factors}))
@@ -41,10 +44,3 @@ def errors_around(
         {name: tuple(error(name, each, users) for each in factors) for name in names},
         {name: tuple(error(name, epsilon, each) for each in numbers) for name in names},
     )
-
-
-def _or_none(compute: Callable[[], float]) -> float | None:
-    try:
-        return compute()
-    except ParameterError:
-        return None

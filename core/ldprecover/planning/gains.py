@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover._checks import is_integer
 from ldprecover.crafting.crafter import CRAFTED_LAW
 from ldprecover.errors import ParameterError
 from ldprecover.laws import required
@@ -48,7 +49,7 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
     is at least one target and one other item.
     """
     d, r = oracle.domain_size, targets
-    if isinstance(r, bool) or not isinstance(r, int) or not 1 <= r < d:
+    if not is_integer(r, 1, d - 1):
         raise ParameterError(
             f"targets, a number of items, must be from 1 to {d - 1}, not {targets!r:.40}"
         )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -149,7 +149,7 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
         r,
         beta,
         tuple(
-            Gain(each.attack, each.sends, _times(beta, each.gain), each.reason) for each in per_beta
+            each if each.gain is None else replace(each, gain=beta * each.gain) for each in per_beta
         ),
         worst_change(oracle, beta, r, 0.0),
     )
@@ -160,7 +160,3 @@ def _needs(solved: Unknown) -> Callable[[PlannedRound], float]:
     attribute = "standard_error" if solved == "error" else solved
     sign = -1 if solved == "domain_size" else 1  # more items are better, less of all else
     return lambda each: sign * float(getattr(each, attribute) or 0)
-
-
-def _times(beta: float, gain: float | None) -> float | None:
-    return None if gain is None else beta * gain

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from ldprecover._checks import real
+from ldprecover._checks import is_integer, real
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import partial_sum_variance
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, FrequencyOracle
@@ -83,9 +83,7 @@ class PlanRequest:
 
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:
-    if value is not None and (
-        isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high
-    ):
+    if value is not None and not is_integer(value, low, high):
         raise ParameterError(f"{name} must be an integer from {low} to {high}, not {value!r:.40}")
 
 

@@ -42,22 +42,13 @@ class Conclusions:
 
     def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return the JSON form: vectors as lists, suspects with item, label and probability."""
-
-        def listed(vector: FloatArray | None) -> list[float] | None:
-            return None if vector is None else vector.tolist()
-
+        vectors = ("standard_deviations", "lower", "upper")
         return {
-            "standard_deviations": listed(self.standard_deviations),
-            "lower": listed(self.lower),
-            "upper": listed(self.upper),
-            "attack_probability": self.attack_probability,
-            "beta": self.beta,
-            "beta_low": self.beta_low,
-            "beta_high": self.beta_high,
+            **vars(self),
+            **{name: v.tolist() for name in vectors if (v := getattr(self, name)) is not None},
             "suspects": [
                 {"item": item, "label": labels[item], "probability": probability}
                 for item, probability in self.suspects
             ],
             "dropped": [asdict(each) for each in self.dropped],
-            "history_weight": self.history_weight,
         }

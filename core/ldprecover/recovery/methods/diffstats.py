@@ -1,7 +1,6 @@
 """Diffstats: drops reports of suspicious sizes, so that the rest follow the honest law of sizes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -43,26 +42,27 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     n = int(observed.sum())
     before = _chi_squared(observed, np.ones(law.size), law)
     sizes_in_words = f"chi-squared {before.score:.4g}, {before.cells} cells"
+    dropped_sizes, dropped_items = np.zeros(law.size, np.bool_), np.empty(0, np.int64)
     if before.quantile < _ALARM:
         note = f"The sizes of the {n} reports follow the law of honest reports ({sizes_in_words})."
-        return drop(inputs, _nobody(law.size), [note])
-    best = min(_removals(source, observed, law), key=_Removal.order, default=None)
-    if best is None or best.failure:
+    elif (
+        best := min(_removals(source, observed, law), key=_Removal.order, default=None)
+    ) is None or best.failure:
         note = (
             f"The sizes of the {n} reports do not follow the law of honest reports "
             f"({sizes_in_words}), and no removal of sizes and items mends that, so nothing is "
             "dropped."
         )
-        return drop(inputs, _nobody(law.size), [note])
-    dropped_sizes = np.zeros(law.size, np.bool_)
-    dropped_sizes[best.sizes] = True
-    note = (
-        f"Reports that support {', '.join(map(str, np.sort(best.sizes)))} items, "
-        f"{'one of ' if best.items.size > 1 else ''}{indices_named(best.items)} among them, are "
-        f"taken as malicious: it brings chi-squared from {before.score:.4g} to {best.score:.4g} "
-        f"over {before.cells} sizes. Honest reports like these go too, which lowers those items."
-    )
-    return drop(inputs, _Flagged(dropped_sizes, best.items), [note])
+    else:
+        dropped_sizes[best.sizes], dropped_items = True, best.items
+        note = (
+            f"Reports that support {', '.join(map(str, np.sort(best.sizes)))} items, "
+            f"{'one of ' if best.items.size > 1 else ''}{indices_named(best.items)} among them, "
+            f"are taken as malicious: it brings chi-squared from {before.score:.4g} to "
+            f"{best.score:.4g} over {before.cells} sizes. Honest reports like these go too, which "
+            "lowers those items."
+        )
+    return drop(inputs, partial(_flagged, sizes=dropped_sizes, items=dropped_items), [note])
 
 
 class _Test(NamedTuple):
@@ -130,21 +130,13 @@ def _removal(
     return _Removal(failure, int(removed.sum()), test.score, sizes, chosen)
 
 
-@dataclass(frozen=True, eq=False)
-class _Flagged:
-    """Flags reports of the sizes k with `sizes[k]` set that support one of the items."""
-
-    sizes: BoolArray
-    items: Int64Array
-
-    def __call__(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
-        bad: BoolArray = np.asarray(oracle.supports(reports, self.items).any(axis=1))
-        bad[bad] = self.sizes[oracle.support_sizes(reports[bad])]
-        return bad
-
-
-def _nobody(sizes: int) -> _Flagged:
-    return _Flagged(np.zeros(sizes, np.bool_), np.empty(0, np.int64))
+def _flagged(
+    oracle: FrequencyOracle, reports: Reports, *, sizes: BoolArray, items: Int64Array
+) -> BoolArray:
+    """Return which reports are of a size k with `sizes[k]` set and support one of the items."""
+    bad: BoolArray = np.asarray(oracle.supports(reports, items).any(axis=1))
+    bad[bad] = sizes[oracle.support_sizes(reports[bad])]
+    return bad
 
 
 def _supports_by_size(

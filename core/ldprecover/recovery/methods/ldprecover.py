@@ -58,45 +58,47 @@ def subtract(
 
 
 def _malicious(inputs: RecoveryInputs) -> tuple[FloatArray, list[str]]:
+    """Return the malicious frequencies that the request assumes, and the notes on them."""
     oracle, targets, name = inputs.oracle, inputs.targets, inputs.request.malicious_model
     model = MALICIOUS_MODELS[name]
     if model is None:
-        return custom(oracle, inputs.support), [
-            (
-                "Malicious model custom: each item is taken to be supported by the given share of "
-                "the malicious reports."
-            )
-        ]
+        note = (
+            "Malicious model custom: each item is taken to be supported by the given share of the "
+            "malicious reports."
+        )
+        return custom(oracle, inputs.support), [note]
     if targets:
-        return model(oracle, targets), _targeted_notes(inputs)
+        malicious = model(oracle, targets)
+        notes = [f"LDPRecover*, malicious model {name}: {_REPORTS[name]}."]
+        if name == "paper":
+            excess = np.ptp(malicious) / np.ptp(exact_targeted(oracle, targets))
+            notes.append(
+                f"The printed equations lower the targets against the other items {excess:.3g} "
+                "times as far as these reports raise them; the model exact lowers them as far."
+            )
+        return malicious, notes
     if name not in _WITHOUT_TARGETS:
         raise ParameterError(f"malicious_model {name} needs targets")
-    return untargeted(oracle, inputs.poisoned), _untargeted_notes(inputs)
-
-
-def _untargeted_notes(inputs: RecoveryInputs) -> list[str]:
-    oracle, positive = inputs.oracle, int(np.count_nonzero(inputs.poisoned > 0))
-    notes = []
-    if positive:
-        notes.append(
-            f"Without targets: the malicious sum, {oracle.malicious_sum:.6g}, is spread evenly "
-            f"over D1, the {positive} of {oracle.domain_size} items with a positive estimate."
-        )
-    else:
-        notes.append(
-            "Without targets, and no estimate is positive: the malicious frequencies are taken as "
-            "zero."
-        )
-    if inputs.request.malicious_model != "paper":
+    positive = np.count_nonzero(inputs.poisoned > 0)
+    note = (
+        f"Without targets: the malicious sum, {oracle.malicious_sum:.6g}, is spread evenly over "
+        f"D1, the {positive} of {oracle.domain_size} items with a positive estimate."
+        if positive
+        else "Without targets, and no estimate is positive: the malicious frequencies are taken as "
+        "zero."
+    )
+    notes = [note]
+    if name != "paper":
         notes.append(
             f"Without targets the malicious models {' and '.join(_WITHOUT_TARGETS)} are the same."
         )
-    return notes
+    return untargeted(oracle, inputs.poisoned), notes
 
 
+_ONE_TARGET = "each malicious report is taken to support one target alone"
 _REPORTS = {
-    "paper": "each malicious report is taken to support one target alone",
-    "exact": "each malicious report is taken to support one target alone",
+    "paper": _ONE_TARGET,
+    "exact": _ONE_TARGET,
     "padded": "each malicious report is taken to support all targets, and random others up to an "
     "honest report's size",
     "searched": f"each malicious report is taken to be the best of {SEARCH} random seeds for the "
@@ -104,26 +106,6 @@ _REPORTS = {
     "solved": "each malicious report is taken to be a column that supports all targets, or most, "
     "and is not column 0",
 }
-
-
-def _targeted_notes(inputs: RecoveryInputs) -> list[str]:
-    oracle, targets, name = inputs.oracle, inputs.targets, inputs.request.malicious_model
-    notes = [f"LDPRecover*, malicious model {name}: {_REPORTS[name]}."]
-    model = MALICIOUS_MODELS[name]
-    if name == "paper" and model is not None:
-        excess = _gap(model(oracle, targets)) / _gap(exact_targeted(oracle, targets))
-        notes.append(
-            f"The printed equations lower the targets against the other items {excess:.3g} times "
-            "as far as these reports raise them; the model exact lowers them as far."
-        )
-    return notes
-
-
-def _gap(malicious: FloatArray) -> float:
-    """Return how far the model puts the targets above the other items: all that the projection sees
-    of it.
-    """
-    return float(malicious.max() - malicious.min())
 
 
 METHOD = Method(

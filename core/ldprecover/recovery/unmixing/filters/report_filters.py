@@ -16,9 +16,10 @@ from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.contract import indices_named
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
-from ldprecover.recovery.unmixing.filters.debias import DebiasedEstimates, unbiased
+from ldprecover.recovery.unmixing.filters.debias import unbiased
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.rules import (
+    DroppedSet,
     ReportFilter,
     lost,
     reports_of_other_sizes,
@@ -85,21 +86,12 @@ def filter_reports(source: ReportSource) -> NoisyEstimates:
     sets = shared_sets(source, possible.report_filter, possible.tally)
     if not sets.report_filter.sets:
         return _usual(source, possible, observed, sets.suspects)
-    estimates = _debiased(oracle, possible.sizes, sets.tally, sets)
-    if estimates.trusted:
-        dropped = (*possible.dropped, *_sets_in_words(sets))
-        shared = tuple(
-            sorted({int(item) for each in sets.report_filter.sets for item in each.items})
-        )
-        return NoisyEstimates(
-            estimates.z,
-            estimates.sd,
-            sets.tally.n,
-            sets.suspects,
-            shared,
-            dropped,
-            estimates.honest_kept,
-        )
+    dropped_sets = sets.report_filter.sets
+    dropped = (*possible.dropped, *_sets_as_text(sets))
+    estimates, trusted = _debiased(oracle, possible.sizes, sets.tally, dropped, dropped_sets)
+    if trusted:
+        shared = tuple(sorted({int(item) for each in dropped_sets for item in each.items}))
+        return replace(estimates, suspects=sets.suspects, shared=shared)
     note = (
         f"Many reports share {indices_named(sets.suspects)}, but then most of the users would hold "
         "one of these, so no report was dropped for it."
@@ -118,16 +110,8 @@ def _usual(
     law = oracle.laws.size_law().probabilities()
     bad = _too_frequent(observed, law, possible.sizes)
     usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
-    estimates = _debiased(source.oracle, usual.sizes, usual.tally)
-    return NoisyEstimates(
-        estimates.z,
-        estimates.sd,
-        usual.tally.n,
-        suspects,
-        (),
-        usual.dropped,
-        estimates.honest_kept,
-    )
+    estimates, _ = _debiased(oracle, usual.sizes, usual.tally, usual.dropped)
+    return replace(estimates, suspects=suspects)
 
 
 def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:
@@ -195,15 +179,20 @@ def _debiased(
     oracle: FrequencyOracle,
     sizes: BoolArray,
     tally: Tally,
-    sets: SharedSets | None = None,
-) -> DebiasedEstimates:
+    dropped: tuple[Dropped, ...],
+    sets: tuple[DroppedSet, ...] = (),
+) -> tuple[NoisyEstimates, bool]:
+    """Return the estimates without bias, and whether they are trusted."""
     if not tally.n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
-    dropped = () if sets is None else sets.report_filter.sets
-    return unbiased(oracle, tally.counts(oracle), tally.n, sizes, dropped)
+    result = unbiased(oracle, tally.counts(oracle), tally.n, sizes, sets)
+    estimates = NoisyEstimates(
+        result.z, result.sd, tally.n, dropped=dropped, honest_kept=result.honest_kept
+    )
+    return estimates, result.trusted
 
 
-def _sets_in_words(sets: SharedSets) -> list[Dropped]:
+def _sets_as_text(sets: SharedSets) -> list[Dropped]:
     described = []
     for dropped, number in zip(sets.report_filter.sets, sets.dropped, strict=True):
         items = indices_named(np.sort(dropped.items).tolist())
