@@ -1,5 +1,7 @@
 """Checks of the attacks' arguments."""
 
+from typing import TypeGuard
+
 import numpy as np
 
 from ldprecover import ParameterError
@@ -10,12 +12,16 @@ MAX_SEARCH = 1_000_000
 _SIZE = "size, a number of items"
 
 
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer of Python or numpy, and no bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def check_search(search: object, *, exhaustive: bool = True) -> None:
     """Raise ParameterError unless `search` is a number of seeds, or "exhaustive" where allowed."""
     if exhaustive and search == "exhaustive":
         return
-    whole = isinstance(search, int | np.integer) and not isinstance(search, bool)
-    if not whole or not 1 <= search <= MAX_SEARCH:  # type: ignore[operator]
+    if not is_integer(search) or not 1 <= search <= MAX_SEARCH:
         also = ', or "exhaustive"' if exhaustive else ""
         raise ParameterError(
             f"search must be a number of seeds from 1 to {MAX_SEARCH}{also}, not {search!r}"
@@ -24,9 +30,7 @@ def check_search(search: object, *, exhaustive: bool = True) -> None:
 
 def check_size(size: object, name: str = _SIZE) -> None:
     """Raise ParameterError unless `size` is None or a positive integer."""
-    if size is not None and (
-        isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1
-    ):
+    if size is not None and (not is_integer(size) or size < 1):
         raise ParameterError(f"{name}, must be an integer from 1, not {size!r}")
 
 

@@ -15,6 +15,7 @@ from ldprecover.laws.distributions import binomial_law
 from ldprecover.plugins import named
 from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover_attacker.arguments import is_integer
 
 T = TypeVar("T")
 
@@ -300,7 +301,7 @@ def _is_support(pi: object, d: int) -> bool:
 
 
 def _check_number(m: object, *, least: int) -> None:
-    if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < least:
+    if not is_integer(m) or m < least:
         raise ParameterError(
             f"m, the number of malicious users, must be an integer from {least}, not {m!r}"
         )

@@ -64,7 +64,7 @@ class Campaign:
     def __post_init__(self) -> None:
         for name in ("m", "seed"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            if type(value) is not int or value < 0:
                 raise ParameterError(f"{name} must be an integer from 0, not {value!r}")
         if self.tickets is not None and len(self.tickets) < self.m:
             raise ParameterError(

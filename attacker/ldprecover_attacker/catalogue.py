@@ -84,7 +84,7 @@ def make_attack(
         raise ParameterError(
             "search belongs to the crafted model: a sampled report has a random seed"
         )
-    if isinstance(attackers, bool) or not isinstance(attackers, int) or attackers < 1:
+    if type(attackers) is not int or attackers < 1:
         raise ParameterError(f"attackers must be an integer from 1, not {attackers!r}")
     attack = ATTACKS[name](**options)
     if input_poisoning:

@@ -9,7 +9,7 @@ import numpy as np
 from ldprecover import ParameterError
 from ldprecover.items import find_items
 from ldprecover.types import FloatArray, Int64Array
-from ldprecover_attacker.arguments import check_size, size_or_default
+from ldprecover_attacker.arguments import check_size, is_integer, size_or_default
 from ldprecover_attacker.base import ItemAttack
 
 
@@ -95,7 +95,7 @@ def index_or_label(target: object) -> int | str:
     """
     if isinstance(target, str) and target:
         return target
-    if isinstance(target, int | np.integer) and not isinstance(target, bool) and target >= 0:
+    if is_integer(target) and target >= 0:
         return int(target)
     raise ParameterError(
         f"a target must be an item index from 0 or a non-empty label, not {target!r}"

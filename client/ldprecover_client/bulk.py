@@ -11,6 +11,7 @@ from concurrent.futures import (
     as_completed,
     wait,
 )
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -105,16 +106,7 @@ def submit_reports(
         ) as client,
         ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
     ):
-        sender = _Sender(
-            client,
-            round_id,
-            reports,
-            size,
-            accepted,
-            tickets=tickets,
-            journal=journal,
-            compress=compress,
-        )
+        sender = _Sender(client, round_id, reports, size, [accepted], tickets, journal, compress)
         try:
             if progress is not None:
                 progress(accepted, n)
@@ -130,36 +122,25 @@ def submit_reports(
     return accepted
 
 
+@dataclass
 class _Sender:
     """Sends batches of reports from several threads, each batch as one submission.
 
     `stored` has the accepted reports of each submission.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        round_id: str,
-        reports: NDArray[Any],
-        size: int,
-        accepted: int,
-        *,
-        tickets: Sequence[str] | None,
-        journal: Journal | None,
-        compress: bool,
-    ) -> None:
-        self.stored = [accepted]
-        self._client = client
-        self._round_id = round_id
-        self._reports = reports
-        self._size = size
-        self._tickets = tickets
-        self._journal = journal
-        self._compress = compress
+    client: Client
+    round_id: str
+    reports: NDArray[Any]
+    size: int
+    stored: list[int]
+    tickets: Sequence[str] | None
+    journal: Journal | None
+    compress: bool
 
     def send(self, start: int) -> int:
         """Send the batch that starts at this index, and return its number of reports."""
-        batch = self._reports[start : start + self._size]
+        batch = self.reports[start : start + self.size]
         try:
             answer = self._submit(start, batch)
         except RefusedError as error:
@@ -175,18 +156,18 @@ class _Sender:
                 f"the server accepted {answer['accepted']} of a submission of {len(batch)}"
             )
         self.stored.append(len(batch))
-        if self._journal is not None:
-            self._journal.accept(start)
+        if self.journal is not None:
+            self.journal.accept(start)
         return len(batch)
 
     def _submit(self, start: int, batch: NDArray[Any]) -> Submitted:
-        ticket = None if self._tickets is None else self._tickets[start]
-        key = secrets.token_hex(16) if self._journal is None else self._journal.key(start)
+        ticket = None if self.tickets is None else self.tickets[start]
+        key = secrets.token_hex(16) if self.journal is None else self.journal.key(start)
         while True:
             before = len(self.stored)
             try:
-                return self._client.submit(
-                    self._round_id, pack(batch), key, compress=self._compress, ticket=ticket
+                return self.client.submit(
+                    self.round_id, pack(batch), key, compress=self.compress, ticket=ticket
                 )
             except UnansweredError as error:
                 # All threads share the key's rate limit. While others succeed, this one will too.

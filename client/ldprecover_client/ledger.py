@@ -153,7 +153,7 @@ class Ledger:
             else:
                 self.path = Path(path) if path is not None else default_path()
                 _make_private(self.path)
-            with self._transaction() as db:
+            with self._open() as db, _immediate(db):
                 self._create_or_check(db)
 
     @classmethod
@@ -187,8 +187,7 @@ class Ledger:
         """
         if seed is not None:
             self._record_seed(round_id, seed, epsilon)
-        with self._translated_errors(), self._transaction() as db:
-            self._check(db)
+        with self._transaction() as db:
             for entry in _select(db, "WHERE round_id = ?", (round_id,)):
                 if entry.digest != digest:
                     raise InconsistentRoundError(
@@ -217,14 +216,12 @@ class Ledger:
 
     def seed(self, round_id: str) -> int | None:
         """Return the seed that a ticket picked for a round, or None."""
-        with self._translated_errors(), self._connection() as db:
-            self._check(db)
+        with self._connection() as db:
             return _seed(db, round_id)
 
     def _record_seed(self, round_id: str, seed: int, epsilon: float) -> None:
         """Record a round's seed. Raises SecondSeedError if it has another and is not settled."""
-        with self._translated_errors(), self._transaction() as db:
-            self._check(db)
+        with self._transaction() as db:
             entries = _select(db, "WHERE round_id = ?", (round_id,))
             if entries and entries[0].state != "pending":
                 return
@@ -254,8 +251,7 @@ class Ledger:
 
         The report changes to the new ticket if no try is open, and else keeps its ticket.
         """
-        with self._translated_errors(), self._transaction() as db:
-            self._check(db)
+        with self._transaction() as db:
             db.execute(
                 """
                 UPDATE reports SET open_tries = open_tries + 1,
@@ -268,8 +264,7 @@ class Ledger:
 
     def end_try(self, round_id: str) -> None:
         """Record that the server certainly did not take a try under a ticket."""
-        with self._translated_errors(), self._transaction() as db:
-            self._check(db)
+        with self._transaction() as db:
             db.execute(
                 "UPDATE reports SET open_tries = open_tries - 1 WHERE round_id = ? AND state = "
                 "'pending'",
@@ -278,8 +273,7 @@ class Ledger:
 
     def settle(self, round_id: str, state: str, reason: str | None = None) -> None:
         """Record that a pending report was "accepted" or "refused"; that is final."""
-        with self._translated_errors(), self._transaction() as db:
-            self._check(db)
+        with self._transaction() as db:
             db.execute(
                 "UPDATE reports SET state = ?, reason = ? WHERE round_id = ? AND state = 'pending'",
                 (state, reason, round_id),
@@ -287,8 +281,7 @@ class Ledger:
 
     def entries(self) -> tuple[Entry, ...]:
         """Return all entries, oldest first."""
-        with self._translated_errors(), self._connection() as db:
-            self._check(db)
+        with self._connection() as db:
             return _select(db)
 
     def pending(self) -> tuple[Entry, ...]:
@@ -298,12 +291,24 @@ class Ledger:
     @property
     def spent(self) -> float:
         """Sum of epsilon over all rounds in the ledger."""
-        with self._translated_errors(), self._connection() as db:
-            self._check(db)
+        with self._connection() as db:
             return float(_spent(db))
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Connect to a ledger. Raises LedgerError, also for errors of SQLite in the block."""
+        with self._translated_errors(), self._open() as db:
+            self._check(db)
+            yield db
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._translated_errors(), self._open() as db, _immediate(db):
+            self._check(db)
+            yield db
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
         if self._memory is not None:
             with self._lock:
                 yield self._memory
@@ -318,17 +323,6 @@ class Ledger:
             # a power cut could otherwise restore the journal, which would undo the commit.
             db.execute("PRAGMA synchronous = EXTRA")
             yield db
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -370,6 +364,18 @@ class Ledger:
                 f"the ledger {self.path} has form {version}, and this version reads "
                 f"{_SCHEMA_VERSION} alone: use the version that made it"
             )
+
+
+@contextmanager
+def _immediate(db: sqlite3.Connection) -> Iterator[None]:
+    """Commit what the block writes, or roll it back."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _make_private(path: Path) -> None:

@@ -48,9 +48,9 @@ class Population:
             raise ArgumentError("weights must be a one-dimensional array over at least two items")
         if not (np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
             raise ArgumentError("weights must be finite, none negative and not all zero")
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+        if type(self.n) is not int or self.n < 1:
             raise ArgumentError("n must be an integer of at least 1")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+        if type(self.seed) is not int or self.seed < 0:
             raise ArgumentError("seed must be an integer of at least 0")
         if self.draw not in ("multinomial", "apportioned"):
             raise ArgumentError('draw must be "multinomial" or "apportioned"')
