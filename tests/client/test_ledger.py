@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,6 +35,47 @@ def claim(
     return ledger.claim(
         server_url=url, round_id=round_id, digest=digest, epsilon=epsilon, perturb=lambda: packed
     )
+
+
+def execute(path: Path, script: str) -> None:
+    """Run SQL on a file, as another program does."""
+    path.parent.mkdir(exist_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(script)
+
+
+def run_together(n: int, act: Callable[[int], object]) -> None:
+    """Call `act` with 0 to n - 1 in threads that begin together."""
+    barrier = threading.Barrier(n)
+
+    def run(i: int) -> None:
+        barrier.wait()
+        act(i)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., object]], None]:
+    """Have a function called with each new connection and statement, after it is executed."""
+    connect = sqlite3.connect
+
+    def install(on_execute: Callable[..., object]) -> None:
+        class Watched(sqlite3.Connection):
+            def execute(self, sql: Any, *args: Any) -> Any:
+                result = super().execute(sql, *args)
+                on_execute(super(), sql)
+                return result
+
+        monkeypatch.setattr(
+            sqlite3, "connect", lambda *args, **options: connect(*args, factory=Watched, **options)
+        )
+
+    return install
 
 
 @pytest.fixture
@@ -96,17 +138,11 @@ def test_failed_perturbing_leaves_no_entry(ledger: Ledger) -> None:
 
 def test_entry_settles_once(ledger: Ledger) -> None:
     claim(ledger)
-    ledger.settle("r1", "accepted")
-    ledger.settle("r1", "refused", "too late")
-    (entry,) = ledger.entries()
-    assert (entry.state, entry.reason) == ("accepted", None)
-    assert ledger.pending() == ()
-
-
-def test_refused_entry_keeps_reason_and_epsilon(ledger: Ledger) -> None:
-    claim(ledger)
     ledger.settle("r1", "refused", "the round is closed")
-    assert ledger.entries()[0].reason == "the round is closed"
+    ledger.settle("r1", "accepted")
+    (entry,) = ledger.entries()
+    assert (entry.state, entry.reason) == ("refused", "the round is closed")
+    assert ledger.pending() == ()
     assert ledger.spent == 0.5
 
 
@@ -132,10 +168,6 @@ def test_total_may_equal_limit(count: Any, epsilon: float) -> None:
     assert ledger.spent == limit
     with pytest.raises(EpsilonSpentError):
         claim(ledger, "one more", epsilon)
-
-
-def test_default_total_is_four(path: Path) -> None:
-    assert Ledger(path).max_total_epsilon == 4.0
 
 
 def test_infinity_lifts_the_limit() -> None:
@@ -172,37 +204,26 @@ def test_new_ledger_is_private(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_sqlite_journal_is_private(path: Path) -> None:
+def test_sqlite_journal_is_private(path: Path, watch: Any) -> None:
     """The journal contains the same pages during a claim."""
-    modes: list[Any] = []
+    modes: list[int] = []
     ledger = Ledger(path)
     claim(ledger)
 
-    def perturb() -> Any:
+    def perturb() -> bytes:
         with (
-            sqlite3.connect(path, timeout=0) as other,
+            contextlib.closing(sqlite3.connect(path, timeout=0)) as other,
             pytest.raises(sqlite3.OperationalError, match="locked"),
         ):
             other.execute("BEGIN IMMEDIATE")
-        other.close()
         return b"\x01"
 
-    real_connect = sqlite3.connect
+    def look(db: Any, sql: str) -> None:
+        if sql.startswith("INSERT"):
+            modes.extend(stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir())
 
-    class Watched(sqlite3.Connection):
-        def execute(self, sql: Any, *args: Any) -> Any:
-            result = super().execute(sql, *args)
-            if sql.startswith("INSERT"):
-                modes.extend(stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir())
-            return result
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            sqlite3,
-            "connect",
-            lambda *args, **options: real_connect(*args, factory=Watched, **options),
-        )
-        ledger.claim(server_url="u", round_id="r2", digest="d", epsilon=0.5, perturb=perturb)
+    watch(look)
+    ledger.claim(server_url="u", round_id="r2", digest="d", epsilon=0.5, perturb=perturb)
     assert modes == [0o600, 0o600]
 
 
@@ -220,56 +241,47 @@ def test_default_path_is_state_directory(tmp_path: Path, monkeypatch: pytest.Mon
     assert ledger.path is not None
     assert ledger.path.is_relative_to(tmp_path)
     assert ledger.path.name == "ledger.sqlite3"
+    assert ledger.max_total_epsilon == 4.0
     assert claim(Ledger(), packed=b"x")[1]
     assert len(ledger.entries()) == 1
 
 
 def test_path_may_contain_uri_characters(tmp_path: Path) -> None:
     path = tmp_path / "a?mode=memory#50%25 of" / "l'edger.db"
-    claim(Ledger(path))
+    claim(Ledger(str(path)))
     assert path.stat().st_size > 0
     assert len(Ledger(path).pending()) == 1
 
 
-def test_claim_is_synced_to_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claim_is_synced_to_disk(path: Path, watch: Any) -> None:
     """SQLite's EXTRA (3) syncs the file, and its directory after the journal is removed."""
-    levels = []
-    real_connect = sqlite3.connect
+    levels: list[object] = []
 
-    class Watched(sqlite3.Connection):
-        def execute(self, sql: Any, *args: Any) -> Any:
-            if sql == "COMMIT":
-                levels.append(super().execute("PRAGMA synchronous").fetchone()[0])
-                levels.append(super().execute("PRAGMA journal_mode").fetchone()[0])
-            return super().execute(sql, *args)
+    def look(db: Any, sql: str) -> None:
+        if sql.startswith("INSERT"):
+            for name in ("synchronous", "journal_mode"):
+                levels.append(db.execute(f"PRAGMA {name}").fetchone()[0])
 
     ledger = Ledger(path)
-    monkeypatch.setattr(
-        sqlite3, "connect", lambda *args, **options: real_connect(*args, factory=Watched, **options)
-    )
+    watch(look)
     claim(ledger)
     assert levels == [3, "delete"]
 
 
 def test_racing_threads_perturb_once(ledger: Ledger) -> None:
-    perturbed, claims = [], []
-    barrier = threading.Barrier(8)
+    perturbed: list[int] = []
+    claims: list[Any] = []
 
-    def run(i: Any) -> None:
-        def perturb() -> Any:
+    def act(i: int) -> None:
+        def perturb() -> bytes:
             perturbed.append(i)
             return bytes([i])
 
-        barrier.wait()
         claims.append(
             ledger.claim(server_url="u", round_id="r1", digest="d", epsilon=0.5, perturb=perturb)
         )
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(8, act)
     assert len(perturbed) == 1
     assert {entry.packed for entry, _ in claims} == {bytes(perturbed)}
     assert [new for _, new in claims].count(True) == 1
@@ -277,21 +289,15 @@ def test_racing_threads_perturb_once(ledger: Ledger) -> None:
 
 def test_racing_threads_cannot_exceed_total(path: Path) -> None:
     ledger = Ledger(path, max_total_epsilon=1.0)
-    refused = []
-    barrier = threading.Barrier(6)
+    refused: list[int] = []
 
-    def run(i: Any) -> None:
-        barrier.wait()
+    def act(i: int) -> None:
         try:
             claim(ledger, f"r{i}", 0.5)
         except EpsilonSpentError:
             refused.append(i)
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(6, act)
     assert len(refused) == 4
     assert ledger.spent == 1.0
 
@@ -315,17 +321,12 @@ def truncated(path: Path) -> None:
 
 
 def another_database(path: Path) -> None:
-    path.parent.mkdir()
-    with sqlite3.connect(path) as db:
-        db.execute("CREATE TABLE bookmarks (url TEXT)")
-    db.close()
+    execute(path, "CREATE TABLE bookmarks (url TEXT)")
 
 
 def newer(path: Path) -> None:
     Ledger(path)
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
+    execute(path, "PRAGMA user_version = 99")
 
 
 def a_directory(path: Path) -> None:
@@ -458,9 +459,7 @@ PRAGMA user_version = 1;
 
 def test_migrates_version_1(path: Path) -> None:
     """Version 1 did not record the tries under tickets, so they stay open."""
-    path.parent.mkdir()
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.executescript(VERSION_1)
+    execute(path, VERSION_1)
     ledger = Ledger(path)
     assert ledger.spent == 1.5
     assert [(e.round_id, e.ticket, e.open_tries, e.packed, e.state) for e in ledger.entries()] == [
@@ -489,9 +488,7 @@ PRAGMA user_version = 2;
 
 def test_migrates_version_2(path: Path) -> None:
     """Version 2 had no names of rounds."""
-    path.parent.mkdir()
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.executescript(VERSION_2)
+    execute(path, VERSION_2)
     (entry,) = Ledger(path).entries()
     assert (entry.key, entry.ticket, entry.open_tries, entry.round_name) == ("00ff", "abc", 1, None)
     claim(Ledger(path), "r4")
@@ -507,7 +504,3 @@ def test_entry_has_round_name(ledger: Ledger) -> None:
         round_name="cities",
     )
     assert [entry.round_name for entry in ledger.entries()] == ["cities"]
-
-
-def test_accepts_str_and_path(tmp_path: Path) -> None:
-    assert Ledger(str(tmp_path / "l.db")).path == Path(tmp_path / "l.db")
