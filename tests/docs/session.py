@@ -26,8 +26,9 @@ _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 # A page shows these in full; here fewer users do, or one protocol of three, or one detector of two.
 _SHORTER = {
     "ldprecover reproduce unmix": " --only protocol=grr --only method=mle",
-    "python research/evasion_search.py": " --detectors alarms",
-    "ldprecover demo": " --users 3000",
+    "python research/evasion_search.py": " --detectors alarms --data geometric --users 300",
+    "ldprecover demo": " --users 500",
+    "ldprecover simulate --round cities": " --users 2000",
 }
 # What a reader does before anything else; the tests run where it has been done.
 _DONE = re.compile(

@@ -11,23 +11,30 @@ from tests.conftest import ADMIN_KEY, ServerProcess, StartServer
 from tests.docs.markdown import PAGES, Page
 from tests.docs.session import Session, has_tools, matches
 
+_REQUESTS = re.compile(r"127\.0\.0\.1|LDPRECOVER_|^(\$ )?ldprecover (?!reproduce)", re.MULTILINE)
+
 
 @pytest.mark.skipif(not has_tools(), reason="the pages' commands need bash and curl")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.blocks], ids=lambda page: page.name
 )
-def test_examples_of_a_page_work(page: Page, start_server: StartServer) -> None:
-    """A page that starts a server gets it as it starts it, in the reader's folder; every other has
-    one running.
+def test_examples_of_a_page_work(
+    page: Page, server: ServerProcess, start_server: StartServer, tmp_path: Path
+) -> None:
+    """A page that starts a server gets it as it starts it, in the reader's folder; another page
+    that sends requests has its own one running.
     """
     if not has_tools(page):
         pytest.skip("the page's JavaScript needs Node, or its datasets pyarrow")
+    if not any(_REQUESTS.search(block.text) for block in page.blocks):
+        Session(page, server, tmp_path, {}).run()
+        return
     commands, starts, _ = page.text.partition("ldprecover serve\n")
     chosen = re.search(r"LDPRECOVER_ADMIN_KEY=([\w-]+)", commands)
     key = (chosen and chosen[1]) if starts else ADMIN_KEY
-    server = start_server(admin_key=key)
+    own = start_server(admin_key=key)
     variables = {} if starts else {"LDPRECOVER_ADMIN_KEY": ADMIN_KEY}
-    Session(page, server, server.folder, variables).run()
+    Session(page, own, own.folder, variables).run()
 
 
 @pytest.mark.parametrize(
