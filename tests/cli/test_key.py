@@ -110,4 +110,6 @@ def test_simulated_users_need_a_key(
     simulate = f"simulate --round {on_server(line).json['id']} --users {users}"
     on_server(simulate).succeeds()
     monkeypatch.delenv("LDPRECOVER_ADMIN_KEY")
-    assert "`ldprecover key create --scope report`" in on_server(simulate).fails(1)
+    error = on_server(simulate).fails(1)
+    assert "`ldprecover key create --scope report`" in error
+    assert "--resume" not in error

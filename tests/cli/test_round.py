@@ -241,9 +241,7 @@ def other_server() -> Iterator[str]:
         "demo --part users",
     ],
 )
-def test_wrong_url_is_one_line_that_helps(
-    run: Run, other_server: str, server: ServerProcess, nowhere: str, line: str
-) -> None:
+def test_names_the_url_of_another_web_server(run: Run, other_server: str, line: str) -> None:
     for path, message in (
         ("", "status 404 without a problem, so this is not an LDPRecover server"),
         ("/page", ""),
@@ -252,6 +250,12 @@ def test_wrong_url_is_one_line_that_helps(
         assert error.startswith(f"{other_server}{path}: ")
         assert message in error
         assert error.endswith("; check --url")
+
+
+@pytest.mark.parametrize("line", ["round list", "recover", "report a", "simulate --users 1"])
+def test_unreachable_server_is_one_line_that_helps(
+    run: Run, server: ServerProcess, nowhere: str, line: str
+) -> None:
     tls = run(f"{line} --url {server.url.replace('http:', 'https:')}").fails(1)
     assert "http://" in tls
     assert "ldprecover serve" not in tls

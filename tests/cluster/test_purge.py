@@ -25,6 +25,8 @@ def test_deletes_hours_before_a_limit(make_round: MakeRound, tmp_path: Path, sch
     packed = reports.tobytes()
     half = len(packed) // 2
     write_dataset(url, export, {5: 1_500, 6: 1_500}, [(5, packed[:half]), (6, packed[half:])])
+    with pytest.raises(ReportDatasetError, match="of another round"):
+        purge(url, work, "R0", 9)
     for before, earliest in ((5, 5), (6, 6), (6, 6), (7, None), (7, None)):
         assert purge(url, work, export.round, before) == earliest
         dataset = ReportDataset.open(url)
@@ -32,8 +34,6 @@ def test_deletes_hours_before_a_limit(make_round: MakeRound, tmp_path: Path, sch
         assert dataset.export.tally == export.tally
         lengths = [len(array) for part in dataset.parts for array in part.arrays()]
         assert sum(lengths) == 3_000 - dataset.missing
-    with pytest.raises(ReportDatasetError, match="of another round"):
-        purge(url, work, "R0", 9)
     with pytest.raises(FileNotFoundError):
         purge(f"{url}s", work, export.round, 9)
 
