@@ -60,19 +60,12 @@ METHODS: tuple[dict[str, object], ...] = (
 @variations(
     {"em-and-leave": asking(10, EM, leave=True)},
     {
-        "one-em": asking(1, EM),
         "many-em": asking(100, EM),
         "many-em-unread": asking(100, EM, read=False),
-        "k-means": asking(4, METHODS[0]),
-        "every-method": asking(10, *METHODS),
         "every-method-and-leave": asking(10, *METHODS, leave=True),
         "alarms": asking(20, "alarms"),
         "alarms-at-every-rate": asking(10, *(f"alarms?rate=0.{i:04d}" for i in range(1, 11))),
-        "alarms-at-every-rate-and-leave": asking(
-            10, *(f"alarms?rate=0.{i:04d}" for i in range(1, 11)), leave=True
-        ),
         "suspects": asking(20, "suspects", {"targets": "infer"}),
-        "methods": asking(40, "methods"),
         "everything": asking(
             4, EM, *METHODS, "alarms", "methods", "suspects", "frequencies", leave=True
         ),
@@ -91,14 +84,10 @@ WIDE = 100_000
     {"all": asking(60, "alarms", "methods", "suspects", "frequencies", {}, leave=True)},
     {
         "alarms": asking(60, "alarms", leave=True),
-        "many-alarms": asking(500, "alarms", leave=True),
         "alarms-unread": asking(500, "alarms", read=False),
-        "methods": asking(500, "methods", leave=True),
         "suspects": asking(500, "suspects", leave=True),
         "frequencies": asking(500, "frequencies", leave=True),
-        "parameters": asking(500, "parameters", leave=True),
         "recover": asking(500, {}, leave=True),
-        "infer": asking(500, {"targets": "infer"}, leave=True),
     },
 )
 @pytest.mark.parametrize("n", [0, 100_000] if ALL else [100_000])
@@ -112,13 +101,8 @@ def test_abandoned_reads_of_a_wide_round_do_not_stop_the_server(
 @variations(
     {"detection": asking(10, {"method": "detection-any", "targets": [0, 1, 2]})},
     {
-        "detection-and-leave": asking(
-            60, {"method": "detection-any", "targets": [0, 1, 2]}, leave=True
-        ),
         "em": asking(10, EM),
-        "every-method": asking(4, *METHODS),
         "alarms": asking(60, "alarms", leave=True),
-        "methods": asking(60, "methods", leave=True),
     },
 )
 def test_no_reading_of_large_segments_stops_the_server(
@@ -132,7 +116,6 @@ def test_no_reading_of_large_segments_stops_the_server(
 @variations(
     {"methods-and-alarms": asking(40, "methods", "alarms", leave=True)},
     {
-        "methods": asking(100, "methods"),
         "alarms": asking(100, "alarms"),
         "unread": asking(200, "methods", "alarms", read=False),
         "recover": asking(40, {}, {"method": "diffstats"}, EM, leave=True),

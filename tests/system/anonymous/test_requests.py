@@ -29,15 +29,10 @@ def length(*values: str) -> bytes:
 
 HEADS: dict[str, bytes] = {
     "length-of-zeros": length("0" * 5000),
-    "length-of-zeros-and-one": length("0" * 5000 + "1"),
     "length-of-nines": length("9" * 5000),
-    "length-plus": length("+1"),
     "length-minus": length("-1"),
-    "length-blank": length(""),
     "length-hexadecimal": length("0x10"),
     "length-of-other-digits": length("\xb2"),
-    "length-with-underscore": length("1_0"),
-    "length-list": length("15, 15"),
     "lengths-differ": length("15", "16"),
     "lengths-agree": length("15", "15"),
     "length-2-to-the-64": length(str(1 << 64)),
@@ -49,10 +44,7 @@ HEADS: dict[str, bytes] = {
     "get-with-length-of-zeros": request("GET /healthz", f"Content-Length: {5000 * '0'}"),
     "many-headers": get("/healthz", *(f"X{i}: y" for i in range(5_000))),
     "ten-thousand-headers": get("/healthz", *(10_000 * ["a:"])),
-    "one-header-ten-thousand-times": get("/healthz", *(10_000 * ["Accept: a"])),
     "large-header": get("/healthz", f"X: {65_000 * 'y'}"),
-    "larger-header": get("/healthz", f"X: {4_000_000 * 'y'}"),
-    "large-name": get("/healthz", f"{65_000 * 'X'}: y"),
     "large-key": request("GET /healthz", f"Authorization: Bearer {60_000 * 'k'}"),
     "large-range": get(
         "/static/swagger-ui/swagger-ui.css", f"Range: bytes={','.join(30_000 * ['0-'])}"
@@ -62,26 +54,19 @@ HEADS: dict[str, bytes] = {
     ),
     "http-0.9": b"GET /healthz\r\n\r\n",
     "http-1.0": b"GET /healthz HTTP/1.0\r\n\r\n",
-    "http-9.9": b"GET /healthz HTTP/9.9\r\n\r\n",
     "garbage": bytes(range(256)) * 16,
     "zeros": 60_000 * b"\0",
-    "newlines": 60_000 * b"\r\n",
     "more-newlines": 4_000_000 * b"\r\n",
     "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + 500 * b"\x5a",
-    "ssh": b"SSH-2.0-OpenSSH_9.6\r\n",
     "long-path": get("/" + 60_000 * "a"),
-    "longer-path": get("/" + 1_000_000 * "a"),
     "deep-path": get("/" + 30_000 * "a/"),
     "long-round": get(f"/rounds/{60_000 * 'a'}/frequencies"),
-    "dots": get(20_000 * "/.."),
     "static-dots": get("/static" + 20_000 * "/.." + "/etc/passwd"),
     "percent": get("/rounds/" + 20_000 * "%41"),
-    "percent-slashes": get("/rounds" + 20_000 * "%2f"),
     "percent-zero": get("/rounds/%00%ff%fe/frequencies"),
     "percent-wrong": get("/" + 20_000 * "%zz"),
     "long-query": get("/rounds?before=" + 60_000 * "a"),
     "many-queries": get("/rounds?" + "&".join(20_000 * ["a=1"])),
-    "many-limits": get("/rounds?" + "&".join(6_000 * ["limit=1"])),
     "long-method": request(60_000 * "A" + " /healthz"),
     "unknown-method": request("BREW /healthz"),
     "trace": request("TRACE /healthz"),
@@ -137,7 +122,6 @@ PLANS = [
 
 FLOODS: dict[str, Attack] = {
     "pipelined-unread": sending(2, PIPELINED, read=False),
-    "pipelined-read": sending(2, PIPELINED),
     "pipelined-heads": sending(2, 10_000 * request("HEAD /openapi.json", close=False), read=False),
     "pipelined-refusals": sending(
         2, 3_000 * request("POST /rounds", JSON, body=b"{}", close=False), read=False
@@ -145,12 +129,10 @@ FLOODS: dict[str, Attack] = {
     "pipelined-submissions": sending(
         2, 3_000 * post("/rounds/none/reports", BODY, close=False), read=False
     ),
-    "pipelined-rounds": sending(4, 10_000 * get("/rounds", close=False), read=False),
     "plans": sending(4, b"".join(PLANS), read=False),
     "connections": flood(5_000),
     "connections-reset": flood(5_000, reset=True),
     "requests-and-leave": flood(5_000, get("/healthz")),
-    "submissions-and-leave": flood(2_000, post("/rounds/none/reports", BODY)),
     "submissions-under-one-key": sending(
         2000, post("/reports", BODY, "Idempotency-Key: the-same"), pause=0.05
     ),
@@ -160,7 +142,6 @@ FLOODS: dict[str, Attack] = {
     "expect-and-nothing": sending(
         500, request("POST /reports", JSON, "Expect: 100-continue", length=15)
     ),
-    "expect-of-a-get": sending(500, request("GET /healthz", "Expect: 100-continue", length=15)),
     "expect-the-unexpected": sending(
         100, request("POST /reports", JSON, "Expect: 200-ok", body=BODY)
     ),

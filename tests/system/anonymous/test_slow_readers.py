@@ -44,21 +44,13 @@ FREQUENCIES = "/rounds/{round}/frequencies"
 @variations(
     {"frequencies": asking(300, FREQUENCIES)},
     {
-        "few-frequencies": asking(60, FREQUENCIES),
-        "many-frequencies": asking(1000, FREQUENCIES),
         "pipelined-frequencies": asking(20, FREQUENCIES, times=100),
         "sipped-frequencies": asking(300, FREQUENCIES, sip=True),
-        "round": asking(500, "/rounds/{round}"),
         "parameters": asking(500, "/rounds/{round}/parameters"),
-        "export": asking(500, "/rounds/{round}/export"),
         "recover": asking(300, "/rounds/{round}/recover", body=b"{}"),
         "openapi": asking(1000, "/openapi.json"),
-        "pipelined-openapi": asking(20, "/openapi.json", times=500),
         "script": asking(1000, SCRIPT),
-        "script-by-many": asking(2000, SCRIPT),
-        "sipped-script": asking(1000, SCRIPT, sip=True),
         "pipelined-script": asking(20, SCRIPT, times=500),
-        "metrics": asking(500, "/metrics"),
         "rounds": asking(500, "/rounds?limit=200"),
     },
 )
@@ -119,10 +111,8 @@ def mixed(n: int) -> Attack:
     {"every-kind": mixed(2000)},
     {
         "idle": holding(2000),
-        "idle-after-an-answer": holding(2000, get("/healthz", close=False)),
         "half-heads": holding(2000, HALF),
         "dripped-heads": feeding(2000, HALF, b"y"),
-        "dripped-headers": feeding(2000, HALF[:-8], b"X: y\r\n"),
         "no-bodies": holding(2000, LARGE),
         "dripped-bodies": feeding(2000, LARGE, b" "),
         "dripped-chunks": feeding(
@@ -132,7 +122,6 @@ def mixed(n: int) -> Attack:
             ),
             b"1\r\n \r\n",
         ),
-        "started-bodies": holding(1000, LARGE + 65536 * b" "),
         "half-bodies-of-8-mib": holding(60, LARGE, *(8 * [MIB * b" "])),
         "expect": holding(2000, EXPECT),
         "bodies-of-gets": feeding(2000, LARGE_GET, b" "),
@@ -148,10 +137,8 @@ def test_no_slow_connections_stop_the_server(new_target: NewTarget, attack: Atta
         "scripts": holding(400, 20 * get(SCRIPT, close=False)),
     },
     {
-        "some-bodies-of-gets": feeding(200, LARGE_GET, b" "),
         "idle": holding(1000),
         "half-heads": feeding(1000, HALF, b"y"),
-        "bodies": feeding(400, LARGE, b" "),
         "unread-scripts": unread(400, get(SCRIPT, close=False)),
         "every-kind": mixed(2000),
     },
