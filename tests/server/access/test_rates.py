@@ -1,33 +1,19 @@
-"""How fast a key may bring reports: the bucket by itself, and what a submission meets of it."""
+"""Rate limits of keys and back-off of wrong attempts, by themselves and over HTTP."""
 
 import asyncio
 import contextlib
 import time
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from tests.conftest import PACKED
+from tests.server.access.conftest import Clock, add_key, submit
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server.access.rates import ReportRates, WrongTries
 from ldprecover_server.errors import RateLimitedError, WrongTriesError
-from ldprecover_server.keys import hash_key, make_key
-
-ONE = b"\1\0\0\0"
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def refused(rates: ReportRates, reports: int, key: bytes = b"k") -> float:
@@ -47,9 +33,12 @@ def test_bucket_allows_burst_then_rate() -> None:
     clock.now += 5
     assert refused(rates, 51) == pytest.approx(0.1)
     assert refused(rates, 50) == 0
+    clock.now += 1e6  # it does not fill further
+    assert refused(rates, 100) == refused(rates, 100, b"another") == 0
+    assert refused(rates, 1) > 0
 
 
-def test_what_is_refused_takes_nothing() -> None:
+def test_rejected_submission_takes_nothing() -> None:
     rates = ReportRates(1, 10, clock=Clock())
     assert [refused(rates, 11) == 0, *(refused(rates, 1) > 0 for _ in range(5))] == 6 * [True]
     rates = ReportRates(1, 10, clock=Clock())
@@ -68,21 +57,6 @@ def test_submission_above_burst_needs_a_full_bucket() -> None:
     assert refused(rates, 1) == pytest.approx(15.1), "150 of debt, and one more"
     clock.now += 15.1
     assert refused(rates, 1) == 0
-
-
-def test_a_full_bucket_does_not_fill_further() -> None:
-    clock = Clock()
-    rates = ReportRates(10, 100, clock=clock)
-    assert refused(rates, 100) == 0
-    clock.now += 1e6
-    assert refused(rates, 100) == 0
-    assert refused(rates, 1) > 0
-
-
-def test_each_key_has_a_bucket_of_its_own() -> None:
-    rates = ReportRates(1, 10, clock=Clock())
-    assert refused(rates, 10, b"one") == refused(rates, 10, b"two") == 0
-    assert refused(rates, 1, b"one") > 0
 
 
 @given(
@@ -109,19 +83,6 @@ def test_no_key_exceeds_burst_and_rate_and_waiting_suffices(
         assert taken <= allowed * (1 + 1e-6) + 1e-6 * rate
 
 
-def report_key(app: InProcess, name: str = "crowd") -> dict[str, str]:
-    key = make_key()
-    app.storage.keys.add(name, "report", hash_key(key))
-    return {"Authorization": f"Bearer {key}"}
-
-
-def submit(
-    app: InProcess, id: str, reports: int, headers: dict[str, str], key: str | None = None
-) -> httpx.Response:
-    headers = PACKED | headers | ({"Idempotency-Key": key} if key else {})
-    return app.post(f"/rounds/{id}/reports", content=reports * ONE, headers=headers)
-
-
 def rejections(app: InProcess) -> float:
     families = text_string_to_metric_families(app.get("/metrics").text)
     samples = [sample for family in families for sample in family.samples]
@@ -132,7 +93,7 @@ def rejections(app: InProcess) -> float:
     )
 
 
-# So slow that no test lives to see one more token.
+# No test takes as long as one more token.
 SLOW: dict[str, Any] = {"report_rate": 1e-3, "report_burst": 10}
 
 
@@ -140,13 +101,13 @@ def test_rate_limited_key_gets_exact_retry_after_and_stores_nothing(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process(**SLOW)
-    id, headers = app.open_round(), report_key(app)
+    id, headers = app.open_round(), add_key(app, "report")
     began = time.monotonic()
     assert submit(app, id, 7, headers).status_code == 202
     late = submit(app, id, 6, headers)
-    gone = time.monotonic() - began
+    elapsed = time.monotonic() - began
     assert problem_of(late) == "rate-limited"
-    assert 3000 - gone <= int(late.headers["retry-after"]) <= 3000, (
+    assert 3000 - elapsed <= int(late.headers["retry-after"]) <= 3000, (
         "three tokens, a thousand seconds each"
     )
     assert app.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 7, 0, 0]
@@ -159,7 +120,11 @@ def test_rate_limit_applies_to_each_key_and_admins(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process(**SLOW)
-    id, one, two = app.open_round(access="key"), report_key(app, "one"), report_key(app, "two")
+    id, one, two = (
+        app.open_round(access="key"),
+        add_key(app, "report", "one"),
+        add_key(app, "report", "two"),
+    )
     assert [submit(app, id, 10, headers).status_code for headers in (one, two, app.admin)] == 3 * [
         202
     ]
@@ -168,7 +133,7 @@ def test_rate_limit_applies_to_each_key_and_admins(
     ]
 
 
-def test_whoever_has_no_key_or_a_ticket_is_not_limited(start_in_process: StartInProcess) -> None:
+def test_anonymous_callers_and_tickets_are_not_limited(start_in_process: StartInProcess) -> None:
     app = start_in_process(**SLOW | {"report_burst": 1})
     id = app.open_round()
     assert [submit(app, id, 1, {}).status_code for _ in range(5)] == 5 * [202]
@@ -182,18 +147,11 @@ def test_whoever_has_no_key_or_a_ticket_is_not_limited(start_in_process: StartIn
     assert [answer.status_code for answer in answers] == 5 * [202]
 
 
-def test_a_submission_larger_than_the_burst_is_possible(start_in_process: StartInProcess) -> None:
-    app = start_in_process(**SLOW)
-    id, headers = app.open_round(), report_key(app)
-    assert submit(app, id, 500, headers).json()["accepted"] == 500
-    assert submit(app, id, 1, headers).status_code == 429
-
-
 def test_other_rejections_take_no_token(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process(**SLOW)
-    id, headers = app.open_round(), report_key(app)
+    id, headers = app.open_round(), add_key(app, "report")
     malformed = [
         app.post(f"/rounds/{id}/reports", json={"reports": 10 * [9]}, headers=headers)
         for _ in range(3)
@@ -205,9 +163,13 @@ def test_other_rejections_take_no_token(
 def test_rejected_retry_counts_once_when_accepted(
     start_in_process: StartInProcess,
 ) -> None:
-    """It takes its tokens again: the server knows only at the commit that it has it."""
+    """It takes its tokens again: only the commit finds the duplicate."""
     app = start_in_process(**SLOW | {"report_burst": 4})
-    id, first, second = app.open_round(), report_key(app, "one"), report_key(app, "two")
+    id, first, second = (
+        app.open_round(),
+        add_key(app, "report", "one"),
+        add_key(app, "report", "two"),
+    )
     assert submit(app, id, 4, first, "k").json()["duplicate"] is False
     assert submit(app, id, 4, first, "k").status_code == 429
     assert submit(app, id, 4, second, "k").json() == {"round": id, "accepted": 4, "duplicate": True}
@@ -215,7 +177,7 @@ def test_rejected_retry_counts_once_when_accepted(
     assert app.get(f"/rounds/{id}").json()["n"] == 4
 
 
-def test_without_the_setting_nobody_is_limited(in_process: InProcess) -> None:
+def test_rate_is_unlimited_by_default(in_process: InProcess) -> None:
     id = in_process.open_round()
     assert [submit(in_process, id, 20_000, in_process.admin).status_code for _ in range(3)] == 3 * [
         202
@@ -226,9 +188,7 @@ PLACE = (1, b"key")
 
 
 def wrong(tries: WrongTries) -> float:
-    """Let a submission come with other bytes; return the seconds it is told to wait, 0 where it is
-    looked at.
-    """
+    """Make a wrong attempt; return the seconds to wait, 0 if it is not rejected."""
     try:
         asyncio.run(tries.begin(PLACE))
     except WrongTriesError as error:
@@ -261,22 +221,22 @@ def test_the_keys_that_tried_last_are_remembered() -> None:
 
 
 def test_submissions_under_one_key_run_one_by_one() -> None:
-    async def crowd() -> list[str]:
-        tries, said = WrongTries(), []
+    async def submit_all() -> list[str]:
+        tries, steps = WrongTries(), []
 
         async def submit(name: str) -> None:
             await tries.begin(PLACE)
-            said.append(f"{name} begins")
+            steps.append(f"{name} begins")
             await asyncio.sleep(0)
-            said.append(f"{name} ends")
+            steps.append(f"{name} ends")
             tries.end(PLACE)
 
         await asyncio.gather(*(submit(name) for name in "abc"))
-        return said
+        return steps
 
-    said = asyncio.run(crowd())
-    assert [words.split()[1] for words in said] == 3 * ["begins", "ends"]
-    assert {words.split()[0] for words in said} == set("abc")
+    steps = asyncio.run(submit_all())
+    assert [words.split()[1] for words in steps] == 3 * ["begins", "ends"]
+    assert {words.split()[0] for words in steps} == set("abc")
 
 
 def test_guessing_a_tickets_report_backs_off(in_process: InProcess) -> None:
@@ -308,7 +268,7 @@ class CountingLoop(asyncio.SelectorEventLoop):
 
 
 def test_ended_submission_wakes_one_waiting_for_its_key() -> None:
-    async def crowd(n: int) -> None:
+    async def submit_all(n: int) -> None:
         tries = WrongTries()
 
         async def submit() -> None:
@@ -320,7 +280,7 @@ def test_ended_submission_wakes_one_waiting_for_its_key() -> None:
 
     def calls(n: int) -> int:
         with contextlib.closing(CountingLoop()) as loop:
-            loop.run_until_complete(crowd(n))
+            loop.run_until_complete(submit_all(n))
             return loop.calls
 
     assert calls(400) < 5 * calls(100), "else it grows as the square of how many wait"

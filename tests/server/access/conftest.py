@@ -1,0 +1,35 @@
+"""Access keys, submissions and a clock for tests of access."""
+
+import uuid
+from dataclasses import dataclass
+
+import httpx
+from tests.conftest import PACKED
+from tests.server.conftest import InProcess
+
+from ldprecover_server.keys import hash_key, make_key
+
+
+@dataclass
+class Clock:
+    """A clock that tests set."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def add_key(app: InProcess, scope: str, name: str | None = None) -> dict[str, str]:
+    """Create a key as `ldprecover key create` does, and return its header."""
+    key = make_key()
+    app.storage.keys.add(name or uuid.uuid4().hex, scope, hash_key(key))
+    return {"Authorization": f"Bearer {key}"}
+
+
+def submit(
+    app: InProcess, id: str, reports: int, headers: dict[str, str], key: str | None = None
+) -> httpx.Response:
+    """Submit GRR reports of item 1 under an idempotency key."""
+    headers = PACKED | headers | ({"Idempotency-Key": key} if key else {})
+    return app.post(f"/rounds/{id}/reports", content=reports * b"\1\0\0\0", headers=headers)
