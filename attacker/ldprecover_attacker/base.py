@@ -125,7 +125,7 @@ class Attack(ABC):
         """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports
         k on average.
         """
-        return float(oracle.frequencies_of(self.support(oracle, rng, m=m)).sum())
+        return float(oracle.estimate(self.support(oracle, rng, m=m), 1).sum())
 
     def gain(
         self,
@@ -161,7 +161,7 @@ class Attack(ABC):
             raise ParameterError(
                 f"beta, the share of malicious users, must be from 0 to 1, not {beta}"
             )
-        malicious = oracle.frequencies_of(self.support(oracle, rng, m=m))
+        malicious = oracle.estimate(self.support(oracle, rng, m=m), 1)
         return beta * float(malicious[chosen].sum() - f[chosen].sum())
 
     def target_indices(self, d: int) -> Int64Array:

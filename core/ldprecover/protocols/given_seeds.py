@@ -106,8 +106,8 @@ class GivenSeedsOLH(OLH):
     def wire(self) -> SeedBucketForm:
         return _ListedSeedForm(self)
 
-    def frequencies_of(self, shares: ArrayLike) -> FloatArray:
-        frequencies: FloatArray = super().frequencies_of(shares) @ self._collisions.inverse
+    def estimate(self, counts: ArrayLike, n: int) -> FloatArray:
+        frequencies: FloatArray = super().estimate(counts, n) @ self._collisions.inverse
         return frequencies
 
     def variance(self, frequencies: ArrayLike, n: int) -> FloatArray:

@@ -65,7 +65,7 @@ class HR(FrequencyOracle):
 
     @cached_property
     def wire(self) -> IntegerForm:
-        return IntegerForm(_FORMS, self.summary_size, "column")
+        return _ColumnForm(self.summary_size, self.everything)
 
     @property
     def bits(self) -> int:
@@ -101,14 +101,6 @@ class HR(FrequencyOracle):
         wrong = _is_odd(rows & columns) != odd
         columns[wrong] ^= rows[wrong] & (~rows[wrong] + np.uint32(1))
         return columns
-
-    def check_submission(self, reports: Reports) -> None:
-        """Raise ReportError if column 0 is more frequent than in one of 10^9 honest submissions."""
-        all_supporting = reports == 0
-        count = int(np.count_nonzero(all_supporting))
-        if count and count >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
-            share = f"{count} of {len(reports)} reports are column 0, which supports every item"
-            raise_first(all_supporting, f"{share}: honest users hardly ever send this many")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.grr_counts(reports, self.summary_size)
@@ -173,6 +165,20 @@ class HR(FrequencyOracle):
             hits=self._hits,
             support_counts=self.support_counts,
         )
+
+
+class _ColumnForm(IntegerForm):
+    def __init__(self, columns: int, everything: float) -> None:
+        super().__init__(_FORMS, columns, "column")
+        self.everything = everything
+
+    def check_submission(self, reports: Reports) -> None:
+        """Raise ReportError if column 0 is more frequent than in one of 10^9 honest submissions."""
+        all_supporting = reports == 0
+        count = int(np.count_nonzero(all_supporting))
+        if count and count >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
+            share = f"{count} of {len(reports)} reports are column 0, which supports every item"
+            raise_first(all_supporting, f"{share}: honest users hardly ever send this many")
 
 
 @dataclass(frozen=True)

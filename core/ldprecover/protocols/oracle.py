@@ -65,19 +65,14 @@ class FrequencyOracle(LocalRandomiser):
         return self.summarise(reports), self.support_sizes(reports)
 
     def estimate(self, counts: ArrayLike, n: int) -> FloatArray:
-        """Return the unbiased frequencies f~(v) = (C(v)/n - q)/(p - q); never clipped."""
+        """Return the unbiased frequencies f~(v) = (C(v)/n - q)/(p - q); never clipped.
+
+        The last axis holds the items. With n = 1 the counts may be shares of the reports.
+        """
         if n < 1:
             raise ParameterError("an estimate needs at least one report")
-        return self.frequencies_of(np.asarray(counts, dtype=np.float64) / n)
-
-    def frequencies_of(self, shares: ArrayLike) -> FloatArray:
-        """Return (pi(v) - q)/(p - q), the estimate if a share pi(v) of the reports supports item v.
-
-        The last axis holds the items.
-        """
-        frequencies: FloatArray = (np.asarray(shares, dtype=np.float64) - self.q) / (
-            self.p - self.q
-        )
+        shares = np.asarray(counts, dtype=np.float64) / n
+        frequencies: FloatArray = (shares - self.q) / (self.p - self.q)
         return frequencies
 
     def variance(self, frequencies: ArrayLike, n: int) -> FloatArray:
@@ -125,11 +120,6 @@ class FrequencyOracle(LocalRandomiser):
     def crafter(self) -> Crafter | None:
         """Crafts reports as malicious users do; None for a protocol that does not say how."""
         return None
-
-    @property
-    def malicious_sum(self) -> float:
-        """S = (1 - qd)/(p - q), the sum of f~_Y of one-item malicious reports (paper, V-C)."""
-        return (1 - self.q * self.domain_size) / (self.p - self.q)
 
     @property
     def simulation(self) -> Simulation:

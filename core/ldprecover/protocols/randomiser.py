@@ -126,14 +126,6 @@ class LocalRandomiser(ABC):
         Other random parts of an honest report, such as a hash seed, are drawn.
         """
 
-    def check_submission(self, reports: Reports) -> None:
-        """Raise ReportError for a submission that honest users send with probability below 10^-9.
-
-        The reports are checked and belong to one submission. Most protocols do not check anything
-        here.
-        """
-        return
-
     @abstractmethod
     def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
         """Return the (n, len(items)) matrix 1[item in S(z)], by default of all d items.

@@ -39,6 +39,13 @@ class WireForm(ABC):
     def check(self, reports: Reports) -> None:
         """Raise ReportError, with position and reason, for the first report outside its range."""
 
+    def check_submission(self, reports: Reports) -> None:
+        """Raise ReportError for a submission that honest users send with probability below 10^-9.
+
+        The reports are checked and belong to one submission. Most protocols check nothing here.
+        """
+        return
+
     @abstractmethod
     def split(self, reports: Reports) -> tuple[list[Any], ...]:
         """Return the values of each column of the JSON form."""

@@ -178,7 +178,7 @@ class RecoveryInputs:
             self.request.method,
             eta,
             targets,
-            self.oracle.malicious_sum,
+            self.oracle.laws.malicious_sum,
             self.poisoned,
             np.zeros_like(self.poisoned) if malicious is None else malicious,
             self.poisoned.copy() if genuine is None else genuine,

@@ -35,7 +35,7 @@ def untargeted(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
     suspected = poisoned > 0  # D1
     malicious = np.zeros(oracle.domain_size)
     if suspected.any():
-        malicious[suspected] = oracle.malicious_sum / np.count_nonzero(suspected)
+        malicious[suspected] = oracle.laws.malicious_sum / np.count_nonzero(suspected)
     return malicious
 
 
@@ -60,7 +60,7 @@ def exact_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatAr
     """
     support = np.zeros(oracle.domain_size)  # pi
     support[list(targets)] = 1 / len(targets)
-    return oracle.frequencies_of(support)
+    return oracle.estimate(support, 1)
 
 
 def _crafted(model: str, missing: str) -> TargetedModel:
@@ -85,7 +85,7 @@ def _crafted(model: str, missing: str) -> TargetedModel:
             )
         included = np.zeros(oracle.domain_size)
         included[list(targets)] = 1.0
-        return oracle.frequencies_of(oracle.crafter.crafted_support(included, r, search=SEARCH))
+        return oracle.estimate(oracle.crafter.crafted_support(included, r, search=SEARCH), 1)
 
     return crafted
 
@@ -105,7 +105,7 @@ def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
             f"support must sum to {size}, for a {oracle.protocol} report supports {items}; it sums "
             f"to {support.sum():g}"
         )
-    return oracle.frequencies_of(support)
+    return oracle.estimate(support, 1)
 
 
 def _model_of(protocol: str, d: int) -> str | None:

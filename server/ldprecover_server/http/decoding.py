@@ -64,7 +64,7 @@ class ReportDecoder:
     """
 
     def __init__(self, oracle: FrequencyOracle) -> None:
-        self._oracle = oracle
+        self._wire = oracle.wire
         self._columns = oracle.wire.columns
         self._names = tuple(column.name for column in self._columns)
         self._texts = sum(column.kind is str for column in self._columns)
@@ -74,7 +74,7 @@ class ReportDecoder:
         """Return the packed reports. Raises ReportError for the first invalid one."""
         try:
             columns = msgspec.structs.astuple(self._decoder.decode(body))
-            reports = self._oracle.wire.from_columns(columns)
+            reports = self._wire.from_columns(columns)
         except msgspec.ValidationError as error:
             raise self._fault(body, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -83,7 +83,7 @@ class ReportDecoder:
         # is a repeated column.
         if _has_more_quotes(body, 2 * (len(columns) + self._texts * len(columns[0]))):
             raise ReportError(f"{' or '.join(self._names)} is given twice")
-        self._oracle.check_submission(reports)
+        self._wire.check_submission(reports)
         return wire.pack(reports)
 
     def _fault(self, body: bytes | bytearray, message: str) -> ReportError:

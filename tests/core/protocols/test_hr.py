@@ -71,12 +71,12 @@ def test_a_submission_with_too_many_columns_0_is_rejected(d: int, n: int, limit:
     oracle = HR(0.5, d)
     fine = np.ones(n, np.uint32)
     fine[n - limit :] = 0
-    oracle.check_submission(fine)
+    oracle.wire.check_submission(fine)
     if n > limit:
         worse = fine.copy()
         worse[: 5 * limit] = 0
         with pytest.raises(ReportError, match="column 0") as refused:
-            oracle.check_submission(worse)
+            oracle.wire.check_submission(worse)
         assert refused.value.position == 0
 
 

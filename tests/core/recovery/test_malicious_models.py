@@ -128,7 +128,7 @@ def test_auto_eta_inverts_a_noiseless_attack(oracle: FrequencyOracle, model: str
 def test_without_targets_eta_is_estimated_from_the_printed_sum() -> None:
     """sum f~_Z = 1 + beta(S - 1): S = -306.3 and beta = 1/10 make it -29.73."""
     oracle = OUE(0.5, D)
-    total = 1 + 0.1 * (oracle.malicious_sum - 1)
+    total = 1 + 0.1 * (oracle.laws.malicious_sum - 1)
     result = recover(oracle, np.full(D, total / D), RecoveryRequest(eta="auto"), n=400_000)
     assert result.eta == pytest.approx(1 / 9)
 
@@ -136,7 +136,7 @@ def test_without_targets_eta_is_estimated_from_the_printed_sum() -> None:
 def test_standard_error_of_the_share_at_the_papers_setting() -> None:
     """OUE, d = 102, epsilon 0.5, N = 410,415: 0.0624/307 = 2.0e-4."""
     oracle = OUE(0.5, D)
-    share = estimate_share(oracle, np.full(D, 1 / D), 410_415, oracle.malicious_sum)
+    share = estimate_share(oracle, np.full(D, 1 / D), 410_415, oracle.laws.malicious_sum)
     assert share.beta == pytest.approx(0, abs=1e-12)
     assert share.eta == pytest.approx(0, abs=1e-12)
     assert share.standard_error == pytest.approx(0.0624 / 307.3, rel=0.005)

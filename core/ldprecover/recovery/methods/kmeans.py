@@ -77,7 +77,7 @@ def _clusters(inputs: RecoveryInputs) -> _Clusters:
             f"{name}: too few reports, {n}, for {subsets} random subsets at rate {rate:g}: one "
             "holds none"
         )
-    estimates = oracle.frequencies_of(counts / sizes[:, None])
+    estimates = oracle.estimate(counts / sizes[:, None], 1)
     second = two_means(estimates)
     if not second.any():
         reason = (

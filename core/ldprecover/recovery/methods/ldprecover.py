@@ -25,7 +25,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     malicious, notes = _malicious(inputs)
     targets = () if inputs.request.malicious_model == "custom" else inputs.targets
     # The sum of the model; for f'_Y the printed S, as f'_Y is 0 if no estimate is positive.
-    total = float(malicious.sum()) if malicious.any() else oracle.malicious_sum
+    total = float(malicious.sum()) if malicious.any() else oracle.laws.malicious_sum
     eta, eta_notes = eta_of(inputs, total)
     return subtract(inputs, eta, malicious, targets, notes + eta_notes)
 
@@ -81,8 +81,8 @@ def _malicious(inputs: RecoveryInputs) -> tuple[FloatArray, list[str]]:
         raise ParameterError(f"malicious_model {name} needs targets")
     positive = np.count_nonzero(inputs.poisoned > 0)
     note = (
-        f"Without targets: the malicious sum, {oracle.malicious_sum:.6g}, is spread evenly over "
-        f"D1, the {positive} of {oracle.domain_size} items with a positive estimate."
+        f"Without targets: the malicious sum, {oracle.laws.malicious_sum:.6g}, is spread evenly "
+        f"over D1, the {positive} of {oracle.domain_size} items with a positive estimate."
         if positive
         else "Without targets, and no estimate is positive: the malicious frequencies are taken as "
         "zero."

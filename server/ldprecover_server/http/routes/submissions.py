@@ -178,6 +178,6 @@ def decode_reports(
 ) -> bytes | bytearray:
     """Return the reports of a body, packed. Raises ReportError."""
     if packed:
-        oracle.check_submission(oracle.wire.unpack(body))
+        oracle.wire.check_submission(oracle.wire.unpack(body))
         return body
     return _decoder(oracle)(body)
