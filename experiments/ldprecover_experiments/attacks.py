@@ -32,7 +32,8 @@ class AttackSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        # Equal options may differ in text: 1 and 1.0.
+        return hash((self.name, self.kind, self.attackers))
 
     @classmethod
     def parse(cls, text: str) -> Self:
