@@ -288,28 +288,6 @@ def test_unprojected_grr_detection_is_worse_than_the_attack(
     assert mse(projected.recovered, truth) < 3 * 2.2e-4
 
 
-def test_detection_finds_padded_oue_reports_alone() -> None:
-    """r = 10 at epsilon 0.5: q^10 = 6e-5 of honest reports, and all malicious ones; any target: 99%
-    of honest ones.
-    """
-    oracle, rng = ORACLES["oue"], np.random.default_rng(24)
-    n, targets = 50_000, rng.choice(D, R, replace=False)
-    genuine = oracle.perturb(rng.integers(0, D, n), rng)
-    malicious = MGA(targets.tolist()).reports(oracle, 2_632, rng)
-    reports = np.concatenate([genuine, malicious])
-    f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-    every = recover(oracle, f_z, RecoveryRequest("detection-all", targets=targets), reports=reports)
-    one = recover(oracle, f_z, RecoveryRequest("detection-any", targets=targets), reports=reports)
-    assert every.eta / (1 + every.eta) * len(reports) == pytest.approx(2_632, abs=25)
-    assert one.eta / (1 + one.eta) > 0.98
-    np.testing.assert_allclose(
-        every.genuine,
-        oracle.estimate(oracle.support_counts(genuine), n),
-        rtol=0,
-        atol=25 / n / (oracle.p - oracle.q),
-    )
-
-
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_random_subsets_do_not_tell_malicious_users_apart(
     zipf: Callable[[int], np.ndarray], rate: float

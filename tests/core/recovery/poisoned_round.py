@@ -14,6 +14,11 @@ TARGETS = ((7, 19, 22, 31, 40, 51), (3, 9, 14, 29, 35, 58))
 ORACLES: dict[str, FrequencyOracle] = {"grr": GRR(1, D), "oue": OUE(1, D), "olh": OLH(1, D, 4)}
 
 
+def estimates_of(oracle: FrequencyOracle, reports: np.ndarray) -> np.ndarray:
+    """Return the unbiased frequencies of these reports."""
+    return oracle.estimate(oracle.support_counts(reports), len(reports))
+
+
 class PoisonedRound(NamedTuple):
     """The users' frequencies, their reports, all reports, and the estimates from these."""
 
@@ -36,5 +41,4 @@ def poisoned(oracle: FrequencyOracle, *attacks: tuple[int, ...]) -> PoisonedRoun
     crafted = [MGA(targets).reports(oracle, M, rng) for targets in attacks or TARGETS[:1]]
     reports = np.concatenate([genuine, *crafted])
     rng.shuffle(reports)
-    f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-    return PoisonedRound(truth, genuine, reports, f_z)
+    return PoisonedRound(truth, genuine, reports, estimates_of(oracle, reports))

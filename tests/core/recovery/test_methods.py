@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.recovery.poisoned_round import estimates_of
 
 from ldprecover import (
     GRR,
@@ -90,7 +91,7 @@ def test_relabelled_reports_give_the_relabelled_result(name: str, protocol: str)
         reports = np.packbits(rows, axis=1, bitorder="little")
         if protocol == "grr":
             reports = rows.argmax(axis=1).astype("<u4")
-        f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
+        f_z = estimates_of(oracle, reports)
         return attempted(
             oracle, f_z, method=name, targets=[target], reports=reports, options=FEW.get(name, {})
         )
@@ -160,7 +161,7 @@ def test_note_if_the_reports_are_not_of_the_frequencies() -> None:
     """A round that is still open may have grown between its counts and its reports."""
     oracle, rng = OUE(1, 30), np.random.default_rng(1)
     reports = oracle.perturb(rng.integers(0, 30, 500), rng)
-    f_z = oracle.estimate(oracle.support_counts(reports), 500)
+    f_z = estimates_of(oracle, reports)
     request = RecoveryRequest("detection-any", targets=[1])
     for frequencies, expected in ((f_z, False), (f_z + 0.01, True)):
         result = recover(oracle, frequencies, request, reports=reports)
@@ -214,7 +215,7 @@ def test_method_on_reports_keeps_its_promise_or_says_why_not(
     if not len(reports):
         assert attempted(oracle, np.zeros(d), reports=reports, **fields) is None
         return
-    f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
+    f_z = estimates_of(oracle, reports)
     result = attempted(oracle, f_z, reports=reports, **fields)
     if result is not None:
         promised(METHODS[name], result)

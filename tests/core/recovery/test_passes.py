@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.core.recovery import poisoned_round
-from tests.core.recovery.poisoned_round import ORACLES, TARGETS, D
+from tests.core.recovery.poisoned_round import ORACLES, TARGETS, D, estimates_of
 
 from ldprecover import (
     OUE,
@@ -70,7 +70,7 @@ def recovered(
     arguments: dict[str, Any] = {"targets": targets, "options": OPTIONS.get(name, {}), **fields}
     return recover(
         oracle,
-        oracle.estimate(oracle.support_counts(rows), len(rows)),
+        estimates_of(oracle, rows),
         RecoveryRequest(name, **arguments),
         reports=rows if source is None else source,
     )
@@ -221,7 +221,7 @@ def _drops(result: Recovery, oracle: FrequencyOracle, rows: np.ndarray, bad: np.
     remaining, dropped = rows[~bad], rows[bad]
     assert result.eta == len(dropped) / len(remaining)
     for estimates, part in ((result.genuine, remaining), (result.malicious, dropped)):
-        expected = oracle.estimate(oracle.support_counts(part), len(part))
+        expected = estimates_of(oracle, part)
         np.testing.assert_array_equal(estimates, expected)
 
 
@@ -306,9 +306,7 @@ def test_diffstats_drops_what_it_does_with_all_sizes_in_memory(protocol: str) ->
 def test_subsets_follow_one_stream_of_numbers(protocol: str) -> None:
     oracle, rows = ORACLES[protocol], poisoned(protocol)
     chosen = [rows[np.random.default_rng([7, s]).random(len(rows)) < 0.3] for s in range(5)]
-    estimates = np.stack(
-        [oracle.estimate(oracle.support_counts(part), len(part)) for part in chosen]
-    )
+    estimates = np.stack([estimates_of(oracle, part) for part in chosen])
     second = two_means(estimates)
     larger = ~second if second.sum() * 2 <= 5 else second
     result = recovered(protocol, "k-means", options={"subsets": 5, "rate": 0.3, "seed": 7})
@@ -319,7 +317,7 @@ def test_subsets_follow_one_stream_of_numbers(protocol: str) -> None:
 def test_em_takes_the_steps_that_it_does_in_double_precision(protocol: str) -> None:
     oracle, rows = ORACLES[protocol], poisoned(protocol)
     bits, lift = oracle.supports(rows).astype(float), np.expm1(oracle.epsilon)
-    estimates = oracle.estimate(oracle.support_counts(rows), len(rows))
+    estimates = estimates_of(oracle, rows)
     f = 0.9 * counts_likelihood(oracle, estimates) + 0.1 / D
     for _ in range(6):
         weights = 1 / (1 + lift * (bits @ f))

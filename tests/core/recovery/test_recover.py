@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.recovery.poisoned_round import estimates_of
 
 from ldprecover import (
     GRR,
@@ -285,7 +286,7 @@ def test_notes_name_the_assumptions_that_are_not_used(
 ) -> None:
     oracle, rng = OUE(1, 9), np.random.default_rng(1)
     reports = oracle.perturb(rng.integers(0, 9, 400), rng)
-    f_z = oracle.estimate(oracle.support_counts(reports), 400)
+    f_z = estimates_of(oracle, reports)
     result = recover(oracle, f_z, RecoveryRequest(method, **fields), reports=reports)
     notes = [note for note in result.notes if "does not use" in note]
     assert len(notes) == (unused is not None)

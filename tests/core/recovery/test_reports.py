@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from tests.core.recovery.poisoned_round import ORACLES, D, M, N, poisoned
+from tests.core.recovery.poisoned_round import ORACLES, D, M, N, estimates_of, poisoned
 from tests.core.recovery.poisoned_round import TARGETS as ALL_TARGETS
 
 from ldprecover import (
@@ -43,7 +43,7 @@ def test_detection_drops_exactly_the_reports_that_match(
     targets = TARGETS if reading == "any" or oracle.protocol != "grr" else TARGETS[:1]
     hits = oracle.supports(r.reports)[:, list(targets)].sum(axis=1)
     remaining = r.reports[hits < (1 if reading == "any" else len(targets))]
-    expected = oracle.estimate(oracle.support_counts(remaining), len(remaining))
+    expected = estimates_of(oracle, remaining)
     plain, raw = (
         recover(
             oracle,
@@ -78,12 +78,10 @@ def test_detection_counts_only_dropped_hashed_reports(
     rows = oracle.perturb(rng.integers(200, size=5_000), rng)
     bad = oracle.supports(rows, np.array([17]))[:, 0]
     expected = oracle.estimate(oracle.support_counts(rows[~bad]), int((~bad).sum()))
-    f_z = oracle.estimate(oracle.support_counts(rows), len(rows))
+    f_z = estimates_of(oracle, rows)
     another = rows.copy()
     another[0] = oracle.perturb([0], rng)[0]
-    others = [
-        oracle.estimate(oracle.support_counts(other), len(other)) for other in (another, rows[1:])
-    ]
+    others = [estimates_of(oracle, other) for other in (another, rows[1:])]
     summarise, counted = OLH.summarise, 0
 
     def recorded(oracle: OLH, reports: np.ndarray) -> Any:
@@ -180,7 +178,7 @@ def test_diffstats_drops_nothing_without_a_passing_removal() -> None:
     rng = np.random.default_rng(3)
     random = crafter_of(OUE_).uniform_reports(2 * N // 3, rng)
     reports = np.concatenate([poisoned(OUE_).genuine, random])
-    f_z = OUE_.estimate(OUE_.support_counts(reports), len(reports))
+    f_z = estimates_of(OUE_, reports)
     result = recover(OUE_, f_z, "diffstats", reports=reports)
     assert result.eta == 0
     assert "nothing is dropped" in result.notes[0]
@@ -203,7 +201,7 @@ def test_conditional_probability_is_bayes_rule() -> None:
         honest += f[v] * np.where(bits, probability, 1 - probability).prod(axis=1)
     dropped = eta * crafted > honest
     remaining = r.reports[~dropped]
-    expected = oracle.estimate(oracle.support_counts(remaining), len(remaining))
+    expected = estimates_of(oracle, remaining)
     assert dropped.sum() >= M
     for assumed, genuine in ((eta, expected), (0, r.f_z)):
         request = RecoveryRequest("conditional-probability", targets=[target], eta=assumed)
@@ -232,7 +230,7 @@ def test_fiad_finds_an_attack_on_three_items(
     if d == 3:
         attack[:] = 0b111
     reports = np.concatenate([genuine, attack])
-    f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
+    f_z = estimates_of(oracle, reports)
     result = recover(oracle, f_z, "fiad", reports=reports)
     assert any(note in each for each in result.notes)
     assert result.eta > 0.1

@@ -9,6 +9,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from tests.core.recovery.poisoned_round import estimates_of
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
 from ldprecover.protocols import crafter_of
@@ -52,7 +53,7 @@ def attacked(protocol: str, *attacks: Attack) -> np.ndarray:
 def gain(protocol: str, rows: np.ndarray, result: NoisyEstimates) -> float:
     """Return the factor by which filtering lowers the squared error of Norm-Sub."""
     oracle, (truth, _) = ORACLES[protocol], honest(protocol)
-    plain = oracle.estimate(oracle.support_counts(rows), len(rows))
+    plain = estimates_of(oracle, rows)
     before, after = (((project_simplex(z) - truth) ** 2).mean() for z in (plain, result.z))
     return float(before / after)
 
@@ -74,7 +75,7 @@ def test_all_honest_reports_pass(protocol: str) -> None:
     oracle, (truth, rows) = ORACLES[protocol], honest(protocol)
     result = filter_reports(ReportSource(oracle, rows))
     assert (result.n, result.suspects, result.dropped, result.notes) == (N, (), (), ())
-    assert result.z == pytest.approx(oracle.estimate(oracle.support_counts(rows), N), abs=1e-9)
+    assert result.z == pytest.approx(estimates_of(oracle, rows), abs=1e-9)
     # The mean of 60 squares of variance 2, 6.1 deviations of it off once in 1e9.
     assert abs((((result.z - truth) / result.sd) ** 2).mean() - 1) < 6.1 * (2 / D) ** 0.5
 
@@ -259,7 +260,7 @@ def test_unfilterable_reports_all_pass_with_a_note(
     rows = oracle.perturb(rng.integers(oracle.domain_size, size=1000), rng)
     result = filter_reports(ReportSource(oracle, rows))
     assert result.n == 1000
-    assert result.z == pytest.approx(oracle.estimate(oracle.support_counts(rows), 1000))
+    assert result.z == pytest.approx(estimates_of(oracle, rows))
     assert result.notes == (f"Reports were not filtered: {unfit(oracle)}.",)
 
 

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.core.recovery.poisoned_round import estimates_of
 
 from ldprecover import OUE
 from ldprecover.laws.distributions import log_choose
@@ -134,7 +135,7 @@ def test_attack_whose_pairs_cancel_is_dropped_by_triples(
     result = filter_reports(ReportSource(ORACLE, rows))
     assert result.shared == TARGETS
     truth = np.arange(1.0, D + 1) / (D * (D + 1) / 2)
-    plain = ORACLE.estimate(ORACLE.support_counts(rows), len(rows))
+    plain = estimates_of(ORACLE, rows)
     targets = list(TARGETS)
     # 0.05 (6/11 - q)/(p - q) each: 0.75 in all.
     assert (plain - truth)[targets].sum() > 0.6
