@@ -12,7 +12,7 @@ from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.datasets import dataset_of
 from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.over_http import open_round, recover_on_server
+from ldprecover_experiments.over_http import estimate_on_server, open_round, recover_on_server
 from ldprecover_experiments.parameters import draw_targets
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
 
@@ -65,7 +65,7 @@ class Demo:
         with Client(url, key=key) as server:
             round_ = self.open_round(server, name)
             self.report_genuine(url, key, round_.id, stage)
-            genuine = np.asarray(server.frequencies(round_.id)["frequencies"], dtype=np.float64)
+            genuine = estimate_on_server(server, round_.id)
             self.report_malicious(url, key, round_.id, stage)
             return self.compared(server, round_.id, genuine)
 
@@ -92,30 +92,24 @@ class Demo:
 
     def compared(self, server: Client, round: str, genuine: Vector) -> Comparison:
         """Return the estimates of the poisoned round and the server's recoveries."""
-        poisoned = server.frequencies(round)["frequencies"]
 
         def recovered(method: str, targets: Targets = ()) -> Vector:
             request = RecoveryRequest(method, eta=self.settings.eta, targets=targets)
             return recover_on_server(server, round, request).recovered
 
-        with_targets = recovered("ldprecover", self.targets) if self.targets else None
-        unmixed = None if METHODS["unmix"].unfit(self.parameters.oracle) else recovered("unmix")
+        fits = METHODS["unmix"].unfit(self.parameters.oracle) is None
         columns = (
             genuine,
-            poisoned,
+            estimate_on_server(server, round),
             recovered("norm-sub"),
             recovered("ldprecover"),
-            unmixed,
-            with_targets,
+            recovered("unmix") if fits else None,
+            recovered("ldprecover", self.targets) if self.targets else None,
         )
-        estimates: dict[str, Vector | None] = {
-            name: None if column is None else np.asarray(column, dtype=np.float64)
-            for name, column in zip(ESTIMATES, columns, strict=True)
-        }
         return Comparison(
             self.settings,
             self.parameters.items,
             self.targets,
             self.population.frequencies,
-            estimates,
+            dict(zip(ESTIMATES, columns, strict=True)),
         )

@@ -30,6 +30,11 @@ def open_round(server: Client, parameters: RoundParameters, name: str | None = N
     )
 
 
+def estimate_on_server(server: Client, round: str) -> Vector:
+    """Return the server's estimate of a round. Raises ClientError."""
+    return np.asarray(server.frequencies(round)["frequencies"], dtype=np.float64)
+
+
 def recover_on_server(
     server: Client,
     round: str,
@@ -58,18 +63,19 @@ def recover_on_server(
                 job.cancel()
             raise
 
-    def column(name: str) -> Vector:
-        return np.asarray(answer[name], dtype=np.float64)
-
+    columns = ("poisoned", "malicious", "genuine", "recovered")
+    poisoned, malicious, genuine, recovered = (
+        np.asarray(answer[name], dtype=np.float64) for name in columns
+    )
     return Recovery(
         method=answer["method"],
         eta=answer["eta"],
         targets=tuple(answer["targets"]),
         malicious_sum=answer["malicious_sum"],
-        poisoned=column("poisoned"),
-        malicious=column("malicious"),
-        genuine=column("genuine"),
-        recovered=column("recovered"),
+        poisoned=poisoned,
+        malicious=malicious,
+        genuine=genuine,
+        recovered=recovered,
         notes=tuple(answer.get("notes", ())),
     )
 

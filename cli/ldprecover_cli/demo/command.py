@@ -248,11 +248,11 @@ def _play_part(
 
     play = Demo(settings)
     with end_on_signals(), connected(url, key, round="current") as server:
-        outcome = play_part(part, play, server, key, no_progress if json else progress_bar)
+        result = play_part(part, play, server, key, no_progress if json else progress_bar)
     if json:
-        print_json(outcome.as_json())
+        print_json(result.as_json)
     else:
-        outcome.draw(console())
+        result.show(console())
 
 
 def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:

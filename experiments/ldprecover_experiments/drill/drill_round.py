@@ -6,8 +6,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ldprecover import RecoveryRequest
 from ldprecover.recovery import METHODS
 from ldprecover_client import Client, ClientError, RefusedError, Retries
@@ -15,8 +13,7 @@ from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.drill.jobs import Job
 from ldprecover_experiments.drill.score import Recovered, Score
 from ldprecover_experiments.measures import MethodSpec
-from ldprecover_experiments.over_http import recover_on_server
-from ldprecover_experiments.poisoned_round import Vector
+from ldprecover_experiments.over_http import estimate_on_server, recover_on_server
 
 MAX_USERS = 1_000_000
 """Most users of a drill, malicious ones included."""
@@ -66,10 +63,10 @@ class DrillRound:
             job.update(round=opened.name)
             with _deleted_on_failure(url, key, opened.id):
                 demo.report_genuine(url, key, opened.id, job.stage)
-                genuine = self._estimate(server, opened.id)
+                genuine = estimate_on_server(server, opened.id)
                 demo.report_malicious(url, key, opened.id, job.stage)
                 server.close_round(opened.id)
-                poisoned = self._estimate(server, opened.id)
+                poisoned = estimate_on_server(server, opened.id)
                 recovered = {}
                 for spec in self.methods:
                     with job.stage(f"recovery by {spec.name}") as progress:
@@ -79,9 +76,6 @@ class DrillRound:
         return Score(
             items, targets, truth, genuine, poisoned, recovered, demo.malicious_users
         ).as_json()
-
-    def _estimate(self, server: Client, round: str) -> Vector:
-        return np.asarray(server.frequencies(round)["frequencies"], dtype=np.float64)
 
     def _recover(self, server: Client, round: str, spec: MethodSpec, progress: Any) -> Recovered:
         method = METHODS[spec.method]
