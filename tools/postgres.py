@@ -4,7 +4,6 @@ import contextlib
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -44,15 +43,8 @@ class Cluster:
 
     def __enter__(self) -> "Cluster":
         try:
-            options = [
-                "-U",
-                "postgres",
-                "--auth=trust",
-                "--encoding=UTF8",
-                "--locale=C",
-                "--no-sync",
-            ]
-            self._run("initdb", "-D", str(self._data), *options)
+            options = "-U postgres --auth=trust --encoding=UTF8 --locale=C --no-sync"
+            self._run("initdb", *options.split())
             self.start()
         except BaseException:
             shutil.rmtree(self._folder)
@@ -82,28 +74,17 @@ class Cluster:
             "deadlock_timeout": "100ms",
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
-        self._run(
-            "pg_ctl",
-            "-D",
-            str(self._data),
-            "-l",
-            str(self._folder / "log"),
-            "-w",
-            "-o",
-            options,
-            "start",
-        )
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "-l", log, "-w", "-o", options, "start")
 
     def kill(self) -> None:
         """Kill all its processes, as a power failure would."""
         with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
-            postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
-            postmaster.suspend()  # otherwise it would replace killed processes
-            children = postmaster.children(recursive=True)
-            for process in [*children, postmaster]:
+            processes = self._suspended()  # otherwise it would replace killed processes
+            for process in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    process.send_signal(signal.SIGKILL)
-            while any(map(_is_alive, [*children, postmaster])):
+                    process.kill()
+            while any(map(_is_alive, processes)):
                 time.sleep(0.005)  # not our children, so we cannot wait for them
             # Until the process is reaped, its id counts as that of a running server.
             (self._data / "postmaster.pid").unlink()
@@ -112,18 +93,23 @@ class Cluster:
     @contextlib.contextmanager
     def hung(self) -> Iterator[None]:
         """Suspend all its processes: connections stay open, and nothing is answered."""
-        postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
-        postmaster.suspend()  # first: it starts no other while these are stopped
-        stopped = [postmaster, *postmaster.children(recursive=True)]
-        for process in stopped[1:]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.suspend()
+        stopped = self._suspended()
         try:
             yield
         finally:
             for process in stopped:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.resume()
+
+    def _suspended(self) -> list[psutil.Process]:
+        """Suspend and return all its processes; the first starts the others."""
+        postmaster = psutil.Process(int((self._data / "postmaster.pid").read_text().split()[0]))
+        postmaster.suspend()
+        children = postmaster.children(recursive=True)
+        for process in children:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
+        return [postmaster, *children]
 
     def restart(self) -> None:
         """Kill it and start it again."""
@@ -187,7 +173,7 @@ class Cluster:
         # To a file: Postgres would inherit a pipe, and keep it open.
         with (self._folder / "output").open("w+") as output:
             done = subprocess.run(
-                [str(self._bin / program), *arguments],
+                [self._bin / program, "-D", self._data, *arguments],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -206,7 +192,7 @@ class Cluster:
         """Return the binaries, or a copy if the user of Postgres cannot read their folder."""
         try:
             subprocess.run(
-                [str(binaries / "initdb"), "--version"],
+                [binaries / "initdb", "--version"],
                 check=True,
                 capture_output=True,
                 **self._user,

@@ -41,8 +41,10 @@ def test_batch_is_independent_of_counting_ahead(
         )
         sealed = batch.seal(fresh)
         assert sealed.tally == (tally or Tally.of(oracle, reports))
-        for data, of in ((sealed.data, reports[~bad]), (sealed.quarantined, reports[bad])):
-            assert sorted(np.frombuffer(data, oracle.wire.dtype).tolist()) == sorted(of.tolist())
+        for data, expected in ((sealed.data, reports[~bad]), (sealed.quarantined, reports[bad])):
+            assert sorted(np.frombuffer(data, oracle.wire.dtype).tolist()) == sorted(
+                expected.tolist()
+            )
         assert sealed.n_quarantined == batch.quarantined == bad.sum()
 
 
@@ -53,7 +55,7 @@ def test_counts_ahead_only_large_submissions_with_small_tallies() -> None:
 
     assert takes_long("olh", 490, 10_000)
     assert takes_long("olh", 60, 10_000)
-    assert not takes_long("olh", 60, 8_000), "it is counted at once"
+    assert not takes_long("olh", 60, 8_000), "it is counted with its group"
     assert not takes_long("olh", 100_000, 10_000), (
         "tallies that wait would hold far more memory than their reports"
     )

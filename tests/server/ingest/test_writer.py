@@ -1,6 +1,4 @@
-"""Group commit: answers after the commit, bounds on what waits, and what a fault does to a
-group.
-"""
+"""Group commit: answers after the commit, limits of queue and group, and faults."""
 
 import asyncio
 import hashlib
@@ -19,12 +17,13 @@ from ldprecover import frequency_oracle
 from ldprecover.protocols import wire
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 from ldprecover_server.ingest.batches import Submission
-from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.schema import submission_keys
 
 Post = tuple[str, str, dict[str, Any]]
 
-ADMIN = {"Authorization": f"Bearer {ADMIN_KEY}"}  # who holds it may send several reports at once
+ADMIN = {
+    "Authorization": f"Bearer {ADMIN_KEY}"
+}  # its holder may send several reports in one request
 
 
 def post(id: str, items: Sequence[int], key: str | None = None) -> Post:
@@ -141,8 +140,8 @@ def test_no_answer_is_given_before_the_commit(app: InProcess, id: str, commits: 
     async def watch() -> httpx.Response:
         submitted = asyncio.create_task(send(app, post(id, [1])))
         await asyncio.to_thread(commits.first.wait, 30)
-        found = await app.http.get(f"/rounds/{id}/frequencies")  # many turns of the event loop
-        assert found.json()["n"] == 0
+        frequencies = await app.http.get(f"/rounds/{id}/frequencies")
+        assert frequencies.json()["n"] == 0
         assert not submitted.done()
         gate.set()
         return await submitted
@@ -162,10 +161,11 @@ def test_unknown_outcome_is_retried_and_counts_once(
     assert app.get(f"/rounds/{id}").json()["n"] == 3
 
 
+@pytest.mark.sqlite
 def test_unavailable_storage_is_503_and_the_retry_counts_once(
     start_in_process: StartInProcess,
 ) -> None:
-    """It stored the reports all the same: the user cannot know, and sends them again."""
+    """It stored the reports, which the user cannot know, so they are sent again."""
     app = start_in_process(request_seconds=1)
     id = app.open_round("grr", domain_size=50)
     commits = Commits(app)
@@ -190,7 +190,7 @@ def test_full_storage_is_507_without_retry(app: InProcess, id: str, commits: Com
     ] == 2 * [False]
 
 
-def test_the_writer_outlives_a_fault_in_one_group(
+def test_writer_survives_a_fault_in_one_group(
     app: InProcess,
     id: str,
     commits: Commits,
@@ -208,39 +208,27 @@ def test_the_writer_outlives_a_fault_in_one_group(
 def test_closed_or_deleted_round_does_not_affect_its_group(
     app: InProcess, id: str, commits: Commits
 ) -> None:
-    """The rounds are known to the server when the submissions arrive; the commit finds what became
-    of them.
-    """
-    closed, gone = (app.open_round("grr", domain_size=50) for _ in range(2))
-    app.gather(post(closed, [1]), post(gone, [1]))
-    seqs = {name: app.storage.rounds.find(name).seq for name in (closed, gone)}
+    """The server has both in its cache; the commit finds that they ended."""
+    closed, deleted = (app.open_round("grr", domain_size=50) for _ in range(2))
+    app.gather(post(closed, [1]), post(deleted, [1]))
 
     def end() -> None:
-        with app.storage.database.write() as connection:
-            connection.execute(
-                sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"),
-                {"seq": seqs[closed]},
-            )
-            connection.execute(
-                sa.delete(submission_keys).where(in_round(submission_keys.c.key, seqs[gone]))
-            )
-            for table, column in (("segments", "round"), ("tallies", "round"), ("rounds", "seq")):
-                connection.execute(
-                    sa.text(f"DELETE FROM {table} WHERE {column} = :seq"), {"seq": seqs[gone]}
-                )
+        app.storage.rounds.close(closed)
+        app.storage.deletion.delete(deleted)
 
     commits.before = [end]
     answers = in_one_group(
-        app, commits, post(closed, [2]), post(id, [3]), post(gone, [4]), post(id, [5])
+        app, commits, post(closed, [2]), post(id, [3]), post(deleted, [4]), post(id, [5])
     )
     assert commits.sizes[-1] == 4
     assert [r.status_code for r in answers] == [409, 202, 404, 202]
     assert [problem_of(answers[i]) for i in (0, 2)] == ["round-closed", "round-not-found"]
     assert (counts(app, id)[3], counts(app, id)[5], counts(app, closed)[2]) == (1, 1, 0)
-    # Once more: the server no longer believes in the round that is gone.
-    assert problem_of(app.gather(post(gone, [4]))[0]) == "round-not-found"
+    # The deleted round is no longer in the cache.
+    assert problem_of(app.gather(post(deleted, [4]))[0]) == "round-not-found"
 
 
+@pytest.mark.sqlite
 def test_full_queue_rejects_the_next_and_loses_nothing(start_in_process: StartInProcess) -> None:
     app = start_in_process(queue_requests=5)
     id = app.open_round("grr", domain_size=50)
@@ -248,7 +236,7 @@ def test_full_queue_rejects_the_next_and_loses_nothing(start_in_process: StartIn
     gate = threading.Event()
     commits.before = [gate]
 
-    async def crowd() -> list[httpx.Response]:
+    async def send_all() -> list[httpx.Response]:
         sent = [asyncio.create_task(send(app, post(id, [i], f"key-{i}"))) for i in range(20)]
         while sum(each.done() for each in sent) < 15:
             await asyncio.wait(
@@ -257,7 +245,7 @@ def test_full_queue_rejects_the_next_and_loses_nothing(start_in_process: StartIn
         gate.set()
         return [await each for each in sent]
 
-    answers = app.run(crowd())
+    answers = app.run(send_all())
     refused = [i for i, r in enumerate(answers) if r.status_code == 503]
     assert {problem_of(answers[i]) for i in refused} == {"queue-full"}
     assert all(int(answers[i].headers["retry-after"]) >= 1 for i in refused)
@@ -269,8 +257,9 @@ def test_full_queue_rejects_the_next_and_loses_nothing(start_in_process: StartIn
     assert counts(app, id) == 20 * [1] + 30 * [0]
 
 
-def test_a_group_takes_no_more_bytes_than_it_may(start_in_process: StartInProcess) -> None:
-    """Each submission holds half of a group's bytes: no more than two go together."""
+@pytest.mark.sqlite
+def test_group_has_limited_bytes(start_in_process: StartInProcess) -> None:
+    """Each submission has half of a group's bytes, so groups have two."""
     app = start_in_process(group_bytes=1024)
     id = app.open_round("grr", domain_size=50)
     commits = Commits(app)
@@ -280,8 +269,9 @@ def test_a_group_takes_no_more_bytes_than_it_may(start_in_process: StartInProces
     assert counts(app, id) == 12 * [128] + 38 * [0]
 
 
-def test_a_group_takes_no_more_to_hash_than_it_may(start_in_process: StartInProcess) -> None:
-    """Each submission has half of a group's reports times items: no more than two go together."""
+@pytest.mark.sqlite
+def test_group_has_limited_items_to_hash(start_in_process: StartInProcess) -> None:
+    """Each submission has half of a group's reports times items, so groups have two."""
     app = start_in_process(submission_cells=2 * 10 * 50)
     id = app.open_round("olh", domain_size=50)
     commits = Commits(app)
@@ -299,7 +289,7 @@ MANY = 30_000  # reports that take long to count
 
 
 def long(app: InProcess, id: str, seed: int, n: int = MANY) -> tuple[Post, np.ndarray]:
-    """Return the request that submits OLH reports of a crowd, and the reports."""
+    """Return the request that submits OLH reports, and the reports."""
     rng = np.random.default_rng(seed)
     reports = LONG.perturb(rng.integers(0, 100, n), rng)
     return (
@@ -333,6 +323,7 @@ def test_large_submission_counts_once_despite_retries(app: InProcess) -> None:
     assert counts(app, id) == LONG.support_counts(np.concatenate([reports, more])).tolist()
 
 
+@pytest.mark.sqlite
 def test_report_is_answered_while_a_large_submission_is_counted(
     app: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,7 +350,8 @@ def test_report_is_answered_while_a_large_submission_is_counted(
     assert app.get(f"/rounds/{id}").json()["n"] == MANY + 1
 
 
-def test_what_nobody_waits_for_any_more_is_not_counted(
+@pytest.mark.sqlite
+def test_abandoned_submissions_are_not_counted(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = start_in_process(request_seconds=1)
@@ -382,14 +374,13 @@ def test_what_nobody_waits_for_any_more_is_not_counted(
     monkeypatch.setattr(Submission, "count", count)
     request, _ = long(app, id, 99)
     request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
-    while (
-        app.gather(request)[0].status_code == 503
-    ):  # a busy machine may take longer than the second
-        pass
+    while app.gather(request)[0].status_code == 503:
+        pass  # a busy machine may take longer than the second
     assert len(counted) == threads
     assert app.get(f"/rounds/{id}").json()["n"] == MANY
 
 
+@pytest.mark.sqlite
 def test_writer_answers_errors_of_counting_ahead(
     app: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
