@@ -28,6 +28,13 @@ WAITS = (
 )
 
 
+IMPATIENT = """
+from ldprecover_server.storage.backends import postgres, postgres_timeouts
+postgres.PING_SECONDS = postgres_timeouts.PING_SECONDS = 1.0
+"""
+"""Shortens the timeout of new connections, which no setting does."""
+
+
 @pytest.fixture(scope="module")
 def troubled() -> Iterator[Cluster]:
     """A Postgres that these tests may stop."""
@@ -142,7 +149,7 @@ def test_hanging_database_is_503_and_retries_count_once(
     start_server: StartServer, troubled: Cluster, database: str
 ) -> None:
     """It is stopped until all have their answers: those who submit, and those who read."""
-    server = start_server(troubled.url(database), request_seconds=1)
+    server = start_server(troubled.url(database), first=IMPATIENT, request_seconds=1)
     clients = Clients(server, server.open_round(domain_size=100)["id"], connections=12)
     submissions = distinct_submissions(24, 100)
     clients.submit(submissions[:12])
@@ -176,7 +183,9 @@ def test_server_stops_in_time_while_the_database_hangs(
     """Its writer holds a group, others wait, somebody reads, and a rejection is to be written
     down.
     """
-    server = start_server(troubled.url(database), request_seconds=1, shutdown_seconds=1)
+    server = start_server(
+        troubled.url(database), first=IMPATIENT, request_seconds=1, shutdown_seconds=1
+    )
     id = server.open_round()["id"]
     assert server.submit(id, packed(0), "first").status_code == 202
     assert server.submit(id, packed(9), "refused").status_code == 422
