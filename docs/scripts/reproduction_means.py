@@ -49,16 +49,16 @@ class Means:
     def table(
         self,
         head: Sequence[str],
-        rows: Iterable[tuple[Sequence[str], dict[str, Any]]],
+        rows: Iterable[Sequence[Any]],
         columns: Mapping[str, dict[str, Any]],
     ) -> str:
         """Return a table of means.
 
-        A row is its first cells, which `head` names, and some columns of the file; `columns` holds
-        the others of each column of the table.
+        A row is its first cells, which `head` names, and then some columns of the file; `columns`
+        holds the others of each column of the table.
         """
         lines = []
-        for cells, fixed in rows:
+        for *cells, fixed in rows:
             means = (fixed | varied for varied in columns.values())
             lines.append([*cells, *(shown(self.get(**each), each.get("number")) for each in means)])
         return Table([*head, *columns], lines).markdown()

@@ -1,41 +1,29 @@
 """The tables of docs/measurements/reproduction.md, from the means of a run.
 
 Theory is computed from the formulas; the paper's numbers are beside its experiments.
+`reproduction.toml` states the tables that hold means alone.
 """
 
+import tomllib
 from collections.abc import Iterator
-from itertools import product
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from reproduction_findings import findings, numbers
-from reproduction_means import ATTACKS, Means, shown
+from reproduction_means import Means, shown
 
 from ldprecover import frequency_oracle
 from ldprecover_client import load_dataset
-from ldprecover_experiments.figures import AXES
 from ldprecover_experiments.paper import (
-    EXPERIMENTS,
     PAPER_ITEMS,
     PAPER_NAMES,
     PAPER_TABLE,
-    PROTOCOLS,
 )
 from ldprecover_experiments.parameters import PAPER_USERS
 from ldprecover_experiments.poisoned_round import HASH_ONLY, variants
 from ldprecover_experiments.tables import Table
 
-METHODS = {
-    "poisoned": "poisoned",
-    "Norm-Sub": "norm-sub",
-    "LDPRecover": "ldprecover",
-    "Π((1+η)f̃)": "scaled",
-    "LDPRecover\\*": "ldprecover-star",
-    "same, exact": "ldprecover-star-exact",
-    "Detection": "detection",
-    "same, projected": "detection-projected",
-    "oracle": "oracle",
-}
+SPECS = tomllib.loads(Path(__file__).with_name("reproduction.toml").read_text(encoding="utf-8"))
 VARIANTS = [
     (data, protocol, name, "OLH, no randomised response" if name == HASH_ONLY else name.upper())
     for data, protocol in PAPER_TABLE
@@ -73,97 +61,5 @@ def table1_before(means: Means) -> str:
 def tables(means: Means) -> Iterator[str]:
     """Yield the tables in the page's order."""
     yield table1_before(means)
-    yield means.table(
-        ("data", "protocol", "paper, after"),
-        (
-            (
-                (data, label, shown(PAPER_TABLE[data, protocol][1])),
-                {"data": data, "protocol": name, "attack": "none", "model": "none", "beta": 0.0},
-            )
-            for data, protocol, name, label in VARIANTS
-        ),
-        {
-            "before": {"method": "poisoned"},
-            "LDPRecover": {"method": "ldprecover"},
-            "Norm-Sub": {"method": "norm-sub"},
-            "1/d": {"method": "uniform"},
-        },
-    )
-    yield numbers(means)
-    yield findings(means)
-    for number, data in product(("mse", "fg"), ("cities", "fire")):
-        yield means.table(
-            ("protocol", "attack"),
-            (
-                (
-                    (protocol.upper(), attack if model == "one-hot" else f"{attack}, {model}"),
-                    {"protocol": protocol, "attack": attack, "model": model},
-                )
-                for attack, model, protocols in ATTACKS
-                for protocol in (protocols if number == "mse" or attack == "mga" else ())
-            ),
-            {
-                label: {"method": method, "data": data, "number": number}
-                for label, method in METHODS.items()
-            },
-        )
-    yield malicious(means)
-    for varied in ("beta", "epsilon", "eta"):
-        yield sweep(means, varied)
-    methods = ("poisoned", "norm-sub", "k-means-raw", "k-means", "ldprecover-km")
-    labels = ("poisoned", "Norm-Sub", "k-means", "k-means, projected", "LDPRecover-KM")
-    yield means.table(
-        ("protocol", "ξ"),
-        (
-            (
-                (protocol.upper(), f"{xi:g}"),
-                {"protocol": protocol, "attack": "mga", "model": "input", "xi": xi},
-            )
-            for protocol, xi in product(PROTOCOLS, EXPERIMENTS["km"].values)
-        ),
-        {label: {"method": method} for label, method in zip(labels, methods, strict=True)},
-    )
-
-
-def malicious(means: Means) -> str:
-    """Return the error of the assumed malicious frequencies under MGA, and of what is recovered
-    with them.
-    """
-    methods = {
-        "LDPRecover": "ldprecover",
-        "LDPRecover\\*": "ldprecover-star",
-        "LDPRecover\\*, exact": "ldprecover-star-exact",
-    }
-    columns: dict[str, dict[str, Any]] = {
-        f"f̃_Y: {label}": {"method": method, "number": "malicious_mse"}
-        for label, method in methods.items()
-    }
-    recovered = methods | {"Norm-Sub": "norm-sub"}
-    columns |= {label: {"method": method} for label, method in recovered.items()}
-    return means.table(
-        ("protocol", "β"),
-        (
-            ((p.upper(), f"{beta:g}"), {"protocol": p, "attack": "mga", "beta": beta})
-            for p, beta in product(PROTOCOLS, (0.001, 0.01, 0.05, 0.1, 0.2))
-        ),
-        columns,
-    )
-
-
-def sweep(means: Means, varied: str) -> str:
-    """Return the errors of the recoveries over one parameter, cities."""
-    labels = ["LDPRecover", "LDPRecover\\*", *([] if varied == "eta" else ["Norm-Sub"])]
-    return means.table(
-        ("attack", "protocol", "method"),
-        (
-            (
-                (attack, protocol.upper(), label),
-                {"attack": attack, "protocol": protocol, "method": METHODS[label]},
-            )
-            for attack, protocol, label in product(("aa-peaked", "aa-diffuse"), PROTOCOLS, labels)
-        ),
-        {
-            f"{AXES[varied]} = {value:g}": {varied: value}
-            for value in EXPERIMENTS[f"sweep-{varied}"].values
-        },
-    )
+    after, *others = (means.table(**table) for table in SPECS["table"])
+    yield from (after, numbers(means), findings(means), *others)
