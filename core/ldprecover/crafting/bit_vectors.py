@@ -15,7 +15,7 @@ from ldprecover.crafting.crafter import (
     Search,
     support_of_targets,
 )
-from ldprecover.laws import FixedSize, IndependentSizes
+from ldprecover.laws import FixedSize, SizeLaw
 from ldprecover.laws.distributions import binomial_law
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
 
@@ -27,7 +27,7 @@ _LIKELY = 1e-18  # less likely numbers of ones are left out of an expectation
 class BitCrafter(Crafter):
     """Packed reports are bit vectors: independent bits, or a fixed number of ones."""
 
-    sizes: FixedSize | IndependentSizes
+    sizes: SizeLaw
 
     model = "padded"
 
@@ -123,7 +123,7 @@ class _BitCoins(CoinCrafter):
 
     domain_size: int
     expected_size: int
-    sizes: FixedSize | IndependentSizes
+    sizes: SizeLaw
 
     @property
     def room(self) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ldprecover import counting
 from ldprecover.crafting.bit_vectors import BitCrafter, padded_rows
 from ldprecover.errors import ReportError
-from ldprecover.laws import FixedSize, IndependentSizes, Laws
+from ldprecover.laws import Laws
 from ldprecover.protocols.description import Column, ReportForms
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.protocols.randomiser import ALL_ITEMS, Items
@@ -76,10 +76,9 @@ class UnaryEncoding(FrequencyOracle):
 
     @property
     def crafter(self) -> BitCrafter | None:
-        d, p, q, k = self.domain_size, self.p, self.q, self.fixed_size
-        expected_size = math.floor(self.laws.mean_size) if k is None else k
-        sizes = IndependentSizes(d, p, q) if k is None else FixedSize(d, k)
-        return BitCrafter(self.protocol, d, q, expected_size, sizes)
+        laws, k = self.laws, self.fixed_size
+        expected_size = math.floor(laws.mean_size) if k is None else k
+        return BitCrafter(self.protocol, self.domain_size, self.q, expected_size, laws.size_law())
 
     @property
     def laws(self) -> Laws:

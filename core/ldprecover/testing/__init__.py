@@ -139,22 +139,23 @@ def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None
     """Packed reports are read as they were written; for any other bytes the error has a
     position.
     """
+    form = oracle.wire
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=50), rng)
     packed = wire.pack(reports)
-    assert len(packed) == 50 * oracle.wire.size
-    assert np.array_equal(oracle.wire.unpack(packed), reports)
+    assert len(packed) == 50 * form.size
+    assert np.array_equal(form.unpack(packed), reports)
     for _ in range(200):
-        data = rng.bytes(5 * oracle.wire.size)
-        mixed = packed[: 3 * oracle.wire.size] + data
+        data = rng.bytes(5 * form.size)
+        mixed = packed[: 3 * form.size] + data
         try:
-            oracle.wire.unpack(mixed)
+            form.unpack(mixed)
         except ReportError as error:
             assert error.position is not None
             assert error.position >= 3
             if error.position > 3:
-                oracle.wire.unpack(mixed[: error.position * oracle.wire.size])
+                form.unpack(mixed[: error.position * form.size])
         else:
-            again = oracle.wire.from_json(oracle.wire.to_json(oracle.wire.unpack(mixed)))
+            again = form.from_json(form.to_json(form.unpack(mixed)))
             assert wire.pack(again) == mixed
 
 
@@ -162,15 +163,16 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """The JSON form is read as it was written, is no longer than said, and the first bad report is
     named.
     """
+    form = oracle.wire
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=20), rng)
-    body = oracle.wire.to_json(reports)
-    assert list(body) == [column.name for column in oracle.wire.columns]
-    assert wire.pack(oracle.wire.from_json(json.loads(json.dumps(body)))) == wire.pack(reports)
-    one = oracle.wire.from_json({name: values[:1] for name, values in body.items()})
+    body = form.to_json(reports)
+    assert list(body) == [column.name for column in form.columns]
+    assert wire.pack(form.from_json(json.loads(json.dumps(body)))) == wire.pack(reports)
+    one = form.from_json({name: values[:1] for name, values in body.items()})
     assert wire.pack(one) == wire.pack(reports[:1])
     written = sum(len(json.dumps(values)) for values in body.values())
-    assert written <= 20 * oracle.wire.longest_json + 2 * len(body)
-    for column in oracle.wire.columns:
+    assert written <= 20 * form.longest_json + 2 * len(body)
+    for column in form.columns:
         wrong: list[Any] = [None, True, 1.0, []]
         if column.kind is int:
             wrong += [-1, column.limit, "0"]
@@ -183,8 +185,8 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
             values = list(body[column.name])
             values[3] = values[7] = value
             _raises_report_error(oracle, body | {column.name: values}, 3)
-    if len(oracle.wire.columns) > 1:
-        last = oracle.wire.columns[-1].name
+    if len(form.columns) > 1:
+        last = form.columns[-1].name
         _raises_report_error(oracle, body | {last: body[last][:-1]}, 19)
     _raises_report_error(oracle, {name: [] for name in body}, None)
     _raises_report_error(oracle, body | {"other": []}, None)
@@ -235,9 +237,7 @@ def check_sizes(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     law, sizes = size_law.probabilities(), np.arange(oracle.domain_size + 1)
     assert law.shape == sizes.shape
     assert (law >= 0).all()
-    assert_close(law.sum(), 1)
-    assert_close(float(law @ sizes), oracle.laws.mean_size)
-    assert_close(float(law @ sizes**2 - (law @ sizes) ** 2), size_law.variance)
+    _assert_moments(law, oracle.laws.mean_size, size_law.variance)
     sizes_of_reports = oracle.support_sizes(
         oracle.perturb(rng.integers(oracle.domain_size, size=_USERS), rng)
     )
@@ -253,13 +253,9 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
     law = None if hit_law is None else hit_law.of_others(items)
     if hit_law is not None and law is not None:
         assert law.shape == (items.size + 1,)
-        assert_close(law.sum(), 1)
-        assert_close(float(law @ np.arange(items.size + 1)), items.size * oracle.q)
-        assert_follows(np.bincount(supported.sum(axis=1), minlength=law.size), law)
         variances = hit_law.variances(items.size)
-        if variances is not None:
-            hits = np.arange(items.size + 1)
-            assert_close(float(law @ hits**2 - (law @ hits) ** 2), variances[1])
+        _assert_moments(law, items.size * oracle.q, None if variances is None else variances[1])
+        assert_follows(np.bincount(supported.sum(axis=1), minlength=law.size), law)
     if joint_support is None:
         return
     for z in range(2, items.size + 1):
@@ -268,10 +264,8 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
         all_users = oracle.supports(oracle.perturb(np.full(_USERS, items[0]), rng), items[:z])
         assert all_users.all(axis=1).sum() <= _USERS * bound + bernstein(bound, _USERS)
         threshold = joint_support.threshold(1000, z, 0.01)
-        assert (
-            distributions.binomial_law(1000, min(max(bound, 1e-300), 1 - 1e-15))[threshold:].sum()
-            <= 0.01
-        )
+        law = distributions.binomial_law(1000, min(max(bound, 1e-300), 1 - 1e-15))
+        assert law[threshold:].sum() <= 0.01
 
 
 def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
@@ -314,20 +308,29 @@ def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     users = np.zeros(d, np.int64)
     users[: d - 1] = rng.multinomial(100, np.full(d - 1, 1 / (d - 1)))
     p, q = oracle.p, oracle.q
+    simulation, weights = oracle.simulation, users / 100
     mean, variance = (
         users * p + (100 - users) * q,
         users * p * (1 - p) + (100 - users) * q * (1 - q),
     )
-    tallies = [oracle.simulation.honest_tally(users, rng) for _ in range(_TALLIES)]
+    tallies = [simulation.honest_tally(users, rng) for _ in range(_TALLIES)]
     _check_moments(oracle, tallies, mean, variance)
     # With the items drawn too, each report supports an item with one probability.
-    weights = users / 100
     share = q + weights * (p - q)
-    tallies = [oracle.simulation.population_tally(weights, 100, rng) for _ in range(_TALLIES)]
+    tallies = [simulation.population_tally(weights, 100, rng) for _ in range(_TALLIES)]
     _check_moments(oracle, tallies, 100 * share, 100 * share * (1 - share))
-    _raises(lambda: oracle.simulation.honest_tally(users[:-1], rng))
-    _raises(lambda: oracle.simulation.honest_tally(users - 1, rng))
-    assert not oracle.simulation.honest_tally(np.zeros(d, np.int64), rng).n
+    _raises(lambda: simulation.honest_tally(users[:-1], rng))
+    _raises(lambda: simulation.honest_tally(users - 1, rng))
+    assert not simulation.honest_tally(np.zeros(d, np.int64), rng).n
+
+
+def _assert_moments(law: FloatArray, mean: float, variance: float | None) -> None:
+    """Assert sum, mean and variance of a law of numbers from 0 on."""
+    values = np.arange(law.size)
+    assert_close(law.sum(), 1)
+    assert_close(float(law @ values), mean)
+    if variance is not None:
+        assert_close(float(law @ values**2 - (law @ values) ** 2), variance)
 
 
 def _check_moments(

@@ -123,7 +123,7 @@ def test_both_backends_equal_the_definition(oracle: FrequencyOracle, n: int, see
     ("oracle", "n"),
     [
         (GRR(0.5, 490), 2 * 65_536 + 3),
-        (GRR(0.5, 100_000), 2000),
+        (GRR(0.5, 100_000), 300),
         (OUE(0.5, 2), 1023),
         (OUE(0.5, 2), 20_000),
         (OUE(0.5, 9), 9000),

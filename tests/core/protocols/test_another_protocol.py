@@ -123,7 +123,7 @@ def test_the_first_packed_report_that_cannot_be_is_named(packed: str, position: 
 
 def test_alarms_and_recoveries_accept_or_reject_it_by_name() -> None:
     oracle, rng = Few(1.0, 20, 5), np.random.default_rng(2)
-    reports = oracle.perturb(rng.integers(20, size=3000), rng)
+    reports = oracle.perturb(rng.integers(20, size=1000), rng)
     tally = Tally.of(oracle, reports)
     assert [alarm.name for alarm in raise_alarms(oracle, tally, ReportSource(oracle, reports))] == [
         "excess"
@@ -136,7 +136,7 @@ def test_alarms_and_recoveries_accept_or_reject_it_by_name() -> None:
         )
         try:
             result = recover(
-                oracle, frequencies, RecoveryRequest(name, targets=targets), n=3000, reports=reports
+                oracle, frequencies, RecoveryRequest(name, targets=targets), n=1000, reports=reports
             )
         except ParameterError as error:
             refused[name] = str(error)

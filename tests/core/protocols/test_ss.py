@@ -77,7 +77,7 @@ def test_large_population_tally_has_the_moments_of_reports(
     """Without a step for each item. Means and variances of 200 items within 7 deviations: 2e-9 for
     the two.
     """
-    d, rounds, rng = 200, 4_000, np.random.default_rng(3)
+    d, rounds, rng = 200, 2_000, np.random.default_rng(3)
     oracle = SS(1.0, d, k or default_subset_size(1.0, d))
     monkeypatch.setattr(type(oracle.simulation), "_random_sets", None)
     weights = np.concatenate([[0.5, 0.2], np.full(d - 2, 0.3 / (d - 2))])
