@@ -5,6 +5,7 @@ import functools
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from ldprecover_client import (
     Population,
     RefusedError,
     Reporter,
+    RoundStatus,
     load_dataset,
     submit_reports,
 )
@@ -28,6 +30,10 @@ from ldprecover_client import (
 def admin(server: ServerProcess):
     with Client(server.url, key=server.admin_key) as client:
         yield client
+
+
+def new_user(server: ServerProcess, round_: RoundStatus, **options: Any) -> Reporter:
+    return Reporter(server.url, round_.id, ledger=Ledger.in_memory(), **options)
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
@@ -50,13 +56,11 @@ def test_population_is_counted_exactly(admin: Client, server: ServerProcess, pro
 
 def test_closed_round_refuses_users(admin: Client, server: ServerProcess) -> None:
     round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b", "c"])
-    assert (
-        Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b").state == "accepted"
-    )
+    assert new_user(server, round_).report("b").state == "accepted"
     other = AsyncReporter(server.url, round_.name, ledger=Ledger.in_memory())
     assert asyncio.run(other.report(2)).state == "accepted"
     assert admin.close_round(round_.id).state == "closed"
-    late = Reporter(server.url, round_.id, ledger=Ledger.in_memory())
+    late = new_user(server, round_)
     with pytest.raises(RefusedError) as caught:
         late.report("b")
     assert (caught.value.status, caught.value.slug) == (409, "round-closed")
@@ -117,12 +121,9 @@ def test_ticket_admits_one_report(admin: Client, server: ServerProcess, tmp_path
     other = AsyncReporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=second)
     assert asyncio.run(other.report("b")).state == "accepted"
     with pytest.raises(AccessError, match="tickets alone"):
-        Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report("b")
+        new_user(server, round_).report("b")
     assert admin.round(round_.id).n == 2
-    assert (
-        Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=third).report("a").state
-        == "accepted"
-    )
+    assert new_user(server, round_, ticket=third).report("a").state == "accepted"
 
 
 def test_right_ticket_after_wrong_counts_once(
@@ -154,10 +155,7 @@ def test_right_ticket_after_wrong_counts_once(
 def test_own_ticket_after_used_one_is_accepted(admin: Client, server: ServerProcess) -> None:
     round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3, access="ticket")
     used, own = admin.mint_tickets(round_.id, 2)
-    assert (
-        Reporter(server.url, round_.id, ledger=Ledger.in_memory(), ticket=used).report(0).state
-        == "accepted"
-    )
+    assert new_user(server, round_, ticket=used).report(0).state == "accepted"
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError, match="another report was sent under this ticket") as caught:
         Reporter(server.url, round_.id, ledger=ledger, ticket=used).report(1)
