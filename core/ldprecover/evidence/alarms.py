@@ -285,16 +285,16 @@ def _others_unfit(oracle: FrequencyOracle, items: tuple[int, ...]) -> str | None
     return None
 
 
-def _fits(oracle: FrequencyOracle) -> None:
-    """Return None: every protocol has the test."""
-
-
 ALARMS: dict[str, AlarmTest] = {
     test.name: test
     for test in (
         AlarmTest("sum-drift", "Sum of the estimates against one", _sum_unfit, False, _sum_drift),
         AlarmTest(
-            "excess", "Sum of the estimates that stand out of the noise", _fits, False, _excess
+            "excess",
+            "Sum of the estimates that stand out of the noise",
+            lambda _: None,
+            False,
+            _excess,
         ),
         AlarmTest(
             "all-supporting", "Reports that support every item", _all_unfit, False, _all_supporting

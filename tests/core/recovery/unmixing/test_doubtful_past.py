@@ -1,6 +1,4 @@
-"""Earlier rounds that are not as clean as they were said to be: what is noticed, and that no clean
-one is doubted.
-"""
+"""Notes on earlier rounds that are not as clean as stated."""
 
 import numpy as np
 import pytest
@@ -38,23 +36,13 @@ def notes(oracle: FrequencyOracle, *history: Tally) -> str:
 
 
 @pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
-def test_a_past_that_was_attacked_is_doubted(oracle: FrequencyOracle) -> None:
-    assert "themselves look attacked" in notes(oracle, round_of(oracle, 1, malicious=N // 15))
-
-
-@pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
-def test_rounds_that_differ_by_more_than_noise_are_said_to(oracle: FrequencyOracle) -> None:
-    moved = np.roll(SHARES, 3)
-    assert "differ from each other" in notes(
-        oracle, round_of(oracle, 1), round_of(oracle, 2, shares=moved)
-    )
-
-
-@pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
-def test_a_clean_past_is_not_doubted(oracle: FrequencyOracle) -> None:
+def test_notes_doubt_only_a_past_that_is_not_clean(oracle: FrequencyOracle) -> None:
     """The disagreement of two clean rounds is noise's once in a million; the sampling of users adds
     next to nothing.
     """
-    text = notes(oracle, round_of(oracle, 1), round_of(oracle, 2))
+    clean, moved = round_of(oracle, 1), round_of(oracle, 2, shares=np.roll(SHARES, 3))
+    assert "themselves look attacked" in notes(oracle, round_of(oracle, 1, malicious=N // 15))
+    assert "differ from each other" in notes(oracle, clean, moved)
+    text = notes(oracle, clean, round_of(oracle, 2))
     assert "look attacked" not in text
     assert "differ from each other" not in text
