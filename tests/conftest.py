@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -215,6 +216,18 @@ class ServerProcess(Calls):
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         return self.http.request(method, path, **options)
+
+    def connect(self) -> socket.socket:
+        """Return a new connection."""
+        return socket.create_connection((self.http.base_url.host, self.http.base_url.port), 30)
+
+    def talk(self, sent: bytes, *, half_close: bool = False) -> bytes:
+        """Send bytes over a new connection; return all that is received until its end."""
+        with self.connect() as connection:
+            connection.sendall(sent)
+            if half_close:
+                connection.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: connection.recv(65536), b""))
 
     def open_round(
         self, protocol: str = "grr", epsilon: float = 1.0, **fields: Any

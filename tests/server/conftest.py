@@ -119,7 +119,7 @@ def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
     """Each frequency oracle in turn, over a domain that leaves OUE padding bits.
 
     One of the session would have pytest run all tests of it before those of the next, and start the
-    servers of session and modules anew for each.
+    servers of session and modules again for each.
     """
     return frequency_oracle(request.param, 1.0, 11, 4 if request.param == "olh" else None)
 

@@ -55,8 +55,8 @@ def test_every_method_that_a_round_is_said_to_give_it_gives_and_no_other(
     methods = listed(in_process, round)
     assert set(methods) == set(METHODS)
     for name, method in methods.items():
-        wanted = {"method": name, "targets": TARGETS[:1] if "targets" in method["needs"] else []}
-        answer = in_process.post(f"/rounds/{round}/recover", json=wanted)
+        body = {"method": name, "targets": TARGETS[:1] if "targets" in method["needs"] else []}
+        answer = in_process.post(f"/rounds/{round}/recover", json=body)
         if method["available"]:
             assert answer.status_code == 200, (name, answer.text)
             recovered = answer.json()["recovered"]
@@ -129,15 +129,15 @@ def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(
         if week < 2:
             in_process.close_round(round)
     assert in_process.get(f"/rounds/{rounds[2]}").json()["series"] == "weekly"
-    found = in_process.get("/rounds/week-2/suspects", params={"rate": 0.001}).json()
-    assert found["earlier"] == [rounds[1], rounds[0]]
-    labels = {suspect["label"] for suspect in found["suspects"]}
+    result = in_process.get("/rounds/week-2/suspects", params={"rate": 0.001}).json()
+    assert result["earlier"] == [rounds[1], rounds[0]]
+    labels = {suspect["label"] for suspect in result["suspects"]}
     assert {"item 15", "item 20"} <= labels
     assert all(
-        suspect["now"] > suspect["before"] and suspect["z"] > 3 for suspect in found["suspects"]
+        suspect["now"] > suspect["before"] and suspect["z"] > 3 for suspect in result["suspects"]
     )
-    wanted = {"targets": "infer", "malicious_model": "exact"}
-    inferred = in_process.post("/rounds/week-2/recover", json=wanted).json()["targets"]
+    body = {"targets": "infer", "malicious_model": "exact"}
+    inferred = in_process.post("/rounds/week-2/recover", json=body).json()["targets"]
     assert set(TARGETS) <= set(inferred)
     nan = in_process.get("/rounds/week-2/suspects", params={"drift": "nan"}).json()
     assert nan["errors"] == [{"field": "drift", "reason": "Input should be a finite number"}]
@@ -198,7 +198,7 @@ def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> N
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "body",
     [
         {"eta": "guess"},
         {"targets": "all"},
@@ -210,10 +210,10 @@ def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> N
         {"eta": "auto"},  # GRR: every report supports one item, so the counts do not tell
     ],
 )
-def test_what_does_not_fit_is_refused_in_words(in_process: InProcess, wanted: Any) -> None:
+def test_what_does_not_fit_is_refused_in_words(in_process: InProcess, body: Any) -> None:
     round = in_process.open_round("grr", 1.0)
     in_process.post(f"/rounds/{round}/reports", json={"reports": [1]})
-    response = in_process.post(f"/rounds/{round}/recover", json=wanted)
+    response = in_process.post(f"/rounds/{round}/recover", json=body)
     assert response.status_code == 422, response.text
     problem_of(response)
 

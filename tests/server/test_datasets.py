@@ -1,6 +1,4 @@
-"""A round's reports are written as a dataset of one moment, and retention lets go of them there
-too.
-"""
+"""A dataset has a round's reports of one moment, and the retention of the round."""
 
 import gc
 import json
@@ -28,6 +26,9 @@ from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest.batches import Batch, Submission
 from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Storage
+
+pytestmark = pytest.mark.sqlite
+
 
 pytest.importorskip(
     "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
@@ -132,6 +133,7 @@ def grr() -> FrequencyOracle:
     return RoundParameters("grr", 1.0, tuple("abcdef")).oracle
 
 
+@pytest.mark.both
 def test_a_dataset_has_the_rounds_reports_by_hour(
     collection: Collection, oracle: FrequencyOracle, tmp_path: Path
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_dataset_has_the_rounds_reports_by_hour(
     assert dataset.export.round == id
 
 
+@pytest.mark.both
 def test_nothing_that_happens_meanwhile_changes_it(
     collection: Collection, grr: FrequencyOracle
 ) -> None:
@@ -158,15 +161,15 @@ def test_nothing_that_happens_meanwhile_changes_it(
     before = collection.rows()
     with collection.storage.snapshot(id) as snapshot:
         pieces = snapshot.pieces()
-        found = [next(pieces)]
+        pieces_read = [next(pieces)]
         with closing(Storage(collection.url)) as other:
             collection.submit(500)
             other.rounds.close(id)
             assert other.unlinking.run().done
             assert other.deletion.purge().rows
-        found += pieces
-        assert {hour for hour, _ in found} == set(snapshot.hours) == {HOUR}
-        packed = np.frombuffer(b"".join(piece for _, piece in found), dtype=grr.wire.dtype)
+        pieces_read += pieces
+        assert {hour for hour, _ in pieces_read} == set(snapshot.hours) == {HOUR}
+        packed = np.frombuffer(b"".join(piece for _, piece in pieces_read), dtype=grr.wire.dtype)
         assert Counter(row.tobytes() for row in packed) == before
         assert Tally.of(grr, packed) == snapshot.tally
 
@@ -220,6 +223,7 @@ def test_export_of_missing_reports_needs_partial(
         export_reports(collection.storage, none, str(tmp_path / "none"), partial=True)
 
 
+@pytest.mark.both
 def test_unfinished_export_continues_with_its_own_snapshot(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +232,7 @@ def test_unfinished_export_continues_with_its_own_snapshot(
     collection.submit(3_000)
     before = collection.rows()
 
-    def stop(done: int, of: int) -> None:
+    def stop(done: int, total: int) -> None:
         if done:
             raise KeyboardInterrupt
 
@@ -262,7 +266,7 @@ def test_damaged_reports_are_not_exported(
 
 
 @pytest.fixture
-def kept(collection: Collection, grr: FrequencyOracle, tmp_path: Path) -> Path:
+def dataset_folder(collection: Collection, grr: FrequencyOracle, tmp_path: Path) -> Path:
     """A dataset of a round that keeps reports for two hours; it has hours 0 and 3, and the few of
     hour 1 with 0.
     """
@@ -275,45 +279,50 @@ def kept(collection: Collection, grr: FrequencyOracle, tmp_path: Path) -> Path:
     return tmp_path / "round"
 
 
-def test_hours_past_their_retention_leave_a_dataset(collection: Collection, kept: Path) -> None:
-    tally = ReportDataset.open(kept).export.tally
-    assert hours(ReportDataset.open(kept)) == {0, 3}
-    for hour, left in ((3, {3}), (5, {3}), (6, set())):
+@pytest.mark.both
+def test_hours_past_their_retention_leave_a_dataset(
+    collection: Collection, dataset_folder: Path
+) -> None:
+    tally = ReportDataset.open(dataset_folder).export.tally
+    assert hours(ReportDataset.open(dataset_folder)) == {0, 3}
+    for hour, remaining in ((3, {3}), (5, {3}), (6, set())):
         collection.hour = HOUR + hour
         assert collection.housekeeping().last_purge is not None
-        dataset = ReportDataset.open(kept)
-        assert hours(dataset) == left
-        assert {path.name for path in kept.iterdir()} == {
+        dataset = ReportDataset.open(dataset_folder)
+        assert hours(dataset) == remaining
+        assert {path.name for path in dataset_folder.iterdir()} == {
             "round.json",
-            *(f"hour={HOUR + each}" for each in left),
+            *(f"hour={HOUR + each}" for each in remaining),
         }
         assert dataset.export.tally == tally
         assert dataset.missing == tally.n - recount(dataset).n
     assert collection.storage.datasets.expired() == []
 
 
-def test_dataset_of_a_deleted_round_keeps_its_retention(collection: Collection, kept: Path) -> None:
+def test_dataset_of_a_deleted_round_keeps_its_retention(
+    collection: Collection, dataset_folder: Path
+) -> None:
     collection.storage.deletion.delete("current")
     collection.housekeeping()
-    assert hours(ReportDataset.open(kept)) == {0, 3}
+    assert hours(ReportDataset.open(dataset_folder)) == {0, 3}
     collection.hour = HOUR + 9
     collection.housekeeping()
-    assert ReportDataset.open(kept).parts == ()
+    assert ReportDataset.open(dataset_folder).parts == ()
 
 
 def test_missing_dataset_is_logged_and_forgotten(
-    collection: Collection, kept: Path, caplog: pytest.LogCaptureFixture
+    collection: Collection, dataset_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept.rename(kept.with_name("away"))
+    dataset_folder.rename(dataset_folder.with_name("away"))
     collection.hour = HOUR + 3
     assert collection.housekeeping().last_purge is not None
     assert caplog.text.count("is missing") == 1
-    kept.with_name("away").rename(kept)  # back in time
+    dataset_folder.with_name("away").rename(dataset_folder)  # back in time
     collection.hour = HOUR + 4
     collection.housekeeping()
-    assert hours(ReportDataset.open(kept)) == {3}
+    assert hours(ReportDataset.open(dataset_folder)) == {3}
     assert caplog.text.count("is missing") == 1
-    kept.rename(kept.with_name("away"))
+    dataset_folder.rename(dataset_folder.with_name("away"))
     collection.hour = HOUR + 6
     collection.housekeeping()
     assert caplog.text.count("is missing") == 2
@@ -323,9 +332,9 @@ def test_missing_dataset_is_logged_and_forgotten(
 
 
 def test_failed_purge_is_logged_hourly_and_retried(
-    collection: Collection, kept: Path, caplog: pytest.LogCaptureFixture
+    collection: Collection, dataset_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file = kept / "round.json"
+    file = dataset_folder / "round.json"
     whole = file.read_text()
     file.write_text("{")
     collection.hour = HOUR + 3
@@ -334,27 +343,27 @@ def test_failed_purge_is_logged_hourly_and_retried(
     assert [
         record.levelno for record in caplog.records if "stay in a dataset" in record.message
     ] == [logging.ERROR]
-    assert {path.name for path in kept.iterdir()} == {
+    assert {path.name for path in dataset_folder.iterdir()} == {
         "round.json",
         f"hour={HOUR + 3}",
-    }  # they are gone all the same
+    }  # they are deleted nevertheless
     assert collection.housekeeping().last_purge is None
     file.write_text(whole)
     assert purge()
-    assert hours(ReportDataset.open(kept)) == {3}
+    assert hours(ReportDataset.open(dataset_folder)) == {3}
 
 
 def test_dataset_of_another_round_is_not_touched(
-    collection: Collection, kept: Path, grr: FrequencyOracle, tmp_path: Path
+    collection: Collection, dataset_folder: Path, grr: FrequencyOracle, tmp_path: Path
 ) -> None:
     other = collection.open(grr)
     collection.submit(1_000)
     export_reports(collection.storage, other, str(tmp_path / "other"))
-    shutil.rmtree(kept)
-    (tmp_path / "other").rename(kept)
+    shutil.rmtree(dataset_folder)
+    (tmp_path / "other").rename(dataset_folder)
     collection.hour = HOUR + 9
     assert DatasetPurge(collection.storage)() is False
-    assert ReportDataset.open(kept).n == 1_000
+    assert ReportDataset.open(dataset_folder).n == 1_000
 
 
 def test_unfinished_export_expires_with_its_first_hour(
@@ -363,7 +372,7 @@ def test_unfinished_export_expires_with_its_first_hour(
     monkeypatch.setattr("ldprecover_cluster.partitioning.PAIRS", 6 * 1_000)
     folder = tmp_path / "round"
 
-    def stop(done: int, of: int) -> None:
+    def stop(done: int, total: int) -> None:
         if done:
             raise KeyboardInterrupt
 
@@ -382,7 +391,7 @@ def test_export_longer_than_its_retention_leaves_nothing(
 ) -> None:
     monkeypatch.setattr("ldprecover_cluster.partitioning.PAIRS", 6 * 1_000)
 
-    def dawdle(done: int, of: int) -> None:
+    def dawdle(done: int, total: int) -> None:
         collection.hour += 1
 
     id = collection.open(grr, retention=1)
@@ -406,6 +415,7 @@ def nearly_full() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.both
 def test_full_disk_during_reading_leaves_nothing(
     collection: Collection, grr: FrequencyOracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,7 +436,7 @@ def test_full_disk_during_reading_leaves_nothing(
             disk.enter_context(nearly_full())
 
         def forget(url: str) -> None:
-            disk.close()  # the database has a disk of its own
+            disk.close()  # the database has a separate disk
             forget_dataset(url)
 
         monkeypatch.setattr(datasets, "record", record_and_fill)
@@ -435,7 +445,7 @@ def test_full_disk_during_reading_leaves_nothing(
             export_reports(collection.storage, id, str(tmp_path / "round"))
     assert list(tmp_path.glob("round*")) == []
     assert collection.noted() == []
-    # What still reads when the connection ends is complained of once the error lets go of it.
+    # A read in progress at the end would be reported once the error is garbage.
     collection.storage.close()
     del raised
     gc.collect()
@@ -452,13 +462,13 @@ def test_full_disk_during_parts_keeps_export_and_record(
             collection.storage,
             id,
             str(tmp_path / "round"),
-            step=lambda done, of: disk.enter_context(nearly_full()),
+            step=lambda done, total: disk.enter_context(nearly_full()),
         )
     assert len(collection.noted()) == 1
     assert export_reports(collection.storage, id, str(tmp_path / "round")).n == 3_000
 
 
-def test_export_numbers_are_portable_json(collection: Collection, kept: Path) -> None:
-    written = json.loads((kept / "round.json").read_text())
+def test_export_numbers_are_portable_json(collection: Collection, dataset_folder: Path) -> None:
+    written = json.loads((dataset_folder / "round.json").read_text())
     assert set(written["reports"]) == {"parts"}
     assert sum(part["n"] for part in written["reports"]["parts"]) == written["n"]

@@ -52,12 +52,12 @@ def imported(path: Path) -> set[str]:
 def own_modules(path: Path) -> set[str]:
     """Return the modules of the server that a module imports, by their names below it."""
     modules = {name.removesuffix(".__init__") for name in SOURCES.values()}
-    found = set()
+    imports = set()
     for name in imported(path):
         inner = name.removeprefix("ldprecover_server.")
         if inner != name:
-            found.add(inner if inner in modules else inner.rpartition(".")[0])
-    return found - {""}
+            imports.add(inner if inner in modules else inner.rpartition(".")[0])
+    return imports - {""}
 
 
 def test_every_module_has_its_layer() -> None:

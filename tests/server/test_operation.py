@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -112,8 +111,8 @@ def test_requests_are_timed_by_route_from_head_to_answer(
 def test_metrics_are_those_of_the_manifest(in_process: InProcess) -> None:
     text = in_process.get("/metrics").text
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
-    made = {name: kind for name, kind in types.items() if not name.endswith("_created")}
-    assert made == {metric.name: metric.kind for metric in MANIFEST}
+    rendered = {name: kind for name, kind in types.items() if not name.endswith("_created")}
+    assert rendered == {metric.name: metric.kind for metric in MANIFEST}
 
 
 _PROCESS = """
@@ -173,12 +172,12 @@ def test_stats_work_while_a_round_is_deleted(
     server: ServerProcess,
 ) -> None:
     """Stats write what was rejected first, of every round, and wait for the deletion to end."""
-    gone, other = server.open_round()["id"], server.open_round()["id"]
-    assert server.submit(gone, b"\x09\0\0\0").status_code == 422
+    deleted, other = server.open_round()["id"], server.open_round()["id"]
+    assert server.submit(deleted, b"\x09\0\0\0").status_code == 422
     waiting = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     with ThreadPoolExecutor(1) as pool:
         with server.sql() as deleting:
-            deleting.execute(sa.text("DELETE FROM rounds WHERE id = :id"), {"id": gone})
+            deleting.execute(sa.text("DELETE FROM rounds WHERE id = :id"), {"id": deleted})
             answer = pool.submit(server.http.get, f"/rounds/{other}/stats")
             while not answer.done() and not deleting.scalar(waiting):
                 deleting.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
@@ -198,17 +197,17 @@ def test_unwritten_rejections_stay_counted(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process()
-    kept, gone = app.open_round(), app.open_round()
+    remaining, deleted = app.open_round(), app.open_round()
     rejections = Rejections(app.storage)
-    for round in (kept, gone):
+    for round in (remaining, deleted):
         rejections.count(app.storage.rounds.find(round).seq, "round-closed")
-    app.storage.deletion.delete(gone)
+    app.storage.deletion.delete(deleted)
     for i in range(500):  # more than there is room for on the last page
-        rejections.count(app.storage.rounds.find(kept).seq, f"reason-{i:030}")
+        rejections.count(app.storage.rounds.find(remaining).seq, f"reason-{i:030}")
     with Full(app.storage), pytest.raises(StorageFullError):
         rejections.flush()
     rejections.flush()
-    refused = app.storage.rounds.rejections(app.storage.rounds.find(kept).seq)
+    refused = app.storage.rounds.rejections(app.storage.rounds.find(remaining).seq)
     assert len(refused) == 501
     assert set(refused.values()) == {1}
 
@@ -224,15 +223,6 @@ def test_responses_have_their_own_or_the_given_request_id(in_process: InProcess)
             in_process.get("/healthz", headers={"X-Request-ID": invalid}).headers["x-request-id"]
             != invalid
         )
-
-
-def test_rejects_submission_of_too_many_reports(start_in_process: StartInProcess) -> None:
-    app = start_in_process(reports_per_submission=3)
-    round = app.open_round()
-    assert app.submit(round, 3 * ONE, "a").status_code == 202
-    refused = app.submit(round, 4 * ONE, "b")
-    assert problem_of(refused) == "too-many-reports"
-    assert app.get(f"/rounds/{round}").json()["n"] == 3
 
 
 @pytest.mark.parametrize(
@@ -403,7 +393,7 @@ def test_expired_segments_are_purged_from_the_disk(
         keeper = Housekeeping(storage, Rejections(storage))
         now += timedelta(days=2, minutes=29)
         keeper.once()
-        assert all(kept in on_disk(storage) for kept in data.values())
+        assert all(remaining in on_disk(storage) for remaining in data.values())
         now += timedelta(minutes=1)
         keeper.once()
         assert data[48] not in on_disk(storage)
@@ -529,11 +519,7 @@ def test_server_log_is_json_without_reports_keys_and_addresses(
     key = "an-idempotency-key-to-look-for"
     server.submit(round, ONE, key)
     server.submit(round, b"\x09\0\0\0", key)
-    with socket.create_connection(
-        (server.http.base_url.host, server.http.base_url.port), timeout=30
-    ) as connection:
-        connection.sendall(b"no request\r\n\r\n")
-        assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    assert server.talk(b"no request\r\n\r\n").startswith(b"HTTP/1.1 400")
     server.kill()
     lines = server.log.read_text().splitlines()
     assert "uvicorn.error" in [json.loads(line)["logger"] for line in lines]
@@ -551,8 +537,3 @@ def test_database_errors_are_logged_without_parameters(tmp_path: Path) -> None:
                 sa.text("INSERT INTO nowhere VALUES (:report)"), {"report": "a-report"}
             )
         assert "a-report" not in str(caught.value)
-
-
-def test_the_address_of_metrics_is_in_the_api_reference(server: ServerProcess) -> None:
-    paths = server.get("/openapi.json").json()["paths"]
-    assert {"/metrics", "/rounds/{round}/stats", "/rounds/{round}/export"} <= set(paths)

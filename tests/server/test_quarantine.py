@@ -12,6 +12,9 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 from ldprecover import OUE, Estimates, RoundExport, RoundParameters, Tally, frequency_oracle
 from ldprecover.evidence.quarantine import Quarantined
 
+pytestmark = pytest.mark.sqlite
+
+
 D = 102
 HONEST = 5
 
@@ -32,10 +35,11 @@ def honest(oracle: Any) -> np.ndarray:
 
 def metric(app: InProcess, reason: str) -> float:
     name = f'ldprecover_quarantined_reports_total{{reason="{reason}"}} '
-    found = [line for line in app.get("/metrics").text.splitlines() if line.startswith(name)]
-    return float(found[0].removeprefix(name)) if found else 0.0
+    response = [line for line in app.get("/metrics").text.splitlines() if line.startswith(name)]
+    return float(response[0].removeprefix(name)) if response else 0.0
 
 
+@pytest.mark.both
 def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
     oracle = OUE(0.5, D)
     id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
@@ -51,10 +55,10 @@ def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
     )  # after a tally that was written the longer way
 
     counted = Tally.of(oracle, np.concatenate([honest(oracle), honest(oracle)[:1]]))
-    found = app.frequencies(id)
-    assert (found["n"], found["counts"]) == (HONEST + 1, counted.counts(oracle).tolist())
-    assert found["frequencies"] == Estimates.of(oracle, counted).frequencies.tolist()
-    assert found["quarantined"] == {"sizes": 3, "seeds": 0}
+    response = app.frequencies(id)
+    assert (response["n"], response["counts"]) == (HONEST + 1, counted.counts(oracle).tolist())
+    assert response["frequencies"] == Estimates.of(oracle, counted).frequencies.tolist()
+    assert response["quarantined"] == {"sizes": 3, "seeds": 0}
     round_ = app.get(f"/rounds/{id}").json()
     assert (round_["n"], round_["quarantine"], round_["quarantined"]) == (
         HONEST + 1,
@@ -67,6 +71,7 @@ def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
     assert app.storage.check() == []
 
 
+@pytest.mark.both
 def test_retries_of_quarantined_reports_are_recognised(app: InProcess) -> None:
     id = app.open_round("oue", 0.5, domain_size=D, quarantine=True)
     for _ in range(2):
@@ -87,12 +92,13 @@ def test_retries_of_quarantined_reports_are_recognised(app: InProcess) -> None:
 def test_without_quarantine_every_valid_report_counts(app: InProcess) -> None:
     id = app.open_round("oue", 0.5, domain_size=D)
     app.submit(id, rows(1, D), "a")
-    found = app.frequencies(id)
-    assert (found["n"], found["quarantined"]) == (2, None)
+    response = app.frequencies(id)
+    assert (response["n"], response["quarantined"]) == (2, None)
     round_ = app.get(f"/rounds/{id}").json()
     assert (round_["quarantine"], round_["quarantined"], round_["canaries"]) == (False, None, [])
 
 
+@pytest.mark.both
 def test_recurring_seeds_are_quarantined_after_the_close(app: InProcess) -> None:
     oracle = frequency_oracle("olh", 0.5, D)
     id = app.open_round("olh", 0.5, domain_size=D, quarantine=True)
@@ -101,9 +107,9 @@ def test_recurring_seeds_are_quarantined_after_the_close(app: InProcess) -> None
     assert app.frequencies(id)["quarantined"] == {"sizes": 0, "seeds": None}
     app.close_round(id)
     assert app.storage.filters.run().rows == 20
-    found = app.frequencies(id)
-    assert (found["n"], found["quarantined"]) == (HONEST - 1, {"sizes": 0, "seeds": 20})
-    assert found["counts"] == Tally.of(oracle, honest(oracle)[1:]).counts(oracle).tolist()
+    response = app.frequencies(id)
+    assert (response["n"], response["quarantined"]) == (HONEST - 1, {"sizes": 0, "seeds": 20})
+    assert response["counts"] == Tally.of(oracle, honest(oracle)[1:]).counts(oracle).tolist()
     assert app.submit(id, np.concatenate([honest(oracle)[1:], same]), "a").json()["duplicate"]
 
 
@@ -189,5 +195,5 @@ def test_canaries_can_be_targets_of_a_recovery(app: InProcess) -> None:
     id = app.open_round("oue", 0.5, items=["a", "b"], canaries=["x"])
     headers = PACKED | app.admin
     app.post(f"/rounds/{id}/reports", content=b"\1\5\4", headers=headers)
-    found = app.post(f"/rounds/{id}/recover", json={"targets": ["x"]})
-    assert (found.status_code, found.json()["targets"]) == (200, [2])
+    response = app.post(f"/rounds/{id}/recover", json={"targets": ["x"]})
+    assert (response.status_code, response.json()["targets"]) == (200, [2])

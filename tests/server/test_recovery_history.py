@@ -40,8 +40,8 @@ def round_of(app: InProcess, reports: np.ndarray, *, closed: bool = True, **fiel
 def recovered(app: InProcess, round: str, status: int = 200, **body: Any) -> dict[str, Any]:
     answer = app.post(f"/rounds/{round}/recover", json={"method": "unmix"} | body)
     assert answer.status_code == status, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    recovered_round: dict[str, Any] = answer.json()
+    return recovered_round
 
 
 def test_the_rounds_named_as_history_are_what_the_method_is_given(in_process: InProcess) -> None:
@@ -127,7 +127,7 @@ def test_a_method_that_takes_no_history_says_so(in_process: InProcess) -> None:
 
 def test_history_is_not_looked_at_for_a_method_that_does_not_use_it(in_process: InProcess) -> None:
     round = round_of(in_process, reports_of(2), closed=False)
-    for method in ("norm-sub", "k-means"):  # at once, and in a child
+    for method in ("norm-sub", "k-means"):  # quick, and in a worker
         answer = recovered(in_process, round, method=method, history=["nowhere"])
         assert any("does not use history" in note for note in answer["notes"]), method
 

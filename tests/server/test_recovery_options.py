@@ -1,6 +1,4 @@
-"""What a recovery is asked for over HTTP: every option in its range, and targets inferred where
-there are none.
-"""
+"""Options of a recovery over HTTP: each in its range, and inferred targets."""
 
 from typing import Any
 
@@ -94,10 +92,10 @@ def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InP
             in_process.close_round(opened)
     answer = in_process.post(f"/rounds/{opened}/recover", json={"targets": "infer"}).json()
     named = in_process.post(f"/rounds/{opened}/recover", json={"targets": [], "eta": 0}).json()
-    said = "no item rose beyond noise, so no targets were taken"
+    words = "no item rose beyond noise, so no targets were taken"
     assert answer["targets"] == []
     assert answer["eta"] == 0, "an assumed attack would only stretch the noise"
-    assert answer["notes"] == [*named["notes"], f"Targets were inferred: {said}, and eta is 0."]
+    assert answer["notes"] == [*named["notes"], f"Targets were inferred: {words}, and eta is 0."]
     projected = in_process.post(f"/rounds/{opened}/recover", json={"method": "norm-sub"}).json()
     assert answer["recovered"] == projected["recovered"]
     for body, reason in (
@@ -106,7 +104,7 @@ def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InP
     ):
         refused = in_process.post(f"/rounds/{opened}/recover", json=body | {"targets": "infer"})
         assert problem_of(refused) == "invalid-parameter"
-        assert refused.json()["detail"] == f"{reason}; {said}"
+        assert refused.json()["detail"] == f"{reason}; {words}"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -119,8 +117,8 @@ def test_every_malicious_model_is_taken_where_it_is_of_the_protocol(
         f"/rounds/{opened}/reports", content=wire.pack(oracle.encode([3])), headers=PACKED
     )
     for model in MALICIOUS_MODELS:
-        asked = {"targets": [3], "malicious_model": model}
-        asked |= {"support": [1 / D * (oracle.fixed_size or 1)] * D} if model == "custom" else {}
-        answer = in_process.post(f"/rounds/{opened}/recover", json=asked)
+        requests = {"targets": [3], "malicious_model": model}
+        requests |= {"support": [1 / D * (oracle.fixed_size or 1)] * D} if model == "custom" else {}
+        answer = in_process.post(f"/rounds/{opened}/recover", json=requests)
         fits = model in ("paper", "exact", "custom", crafter_of(oracle).model)
         assert answer.status_code == (200 if fits else 422), answer.text

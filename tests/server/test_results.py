@@ -87,12 +87,13 @@ def test_without_reports_there_are_no_estimates(
     server: ServerProcess, oracle: FrequencyOracle
 ) -> None:
     id = server.open_round(oracle.protocol, 1.0, domain_size=11)["id"]
-    found = server.frequencies(id)
-    assert (found["n"], found["counts"]) == (0, 11 * [0])
+    response_body = server.frequencies(id)
+    assert (response_body["n"], response_body["counts"]) == (0, 11 * [0])
     assert [
-        found[name] for name in ("frequencies", "standard_errors", "sum", "sum_standard_error")
+        response_body[name]
+        for name in ("frequencies", "standard_errors", "sum", "sum_standard_error")
     ] == 4 * [None]
-    assert (found["p"] > found["q"]) is True
+    assert (response_body["p"] > response_body["q"]) is True
     response = server.post(f"/rounds/{id}/recover")
     assert problem_of(response) == "no-reports"
 
@@ -196,11 +197,11 @@ def test_no_positive_estimate_gives_zero_malicious_frequencies(
     """OUE reports without a single one: every estimate is -q/(p - q)."""
     id = server.open_round("oue", 1.0, domain_size=5)["id"]
     assert server.submit(id, bytes(30)).status_code == 202
-    found = server.post(f"/rounds/{id}/recover").json()
-    assert max(found["poisoned"]) < 0
-    assert found["malicious"] == 5 * [0]
-    assert found["recovered"] == pytest.approx(5 * [0.2], abs=1e-15)
-    assert any("no estimate is positive" in note for note in found["notes"])
+    response_body = server.post(f"/rounds/{id}/recover").json()
+    assert max(response_body["poisoned"]) < 0
+    assert response_body["malicious"] == 5 * [0]
+    assert response_body["recovered"] == pytest.approx(5 * [0.2], abs=1e-15)
+    assert any("no estimate is positive" in note for note in response_body["notes"])
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
@@ -210,6 +211,6 @@ def test_the_smallest_domain_recovers(server: ServerProcess, protocol: str) -> N
     reports = oracle.perturb(np.zeros(50, dtype=np.int64), np.random.default_rng(1))
     server.submit(id, wire.pack(reports))
     for targets in ([], [0], [1]):
-        found = server.post(f"/rounds/{id}/recover", json={"targets": targets}).json()
-        assert min(found["recovered"]) >= 0
-        assert sum(found["recovered"]) == pytest.approx(1, abs=1e-12)
+        response_body = server.post(f"/rounds/{id}/recover", json={"targets": targets}).json()
+        assert min(response_body["recovered"]) >= 0
+        assert sum(response_body["recovered"]) == pytest.approx(1, abs=1e-12)

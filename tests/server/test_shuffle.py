@@ -18,11 +18,11 @@ def test_permutations_vary_and_any_number_may_be_first(n: int) -> None:
     """Pearson's statistic of the first of 40 n; above its mean by 6 standard deviations and 12 once
     in 10^7.
     """
-    drawn = [permutation(n) for _ in range(40 * n)]
-    counts = np.bincount([int(order[0]) for order in drawn], minlength=n)
+    permutations = [permutation(n) for _ in range(40 * n)]
+    counts = np.bincount([int(order[0]) for order in permutations], minlength=n)
     statistic = float(((counts - 40) ** 2 / 40).sum())
     assert statistic < (n - 1) + 6 * np.sqrt(2 * (n - 1)) + 12
-    assert len({order.tobytes() for order in drawn}) == len(drawn)
+    assert len({order.tobytes() for order in permutations}) == len(permutations)
 
 
 _ROWS = {
@@ -62,10 +62,13 @@ def test_every_row_may_come_first_of_many(dtype: np.dtype[Any]) -> None:
     rows = np.zeros(n, dtype)
     numbers = rows[dtype.names[0]] if dtype.names else rows
     numbers[:] = np.arange(n)
-    drawn = [shuffled_rows(rows[:200], rows[200:]) for _ in range(40 * n)]
+    permutations = [shuffled_rows(rows[:200], rows[200:]) for _ in range(40 * n)]
     for place in (0, n - 1):
         counts = np.bincount(
-            [int(order[place][dtype.names[0]] if dtype.names else order[place]) for order in drawn]
+            [
+                int(order[place][dtype.names[0]] if dtype.names else order[place])
+                for order in permutations
+            ]
         )
         statistic = float(((counts - 40) ** 2 / 40).sum())
         assert statistic < (n - 1) + 6 * np.sqrt(2 * (n - 1)) + 12

@@ -64,9 +64,9 @@ def test_every_form_is_counted_as_the_protocol_says(
         assert response.status_code == 202, response.text
         assert response.headers["content-type"] == "application/json"
         assert response.json() == {"round": id, "accepted": 60, "duplicate": False}
-        found = server.frequencies(id)
-        assert found["n"] == 60 * sent
-        assert found["counts"] == (oracle.support_counts(reports) * sent).tolist()
+        result = server.frequencies(id)
+        assert result["n"] == 60 * sent
+        assert result["counts"] == (oracle.support_counts(reports) * sent).tolist()
 
 
 def test_the_documented_packed_forms_bit_by_bit(server: ServerProcess) -> None:
@@ -282,9 +282,9 @@ def test_a_key_that_comes_with_other_bytes_is_a_409(server: ServerProcess) -> No
         "one more": b"\1\0\0\0\2\0\0\0\2\0\0\0",
         "in another order": b"\2\0\0\0\1\0\0\0",
     }
-    for what, packed in others.items():
+    for difference, packed in others.items():
         response = server.submit(id, packed, "key")
-        assert problem_of(response) == "idempotency-key-reused", what
+        assert problem_of(response) == "idempotency-key-reused", difference
     assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
     assert server.submit(id, b"\1\0\0\0\2\0\0\0", "key").json()["duplicate"]
 
@@ -320,7 +320,7 @@ def test_closed_round_rejects_reports_but_answers_retries(server: ServerProcess)
 def post_together(
     server: ServerProcess, id: str, submissions: list[tuple[bytes, str]]
 ) -> list[httpx.Response]:
-    """Send packed submissions with their keys at once, each over a connection of its own."""
+    """Send packed submissions with their keys together, each over a separate connection."""
 
     async def send() -> list[httpx.Response]:
         limits = httpx.Limits(max_connections=len(submissions))

@@ -1,7 +1,8 @@
 """Jobs: started in one process, read and cancelled from any, and expired."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,8 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.storage import Storage
 from ldprecover_server.storage.jobs import DEAD_SECONDS, MAX_AGE_SECONDS, MAX_JOBS, MAX_RESULT_BYTES
+
+pytestmark = pytest.mark.anyio
 
 PARAMETERS = RoundParameters("grr", 1.0, ("a", "b"))
 BEAT = 0.01
@@ -91,26 +94,21 @@ async def state(jobs: Jobs, id: str, expected: str) -> None:
         await asyncio.sleep(BEAT)
 
 
-def in_two_processes(
-    storages: tuple[Storage, Storage],
-    test: Callable[[Jobs, Jobs], Awaitable[None]],
-    waiting: int = 8,
-) -> None:
-    """Run a test with the jobs of two processes, and stop them."""
-
-    async def run() -> None:
-        both = [Jobs(storage, waiting=waiting, beat_seconds=BEAT) for storage in storages]
-        try:
-            await test(both[0], both[1])
-        finally:
-            for jobs in both:
-                await jobs.stop()
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def two_processes(
+    storages: tuple[Storage, Storage], waiting: int = 8
+) -> AsyncIterator[tuple[Jobs, Jobs]]:
+    """The jobs of two processes, which stop at the end."""
+    local, remote = (Jobs(storage, waiting=waiting, beat_seconds=BEAT) for storage in storages)
+    try:
+        yield local, remote
+    finally:
+        await local.stop()
+        await remote.stop()
 
 
-def test_each_process_sees_all_jobs(storages: tuple[Storage, Storage]) -> None:
-    async def test(local: Jobs, remote: Jobs) -> None:
+async def test_each_process_sees_all_jobs(storages: tuple[Storage, Storage]) -> None:
+    async with two_processes(storages) as (local, remote):
         work = Work(b'{"recovered": []}')
         job = await local.start(1, work, keyed=False)
         assert (job.state, job.progress, job.result) == ("queued", 0.0, None)
@@ -128,12 +126,12 @@ def test_each_process_sees_all_jobs(storages: tuple[Storage, Storage]) -> None:
                 None,
             )
 
-    in_two_processes(storages, test)
-
 
 @pytest.mark.parametrize("by", [0, 1], ids=["its own process", "another process"])
-def test_a_job_is_cancelled_from_any_process(storages: tuple[Storage, Storage], by: int) -> None:
-    async def test(local: Jobs, remote: Jobs) -> None:
+async def test_a_job_is_cancelled_from_any_process(
+    storages: tuple[Storage, Storage], by: int
+) -> None:
+    async with two_processes(storages) as (local, remote):
         both = [local, remote]
         work = Work()
         job = await both[0].start(1, work, keyed=True)
@@ -147,8 +145,6 @@ def test_a_job_is_cancelled_from_any_process(storages: tuple[Storage, Storage], 
             await asyncio.sleep(BEAT)
         assert (await both[1].status(1, job.id)).state == "cancelled"
 
-    in_two_processes(storages, test)
-
 
 @pytest.mark.parametrize(
     ("error", "expected_error"),
@@ -159,22 +155,20 @@ def test_a_job_is_cancelled_from_any_process(storages: tuple[Storage, Storage], 
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_failed_job_has_the_error_of_its_work(
+async def test_failed_job_has_the_error_of_its_work(
     storages: tuple[Storage, Storage], error: Exception, expected_error: Exception
 ) -> None:
-    async def test(local: Jobs, remote: Jobs) -> None:
+    async with two_processes(storages) as (local, remote):
         job = await local.start(1, failing(error), keyed=False)
         await state(remote, job.id, "failed")
         status = (await remote.status(1, job.id)).error
         assert (type(status), str(status)) == (type(expected_error), str(expected_error))
 
-    in_two_processes(storages, test)
 
-
-def test_a_job_whose_process_died_has_failed(
+async def test_a_job_whose_process_died_has_failed(
     storages: tuple[Storage, Storage], clock: Clock
 ) -> None:
-    async def test(local: Jobs, remote: Jobs) -> None:
+    async with two_processes(storages) as (_local, remote):
         storages[0].jobs.add("a" * 32, 1, keyed=False)
         clock.pass_by(DEAD_SECONDS)
         assert (await remote.status(1, "a" * 32)).state == "queued"
@@ -183,10 +177,8 @@ def test_a_job_whose_process_died_has_failed(
         assert status.state == "failed"
         assert isinstance(status.error, AnalysisFailedError)
 
-    in_two_processes(storages, test)
 
-
-def test_heartbeat_continues_after_unexpected_error(
+async def test_heartbeat_continues_after_unexpected_error(
     storages: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
 ) -> None:
     """As long as no two jobs may be as far, a beat is an IntegrityError, which no refusal stands
@@ -200,7 +192,7 @@ def test_heartbeat_continues_after_unexpected_error(
         with storages[1].database.write() as connection:
             connection.execute(sa.text(schema))
 
-    async def test(local: Jobs, remote: Jobs) -> None:
+    async with two_processes(storages) as (local, remote):
         change("CREATE UNIQUE INDEX fault ON jobs (progress)")
         work = Work()
         job = await local.start(1, work, keyed=False)
@@ -211,17 +203,15 @@ def test_heartbeat_continues_after_unexpected_error(
             await remote.cancel(1, job.id)
             await work.cancelled.wait()
 
-    in_two_processes(storages, test)
 
-
-def test_a_fault_at_the_end_of_a_job_is_logged(
+async def test_a_fault_at_the_end_of_a_job_is_logged(
     storages: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It reads as failed ten seconds later, as if its process had died."""
     storages[1].jobs.add("a" * 32, 1, keyed=False)
     storages[1].jobs.finish("a" * 32, "done", result=b"")
 
-    async def test(local: Jobs, remote: Jobs) -> None:
+    async with two_processes(storages) as (local, _remote):
         with storages[1].database.write() as connection:
             connection.execute(sa.text("CREATE UNIQUE INDEX fault ON jobs (progress)"))
         work = Work()
@@ -232,11 +222,9 @@ def test_a_fault_at_the_end_of_a_job_is_logged(
         assert "the end of a job could not be written" in caplog.text
         assert "IntegrityError" in caplog.text
 
-    in_two_processes(storages, test)
 
-
-def test_stopping_server_fails_its_jobs(storages: tuple[Storage, Storage]) -> None:
-    async def test(local: Jobs, remote: Jobs) -> None:
+async def test_stopping_server_fails_its_jobs(storages: tuple[Storage, Storage]) -> None:
+    async with two_processes(storages) as (local, remote):
         work = Work()
         job = await local.start(1, work, keyed=False)
         await work.begun.wait()
@@ -247,11 +235,9 @@ def test_stopping_server_fails_its_jobs(storages: tuple[Storage, Storage]) -> No
         with pytest.raises(AnalysesBusyError):
             await local.start(1, work, keyed=True)
 
-    in_two_processes(storages, test)
 
-
-def test_deleting_a_round_cancels_its_jobs(storages: tuple[Storage, Storage]) -> None:
-    async def test(local: Jobs, remote: Jobs) -> None:
+async def test_deleting_a_round_cancels_its_jobs(storages: tuple[Storage, Storage]) -> None:
+    async with two_processes(storages) as (local, _remote):
         work = Work()
         job = await local.start(1, work, keyed=False)
         await work.begun.wait()
@@ -261,8 +247,6 @@ def test_deleting_a_round_cancels_its_jobs(storages: tuple[Storage, Storage]) ->
             await local.status(1, job.id)
         with pytest.raises(RoundNotFoundError):
             await local.start(1, work, keyed=False)
-
-    in_two_processes(storages, test)
 
 
 def test_rejects_job_for_round_being_deleted(
@@ -275,8 +259,8 @@ def test_rejects_job_for_round_being_deleted(
         storages[1].jobs.add("a" * 32, 1, keyed=True)
 
 
-def test_anonymous_callers_have_half_of_the_jobs(storages: tuple[Storage, Storage]) -> None:
-    async def test(local: Jobs, remote: Jobs) -> None:
+async def test_anonymous_callers_have_half_of_the_jobs(storages: tuple[Storage, Storage]) -> None:
+    async with two_processes(storages, waiting=4) as (local, _remote):
         work = Work()
         for keyed in (False, False, True, True):
             await local.start(1, work, keyed=keyed)
@@ -287,18 +271,14 @@ def test_anonymous_callers_have_half_of_the_jobs(storages: tuple[Storage, Storag
         with pytest.raises(AnalysesBusyError):
             await local.start(1, work, keyed=True)
 
-    in_two_processes(storages, test, waiting=4)
 
-
-def test_rejects_status_calls_beyond_the_limit(storages: tuple[Storage, Storage]) -> None:
-    async def test(local: Jobs, remote: Jobs) -> None:
+async def test_rejects_status_calls_beyond_the_limit(storages: tuple[Storage, Storage]) -> None:
+    async with two_processes(storages, waiting=4) as (local, _remote):
         job = await local.start(1, Work(), keyed=False)
         replies = await asyncio.gather(
             *(local.status(1, job.id) for _ in range(20)), return_exceptions=True
         )
         assert [type(each) for each in replies] == 5 * [Job] + 15 * [BusyError]
-
-    in_two_processes(storages, test, waiting=4)
 
 
 UNKNOWN: dict[str, Callable[[str], tuple[int, str]]] = {

@@ -128,8 +128,7 @@ def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
     body = b'{"method": "em", "options": {"iterations": 1000, "tolerance": 0}}'
     head = f"POST /rounds/{id}/recover HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-    host, port = server.http.base_url.host, server.http.base_url.port
-    with socket.create_connection((host, port)) as caller:
+    with server.connect() as caller:
         # Reset at the end: a half-closed connection would be served for 5 seconds more.
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         caller.sendall(request)

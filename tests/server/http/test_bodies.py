@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gzip
 import os
-import socket
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +35,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def bomb(mib: int, unit: bytes = b"\0") -> bytes:
-    """Return gzip of so many MiB, a thousand times smaller."""
+    """Return the gzip of `mib` MiB, a thousand times smaller."""
     packer = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
     piece = unit * (MIB // len(unit))
     return b"".join([*(packer.compress(piece) for _ in range(mib)), packer.flush()])
@@ -52,11 +51,7 @@ def raw(server: ServerProcess, head: str, body: bytes = b"") -> bytes:
     """Send a request as bytes and return all that is answered until the server closes the
     connection.
     """
-    with socket.create_connection(
-        (server.http.base_url.host, server.http.base_url.port), timeout=30
-    ) as connection:
-        connection.sendall(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
-        return b"".join(iter(lambda: connection.recv(65536), b""))
+    return server.talk(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
 
 
 def test_accepts_body_at_the_limit_and_rejects_more(start_in_process: StartInProcess) -> None:

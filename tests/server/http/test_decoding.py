@@ -1,4 +1,4 @@
-"""Bodies decoded: typed, and refused at the first fault, in words."""
+"""Bodies are decoded by type and rejected at the first fault, with its reason."""
 
 import pytest
 

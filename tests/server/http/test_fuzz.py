@@ -134,7 +134,7 @@ def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: An
     check(in_process, response, {201, 409, 422})
     if response.status_code == 201:
         opened = response.json()
-        told = RoundParameters.named(
+        round_parameters = RoundParameters.named(
             opened["protocol"],
             opened["epsilon"],
             tuple(opened["items"]),
@@ -142,13 +142,13 @@ def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: An
             canaries=opened["canaries"],
             quarantine=opened["quarantine"],
         )
-        assert told.digest == opened["digest"]
-        asked = {name: value for name, value in body.items() if value is not None}
-        added, d = asked.pop("canaries", 0), len(opened["items"])
+        assert round_parameters.digest == opened["digest"]
+        requested = {name: value for name, value in body.items() if value is not None}
+        added, d = requested.pop("canaries", 0), len(opened["items"])
         number = added if isinstance(added, int) else len(added)
         assert opened["canaries"] == list(range(d - number, d))
         opened["items"] = opened["items"][: d - number]
-        assert {name: opened[name] for name in asked} == asked
+        assert {name: opened[name] for name in requested} == requested
         in_process.delete_round(opened["id"])
 
 

@@ -34,9 +34,9 @@ def ended(app: InProcess, path: str, **options: Any) -> dict[str, Any]:
 
 
 def test_a_job_s_result_is_the_answer_of_whoever_waits(app: InProcess) -> None:
-    id, wanted = filled(app), {"eta": 0.1, "targets": [2]}
-    waited = app.post(f"/rounds/{id}/recover", json=wanted)
-    started = app.post(f"/rounds/{id}/recover", json=wanted, headers=ASYNC)
+    id, body = filled(app), {"eta": 0.1, "targets": [2]}
+    waited = app.post(f"/rounds/{id}/recover", json=body)
+    started = app.post(f"/rounds/{id}/recover", json=body, headers=ASYNC)
     assert (started.status_code, started.headers["preference-applied"]) == (202, "respond-async")
     job = started.json()
     assert started.headers["location"] == f"/rounds/{id}/jobs/{job['job']}"

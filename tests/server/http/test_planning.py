@@ -15,21 +15,21 @@ pytestmark = pytest.mark.sqlite
 
 
 def test_a_plan_is_that_of_the_library(server: ServerProcess) -> None:
-    found = plan(PlanRequest(domain_size=102, epsilon=0.5, error=0.005, targets=4, gain=0.01))
+    expected = plan(PlanRequest(domain_size=102, epsilon=0.5, error=0.005, targets=4, gain=0.01))
     answer = server.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01")
     assert answer.status_code == 200
-    assert answer.json() == json.loads(json.dumps(found.to_dict()))
+    assert answer.json() == json.loads(json.dumps(expected.to_dict()))
     with_curves = server.get(
         "/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01&curves=true"
     )
-    assert with_curves.json() == json.loads(json.dumps(found.to_dict(found.curves())))
+    assert with_curves.json() == json.loads(json.dumps(expected.to_dict(expected.curves())))
 
 
 def test_the_client_asks_for_one(server: ServerProcess) -> None:
     with Client(server.url) as client:
         answer = client.plan(domain_size=20, users=1_000, error=0.05, protocol="ss", curves=True)
-    found = plan(PlanRequest(domain_size=20, users=1_000, error=0.05), ["ss"])
-    assert answer == json.loads(json.dumps(found.to_dict(found.curves())))
+    expected = plan(PlanRequest(domain_size=20, users=1_000, error=0.05), ["ss"])
+    assert answer == json.loads(json.dumps(expected.to_dict(expected.curves())))
 
 
 def test_what_no_protocol_can_have_is_an_answer_with_reasons(server: ServerProcess) -> None:
@@ -63,12 +63,12 @@ def test_what_makes_no_plan_is_refused(server: ServerProcess, query: str, slug: 
 
 
 def test_the_dearest_plan_takes_a_fraction_of_a_second_of_the_process() -> None:
-    """What a stranger may ask most for: in CPU time, which other work does not lengthen."""
+    """The largest plan of an anonymous caller, in CPU time."""
     began = thread_time()
-    found = plan(
+    expected = plan(
         PlanRequest(
             domain_size=MAX_DOMAIN_SIZE, users=10**7, epsilon=MAX_EPSILON, targets=MAX_TARGETS
         )
     )
-    found.curves()
+    expected.curves()
     assert thread_time() - began < 1

@@ -1,7 +1,6 @@
 """Every error is a problem, and the type of every problem is a heading one can read."""
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,8 +33,8 @@ def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
         for cls in LDPRecoverError.__subclasses__()
         if cls.__module__ == LDPRecoverError.__module__
     ]
-    found = {cls: errors.as_service_error(cls("for this reason")).type.slug for cls in classes}
-    assert found == {
+    slugs = {cls: errors.as_service_error(cls("for this reason")).type.slug for cls in classes}
+    assert slugs == {
         ContractError: "analysis-failed",
         ParameterError: "invalid-parameter",
         ReportError: "invalid-report",
@@ -128,11 +127,7 @@ NO_REQUEST = {
 def test_what_is_no_request_is_answered_with_a_problem_and_the_end_of_the_connection(
     server: ServerProcess, sent: bytes
 ) -> None:
-    with socket.create_connection(
-        (server.http.base_url.host, server.http.base_url.port), timeout=30
-    ) as connection:
-        connection.sendall(sent)
-        head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
+    head, _, body = server.talk(sent).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"content-type: application/problem+json" in head.lower()
     assert f"content-length: {len(body)}".encode() in head.lower()
@@ -190,7 +185,7 @@ def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str
 
 
 @pytest.mark.parametrize(
-    ("wanted", "field", "reason"),
+    ("request_body", "field", "reason"),
     [
         ({"eta": -1}, "eta", "Input should be greater than or equal to 0"),
         ({"eta": True}, "eta", "Input should be a valid number"),
@@ -204,17 +199,17 @@ def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str
     ids=str,
 )
 def test_a_validation_problem_names_the_field_and_the_reason(
-    server: ServerProcess, wanted: Any, field: str, reason: str
+    server: ServerProcess, request_body: Any, field: str, reason: str
 ) -> None:
     round = server.open_round()["id"]
-    answer = server.post(f"/rounds/{round}/recover", json=wanted).json()
+    answer = server.post(f"/rounds/{round}/recover", json=request_body).json()
     assert answer["errors"][0] == {"field": field, "reason": reason}
     assert answer["detail"].startswith(f"{field}: {reason}")
 
 
 def test_a_validation_problem_names_the_first_few_fields(server: ServerProcess) -> None:
-    wanted = dict.fromkeys("abcdefgh", 1)
-    answer = server.post(f"/rounds/{server.open_round()['id']}/recover", json=wanted).json()
+    request_body = dict.fromkeys("abcdefgh", 1)
+    answer = server.post(f"/rounds/{server.open_round()['id']}/recover", json=request_body).json()
     assert [error["field"] for error in answer["errors"]] == ["a", "b", "c"]
 
 
@@ -351,7 +346,7 @@ def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
 def impatient(app: InProcess) -> None:
     """Let the application wait for locks a moment only, on every connection it has or makes."""
     while "ldprecover_last_housekeeping_timestamp_seconds 0.0" in app.get("/metrics").text:
-        pass  # it has a connection of its own until it has run once
+        pass  # it keeps a connection until it has run once
     engine = app.storage.database.engine
     statement = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}[
         engine.dialect.name

@@ -74,9 +74,9 @@ def test_the_document_describes_every_call_and_no_other(document: dict[str, Any]
 
 
 def test_every_reference_leads_somewhere_and_every_schema_is_used(document: dict[str, Any]) -> None:
-    found = set(references(document))
+    linked = set(references(document))
     schemas = document["components"]["schemas"]
-    assert found == {f"#/components/schemas/{name}" for name in schemas}
+    assert linked == {f"#/components/schemas/{name}" for name in schemas}
 
 
 def test_every_error_is_described_as_a_problem(document: dict[str, Any]) -> None:
@@ -212,9 +212,9 @@ def test_the_reference_has_its_assets_all_served_from_here(server: ServerProcess
     assert len(assets) >= 4
     for asset in assets:
         assert asset.startswith("/")
-        found = server.get(asset)
-        assert found.status_code == 200
-        assert found.content
+        linked = server.get(asset)
+        assert linked.status_code == 200
+        assert linked.content
     assert server.get("/docs/errors").headers["content-type"].startswith("text/html")
 
 

@@ -1,8 +1,6 @@
 """HTTP itself: HEAD, transfer codings, pipelining and upgrades."""
 
 import json
-import socket
-from contextlib import closing
 
 import httpx
 import pytest
@@ -24,10 +22,9 @@ def talk(
     server: ServerProcess, *pieces: bytes, answers: int = 1
 ) -> list[tuple[int, dict[str, str], bytes]]:
     """Send pieces over one connection; return the responses as status, headers and body."""
-    address = server.http.base_url.host, server.http.base_url.port
     responses = []
     with (
-        closing(socket.create_connection(address, timeout=30)) as connection,
+        server.connect() as connection,
         connection.makefile("rb") as stream,
     ):
         for piece in pieces:
@@ -169,10 +166,7 @@ def test_answers_first_pipelined_requests_and_closes(
     server: ServerProcess,
 ) -> None:
     one = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
-    address = server.http.base_url.host, server.http.base_url.port
-    with socket.create_connection(address, timeout=30) as connection:
-        connection.sendall(2000 * one)
-        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    answered = server.talk(2000 * one)
     assert answered.count(b"HTTP/1.1 200 OK") == MAX_PIPELINED
     assert answered.count(b"connection: close") == 1
     assert server.get("/healthz").status_code == 200
@@ -211,10 +205,7 @@ def test_long_head_behind_a_body_keeps_its_response(
         "",
     ]
     endless = b"GET /healthz HTTP/1.1\r\nHost: test\r\nX: " + 100_000 * b"x"
-    address = server.http.base_url.host, server.http.base_url.port
-    with socket.create_connection(address, timeout=30) as connection:
-        connection.sendall("\r\n".join(head).encode() + packed + endless)
-        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    answered = server.talk("\r\n".join(head).encode() + packed + endless)
     assert answered.startswith(b"HTTP/1.1 202 ")
     assert server.frequencies(id)["n"] == 100_000
 
@@ -230,11 +221,7 @@ def test_accepts_content_length_with_5000_zeros(server: ServerProcess) -> None:
 
 def test_answers_half_closed_connection(server: ServerProcess) -> None:
     id = server.open_round()["id"]
-    address = server.http.base_url.host, server.http.base_url.port
-    with socket.create_connection(address, timeout=30) as connection:
-        connection.sendall(post(id, f"Content-Length: {len(REPORT)}") + REPORT)
-        connection.shutdown(socket.SHUT_WR)
-        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    answered = server.talk(post(id, f"Content-Length: {len(REPORT)}") + REPORT, half_close=True)
     assert answered.startswith(b"HTTP/1.1 202 ")
 
 
@@ -248,10 +235,7 @@ def test_answers_half_closed_connection(server: ServerProcess) -> None:
     ids=["many headers", "a long header", "a long path"],
 )
 def test_large_head_is_a_problem(server: ServerProcess, head: bytes) -> None:
-    address = server.http.base_url.host, server.http.base_url.port
-    with socket.create_connection(address, timeout=30) as connection:
-        connection.sendall(head)
-        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    answered = server.talk(head)
     assert answered.startswith(b"HTTP/1.1 431 ")
     assert b"#head-too-large" in answered
 
