@@ -5,9 +5,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from ldprecover import OLH, OUE, FrequencyOracle
+from ldprecover import OLH
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.crafting.size_search import sized_seeds, worth
@@ -130,18 +129,3 @@ def test_no_two_kinds_of_bucket_are_worth_the_same(exact: bool) -> None:
     hits, sizes = np.meshgrid(np.arange(1, 11), np.arange(103))
     for aim in (0, 34, 102):
         assert np.unique(worth(hits, sizes, aim, exact=exact)).size == hits.size
-
-
-@pytest.mark.parametrize("oracle", [OUE(0.5, 102), OLH(0.5, 102, 3)], ids=repr)
-def test_sizes_are_drawn_as_honest_reports_have_them(oracle: FrequencyOracle) -> None:
-    """Draws, and honest reports, of 40,000 users each: chi-square over common sizes below its 1 -
-    1e-9 quantile.
-    """
-    m, rng = 40_000, np.random.default_rng(2)
-    law = oracle.laws.size_law().probabilities()
-    common = law * m >= 10
-    honest = oracle.supports(oracle.perturb(rng.integers(0, 102, m), rng)).sum(axis=1)
-    for sizes in (oracle.laws.size_law().draw(m, rng), honest):
-        counts = np.bincount(sizes, minlength=law.size)[common]
-        statistic = ((counts - m * law[common]) ** 2 / (m * law[common])).sum()
-        assert statistic <= stats.chi2.isf(1e-9, common.sum())

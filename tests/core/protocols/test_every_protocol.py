@@ -39,24 +39,6 @@ def test_a_protocol_keeps_the_contract(protocol: str, epsilon: float, d: int, ch
     CHECKS[check](frequency_oracle(protocol, epsilon, d), np.random.default_rng(1))
 
 
-@dataclass(frozen=True)
-class Timid(OUE):
-    """Its q is not what it perturbs with."""
-
-    @property
-    def q(self) -> float:
-        return 1 / (math.exp(self.epsilon) + 1) - 0.05
-
-
-@dataclass(frozen=True)
-class Vague(OUE):
-    """It says that every report supports three items."""
-
-    @property
-    def fixed_size(self) -> int:
-        return 3
-
-
 class CredulousForm(IntegerForm):
     """Any item may be sent."""
 
@@ -170,8 +152,6 @@ class Greedy(OUE):
 
 
 BROKEN: list[tuple[Callable[[], FrequencyOracle], str]] = [
-    (lambda: Timid(1.0, 20), "support_probabilities"),
-    (lambda: Vague(1.0, 20), "reports"),
     (lambda: Credulous(1.0, 20), "packed_form"),
     (lambda: Careless(1.0, 20), "json_form"),
     (lambda: Forgetful(1.0, 20, 4), "summary"),
