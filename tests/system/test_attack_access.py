@@ -9,6 +9,8 @@ from ldprecover import ParameterError
 from ldprecover_attacker import MGA, Campaign
 from ldprecover_client import Client, RefusedError
 
+pytestmark = pytest.mark.sqlite
+
 TARGETS = [3, 7]
 
 

@@ -12,6 +12,8 @@ from ldprecover_experiments.parameters import Cell, load_genuine_users
 from ldprecover_experiments.poisoned_round import PoisonedRound, RoundSimulation, simulate_round
 from ldprecover_experiments.runs import Work
 
+pytestmark = pytest.mark.sqlite
+
 Z = 7.0
 
 

@@ -3,6 +3,7 @@ what they gain.
 """
 
 import numpy as np
+import pytest
 from tests.conftest import ServerProcess
 
 from ldprecover import Estimates, RoundExport, Tally
@@ -10,6 +11,8 @@ from ldprecover.rounds.tickets import ticket_draw
 from ldprecover_attacker import MGA, Campaign
 from ldprecover_client import Client, Ledger, Population, Reporter
 from ldprecover_client.seeds import with_tickets
+
+pytestmark = pytest.mark.sqlite
 
 TARGETS = [7, 8, 9, 10, 11]
 GENUINE, MALICIOUS = 500, 100

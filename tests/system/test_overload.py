@@ -16,6 +16,7 @@ from tests.system.conftest import (
 )
 
 
+@pytest.mark.sqlite
 def test_full_queue_is_503_and_waiting_submissions_are_stored(
     start_server: StartServer, new_clients: NewClients
 ) -> None:
@@ -49,6 +50,7 @@ def test_full_queue_is_503_and_waiting_submissions_are_stored(
     assert clients.counts.max() == 1
 
 
+@pytest.mark.sqlite
 def test_full_memory_budget_is_503_until_submissions_are_stored(
     start_server: StartServer,
 ) -> None:

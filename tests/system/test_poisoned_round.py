@@ -8,6 +8,8 @@ from ldprecover import RoundParameters, Tally
 from ldprecover_attacker import MGA
 from ldprecover_client import Population, submit_reports
 
+pytestmark = pytest.mark.sqlite
+
 D = 102
 TARGETS = [3, 40, 77]
 
