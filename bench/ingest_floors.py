@@ -1,10 +1,8 @@
-"""The floors that ingest is measured against: what the same machine can do with less, or with the
-plain way.
+"""The floors that ingest is measured against: the same machine with less work, or the plain way.
 
-python -m bench.ingest_floors bare PORT WORKERS     a FastAPI route that reads the body and answers
-python -m bench.ingest_floors transaction PORT DB   the same, with one durable SQLite transaction a
-request python -m bench.ingest_floors group PORT DB         the same, with one for all requests that
-wait
+python -m bench.ingest_floors bare PORT WORKERS     a FastAPI route that reads the body
+python -m bench.ingest_floors transaction PORT DB   and one durable SQLite transaction a request
+python -m bench.ingest_floors group PORT DB         and one for all requests that wait
 """
 
 import asyncio
@@ -13,6 +11,7 @@ import queue
 import sqlite3
 import sys
 import threading
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import uvicorn
@@ -21,15 +20,20 @@ from fastapi import FastAPI, Request
 __all__: list[str] = []
 
 
-def bare() -> FastAPI:
+def route(store: Callable[[Request], Awaitable[object]]) -> FastAPI:
+    """Return an application that responds once `store` has returned."""
     app = FastAPI()
 
     @app.post("/reports")
     async def reports(request: Request) -> dict[str, object]:
-        await request.body()
+        await store(request)
         return {"round": "x", "accepted": 1, "duplicate": False}
 
     return app
+
+
+def bare() -> FastAPI:
+    return route(Request.body)
 
 
 _INSERT = "INSERT INTO reports VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -51,25 +55,21 @@ async def row_of(request: Request) -> tuple[str, int, int]:
 
 
 def transaction(path: str) -> FastAPI:
-    app = FastAPI()
     connection = database(path)
 
-    @app.post("/reports")
-    async def reports(request: Request) -> dict[str, object]:
+    async def store(request: Request) -> None:
         row = await row_of(request)
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(_INSERT, row)
         connection.execute("COMMIT")
-        return {"round": "x", "accepted": 1, "duplicate": False}
 
-    return app
+    return route(store)
 
 
 def group(path: str) -> FastAPI:
     """A thread commits what waits, durably, and then answers it: the least that group commit can
     do.
     """
-    app = FastAPI()
     connection = database(path)
     waiting: queue.SimpleQueue[tuple[Any, asyncio.Future[None]]] = queue.SimpleQueue()
 
@@ -90,14 +90,12 @@ def group(path: str) -> FastAPI:
 
     threading.Thread(target=write, daemon=True).start()
 
-    @app.post("/reports")
-    async def reports(request: Request) -> dict[str, object]:
+    async def store(request: Request) -> None:
         stored = asyncio.get_running_loop().create_future()
         waiting.put((await row_of(request), stored))
         await stored
-        return {"round": "x", "accepted": 1, "duplicate": False}
 
-    return app
+    return route(store)
 
 
 if __name__ == "__main__":
