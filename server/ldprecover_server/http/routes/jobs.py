@@ -7,15 +7,29 @@ from starlette.responses import Response
 
 from ldprecover_interface import paths
 from ldprecover_interface.analysis import JobStatus
+from ldprecover_server.analysis.jobs import Job
 from ldprecover_server.errors import JobNotFoundError, as_service_error
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader, RoundReference
 from ldprecover_server.http.problems import READ, problem_of, problems
+from ldprecover_server.rounds import RoundInfo
 
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
 JobId = Annotated[
     str, Path(alias="job", description="The id in the Location of the response that started it.")
 ]
+
+
+def job_status(round: RoundInfo, job: Job) -> JobStatus:
+    """Return the status of a round's job, without its result."""
+    return JobStatus(
+        job=job.id,
+        round=round.id,
+        state=job.state,
+        progress=job.progress,
+        result=None,
+        problem=None if job.error is None else problem_of(as_service_error(job.error)),
+    )
 
 
 @router.get(
@@ -28,16 +42,7 @@ async def get_job(round: RoundReference, job: JobId, caller: Reader) -> Response
     """Return the progress of a job, and its result; it needs what reading the round needs."""
     info = await caller.read(round)
     stored = await caller.services.jobs.status(info.seq, job)
-    error = None if stored.error is None else as_service_error(stored.error)
-    status = JobStatus(
-        job=stored.id,
-        round=info.id,
-        state=stored.state,
-        progress=stored.progress,
-        result=None,
-        problem=None if error is None else problem_of(error),
-    )
-    body = status.to_json()
+    body = job_status(info, stored).to_json()
     if stored.result is not None:  # stored as JSON: it takes the place of the null
         body = body.replace(b'"result":null', b'"result":' + stored.result, 1)
     return Response(body, media_type="application/json")

@@ -34,6 +34,7 @@ from ldprecover_server.http.dependencies import (
 from ldprecover_server.http.disconnects import PREFER, cancel_on_disconnect, wants_job
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
 from ldprecover_server.http.responses import json_response, quarantined
+from ldprecover_server.http.routes.jobs import job_status
 from ldprecover_server.rounds import RoundInfo
 
 router = APIRouter(tags=["results"], route_class=BodyRoute)
@@ -175,15 +176,7 @@ async def recover_frequencies(
         "Location": paths.job_path(round.id, job.id),
         "Preference-Applied": "respond-async",
     }
-    status = JobStatus(
-        job=job.id,
-        round=round.id,
-        state=job.state,
-        progress=job.progress,
-        result=None,
-        problem=None,
-    )
-    return json_response(status, 202, headers)
+    return json_response(job_status(round, job), 202, headers)
 
 
 async def _recovered(
