@@ -153,7 +153,7 @@ def test_seeds_near_each_other_do_not_fill_a_bin_together() -> None:
         seed_filter.count(seeds)
         seed_filter.compare(seeds)
         assert seed_filter.found().size == 0
-        assert sum(map(len, seed_filter._candidates)) < seeds.size // 50
+        assert sum(map(len, seed_filter._candidates)) < seeds.size // 10
 
 
 @pytest.mark.parametrize(
