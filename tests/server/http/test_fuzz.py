@@ -1,7 +1,6 @@
 """Whatever is sent, the answer is the one the documentation promises, and never a failure.
 
-Examples are new in each run, and few for each of the protocols and databases, which there are
-twelve pairs of.
+Examples are new in each run, and few for each protocol; `tests/fuzz` draws many more.
 """
 
 import gzip
@@ -64,7 +63,7 @@ def check(app: InProcess, response: Any, allowed: set[int]) -> None:
     json.loads(response.content)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.binary(max_size=60))
 @example(data=b"")
 @example(data=b"\xff" * 12)
@@ -88,7 +87,7 @@ def test_any_bytes_are_packed_reports_or_refused(
     assert (after - before == oracle.support_counts(reports)).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(body=objects("reports", "seeds", "buckets") | values)
 def test_any_json_is_a_submission_or_refused(
     in_process: InProcess, rounds: dict[str, str], oracle: FrequencyOracle, body: Any
@@ -100,7 +99,7 @@ def test_any_json_is_a_submission_or_refused(
     check(in_process, response, {202, 422})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(content=st.binary(max_size=60), zipped=st.booleans())
 def test_any_bytes_are_json_or_refused(
     in_process: InProcess, rounds: dict[str, str], content: bytes, zipped: bool
@@ -112,7 +111,7 @@ def test_any_bytes_are_json_or_refused(
             check(in_process, response, {200, 201, 202, 400, 409, 415, 422})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     body=objects("name", "protocol", "epsilon", "items", "domain_size", "hash_range")
     | st.fixed_dictionaries(
@@ -152,7 +151,7 @@ def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: An
         in_process.delete_round(opened["id"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     body=objects("eta", "targets", "method", "malicious_model")
     | st.fixed_dictionaries(
@@ -177,7 +176,7 @@ def test_any_json_is_a_recovery_or_refused(
         assert abs(recovered.sum() - 1) < 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(key=st.binary(max_size=70))
 def test_any_header_is_a_key_or_refused(
     in_process: InProcess, rounds: dict[str, str], key: bytes
@@ -191,7 +190,7 @@ def test_any_header_is_a_key_or_refused(
     check(in_process, response, {202} if whole else {422})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(identifier=st.text(st.characters(codec="utf-8"), min_size=1, max_size=20))
 @example(identifier="\0")
 @example(identifier="a/b")
@@ -201,7 +200,7 @@ def test_any_identifier_is_a_round_or_a_404(in_process: InProcess, identifier: s
         check(in_process, in_process.get(path.format(escaped)), {200, 404})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(authorization=st.binary(max_size=40))
 def test_no_header_but_the_key_opens_a_round(in_process: InProcess, authorization: bytes) -> None:
     body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
