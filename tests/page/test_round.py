@@ -212,6 +212,7 @@ def test_html_label_is_text_in_page_and_csv(
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?top=all&targets=6,7")
     page.get_by_role("checkbox", name=f"Target: {MARKUP}").wait_for()
+    page.locator(".rows[role=table] .line").first.get_by_text("ldprecover").wait_for()
     assert page.locator("main b, main img").count() == 0
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV: Frequencies").click()

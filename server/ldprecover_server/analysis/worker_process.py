@@ -58,8 +58,8 @@ class WorkerProcess:
         self._in = cast(BinaryIO, self._process.stdin)
         self._out = cast(BinaryIO, self._process.stdout)
         self._is_killed = False
-        self._is_over = False
-        """Killed, or out of step with its messages; it gets no further task."""
+        self._is_in_step = True
+        """Whether no message of an earlier task is left in the pipes."""
 
     @property
     def pid(self) -> int:
@@ -68,8 +68,11 @@ class WorkerProcess:
 
     @property
     def is_over(self) -> bool:
-        """Whether it takes no further task: it was killed, it died, or its last task failed."""
-        return self._is_over or self._process.poll() is not None
+        """Whether it takes no further task: it has one, was killed, died, or its last one failed.
+
+        A rejected task has not failed.
+        """
+        return self._is_killed or not self._is_in_step or self._process.poll() is not None
 
     def run(
         self,
@@ -80,12 +83,13 @@ class WorkerProcess:
     ) -> bytes:
         """Return the packed result of a task, sending the packed reports if the worker asks.
 
-        Raises ParameterError; and AnalysisTooLargeError, AnalysisFailedError and the errors of
-        `reports`, after which the process is over.
+        Raises ParameterError if the worker rejects the task. The process is over after all other
+        errors: AnalysisTooLargeError, AnalysisFailedError, and those of `reports` and
+        `on_progress`.
         """
-        was_over, self._is_over = self._is_over, True
-        if was_over:
+        if self.is_over:
             raise AnalysisFailedError("its worker process has ended")
+        self._is_in_step = False
         try:
             framing.write(self._in, framing.TASK, pickle.dumps((task, limits)))
             total_bytes = task.tally.n * task.oracle.wire.size
@@ -98,7 +102,7 @@ class WorkerProcess:
             message, _, trace = body.decode().partition("\n")
             _log.error("an analysis failed:\n%s", trace)
             raise AnalysisFailedError(message or "the server's log says why")
-        self._is_over = self._is_killed
+        self._is_in_step = True
         if kind == framing.REJECTED:
             raise ParameterError(body.decode())
         return body
@@ -122,7 +126,7 @@ class WorkerProcess:
         self, reports: Iterable[bytes], total_bytes: int, on_progress: Callable[[float], None]
     ) -> None:
         # A pipe holds 64 KiB and the worker reads no faster than its disk writes, so this process
-        # holds one piece at a time.
+        # holds one item of `reports` at a time.
         sent_bytes, reported_at = 0, -math.inf
         for piece in reports:
             view = memoryview(piece)
@@ -135,8 +139,11 @@ class WorkerProcess:
         framing.write(self._in, framing.END_OF_REPORTS)
 
     def kill(self) -> None:
-        """Kill the process; a `run` in progress raises AnalysisFailedError."""
-        self._is_killed = self._is_over = True
+        """Kill the process. Any thread may call it.
+
+        A `run` in progress raises AnalysisFailedError, unless the result has arrived.
+        """
+        self._is_killed = True
         self._process.kill()
 
     def close(self) -> None:
@@ -144,5 +151,5 @@ class WorkerProcess:
         self.kill()
         self._process.wait()
         for stream in (self._in, self._out):
-            with contextlib.suppress(OSError):  # `close` flushes what the worker did not read
+            with contextlib.suppress(OSError):  # a flush of what the worker did not read fails
                 stream.close()
