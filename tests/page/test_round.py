@@ -42,6 +42,11 @@ def table(page: "Page") -> list[list[str]]:
     return [list(map(str, row)) for row in cells]
 
 
+def wait_for_recovery(page: "Page") -> None:
+    """Wait for the column of the recovery that a round's page asks for."""
+    page.locator(".rows[role=table] .line").first.get_by_text("ldprecover").wait_for()
+
+
 def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("grr", items=["tea", "coffee", "water"], epsilon=4.0)
     visitor.page.clock.install()
@@ -65,7 +70,7 @@ def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProc
 
 def test_click_or_tick_makes_target(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?sort=index")
-    page.get_by_role("table", name=NUMBERS).wait_for()
+    wait_for_recovery(page)  # which moves the chart
     chart = page.get_by_role("group", name="Items of the chart")
     with page.expect_request(
         lambda request: (
@@ -212,7 +217,7 @@ def test_html_label_is_text_in_page_and_csv(
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?top=all&targets=6,7")
     page.get_by_role("checkbox", name=f"Target: {MARKUP}").wait_for()
-    page.locator(".rows[role=table] .line").first.get_by_text("ldprecover").wait_for()
+    wait_for_recovery(page)
     assert page.locator("main b, main img").count() == 0
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV: Frequencies").click()
