@@ -43,9 +43,10 @@ class Submissions:
         self._wrong_tries = WrongTries()
 
     def max_body_bytes(self, round: RoundInfo, sender: Sender, packed: bool) -> int:
-        """Return the maximum size of a decompressed body: that of its reports, and 4 KiB.
+        """Return the maximum size of a decompressed body in bytes: its reports, and 4 KiB.
 
-        With a key, JSON may contain as much white space again.
+        With a report key, JSON may contain as many bytes of white space as of reports. A ticket
+        allows one report.
         """
         oracle = round.oracle
         report_bytes = oracle.wire.size if packed else oracle.wire.longest_json
@@ -58,7 +59,7 @@ class Submissions:
         return min(self._settings.max_decoded_bytes, limit)
 
     def max_reports(self, oracle: FrequencyOracle) -> int:
-        """Return the maximum number of reports in a submission with a key."""
+        """Return the maximum number of reports in a submission with a report key."""
         limit = self._settings.reports_per_submission
         if oracle.hash_tests:  # without hashing, counting is as fast as reading
             limit = min(limit, self._settings.submission_cells // oracle.hash_tests)
@@ -67,10 +68,11 @@ class Submissions:
     async def submit(
         self, round: RoundInfo, sender: Sender, submission_key: str, packed: bytes | bytearray
     ) -> tuple[int, bool]:
-        """Store checked, packed reports durably; return their number and whether it is a duplicate.
+        """Store packed reports durably; return their number, and whether they are a duplicate.
 
-        Raises TooManyReportsError, ReportKeyNeededError, RateLimitedError, WrongTriesError,
-        ReportError, and what `Ingest.submit` raises.
+        The caller has checked each report against the protocol. Raises TooManyReportsError,
+        ReportKeyNeededError, RateLimitedError, WrongTriesError, ReportError, and what
+        `Ingest.submit` raises.
         """
         reports = len(packed) // round.oracle.wire.size
         if reports > 1 or sender.key is not None:
@@ -81,6 +83,7 @@ class Submissions:
         submission = Submission(
             round.seq, round.oracle, submission_key, packed, quarantine=quarantine
         )
+        # Another submission with a key of the round is a try at it: see `WrongTries`.
         place = (round.seq, submission.key)
         await self._wrong_tries.begin(place)
         try:

@@ -1,4 +1,4 @@
-"""The laws of a protocol as one object, `oracle.laws`."""
+"""The probability laws of a protocol's honest reports, as one object: `oracle.laws`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +46,8 @@ class JointSupport:
 class AllSupporting:
     """Reports that support every item.
 
-    A tally's summary counts them at `position`. An honest report is one with this `probability`.
+    The summary of a tally counts them at `position`. `probability` is that of an honest report to
+    be one of them.
     """
 
     position: int
@@ -57,7 +58,9 @@ class AllSupporting:
 class Laws:
     """The distributions that honest reports of a protocol follow.
 
-    A law that is None is not known, or depends on the item that a user holds.
+    A report z supports the items in S(z): with probability `p` the item of its user, with
+    probability `q` any other. A law is None if it is not known, or if it differs between users
+    because it depends on the items that they hold.
 
     - `sizes`: the number of items that a report supports.
     - `hits`: the number of given items that it supports.

@@ -40,7 +40,8 @@ _SETTINGS_KEY = "settings"
 class Sender:
     """The sender of a submission: the holder of a key or of a ticket, or an anonymous caller.
 
-    A ticket determines the submission key, and `draw`, which picks the seed from a seed list.
+    A sender has a report key, or a ticket, or neither. A ticket determines the submission key,
+    which is None for the others, and `draw`, which picks the seed from a seed list.
     """
 
     key: HashedKey | None = None
