@@ -325,6 +325,7 @@ def test_em_takes_the_steps_that_it_does_in_double_precision(protocol: str) -> N
         f /= f.sum()
     result = recovered(protocol, "em")
     np.testing.assert_allclose(result.recovered, f, rtol=1e-4, atol=1e-7)
+    assert "the limit of 6 steps came first" in result.notes[0]
 
 
 def test_em_holds_no_more_bits_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:

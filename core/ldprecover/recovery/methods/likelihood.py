@@ -1,4 +1,4 @@
-"""Maximum likelihood on the simplex. It decodes reports and assumes no attack."""
+"""Maximum likelihood on the simplex, of counts (`mle`) or of reports (`em`), without an attack."""
 
 from functools import partial
 
@@ -65,6 +65,7 @@ def expectation_maximisation(
 ) -> tuple[FloatArray, int]:
     """Return the distribution f that makes the reports most likely, and the steps it took.
 
+    The steps are `iterations + 1` if the last one still moved an item by more than `tolerance`.
     `start` is a distribution without zeros. A report is e^eps times as likely under an item it
     supports as under one it does not, so that a step is f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in
     S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The
@@ -89,7 +90,7 @@ def expectation_maximisation(
         f = moved
         if change <= tolerance:
             return f, step
-    return f, iterations
+    return f, iterations + 1
 
 
 def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> list[UInt8Array]:
@@ -149,6 +150,11 @@ def _em(inputs: RecoveryInputs) -> Recovery:
         source, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
     )
     note = f"The distribution that makes the reports most likely, after {steps} steps."
+    if steps > options["iterations"]:
+        note = (
+            f"A distribution that makes the reports likely, not the most likely one: the limit of "
+            f"{steps - 1} steps came first; give more with the option iterations."
+        )
     return inputs.recovery(f, [note + _HONEST])
 
 
