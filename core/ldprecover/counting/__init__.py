@@ -10,9 +10,11 @@ read-only. It uses one thread, holds no state between calls, and may run in seve
 """
 
 import os
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from threading import Event
-from typing import Protocol
+from types import ModuleType
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,15 +22,7 @@ from ldprecover.counting import numpy_kernels
 from ldprecover.counting.bernoulli import unary_rows
 from ldprecover.counting.xxhash32 import bucket_of, hash_items
 from ldprecover.errors import ParameterError
-from ldprecover.types import (
-    BoolArray,
-    FloatArray,
-    Int64Array,
-    UInt8Array,
-    UInt16Array,
-    UInt32Array,
-    UInt64Array,
-)
+from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt32Array, UInt64Array
 
 __all__ = [
     "backend",
@@ -51,53 +45,30 @@ __all__ = [
 
 VARIABLE = "LDPRECOVER_KERNELS"
 
-
-def grr_counts(items: UInt32Array, d: int) -> Int64Array:
-    """Return how often each item 0..d-1 occurs among n items: C(v) of GRR, in O(n + d).
-
-    Raises IndexError for an item outside this range.
-    """
-    return _counting().grr_counts(items, d)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
-    """Return, for each of d items, the number of n packed rows with its bit set: C(v) of OUE.
+def _of_backend(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function that calls the backend's function of the same name."""
 
-    `rows` is (n, ceil(d/8)); item i is bit i%8 of byte i//8. Takes O(nd).
-    """
-    return _counting().oue_counts(rows, d)
+    @wraps(function)
+    def counted(*arguments: P.args, **keywords: P.kwargs) -> T:
+        result: T = getattr(_counting(), function.__name__)(*arguments, **keywords)
+        return result
 
-
-def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
-    """Return, for each of d items, the number of n seeds that hash it to their bucket: C(v) of OLH.
-
-    `seeds` and `buckets` are (n,); buckets are below g, which is from 2 to 65536. Takes O(nd).
-    """
-    return _counting().olh_counts(seeds, buckets, d, g)
+    return counted
 
 
-def olh_counts_and_sizes(
-    seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
-) -> tuple[Int64Array, Int64Array]:
-    """Return the counts of `olh_counts`, and for each report the number of items it supports."""
-    return _counting().olh_counts_and_sizes(seeds, buckets, d, g)
-
-
-def olh_supported(
-    seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
-) -> BoolArray:
-    """Return 1[the seed hashes the item to its bucket], an (items, n) array for n reports."""
-    return _counting().olh_supported(seeds, buckets, items, g)
-
-
-def unary_sizes(rows: UInt8Array) -> Int64Array:
-    """Return the number of bits that are one in each packed row."""
-    return _counting().unary_sizes(rows)
-
-
-def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
-    """Return 1[the item's bit is set in the row], an (items, n) array for n packed rows."""
-    return _counting().unary_supported(rows, items)
+grr_counts = _of_backend(numpy_kernels.grr_counts)
+oue_counts = _of_backend(numpy_kernels.oue_counts)
+olh_counts = _of_backend(numpy_kernels.olh_counts)
+olh_counts_and_sizes = _of_backend(numpy_kernels.olh_counts_and_sizes)
+olh_supported = _of_backend(numpy_kernels.olh_supported)
+unary_sizes = _of_backend(numpy_kernels.unary_sizes)
+unary_supported = _of_backend(numpy_kernels.unary_supported)
+joint_counts = _of_backend(numpy_kernels.joint_counts)
+_walsh_hadamard = _of_backend(numpy_kernels.walsh_hadamard)
 
 
 def packed_lines(bits: BoolArray) -> UInt64Array:
@@ -109,14 +80,6 @@ def packed_lines(bits: BoolArray) -> UInt64Array:
     lines = np.zeros((len(bits), -(-packed.shape[1] // 8) * 8), np.uint8)
     lines[:, : packed.shape[1]] = packed
     return lines.view(np.uint64)
-
-
-def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
-    """Return for each pair of packed lines the number of places where both have a one.
-
-    The result is (lines, others). If both arguments are the same array, it takes half the time.
-    """
-    return _counting().joint_counts(lines, others)
 
 
 def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
@@ -131,7 +94,7 @@ def walsh_hadamard(values: Int64Array) -> Int64Array:
     2^63. Raises ValueError unless K is a power of two.
     """
     _check_size(values)
-    return _counting().walsh_hadamard(values)
+    return _walsh_hadamard(values)
 
 
 def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
@@ -180,28 +143,8 @@ def hasten() -> bool:
 _hastened = Event()
 
 
-class _Counting(Protocol):
-    """The functions of both modules, numpy_kernels and numba_kernels."""
-
-    def grr_counts(self, items: UInt32Array, d: int) -> Int64Array: ...
-    def oue_counts(self, rows: UInt8Array, d: int) -> Int64Array: ...
-    def olh_counts(
-        self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
-    ) -> Int64Array: ...
-    def olh_counts_and_sizes(
-        self, seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
-    ) -> tuple[Int64Array, Int64Array]: ...
-    def olh_supported(
-        self, seeds: UInt32Array, buckets: UInt16Array, items: UInt32Array, g: int
-    ) -> BoolArray: ...
-    def unary_sizes(self, rows: UInt8Array) -> Int64Array: ...
-    def unary_supported(self, rows: UInt8Array, items: UInt32Array) -> BoolArray: ...
-    def joint_counts(self, lines: UInt64Array, others: UInt64Array) -> Int64Array: ...
-    def walsh_hadamard(self, values: Int64Array) -> Int64Array: ...
-
-
 @cache
-def _counting() -> _Counting:
+def _counting() -> ModuleType:
     choice = os.environ.get(VARIABLE, "")
     if choice not in ("", "late", "numpy", "numba"):
         raise ParameterError(f"{VARIABLE} must be numpy or numba, not {choice!r}")

@@ -42,7 +42,10 @@ _PRIME2, _PRIME3, _PRIME4 = (np.array(prime, dtype=np.uint32) for prime in (PRIM
 
 
 def grr_counts(items: UInt32Array, d: int) -> Int64Array:
-    """Return how often each item 0..d-1 occurs. Raises IndexError for an item outside."""
+    """Return how often each item 0..d-1 occurs among n items: C(v) of GRR, in O(n + d).
+
+    Raises IndexError for an item outside this range.
+    """
     counts = np.zeros(d, dtype=np.int64)
     for start in range(0, len(items), _CHUNK):
         # Where all operands have the table's type, np.add.at takes two thirds of np.bincount's
@@ -52,7 +55,9 @@ def grr_counts(items: UInt32Array, d: int) -> Int64Array:
 
 
 def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
-    """Return for each item 0..d-1 the number of reports whose seed hashes it to their bucket.
+    """Return, for each of d items, the number of n seeds that hash it to their bucket: C(v) of OLH.
+
+    `seeds` and `buckets` are (n,); buckets are below g, which is from 2 to 65536. Takes O(nd).
 
     The longer of the two axes is the inner one. With at least 8192 reports in a block, numpy's
     inner loops are as long as its internal buffer, and broadcasting costs nothing.
@@ -193,13 +198,16 @@ def _aligned(size: int, dtype: Any) -> NDArray[Any]:
 
 
 def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
-    """Return for each of d items the number of rows whose bit is one, ignoring padding bits."""
+    """Return, for each of d items, the number of n packed rows with its bit set: C(v) of OUE.
+
+    `rows` is (n, ceil(d/8)); item i is bit i%8 of byte i//8. Takes O(nd).
+    """
     count = _count_unpacked if len(rows) < _FEW else _count_added
     return count(rows)[:d]
 
 
 def unary_sizes(rows: UInt8Array) -> Int64Array:
-    """Return the number of bits that are one in each row."""
+    """Return the number of bits that are one in each packed row."""
     sizes = np.zeros(len(rows), np.int64)
     for block, words in word_blocks(rows, _SIZED):
         ones, block_sizes = np.bitwise_count(words), sizes[block]
@@ -224,7 +232,7 @@ def word_blocks(rows: UInt8Array, size: int) -> Iterator[tuple[slice, UInt64Arra
 
 
 def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
-    """Return 1[the item's bit is set in the row], an (items, n) array for n rows."""
+    """Return 1[the item's bit is set in the row], an (items, n) array for n packed rows."""
     bits = np.empty((len(items), len(rows)), np.uint8)
     for start in range(0, len(rows), _ROWS):
         block = slice(start, start + _ROWS)
@@ -235,7 +243,10 @@ def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:
 
 
 def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
-    """Return, as (lines, others), the number of bits that are one in both lines of each pair."""
+    """Return for each pair of packed lines the number of places where both have a one.
+
+    The result is (lines, others). If both arguments are the same array, it takes half the time.
+    """
     counts = np.zeros((len(lines), len(others)), np.int64)
     same = lines is others
     words = lines.shape[1]
