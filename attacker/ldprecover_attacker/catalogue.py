@@ -1,8 +1,7 @@
 """The attacks by name, for command lines and forms."""
 
-from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from typing import Any, Literal
+from typing import Any
 
 from ldprecover import ParameterError
 from ldprecover_attacker.adaptive import AA
@@ -41,22 +40,11 @@ def attack_options(name: str) -> dict[str, bool]:
 
 
 def make_attack(
-    name: str,
-    *,
-    targets: Sequence[int | str] | None = None,
-    model: str | None = None,
-    search: int | Literal["exhaustive"] | None = None,
-    kind: str | None = None,
-    size: int | None = None,
-    each: int | None = None,
-    rate: float | None = None,
-    item: int | str | None = None,
-    against: str | None = None,
-    input_poisoning: bool = False,
-    attackers: int = 1,
+    name: str, *, input_poisoning: bool = False, attackers: int = 1, **options: Any
 ) -> Attack:
-    """Return the attack of this name; an option left None takes the attack's default.
+    """Return the attack of this name; `options` are fields of its class, such as `targets`.
 
+    An option that is None takes the attack's default.
     `input_poisoning` perturbs the attack's items honestly; `attackers` is the number of attackers
     among whom the malicious users are assigned at random, each with its own secret draw.
 
@@ -64,10 +52,7 @@ def make_attack(
     belong to the attack.
     """
     allowed = attack_options(name)
-    values = (targets, model, search, kind, size, each, rate, item, against)
-    options: dict[str, Any] = {
-        name: value for name, value in zip(OPTIONS, values, strict=True) if value is not None
-    }
+    options = {option: value for option, value in options.items() if value is not None}
     stray = sorted(options.keys() - allowed)
     if stray:
         hint = f"its options are {', '.join(sorted(allowed))}" if allowed else "it has no options"
