@@ -25,7 +25,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Self
@@ -72,23 +72,23 @@ CREATE TABLE seeds (
     seed       INTEGER NOT NULL
 )
 """
-_FROM_VERSION_3 = (_SEEDS,)
-_FROM_VERSION_2 = ("ALTER TABLE reports ADD COLUMN round_name TEXT", *_FROM_VERSION_3)
-_FROM_VERSION_1 = (
-    "ALTER TABLE reports ADD COLUMN ticket TEXT",
-    "ALTER TABLE reports ADD COLUMN open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)",
-    # Version 1 stored a ticket as the key, without its tries.
-    """
-    UPDATE reports SET ticket = substr(key, 8), key = lower(hex(randomblob(16))), open_tries = 1
-    WHERE key LIKE 'ticket:%'
-    """,
-    *_FROM_VERSION_2,
-)
-_MIGRATIONS = {1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
-_COLUMNS = (
-    "round_id, server_url, digest, epsilon, key, packed, state, reason, ticket, "
-    "open_tries, round_name"
-)
+# By version, the statements that lead to the next one.
+_MIGRATIONS = {
+    1: (
+        "ALTER TABLE reports ADD COLUMN ticket TEXT",
+        """
+        ALTER TABLE reports
+        ADD COLUMN open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)
+        """,
+        # Version 1 stored a ticket as the key, without its tries.
+        """
+        UPDATE reports SET ticket = substr(key, 8), key = lower(hex(randomblob(16))), open_tries = 1
+        WHERE key LIKE 'ticket:%'
+        """,
+    ),
+    2: ("ALTER TABLE reports ADD COLUMN round_name TEXT",),
+    3: (_SEEDS,),
+}
 _LOCK_TIMEOUT = 30.0  # seconds
 
 
@@ -111,6 +111,10 @@ class Entry:
     ticket: str | None = field(default=None, repr=False)
     open_tries: int = 0
     round_name: str | None = None
+
+
+_COLUMNS = ", ".join(column.name for column in fields(Entry))
+_INSERT = f"INSERT INTO reports ({_COLUMNS}) VALUES (:{_COLUMNS.replace(', ', ', :')})"  # noqa: S608
 
 
 def default_path() -> Path:
@@ -195,23 +199,18 @@ class Ledger:
                     )
                 return entry, False
             self._check_total(db, epsilon)
-            # 128 random bits: nobody can guess another user's key and send a report under it.
-            key = secrets.token_hex(16)
             entry = Entry(
                 round_id,
                 server_url,
                 digest,
                 epsilon,
-                key,
+                # 128 random bits: nobody can guess another user's key and send a report under it.
+                secrets.token_hex(16),
                 perturb(),
                 ticket=ticket,
                 round_name=round_name,
             )
-            db.execute(
-                f"INSERT INTO reports ({_COLUMNS}) "  # noqa: S608
-                "VALUES (?, ?, ?, ?, ?, ?, 'pending', NULL, ?, 0, ?)",
-                (round_id, server_url, digest, epsilon, key, entry.packed, ticket, round_name),
-            )
+            db.execute(_INSERT, vars(entry))
             return entry, True
 
     def seed(self, round_id: str) -> int | None:
@@ -335,11 +334,7 @@ class Ledger:
 
     def _create_or_check(self, db: sqlite3.Connection) -> None:
         if not any(
-            (
-                _pragma(db, "application_id"),
-                _pragma(db, "user_version"),
-                _pragma(db, "schema_version"),
-            )
+            _pragma(db, name) for name in ("application_id", "user_version", "schema_version")
         ):
             db.execute(_SCHEMA)
             db.execute(_SEEDS)
@@ -349,8 +344,9 @@ class Ledger:
             _pragma(db, "application_id") == _APPLICATION_ID
             and _pragma(db, "user_version") in _MIGRATIONS
         ):
-            for statement in _MIGRATIONS[_pragma(db, "user_version")]:
-                db.execute(statement)
+            for version in range(_pragma(db, "user_version"), _SCHEMA_VERSION):
+                for statement in _MIGRATIONS[version]:
+                    db.execute(statement)
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         self._check(db)
         if (fault := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
