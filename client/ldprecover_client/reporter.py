@@ -4,8 +4,7 @@ import asyncio
 import math
 import operator
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -119,9 +118,11 @@ class _BaseReporter(Generic[_ClientT, _TransportT]):
             if secret is not None and is_network:
                 warn_if_unencrypted(self._url, name, stacklevel=2)
 
-    def _new_client(self, url: str) -> _ClientT:
+    def _client(self, url: str) -> _ClientT | nullcontext[_ClientT]:
+        """Return the context of a client of a server; a shared client stays open after it."""
         if self._shared is not None:
-            return self._shared.for_server(url)
+            is_same = self._shared.url == url
+            return nullcontext(self._shared) if is_same else self._shared.for_server(url)
         # Other servers do not get the key.
         options = {k: v for k, v in self._options.items() if k != "key" or url == self._url}
         return self._client_class(url, **options)
@@ -396,14 +397,6 @@ class Reporter(_BaseReporter[Client, Transport]):
         except _FAILURES as error:
             return self._failed(entry, error, resent), error
 
-    @contextmanager
-    def _client(self, url: str) -> Iterator[Client]:
-        if self._shared is not None and self._shared.url == url:
-            yield self._shared
-            return
-        with self._new_client(url) as client:
-            yield client
-
 
 class AsyncReporter(_BaseReporter[AsyncClient, AsyncTransport]):
     """`Reporter` for asyncio. The ledger is written in a thread."""
@@ -441,11 +434,3 @@ class AsyncReporter(_BaseReporter[AsyncClient, AsyncTransport]):
             return await asyncio.to_thread(self._accepted, entry, answer, resent), None
         except _FAILURES as error:
             return await asyncio.to_thread(self._failed, entry, error, resent), error
-
-    @asynccontextmanager
-    async def _client(self, url: str) -> AsyncIterator[AsyncClient]:
-        if self._shared is not None and self._shared.url == url:
-            yield self._shared
-            return
-        async with self._new_client(url) as client:
-            yield client
