@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client import answers
-from ldprecover_client.answers import Answer, JobStatus, Round, RoundStatus, RoundSummary, Submitted
+from ldprecover_client.answers import Answer, JobStatus, RoundStatus, RoundSummary, Submitted
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
 from ldprecover_interface import analysis, operation, paths
 from ldprecover_interface.rounds import Stats
@@ -80,24 +80,29 @@ def rounds(before: str | None = None) -> Call[tuple[RoundSummary, ...]]:
     return Call("GET", f"{paths.ROUNDS}{page}", answers.read_rounds)
 
 
-def round_(reference: str) -> Call[RoundStatus]:
-    """GET /rounds/{id}."""
-    return Call("GET", _path(reference), answers.read_status)
+def _round_call(
+    rest: str, read: Callable[[Answer], T], method: str = "GET", status: int = 200
+) -> Callable[[str], Call[T]]:
+    """Return the function from a round reference to its call, for a call without a body."""
+    return lambda reference: Call(method, _path(reference, rest), read, status)
 
 
-def parameters(reference: str) -> Call[Round]:
-    """GET /rounds/{id}/parameters."""
-    return Call("GET", _path(reference, paths.PARAMETERS), answers.read_round)
-
-
-def close_round(reference: str) -> Call[RoundStatus]:
-    """POST /rounds/{id}/close."""
-    return Call("POST", _path(reference, paths.CLOSE), answers.read_status)
-
-
-def delete_round(reference: str) -> Call[None]:
-    """DELETE /rounds/{id}."""
-    return Call("DELETE", _path(reference), answers.read_nothing, status=204)
+round_ = _round_call("", answers.read_status)
+"""GET /rounds/{id}."""
+parameters = _round_call(paths.PARAMETERS, answers.read_round)
+"""GET /rounds/{id}/parameters."""
+close_round = _round_call(paths.CLOSE, answers.read_status, "POST")
+"""POST /rounds/{id}/close."""
+delete_round = _round_call("", answers.read_nothing, "DELETE", 204)
+"""DELETE /rounds/{id}."""
+frequencies = _round_call(paths.FREQUENCIES, answers.read_frequencies)
+"""GET /rounds/{id}/frequencies."""
+export = _round_call(paths.EXPORT, answers.read_export)
+"""GET /rounds/{id}/export."""
+stats = _round_call(paths.STATS, answers.body_of(Stats))
+"""GET /rounds/{id}/stats."""
+methods = _round_call(paths.METHODS, answers.body_of(analysis.Methods))
+"""GET /rounds/{id}/methods."""
 
 
 def submit(
@@ -137,16 +142,6 @@ def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
     )
 
 
-def frequencies(reference: str) -> Call[dict[str, Any]]:
-    """GET /rounds/{id}/frequencies."""
-    return Call("GET", _path(reference, paths.FREQUENCIES), answers.read_frequencies)
-
-
-def export(reference: str) -> Call[dict[str, Any]]:
-    """GET /rounds/{id}/export."""
-    return Call("GET", _path(reference, paths.EXPORT), answers.read_export)
-
-
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     """POST /rounds/{id}/recover. Repeatable: it changes nothing."""
     return replace(
@@ -172,16 +167,6 @@ def job(reference: str, id_: str) -> Call[JobStatus]:
 def cancel_job(reference: str, id_: str) -> Call[None]:
     """DELETE /rounds/{id}/jobs/{job}."""
     return Call("DELETE", _job_path(reference, id_), answers.read_nothing, status=204)
-
-
-def stats(reference: str) -> Call[dict[str, Any]]:
-    """GET /rounds/{id}/stats."""
-    return Call("GET", _path(reference, paths.STATS), answers.body_of(Stats))
-
-
-def methods(reference: str) -> Call[dict[str, Any]]:
-    """GET /rounds/{id}/methods."""
-    return Call("GET", _path(reference, paths.METHODS), answers.body_of(analysis.Methods))
 
 
 def alarms(reference: str, rate: float) -> Call[dict[str, Any]]:
