@@ -1,6 +1,5 @@
 """Crafting bit vectors: the wanted items, padded with random others to a number of ones."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from ldprecover.crafting.crafter import (
     support_of_targets,
 )
 from ldprecover.laws import FixedSize, SizeLaw
-from ldprecover.laws.distributions import binomial_law
+from ldprecover.laws.distributions import binomial_law, log_choose
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
 
 _CELLS = 1 << 20  # random keys in memory while padding, 8 MiB
@@ -84,7 +83,7 @@ class BitCrafter(Crafter):
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of reports of L ones, L - 1 of them anywhere beside the target's."""
         d, ones = self.domain_size, max(self.expected_size, 1)
-        crafted = -(math.lgamma(d) - math.lgamma(ones) - math.lgamma(d - ones + 1))
+        crafted = -log_choose(d - 1, ones - 1)
         return np.where(counting.unary_sizes(reports) == ones, crafted, -np.inf)
 
     def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:

@@ -16,16 +16,13 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.crafting.size_search import worth
-from ldprecover.laws.distributions import binomial_law
-from ldprecover.types import FloatArray, Int64Array
+from ldprecover.laws.distributions import binomial_law, power
+from ldprecover.types import ComplexArray, FloatArray, Int64Array
 
 _NEGLIGIBLE = 1e-13
-
-Complex = NDArray[np.complex128]
 
 
 @lru_cache(maxsize=256)
@@ -77,16 +74,16 @@ def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) 
     """
     wanted_law, others_law = _poisson(r, g), _poisson(rest, g)
     n_h, n_o = _length(r, g), _length(rest, g)
-    w: Complex = np.outer(np.fft.fft(wanted_law, n_h), np.fft.fft(others_law, n_o))
+    w: ComplexArray = np.outer(np.fft.fft(wanted_law, n_h), np.fft.fft(others_law, n_o))
     read = np.outer(
         _turn(n_h, -r), _turn(n_o, -rest)
     )  # reads the coefficient of x^r y^rest off a transform
-    total = float((_power(w, g) * read).real.sum())
+    total = float((power(w, g) * read).real.sum())
     law = np.zeros((r + 1, rest + 1))
     above = 1.0
     for hits, more in zip(h.tolist(), o.tolist(), strict=True):
         w -= np.outer(wanted_law[hits] * others_law[more] * _turn(n_h, hits), _turn(n_o, more))
-        below = min(above, max(0.0, float((_power(w, g) * read).real.sum()) / total))
+        below = min(above, max(0.0, float((power(w, g) * read).real.sum()) / total))
         law[hits, more] = above**budget - below**budget
         above = below
         if above**budget < _NEGLIGIBLE:
@@ -95,9 +92,9 @@ def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) 
     return law
 
 
-def _turn(n: int, k: int) -> Complex:
+def _turn(n: int, k: int) -> ComplexArray:
     """Return the transform of x^k, of length n."""
-    turned: Complex = np.exp((-2j * np.pi / n) * (np.arange(n) * k % n))
+    turned: ComplexArray = np.exp((-2j * np.pi / n) * (np.arange(n) * k % n))
     return turned
 
 
@@ -117,15 +114,3 @@ def _length(n: int, g: int) -> int:
     probability below 1e-17 are ignored.
     """
     return min((g - 1) * n + 1, max(n + 1, math.ceil(10 * math.sqrt(n) + 40)))
-
-
-def _power(w: Complex, g: int) -> Complex:
-    result = None
-    while True:
-        if g & 1:
-            result = w if result is None else result * w
-        g >>= 1
-        if not g:
-            assert result is not None
-            return result
-        w = w * w

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ldprecover import counting
+from ldprecover.laws.distributions import log_choose
 from ldprecover.types import Int64Array, UInt32Array
 
 SEEDS = 1 << 32
@@ -173,8 +174,7 @@ def _aim(r: int, g: int, m: int, limit: int) -> int:
     """
     share = 0.0
     for k in range(r, 1, -1):
-        log_ways = math.lgamma(r + 1) - math.lgamma(k + 1) - math.lgamma(r - k + 1)
-        share += g * math.exp(log_ways - k * math.log(g) + (r - k) * math.log1p(-1 / g))
+        share += g * math.exp(log_choose(r, k) - k * math.log(g) + (r - k) * math.log1p(-1 / g))
         if share * limit >= m:
             return k
     return 1  # every seed has one item in some bucket

@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ldprecover.types import FloatArray
+from ldprecover.types import ComplexArray, FloatArray
 
 _WIDTH = 20  # standard deviations of a sum; the probability beyond is below 1e-80
 _SYMMETRIC = 1e-3  # a law of smaller skewness is taken as normal
@@ -88,6 +88,22 @@ def sum_law(law: FloatArray, n: int) -> tuple[int, FloatArray]:
     turned = n * argument + angles * (n * mean - low)
     spectrum = np.exp(n * modulus) * np.exp(-1j * turned)
     return low, np.maximum(np.fft.irfft(spectrum, size), 0.0)
+
+
+def power(base: ComplexArray, exponent: int) -> ComplexArray:
+    """Return the power of complex numbers by squaring, for an exponent of at least 1.
+
+    numpy's own power takes ten times as long.
+    """
+    result: ComplexArray | None = None
+    while True:
+        if exponent & 1:
+            result = base if result is None else result * base
+        exponent >>= 1
+        if not exponent:
+            assert result is not None
+            return result
+        base = base * base
 
 
 def poisson_quantile(level: float, mean: float) -> int:

@@ -1,6 +1,6 @@
 """The contract of recovery methods: requests, inputs and results, and the table of methods."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -278,10 +278,10 @@ class Method:
 
     name: str
     summary: str
-    uses: frozenset[str]
+    uses: Set[str]
     recover: Callable[[RecoveryInputs], Recovery]
-    needs: frozenset[str] = frozenset({"counts"})
-    better_with: frozenset[str] = frozenset()
+    needs: Set[str] = frozenset({"counts"})
+    better_with: Set[str] = frozenset()
     long: bool = False
     gives: Literal["distribution", "sum-one", "frequencies"] = "distribution"
     cost: str = "O(d log d)"

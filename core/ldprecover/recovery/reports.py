@@ -66,13 +66,16 @@ class ReportSource:
             raise ParameterError(
                 "reports must be an array of packed reports, or a function that returns such arrays"
             )
-        self._oracle, self._reports = oracle, reports
+        self.oracle = oracle
+        """The oracle of the reports."""
+        self.n: int | None = None
+        """The number of reports; None before the first pass has counted them."""
+        self._reports = reports
         self._parts: Iterable[Part] | None = None
         self._apart = False
         self._executor, self._progress = executor, progress
         self._size = max(1, _CELLS // oracle.domain_size)  # reports of a block
         self._passes = 0
-        self._n: int | None = None
         self.failure: Exception | None = None
         """The error that the function of the reports raised, so that no method is blamed for it."""
 
@@ -100,16 +103,6 @@ class ReportSource:
         source = cls(oracle, arrays, executor=executor, progress=progress)
         source._parts, source._apart = parts, apart
         return source
-
-    @property
-    def oracle(self) -> FrequencyOracle:
-        """The oracle of the reports."""
-        return self._oracle
-
-    @property
-    def n(self) -> int | None:
-        """The number of reports; None before the first pass has counted them."""
-        return self._n
 
     @property
     def in_parts(self) -> bool:
@@ -148,7 +141,7 @@ class ReportSource:
         return (block for block, _ in self._blocks())
 
     def _blocks(self) -> Iterator[tuple[Reports, int]]:
-        return _blocks(self._oracle, self._arrays(), 0, self._size)
+        return _blocks(self.oracle, self._arrays(), 0, self._size)
 
     def _arrays(self) -> Iterator[Reports]:
         try:
@@ -166,14 +159,14 @@ class ReportSource:
                 read += rows
                 if self._progress is not None:
                     self._progress(self._passes, read)
-        if self._n not in (None, read):
+        if self.n not in (None, read):
             raise ParameterError(
-                f"reports must be the same in each pass, not {self._n} and then {read}"
+                f"reports must be the same in each pass, not {self.n} and then {read}"
             )
-        self._n = read
+        self.n = read
         self._passes += 1
         if summed is None:
-            return measure(self._oracle, _no_reports(self._oracle), 0)
+            return measure(self.oracle, _no_reports(self.oracle), 0)
         return summed  # type: ignore[no-any-return]
 
     def _tasks(
@@ -181,16 +174,16 @@ class ReportSource:
     ) -> Iterator[tuple[int, Callable[[], T]]]:
         """Yield each task with its number of reports: it measures one block, or some parts."""
         if over is None and self._parts is not None:
-            enough = 1 if self._apart else _TASK_CELLS // self._oracle.domain_size
+            enough = 1 if self._apart else _TASK_CELLS // self.oracle.domain_size
             first = 0
             for parts in _gathered(self._parts, enough):
                 rows = sum(part.n for part in parts)
-                yield rows, partial(_of_parts, measure, self._oracle, parts, first, self._size)
+                yield rows, partial(_of_parts, measure, self.oracle, parts, first, self._size)
                 first += rows
             return
         blocks = self._blocks() if over is None else ((block, 0) for block in over)
         for block, first in blocks:
-            yield len(block), partial(measure, self._oracle, block, first)
+            yield len(block), partial(measure, self.oracle, block, first)
 
     def _results(self, tasks: Iterator[tuple[int, Callable[[], T]]]) -> Generator[tuple[int, T]]:
         """Yield the number of reports and the result of each task, in order."""

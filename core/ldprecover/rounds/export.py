@@ -16,7 +16,7 @@ from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import own_parameters
 from ldprecover.recovery import Recovery, RecoveryRequest, ReportSource, recover
 from ldprecover.rounds.merging import MergedRound, bytes_of, called_together, check_merged
-from ldprecover.rounds.parameters import RoundParameters
+from ldprecover.rounds.parameters import RoundParameters, text_bytes
 from ldprecover.rounds.report_files import ReportPart, check_parts, digest_of_parts
 
 FORMAT = "ldprecover-export-1"
@@ -99,9 +99,7 @@ class RoundExport:
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
-        for text in (self.round, self.name):
-            utf8 = text.encode()
-            sha.update(struct.pack("<I", len(utf8)) + utf8)
+        sha.update(text_bytes(self.round, self.name))
         if (quarantined := self.quarantined) is not None:
             sha.update(
                 struct.pack(

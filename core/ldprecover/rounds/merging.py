@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
+from ldprecover.rounds.parameters import text_bytes
 
 _CHECKSUM = re.compile("[0-9a-f]{64}")
 
@@ -65,7 +66,5 @@ def bytes_of(rounds: Sequence[MergedRound]) -> bytes:
     packed = b"merged\0" + struct.pack("<I", len(rounds))
     for each in rounds:
         packed += struct.pack("<Q", each.n) + each.checksum.encode("ascii")
-        for text in (each.round, each.name):
-            utf8 = text.encode()
-            packed += struct.pack("<I", len(utf8)) + utf8
+        packed += text_bytes(each.round, each.name)
     return packed

@@ -2,7 +2,7 @@
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -93,45 +93,28 @@ class RoundParameters:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 in hex over the parameters: see `digest_of`."""
-        return digest_of(
-            self.protocol,
-            self.epsilon,
-            self.items,
-            self.parameter,
-            self.canaries,
-            self.quarantine,
-            given_seeds=self.given_seeds,
-        )
+        """SHA-256 in hex over the parameters, in a form that any language can write.
+
+        Little-endian: the protocol's name in ASCII, a zero byte, epsilon as an IEEE double, hash
+        range or subset size (0 for none) and the number of items as u4, then each label by
+        `text_bytes`. For a round with canaries then `canaries` in ASCII, a zero byte, their number
+        and each index as u4. For a round that quarantines `quarantine` in ASCII and a zero byte.
+        For a round with given seeds `given_seeds` in ASCII, a zero byte and their number as u4.
+        """
+        canaries = self.canaries
+        sha = hashlib.sha256(self.protocol.encode("ascii") + b"\0")
+        sha.update(struct.pack("<dII", self.epsilon, self.parameter or 0, len(self.items)))
+        sha.update(text_bytes(*self.items))
+        if canaries:
+            sha.update(b"canaries\0" + struct.pack(f"<I{len(canaries)}I", len(canaries), *canaries))
+        if self.quarantine:
+            sha.update(b"quarantine\0")
+        if self.given_seeds is not None:
+            sha.update(b"given_seeds\0" + struct.pack("<I", self.given_seeds))
+        return sha.hexdigest()
 
 
-def digest_of(
-    protocol: str,
-    epsilon: float,
-    items: Sequence[str],
-    parameter: int | None,
-    canaries: Sequence[int] = (),
-    quarantine: bool = False,
-    *,
-    given_seeds: int | None = None,
-) -> str:
-    """Return SHA-256 in hex over the parameters of a round, in a form that any language can write.
-
-    Little-endian: the protocol's name in ASCII, a zero byte, epsilon as an IEEE double, hash range
-    or subset size (0 for none) and the number of items as u4, then each label as a u4 length and
-    its UTF-8 bytes. For a round with canaries then `canaries` in ASCII, a zero byte, their number
-    and each index as u4. For a round that quarantines `quarantine` in ASCII and a zero byte. For a
-    round with given seeds `given_seeds` in ASCII, a zero byte and their number as u4.
-    """
-    sha = hashlib.sha256(protocol.encode("ascii") + b"\0")
-    sha.update(struct.pack("<dII", epsilon, parameter or 0, len(items)))
-    for label in items:
-        utf8 = label.encode()
-        sha.update(struct.pack("<I", len(utf8)) + utf8)
-    if canaries:
-        sha.update(b"canaries\0" + struct.pack(f"<I{len(canaries)}I", len(canaries), *canaries))
-    if quarantine:
-        sha.update(b"quarantine\0")
-    if given_seeds is not None:
-        sha.update(b"given_seeds\0" + struct.pack("<I", given_seeds))
-    return sha.hexdigest()
+def text_bytes(*texts: str) -> bytes:
+    """Return each text as a u4 length, little-endian, and its UTF-8 bytes."""
+    encoded = [text.encode() for text in texts]
+    return b"".join(struct.pack("<I", len(utf8)) + utf8 for utf8 in encoded)

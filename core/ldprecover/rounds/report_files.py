@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
+from ldprecover.rounds.parameters import text_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -43,13 +44,8 @@ class ReportPart:
 
         Hour and n as u8, the SHA-256, then the name as a u4 length and ASCII.
         """
-        name = self.name.encode("ascii")
-        return (
-            struct.pack("<QQ", self.hour, self.n)
-            + bytes.fromhex(self.sha256)
-            + struct.pack("<I", len(name))
-            + name
-        )
+        numbers = struct.pack("<QQ", self.hour, self.n)
+        return numbers + bytes.fromhex(self.sha256) + text_bytes(self.name)
 
 
 def check_parts(parts: Sequence[ReportPart], n: int) -> None:

@@ -36,7 +36,6 @@ from ldprecover.protocols import (
 )
 from ldprecover.protocols.seed_list import seed_list
 from ldprecover.recovery import METHODS
-from ldprecover.rounds.parameters import digest_of
 from ldprecover.testing import CHECKS
 from ldprecover.testing.tolerances import assert_counts, bernstein_of
 from ldprecover.types import FloatArray
@@ -363,7 +362,8 @@ def test_digest_covers_the_number_of_given_seeds() -> None:
         parameters.digest
         == hashlib.sha256(written + b"given_seeds\0" + struct.pack("<I", 64)).hexdigest()
     )
-    assert digest_of("olh", 0.5, items, 3) == hashlib.sha256(written).hexdigest()
+    without = RoundParameters("olh", 0.5, items, 3)
+    assert without.digest == hashlib.sha256(written).hexdigest()
     assert "given_seeds" in own_parameters()
 
 

@@ -70,9 +70,9 @@ METHOD = Method(
     name="conditional-probability",
     summary="Drop reports that are more probably crafted for the one target than honest (Cao et "
     "al.)",
-    uses=frozenset({"eta", "targets", "reports"}),
+    uses={"eta", "targets", "reports"},
     recover=_recover,
-    needs=frozenset({"reports", "targets"}),
+    needs={"reports", "targets"},
     cost="O(nd), one pass over the reports",
     unfit=_unfit,
 )

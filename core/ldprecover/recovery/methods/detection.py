@@ -160,9 +160,9 @@ def _method(reading: str, projected: bool) -> Method:
         name=name,
         summary=f"Drop reports that support {reading} target{'' if reading == 'any' else 's'}, "
         "estimate from the rest" + ("" if projected else ", without projection"),
-        uses=frozenset({"targets", "reports"}),
+        uses={"targets", "reports"},
         recover=recover,
-        needs=frozenset({"reports", "targets"}),
+        needs={"reports", "targets"},
         gives="distribution" if projected else "frequencies",
         cost="O(nd), one pass over the reports",
     )

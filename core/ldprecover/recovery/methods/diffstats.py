@@ -208,9 +208,9 @@ def _unfit(oracle: FrequencyOracle) -> str | None:
 METHOD = Method(
     name="diffstats",
     summary="Drop reports whose sizes are too frequent and that share items (Li et al., CCS 2025)",
-    uses=frozenset({"reports"}),
+    uses={"reports"},
     recover=_recover,
-    needs=frozenset({"reports"}),
+    needs={"reports"},
     cost="O(nd), at most four passes over the reports; memory O(d)",
     unfit=_unfit,
 )

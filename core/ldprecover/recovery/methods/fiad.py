@@ -199,9 +199,9 @@ def _unfit(oracle: FrequencyOracle) -> str | None:
 METHOD = Method(
     name="fiad",
     summary="Drop reports that support sets of items too often supported together (Cao et al.)",
-    uses=frozenset({"reports"}),
+    uses={"reports"},
     recover=_recover,
-    needs=frozenset({"reports"}),
+    needs={"reports"},
     cost="O(nd) at most, two passes over the reports and two for each group of items found; "
     "memory O(d)",
     options=(

@@ -148,7 +148,7 @@ METHODS = tuple(
         summary=summary,
         uses=uses,
         recover=recover,
-        needs=frozenset({"reports"}),
+        needs={"reports"},
         cost="O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memory O(subsets * "
         "d)",
         options=(
@@ -163,7 +163,7 @@ METHODS = tuple(
         (
             "k-means",
             "Mean estimate of the larger of two clusters of random subsets, projected (Li et al.)",
-            frozenset({"reports"}),
+            {"reports"},
             _k_means,
         ),
         (
@@ -172,7 +172,7 @@ METHODS = tuple(
                 "LDPRecover-KM: the smaller cluster's estimate as the malicious frequencies "
                 "(paper, VII-B)"
             ),
-            frozenset({"eta", "reports"}),
+            {"eta", "reports"},
             _ldprecover_km,
         ),
     )

@@ -111,6 +111,6 @@ _REPORTS = {
 METHOD = Method(
     name="ldprecover",
     summary="LDPRecover (paper, Algorithm 1); with targets, LDPRecover*",
-    uses=frozenset({"eta", "targets", "malicious_model", "support", "n"}),
+    uses={"eta", "targets", "malicious_model", "support", "n"},
     recover=_recover,
 )

@@ -189,9 +189,9 @@ METHODS = (
     Method(
         name="em",
         summary="The distribution that makes the reports most likely, by expectation maximisation",
-        uses=frozenset({"reports"}),
+        uses={"reports"},
         recover=_em,
-        needs=frozenset({"reports"}),
+        needs={"reports"},
         cost="O(iterations * nd), one pass over the reports; d bits a report are held, half a "
         "gigabyte at most",
         options=(

@@ -227,10 +227,10 @@ METHOD = Method(
     name="unmix",
     summary="What users hold, an attack added and noise told apart by empirical Bayes; nothing "
     "need be known",
-    uses=frozenset({"n", "reports", "targets", "history"}),
+    uses={"n", "reports", "targets", "history"},
     recover=_recover,
-    needs=frozenset({"counts", "n"}),
-    better_with=frozenset({"history", "reports"}),
+    needs={"counts", "n"},
+    better_with={"history", "reports"},
     long=True,
     cost="Some thousand densities of d items each, by fast Fourier transforms: 0.2 s for 100 "
     "items, 1 s for 1,000",

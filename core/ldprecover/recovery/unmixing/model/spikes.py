@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover.laws.distributions import power
 from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import ComplexArray
@@ -69,15 +70,7 @@ def _narrow(mu: float, grid: Grid) -> ComplexArray:
     shape = PRIOR.equal_spike_shape
     u = grid.omega * (mu / shape)
     u = u[: np.searchsorted(u, 1.0)]  # beyond, it is below 2^-150, and such small numbers are slow
-    square = 1 / (1 + 1j * u)
-    product = np.ones_like(square)
-    exponent = shape
-    while exponent:  # by squaring: numpy's power of complex numbers takes ten times as long
-        if exponent & 1:
-            product = product * square
-        exponent >>= 1
-        square = square * square
-    transform[: u.size] = product
+    transform[: u.size] = power(np.asarray(1 / (1 + 1j * u), np.complex128), shape)
     return transform
 
 
