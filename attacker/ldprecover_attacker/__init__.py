@@ -8,8 +8,7 @@ which it imports at its first use.
     MGA([3, 40]).reports(oracle, m=1000, rng=np.random.default_rng(0))
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ldprecover_attacker.adaptive import AA
 from ldprecover_attacker.apa import APA
@@ -25,6 +24,7 @@ from ldprecover_attacker.ria import RIA
 from ldprecover_attacker.rpa import RPA
 from ldprecover_attacker.several import Several
 from ldprecover_attacker.targets import SubsetAttack, TargetedAttack
+from ldprecover_client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:
     from ldprecover_attacker.campaign import Campaign, CampaignResult
@@ -56,18 +56,6 @@ __all__ = [
     "make_attack",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in ("Campaign", "CampaignResult"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"{__name__}.campaign"), name)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
-            raise
-        message = (
-            f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[attacker]'"
-        )
-        raise ImportError(message, name=error.name) from None
-    globals()[name] = value
-    return value
+__getattr__ = lazy_getattr(
+    __name__, dict.fromkeys(("Campaign", "CampaignResult"), "campaign"), "attacker"
+)

@@ -5,8 +5,9 @@
 A public name is imported from its module when it is first used, so importing the package is quick.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ldprecover_client.lazy_names import lazy_getattr
 
 # ruff: noqa: F403
 if TYPE_CHECKING:  # the list of names is `_MODULES`
@@ -44,22 +45,7 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0].startswith("ldprecover"):
-            raise
-        message = (
-            f"{name} needs {error.name}, which is not installed: pip install 'ldprecover[client]'"
-        )
-        raise ImportError(message, name=error.name) from None
-    globals()[name] = value
-    return value
+__getattr__ = lazy_getattr(__name__, _MODULE_OF, "client")
 
 
 def __dir__() -> list[str]:

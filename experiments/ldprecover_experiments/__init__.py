@@ -5,8 +5,9 @@
 Names load when they are first used: importing the package is quick.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ldprecover_client.lazy_names import lazy_getattr
 
 # ruff: noqa: F403
 if TYPE_CHECKING:  # the list of names is `_MODULES`
@@ -37,14 +38,7 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_getattr(__name__, _MODULE_OF)
 
 
 def __dir__() -> list[str]:
