@@ -141,53 +141,40 @@ def _translated_errors(name: str | PathLike[str]) -> Iterator[None]:
         raise DatasetError(f"{name} cannot be read: {error.strerror or error}") from None
 
 
-def _header(name: str, rows: Iterator[list[str]]) -> list[str]:
+def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the place of each row that is not empty, and its cells of these columns."""
     header = [cell.strip() for cell in next(rows, [])]
     if not header:
         raise DatasetError(f"{name} is empty")
-    return header
-
-
-def _column(name: str, header: list[str], column: str) -> int:
-    if column not in header:
-        present = ", ".join(header[:20]) + (", …" if len(header) > 20 else "")
-        hint = (
-            "; for a file of one row a user, name the column to count"
-            if column in ("item", "count")
-            else ""
-        )
-        raise DatasetError(f"{name} has no column {column!r}; it has {present}{hint}")
-    return header.index(column)
-
-
-def _cells(name: str, rows: Iterator[list[str]], position: int) -> Iterator[str]:
+    for column in columns:
+        if column not in header:
+            present = ", ".join(header[:20]) + (", …" if len(header) > 20 else "")
+            hint = (
+                "; for a file of one row a user, name the column to count"
+                if column in ("item", "count")
+                else ""
+            )
+            raise DatasetError(f"{name} has no column {column!r}; it has {present}{hint}")
+    positions = [header.index(column) for column in columns]
     for number, row in enumerate(rows, start=2):
+        place = f"{name}, row {number}"
         if row:
-            if len(row) <= position:
-                raise DatasetError(f"{name}, row {number}: too few cells")
-            yield row[position].strip()
+            if len(row) <= max(positions):
+                raise DatasetError(f"{place}: too few cells")
+            yield place, [row[position].strip() for position in positions]
 
 
 def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    header = _header(name, rows)
-    item_at, count_at = _column(name, header, "item"), _column(name, header, "count")
     counts: dict[str, int] = {}
-    for number, row in enumerate(rows, start=2):
-        if not row:
-            continue
-        if len(row) <= max(item_at, count_at):
-            raise DatasetError(f"{name}, row {number}: too few cells")
-        item, count = row[item_at].strip(), row[count_at].strip()
+    for place, (item, count) in _cells(name, rows, "item", "count"):
         if not item:
-            raise DatasetError(f"{name}, row {number}: the item is blank")
+            raise DatasetError(f"{place}: the item is blank")
         if (fault := label_fault(item)) is not None:
-            raise DatasetError(f"{name}, row {number}: the item {fault}")
+            raise DatasetError(f"{place}: the item {fault}")
         if item in counts:
-            raise DatasetError(f"{name}, row {number}: the item {item!r} was there before")
+            raise DatasetError(f"{place}: the item {item!r} was there before")
         if not _COUNT.fullmatch(count):
-            raise DatasetError(
-                f"{name}, row {number}: the count must be an integer of 0 or more, not {count!r}"
-            )
+            raise DatasetError(f"{place}: the count must be an integer of 0 or more, not {count!r}")
         counts[item] = int(count)
     if not counts:
         raise DatasetError(f"{name} has a header and no row")
@@ -197,8 +184,7 @@ def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...],
 def _count_rows(
     name: str, rows: Iterator[list[str]], column: str
 ) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
-    position = _column(name, _header(name, rows), column)
-    counts = Counter(_cells(name, rows, position))
+    counts = Counter(cell for _, (cell,) in _cells(name, rows, column))
     blank = counts.pop("", 0)
     if not counts:
         raise DatasetError(f"{name}: column {column!r} holds no value")
