@@ -123,28 +123,21 @@ class _BaseClient:
         self.url = server_url(url)
         self._options = options
         # Nobody but the caller knows where its transport leads.
-        self._is_network = is_network = options["transport"] is None
+        self.is_network = options["transport"] is None
+        """Whether requests use the network instead of the caller's transport."""
+        self.has_key = key is not None
+        """Whether each call sends an access key."""
         if key is not None and not (
             key.isascii() and key.isprintable() and key.strip() == key != ""
         ):
             raise ArgumentError("a key must be printable ASCII without spaces around it")
-        if key is not None and is_network:
+        if key is not None and self.is_network:
             warn_if_unencrypted(self.url, "key", stacklevel=3)
         self._key = key
         self._retries: Retries = options["retries"] or Retries()
         self._sleep = options["sleep"]
         self._clock = options["clock"]
         self._draw = (options["rng"] or random.Random()).random
-
-    @property
-    def has_key(self) -> bool:
-        """Whether each call sends an access key."""
-        return self._key is not None
-
-    @property
-    def is_network(self) -> bool:
-        """Whether requests use the network instead of the caller's transport."""
-        return self._is_network
 
     def for_server(self, url: str) -> Self:
         """Return a client of another server with the same settings but no key."""
@@ -257,7 +250,7 @@ class _BaseClient:
     def _submission(
         self, reference: str, packed: bytes, key: str, compress: bool, ticket: str | None
     ) -> Call[Submitted]:
-        if ticket is not None and self._is_network:
+        if ticket is not None and self.is_network:
             warn_if_unencrypted(self.url, "ticket", stacklevel=3)
         return calls.submit(reference, packed, key, compress=compress, ticket=ticket)
 
