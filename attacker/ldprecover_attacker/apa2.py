@@ -1,6 +1,6 @@
 """The coin-tossing pattern attack."""
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -32,8 +32,9 @@ class APA2(TargetedAttack):
 
     name = "apa2"
 
-    rate: float = field(default=0.5, kw_only=True)
-    search: int = field(default=DEFAULT_SEARCH, kw_only=True)
+    _: KW_ONLY
+    rate: float = 0.5
+    search: int = DEFAULT_SEARCH
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self, TypeVar
 
 import numpy as np
@@ -215,7 +215,8 @@ class ModelledAttack(ItemAttack):
     Raises ParameterError for another model.
     """
 
-    model: str = field(default="crafted", kw_only=True)
+    _: KW_ONLY
+    model: str = "crafted"
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -52,14 +52,15 @@ class Campaign:
     attack: Attack
     m: int
     seed: int
-    key: str | None = field(default=None, kw_only=True, repr=False)
-    tickets: Sequence[str] | None = field(default=None, kw_only=True, repr=False)
-    batch_size: int = field(default=BATCH_SIZE, kw_only=True)
-    connections: int = field(default=4, kw_only=True)
-    timeout: float = field(default=30.0, kw_only=True)
-    retries: Retries | None = field(default=None, kw_only=True)
-    journal: Journal | None = field(default=None, kw_only=True, repr=False)
-    transport: Transport | None = field(default=None, kw_only=True, repr=False)
+    _: KW_ONLY
+    key: str | None = field(default=None, repr=False)
+    tickets: Sequence[str] | None = field(default=None, repr=False)
+    batch_size: int = BATCH_SIZE
+    connections: int = 4
+    timeout: float = 30.0
+    retries: Retries | None = None
+    journal: Journal | None = field(default=None, repr=False)
+    transport: Transport | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("m", "seed"):
@@ -91,12 +92,11 @@ class Campaign:
         oracle = round_.parameters.oracle
         bar = progress_bar("malicious users report", first="malicious users craft their reports")
         with bar if progress == "bar" else nullcontext(progress) as move:
-            tickets = self.tickets
-            if tickets is None:
-                reports = attack.reports(oracle, self.m, rng)
-            else:
-                reports = attack.reports(with_tickets(oracle, tickets[: self.m]), self.m, rng)
-                tickets = tickets_of(oracle, reports, tickets[: self.m])
+            tickets = None if self.tickets is None else self.tickets[: self.m]
+            seeded = oracle if tickets is None else with_tickets(oracle, tickets)
+            reports = attack.reports(seeded, self.m, rng)
+            if tickets is not None:
+                tickets = tickets_of(oracle, reports, tickets)
             accepted = submit_reports(
                 self.url,
                 round_.id,

@@ -1,6 +1,6 @@
 """The maximal gain attack."""
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -38,7 +38,8 @@ class MGA(TargetedAttack, ModelledAttack):
 
     name = "mga"
 
-    search: int | Literal["exhaustive"] = field(default=DEFAULT_SEARCH, kw_only=True)
+    _: KW_ONLY
+    search: int | Literal["exhaustive"] = DEFAULT_SEARCH
 
     def __post_init__(self) -> None:
         TargetedAttack.__post_init__(self)

@@ -1,6 +1,6 @@
 """The adaptive maximal gain attack."""
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +34,8 @@ class MGAA(SubsetAttack):
     name = "mga-a"
     _aim: ClassVar[Aim] = "balanced"
 
-    search: int = field(default=DEFAULT_SEARCH, kw_only=True)
+    _: KW_ONLY
+    search: int = DEFAULT_SEARCH
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,7 +1,7 @@
 """The maximal loss attack."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -47,8 +47,9 @@ class MLA(ItemAttack):
     name = "mla"
 
     item: int | str | None = None
-    against: str = field(default="projected", kw_only=True)
-    search: int = field(default=DEFAULT_SEARCH, kw_only=True)
+    _: KW_ONLY
+    against: str = "projected"
+    search: int = DEFAULT_SEARCH
 
     def __post_init__(self) -> None:
         if self.item is not None:

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, TypedDict, TypeVar
 
 from pydantic import ValidationError
@@ -67,10 +67,11 @@ class Round:
     p: float
     q: float
     digest: str
-    access: str = field(default="open", kw_only=True)
-    read_access: str = field(default="public", kw_only=True)
-    retention: str = field(default="forever", kw_only=True)
-    series: str | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    access: str = "open"
+    read_access: str = "public"
+    retention: str = "forever"
+    series: str | None = None
 
     def __post_init__(self) -> None:
         oracle = self.parameters.oracle
