@@ -12,8 +12,7 @@ import platform
 import re
 import statistics
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,40 +50,20 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True)
-class Contender:
-    """Something that can be timed, and how many units (reports, tests, users) a call does."""
-
-    name: str
-    work: Work
-    units: int
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
-
-    description: str
-    ours: str
-    against: str
-    ratio: str
-    goal: str
-    reached: str
+Contenders = Mapping[str, tuple[Work, int]]
+"""What can be timed, by name, and how many units (reports, tests, users) a call does."""
 
 
 class Times:
     """Nanoseconds a unit, of each contender in each round; short work is repeated to 20 ms."""
 
-    def __init__(self, contenders: list[Contender], rounds: int) -> None:
+    def __init__(self, contenders: Contenders, rounds: int) -> None:
         works = {}
-        for each in contenders:
-            each.work()
-            works[each.name] = partial(
-                seconds, each.work, repeats=math.ceil(0.02 / seconds(each.work))
-            )
-        units = {each.name: each.units for each in contenders}
+        for name, (work, _) in contenders.items():
+            work()
+            works[name] = partial(seconds, work, repeats=math.ceil(0.02 / seconds(work)))
         self._times = {
-            name: [1e9 * took / units[name] for took in times]
+            name: [1e9 * took / contenders[name][1] for took in times]
             for name, times in in_turn(works, rounds).items()
         }
 
@@ -95,7 +74,7 @@ class Times:
         """Return the median over the rounds of the first's time over the second's."""
         return median_ratio(self._times[slower], self._times[faster])
 
-    def fastest(self, names: list[str]) -> str:
+    def fastest(self, names: Iterable[str]) -> str:
         return min(names, key=self.median)
 
 
@@ -104,7 +83,9 @@ class Bench:
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
-        self.rows: list[Row] = []
+        self.rows: list[tuple[str, ...]] = [
+            ("what", "ours", "against", "ratio", "wanted", "reached")
+        ]
         self.notes: list[str] = []
         self.modules = {"numpy": numpy_kernels}
         try:
@@ -146,40 +127,43 @@ class Bench:
             limits = {
                 name: self.c.olh(oracle, reports, name) for name in ("olh_multiply", "olh_range")
             }
-        times = self._time(
+        times = self._compare(
+            "OLH, per (report, item) test",
             lambda m: m.olh_counts(reports["seed"], reports["bucket"], D, G),
             n * D,
             limits,
+            {"numpy": 7.0, "numba": 1.0},
             self._peers("olh", D),
+            {"numpy": 300, "numba": 2000},
+            nanoseconds={"numpy": 1.6},
         )
-        unit = "OLH, per (report, item) test"
         if limits:
-            c = times.fastest(list(limits))
-            if "numpy" in self.modules:
-                fast = times.median("numpy") <= 1.6
-                goal = "<= 1.6 ns or <= 7x"
-                self._at_most(7.0, f"{unit}, numpy", times, "numpy", c, goal, reached=fast)
-            if "numba" in self.modules:
-                self._at_most(1.0, f"{unit}, numba", times, "numba", c)
             both = ", ".join(f"{name} {times.median(name):.3f} ns" for name in limits)
             self.notes.append(f"C for OLH is the faster of {both}.")
-        self._against_peers(unit, times, {"numpy": 300, "numba": 2000})
 
     def oue(self) -> None:
         oracle, n = OUE(EPSILON, D), SIZES["oue"]
         rows = oracle.perturb(self._items(n), self.rng)
-        limits = {"C": self.c.oue(oracle, rows)} if self.c else {}
-        times = self._time(lambda m: m.oue_counts(rows, D), n, limits, self._peers("oue"))
-        unit = "OUE, per report"
-        if limits and "numba" in self.modules:
-            self._at_most(1.3, f"{unit}, numba", times, "numba", "C")
-        self._against_peers(unit, times, {"numpy": 20, "numba": 50})
+        self._compare(
+            "OUE, per report",
+            lambda m: m.oue_counts(rows, D),
+            n,
+            {"C": self.c.oue(oracle, rows)} if self.c else {},
+            {"numba": 1.3},
+            self._peers("oue"),
+            {"numpy": 20, "numba": 50},
+        )
 
     def grr(self) -> None:
         n = SIZES["grr"]
         reports = GRR(EPSILON, D).perturb(self._items(n), self.rng)
-        times = self._time(lambda m: m.grr_counts(reports, D), n, {}, self._peers("grr"))
-        self._against_peers("GRR, per report", times, {"numpy": 100, "numba": 100})
+        self._compare(
+            "GRR, per report",
+            lambda m: m.grr_counts(reports, D),
+            n,
+            peers=self._peers("grr"),
+            peer_ratios={"numpy": 100, "numba": 100},
+        )
 
     def reading(self) -> None:
         """What recoveries ask of reports, beside counting them with the same kernels."""
@@ -190,7 +174,7 @@ class Bench:
         lines = packed_lines(numpy_kernels.olh_supported(*hashes, some, G))
         rows = OUE(EPSILON, D).perturb(self._items(n), self.rng)
         for name, module in self.modules.items():
-            works = {
+            works: Contenders = {
                 "OLH counts": (partial(module.olh_counts, *hashes, D, G), n * D),
                 "sizes": (partial(module.olh_counts_and_sizes, *hashes, D, G), n * D),
                 "supported": (partial(module.olh_supported, *hashes, some, G), n * LOOKED_AT),
@@ -199,8 +183,7 @@ class Bench:
                 "ones": (partial(module.unary_sizes, rows), n),
                 "bits": (partial(module.unary_supported, rows, some), n),
             }
-            contenders = [Contender(work, *each) for work, each in works.items()]
-            times = Times(contenders, self.rounds)
+            times = Times(works, self.rounds)
             for description, work, beside, limit in (
                 ("OLH sizes and counts, per test", "sizes", "OLH counts", 1.3),
                 (
@@ -217,22 +200,24 @@ class Bench:
 
     def transform(self) -> None:
         values = self.rng.integers(0, 1000, TRANSFORMED)
-        limits = {"C": self.c.walsh_hadamard(values)} if self.c else {}
-        times = self._time(lambda m: m.walsh_hadamard(values), TRANSFORMED, limits, [])
-        for name, limit in (("numpy", 4.0), ("numba", 1.3)):
-            if limits and name in self.modules:
-                description = f"Walsh-Hadamard transform, per number, {name}"
-                self._at_most(limit, description, times, name, "C")
+        self._compare(
+            "Walsh-Hadamard transform, per number",
+            lambda m: m.walsh_hadamard(values),
+            TRANSFORMED,
+            {"C": self.c.walsh_hadamard(values)} if self.c else {},
+            {"numpy": 4.0, "numba": 1.3},
+        )
 
     def simulate(self) -> None:
         oracle, items = OUE(EPSILON, D), self._items(USERS)
-        ours = Contender("ours", lambda: oracle.perturb(items, self.rng), USERS)
-        times = Times([ours, *self._peers("simulate")], self.rounds)
+        peers = self._peers("simulate")
+        ours = (lambda: oracle.perturb(items, self.rng), USERS)
+        times = Times({"ours": ours, **peers}, self.rounds)
         took = times.median("ours") * USERS / 1e9
         unit, own = f"simulate {USERS:,} OUE users", f"{took:.3g} s"
         self._row(unit, own, "", None, "<= 0.5 s", reached=took <= 0.5)
-        if self.peers:
-            best = times.fastest([peer.name for peer in self.peers])
+        if peers:
+            best = times.fastest(peers)
             ratio = times.ratio(best, "ours")
             against = f"{best} {times.median(best) * USERS / 1e9:.1f} s"
             self._row(unit, own, against, ratio, ">= 30x", reached=ratio >= 30)
@@ -240,35 +225,57 @@ class Bench:
     def _items(self, n: int) -> np.ndarray:
         return self.rng.integers(0, D, n)
 
-    def _peers(self, description: str, units: int = 1) -> list[Contender]:
+    def _peers(self, description: str, units: int = 1) -> Contenders:
         """Return the peers' work, on enough users for tens of milliseconds."""
         users = PEER_USERS[description]
         items = self._items(users).tolist()
-        works = {
-            peer.name: peer.simulating(items)
-            if description == "simulate"
-            else peer.counting(description, items)
+        return {
+            peer.name: (
+                peer.simulating(items)
+                if description == "simulate"
+                else peer.counting(description, items),
+                users * units,
+            )
             for peer in self.peers
         }
-        return [Contender(name, work, users * units) for name, work in works.items()]
 
-    def _time(
+    def _compare(
         self,
+        unit: str,
         count: Callable[[Any], np.ndarray],
         units: int,
-        limits: Mapping[str, Work],
-        peers: list[Contender],
+        limits: Mapping[str, Work] = {},
+        limit_ratios: Mapping[str, float] = {},
+        peers: Mapping[str, tuple[Work, int]] = {},
+        peer_ratios: Mapping[str, int] = {},
+        nanoseconds: Mapping[str, float] = {},
     ) -> Times:
-        """Time `count` with each module, the limits and the peers.
+        """Add rows: `count` by each module beside the fastest limit, and the fastest peer.
 
-        Raises AssertionError unless modules and limits count the same.
+        By module, `limit_ratios` are the longest times wanted, in those of the limit;
+        `nanoseconds` also suffice; `peer_ratios` are the lowest speeds wanted, in those of the
+        peer. Raises AssertionError unless modules and limits count the same.
         """
         works = {name: partial(count, module) for name, module in self.modules.items()} | limits
         counts = [work() for work in works.values()]
         if not all(np.array_equal(counts[0], other) for other in counts[1:]):
             raise AssertionError(f"{', '.join(works)} do not count the same")
-        contenders = [Contender(name, work, units) for name, work in works.items()]
-        return Times([*contenders, *peers], self.rounds)
+        ours = {name: (work, units) for name, work in works.items()}
+        times = Times({**ours, **peers}, self.rounds)
+        if limits:
+            c = times.fastest(limits)
+            for name, limit in limit_ratios.items():
+                if name in self.modules:
+                    self._at_most(limit, f"{unit}, {name}", times, name, c, nanoseconds.get(name))
+        for name in self.modules if peer_ratios else ():
+            own, goal = f"{times.median(name):.3g} ns", f">= {peer_ratios[name]}x"
+            against, ratio, reached = "no peer", None, None
+            if peers:
+                best = times.fastest(peers)
+                ratio = times.ratio(best, name)
+                against, reached = f"{best} {times.median(best):.1f} ns", ratio >= peer_ratios[name]
+            self._row(f"{unit}, {name}", own, against, ratio, goal, reached=reached)
+        return times
 
     def _at_most(
         self,
@@ -277,28 +284,16 @@ class Bench:
         times: Times,
         name: str,
         other: str,
-        goal: str | None = None,
-        *,
-        reached: bool = False,
+        enough: float | None = None,
     ) -> None:
-        """Add a row: the time of `name` is at most `limit` times that of `other`."""
+        """Add a row: `name` takes at most `limit` times as long as `other`, or `enough` ns."""
         ratio = times.ratio(name, other)
         own, against = (f"{times.median(each):.3g} ns" for each in (name, other))
-        reached |= ratio <= limit
-        goal = goal or f"<= {limit:g}x"
+        goal, reached = f"<= {limit:g}x", ratio <= limit
+        if enough is not None:
+            goal = f"<= {enough} ns or {goal}"
+            reached |= times.median(name) <= enough
         self._row(description, own, f"{other} {against}", ratio, goal, reached=reached)
-
-    def _against_peers(self, unit: str, times: Times, least: dict[str, int]) -> None:
-        for name in self.modules:
-            description, goal = f"{unit}, {name}", f">= {least[name]}x"
-            own = f"{times.median(name):.3g} ns"
-            if self.peers:
-                best = times.fastest([peer.name for peer in self.peers])
-                ratio = times.ratio(best, name)
-                against = f"{best} {times.median(best):.1f} ns"
-                self._row(description, own, against, ratio, goal, reached=ratio >= least[name])
-            else:
-                self._row(description, own, "no peer", None, goal, reached=None)
 
     def _row(
         self,
@@ -312,7 +307,7 @@ class Bench:
     ) -> None:
         factor = "" if ratio is None else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
         answer = {True: "yes", False: "no", None: "not measured"}[reached]
-        self.rows.append(Row(description, own, against, factor, goal, answer))
+        self.rows.append((description, own, against, factor, goal, answer))
 
 
 def machine() -> str:
@@ -333,22 +328,15 @@ def machine() -> str:
     )
 
 
-def show(rows: list[Row], notes: list[str]) -> None:
-    """Print the table in Markdown, then the notes."""
-    header = Row("what", "ours", "against", "ratio", "wanted", "reached")
-    lines = [tuple(vars(row).values()) for row in (header, *rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for number, line in enumerate(lines):
-        print(
-            "| "
-            + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-            + " |"
-        )
-        if number == 0:
-            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    print()
-    for note in notes:
-        print(f"- {note}")
+def show(rows: list[tuple[str, ...]], notes: list[str]) -> None:
+    """Print the table in Markdown, its header first, then the notes."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} |"
+        for row in rows
+    ]
+    lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
+    print(*lines, "", *(f"- {note}" for note in notes), sep="\n")
 
 
 def main(rounds: Annotated[int, typer.Option(min=5)] = 7) -> None:
