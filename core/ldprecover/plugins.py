@@ -148,7 +148,8 @@ def _fail(error: PluginError, failed: Callable[[PluginError], None] | None) -> N
 
 
 def _enter(registry: Registry, entry: EntryPoint) -> None:
-    source = Origin(_distribution(entry), entry.value)
+    distribution = "of no name" if entry.dist is None else entry.dist.name
+    source = Origin(distribution, entry.value)
     if LOADED.get((registry.group, entry.name)) == source:
         return
     subject = (
@@ -181,10 +182,6 @@ def _tried(call: Callable[[], Any], subject: str) -> Any:
             str(error) if isinstance(error, ParameterError) else f"{type(error).__name__}: {error}"
         )
         raise PluginError(f"{subject}: {reason}") from error
-
-
-def _distribution(entry: EntryPoint) -> str:
-    return "of no name" if entry.dist is None else entry.dist.name
 
 
 def _protocol(kind: Any) -> str:

@@ -60,16 +60,12 @@ class HistoryModel:
     ) -> Iterator[Hypothesis]:
         """Yield the hypothesis of each drift with each choice of a relation and spikes."""
         d = self._z.size
-        for group in grouped_by_shares(choices):
+        for group, log_priors in grouped_by_shares(choices, log_prior):
             relation = group[0][0]
             transforms = np.array(
                 [spikes.transform(relation.rho, d, self._grid) for relation, spikes in group]
             )
             x = self._z - relation.a * self._history.mean + relation.c
-            log_priors = (
-                np.array([relation.log_weight + spikes.log_prior for relation, spikes in group])
-                + log_prior
-            )
             for drift in laws:
                 scores = log_priors + drift.log_prior
                 for each in self._groups(self._deviations(relation.a, self._variance(drift))):
@@ -107,7 +103,7 @@ class HistoryModel:
         share = spikes.share(d) if relation.rho else 0.0
         spike = np.clip(1 - (1 - share) * np.maximum(g[3], 0.0) / density, 0.0, 1.0)
         spike[faint] = (share * (x >= 0))[faint]
-        return Moments.of(
+        return Moments(
             mean,
             variance + mean**2,
             spike * (0 < share < 1),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol, TypeVar
 
+import numpy as np
+
 from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.spikes import Spikes
 from ldprecover.types import FloatArray
@@ -19,34 +21,27 @@ Choice = tuple[Relation, Spikes]
 class Moments:
     """The means of f and f^2 for each item, and the probability that a spike is on it.
 
-    `log_weight` is the logarithm of the hypothesis's weight, given that the frequencies sum to one.
+    `score` is that of the hypothesis; `prior_variance` is the variance of the frequencies' sum
+    before the round.
     """
 
     mean: FloatArray
     square: FloatArray
     spike: FloatArray
-    log_weight: float
+    score: float
+    prior_variance: float
 
-    @classmethod
-    def of(
-        cls,
-        mean: FloatArray,
-        square: FloatArray,
-        spike: FloatArray,
-        score: float,
-        prior_variance: float,
-    ) -> "Moments":
-        """Weigh a hypothesis by its score and by the density of the frequencies' sum at one.
+    @property
+    def log_weight(self) -> float:
+        """The logarithm of the hypothesis's weight, given that the frequencies sum to one.
 
-        That density is divided by the one before the round. Both sums are taken as normal;
-        `prior_variance` is the variance of the sum before the round.
+        It is the score and the density of the frequencies' sum at one, divided by the density
+        before the round. Both sums are taken as normal.
         """
-        variance = float((square - mean**2).sum()) + _LEAST_VARIANCE
-        error = float(1 - mean.sum())
+        variance = float((self.square - self.mean**2).sum()) + _LEAST_VARIANCE
+        error = float(1 - self.mean.sum())
         log_density = -(error**2) / (2 * variance)
-        return cls(
-            mean, square, spike, score + log_density - math.log(variance / prior_variance) / 2
-        )
+        return self.score + log_density - math.log(variance / self.prior_variance) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +75,20 @@ class Model(Protocol[Law_contra]):
         """Yield the hypothesis of each law with each choice of a relation and spikes."""
 
 
-def grouped_by_shares(choices: Sequence[Choice]) -> Iterator[list[Choice]]:
-    """Yield together the choices of equal shift and honest share: they share transforms."""
+def grouped_by_shares(
+    choices: Sequence[Choice], log_prior: float
+) -> Iterator[tuple[list[Choice], FloatArray]]:
+    """Yield together the choices of equal shift and honest share: they share transforms.
+
+    With them come the logarithms of their prior probabilities, to which `log_prior` is added.
+    """
 
     def shares(choice: Choice) -> tuple[float, float]:
         return choice[0].c, choice[0].a
 
-    for _, group in groupby(sorted(choices, key=shares), shares):
-        yield list(group)
+    for _, grouped in groupby(sorted(choices, key=shares), shares):
+        group = list(grouped)
+        log_priors = np.array(
+            [relation.log_weight + spikes.log_prior for relation, spikes in group]
+        )
+        yield group, log_priors + log_prior

@@ -53,15 +53,11 @@ class Mixture:
         self, laws: Sequence[Shape], choices: Sequence[Choice], log_prior: float
     ) -> Iterator[Hypothesis]:
         """Yield the hypothesis of each shape with each choice of a relation and spikes."""
-        for group in grouped_by_shares(choices):
+        for group, log_priors in grouped_by_shares(choices, log_prior):
             (relation, first) = group[0]
             transforms, others = self._transforms(group)
             split = self._split if first.on_targets else self._all
             places = [each.at(self._z + relation.c, len(group) * len(laws)) for each in split]
-            log_priors = (
-                np.array([relation.log_weight + spikes.log_prior for relation, spikes in group])
-                + log_prior
-            )
             for shape in laws:
                 honest = np.fft.rfft(shape.masses(relation.a, self._grid, 1), axis=1)
                 scores = self._log_likelihood(places, honest, transforms, others) + (
@@ -143,7 +139,7 @@ class Mixture:
             spike[:] = 0.0
         possible = d - int(self._empty.sum())  # items that anybody may hold
         prior_variance = possible * max(shape.second_moment() - 1 / possible**2, _LEAST_VARIANCE)
-        return Moments.of(mean, square, spike, score, prior_variance)
+        return Moments(mean, square, spike, score, prior_variance)
 
     def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[Place]:
         split: tuple[Group, ...] = self._split if spikes.on_targets else self._all
