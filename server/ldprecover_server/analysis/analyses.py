@@ -96,15 +96,9 @@ class Analyses:
                 raise
             raise AnalysisFailedError(f"{plugin}: {error}") from error
 
-    async def alarms(
-        self,
-        round: RoundInfo,
-        rate: float,
-        caller: Caller,
-        on_progress: OnProgress | None = None,
-    ) -> AlarmsResult:
+    async def alarms(self, round: RoundInfo, rate: float, caller: Caller) -> AlarmsResult:
         """Return the alarms of a round. Raises NoReportsError and what `WorkerPool.run` raises."""
-        return await self._run(AlarmsAnalysis(self._reader, round, rate), caller, on_progress)
+        return await self._run(AlarmsAnalysis(self._reader, round, rate), caller)
 
     async def suspects(
         self,
@@ -112,17 +106,16 @@ class Analyses:
         rate: float,
         drift: float,
         caller: Caller,
-        on_progress: OnProgress | None = None,
     ) -> tuple[Suspects, list[StoredRound]]:
         """Return the items that rose, and the rounds that the round was compared with.
 
         Raises what `SuspectsAnalysis.look_up` and `WorkerPool.run` raise.
         """
         analysis = SuspectsAnalysis(self._reader, round, rate, drift)
-        return await self._run(analysis, caller, on_progress), analysis.earlier
+        return await self._run(analysis, caller), analysis.earlier
 
     async def _run(
-        self, analysis: Analysis[R], caller: Caller, on_progress: OnProgress | None
+        self, analysis: Analysis[R], caller: Caller, on_progress: OnProgress | None = None
     ) -> R:
         await caller.run(analysis.look_up, caller.key)
         if analysis.is_quick:

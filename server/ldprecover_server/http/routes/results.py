@@ -1,6 +1,6 @@
 """Results of a round: frequencies, and recoveries from poisoning."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -54,17 +54,21 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
 
     They include every report that was accepted before the call.
     """
-    write = _frequencies_as_csv if form == "csv" else _frequencies
-    return await caller.run(lambda: write(*caller.services.results.counted(round, caller.key)))
+
+    def respond() -> Response:
+        message = _frequencies(*caller.services.results.counted(round, caller.key))
+        return _frequencies_as_csv(message) if form == "csv" else json_response(message)
+
+    return await caller.run(respond)
 
 
-def _frequencies(round: RoundInfo, tally: Tally, uncounted: Quarantined | None) -> Response:
+def _frequencies(round: RoundInfo, tally: Tally, uncounted: Quarantined | None) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     mean: dict[str, Any] = {}
     if is_for_numbers(round.parameters):
         mean["mean"] = _mean(round, tally)
-    message = Frequencies.model_construct(
+    return Frequencies.model_construct(
         round=round.id,
         protocol=oracle.protocol,
         epsilon=oracle.epsilon,
@@ -81,30 +85,23 @@ def _frequencies(round: RoundInfo, tally: Tally, uncounted: Quarantined | None) 
         quarantined=quarantined(uncounted),
         **mean,
     )
-    return json_response(message)
 
 
-def _frequencies_as_csv(round: RoundInfo, tally: Tally, uncounted: Quarantined | None) -> Response:
-    oracle, d = round.oracle, round.oracle.domain_size
-    estimates = Estimates.of(oracle, tally) if tally.n else None
-    frequencies, errors = (
-        (estimates.frequencies.tolist(), estimates.standard_errors.tolist())
-        if estimates
-        else ([None] * d,) * 2
-    )
-    canaries = set(round.parameters.canaries)
-    counts = tally.counts(oracle).tolist()
-    rows = zip(
-        round.parameters.items,
-        range(d),
-        counts,
-        frequencies,
-        errors,
-        (i in canaries for i in range(d)),
-        strict=True,
-    )
-    columns = ("label", "item", "count", "frequency", "standard_error", "canary")
-    return csv(f"frequencies-{round.id}", columns, rows)
+def _frequencies_as_csv(message: Frequencies) -> Response:
+    d, canaries = len(message.items), set(message.canaries)
+    columns: dict[str, Iterable[object]] = {
+        "label": message.items,
+        "item": range(d),
+        "count": message.counts,
+        "frequency": message.frequencies or [None] * d,
+        "standard_error": message.standard_errors or [None] * d,
+        "canary": [i in canaries for i in range(d)],
+    }
+    return _columns_as_csv(f"frequencies-{message.round}", columns)
+
+
+def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]]) -> Response:
+    return csv(name, tuple(columns), zip(*columns.values(), strict=True))
 
 
 def _mean(round: RoundInfo, tally: Tally) -> results.Mean | None:
@@ -242,4 +239,4 @@ def _written_as_csv(
         "lower": conclusions.get("lower") or missing,
         "upper": conclusions.get("upper") or missing,
     }
-    return csv(f"{recovery.method}-{round.id}", tuple(columns), zip(*columns.values(), strict=True))
+    return _columns_as_csv(f"{recovery.method}-{round.id}", columns)
