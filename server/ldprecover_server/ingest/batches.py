@@ -16,6 +16,9 @@ from ldprecover_server.storage import SealedBatch
 _KEY_BYTES = 16
 _MANY_CELLS = 1 << 19  # hashed in 0.05 to 0.15 ms; a thread switch takes a fraction of it
 _TALLY_SHARE = 8  # a waiting tally takes at most 1/8 of its reports' memory, which is limited
+GROUP_TALLY_BYTES = 8 << 20
+"""Bytes of the tallies of a group's rounds. The commit has about four copies of each, so hundreds
+of rounds with 100,000 items must not share a group."""
 
 
 class Submission:
@@ -61,10 +64,14 @@ class Submission:
         self.counted: _Counted | None = None
 
     @property
+    def tally_bytes(self) -> int:
+        """The memory of a tally of its round."""
+        return 8 * self.oracle.summary_size
+
+    @property
     def takes_long(self) -> bool:
         """Whether it is counted before its group: many cells, and a comparatively small tally."""
-        tally_bytes = 8 * self.oracle.summary_size
-        return self.cells >= _MANY_CELLS and _TALLY_SHARE * tally_bytes <= len(self.packed)
+        return self.cells >= _MANY_CELLS and _TALLY_SHARE * self.tally_bytes <= len(self.packed)
 
     @property
     def is_over(self) -> bool:

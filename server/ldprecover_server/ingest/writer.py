@@ -18,7 +18,7 @@ from ldprecover_server.errors import (
     StorageFullError,
     StoreUnavailableError,
 )
-from ldprecover_server.ingest.batches import Batch, Submission
+from ldprecover_server.ingest.batches import GROUP_TALLY_BYTES, Batch, Submission
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.timeouts import Timeouts
@@ -35,11 +35,12 @@ class Ingest:
     """Stores submissions in groups: one writer thread a process, one group at a time.
 
     There is no timer: the next group gathers while one commits. A group has at most `group_bytes`
-    and `group_cells` items to hash. A submission is answered once its transaction is on disk. At
-    most `max_waiting` submissions wait, each at most `waiting_seconds`; then its outcome is
-    unknown, and it is dropped if it is in no group yet. A commit is retried for the same time while
-    the database is unavailable. Event loop and writer synchronise once a group, because each time
-    costs a thread switch; the writer takes the next group itself while submissions wait.
+    of reports, `group_cells` items to hash, and GROUP_TALLY_BYTES of tallies. A submission is
+    answered once its transaction is on disk. At most `max_waiting` submissions wait, each at most
+    `waiting_seconds`; then its outcome is unknown, and it is dropped if it is in no group yet. A
+    commit is retried for the same time while the database is unavailable. Event loop and writer
+    synchronise once a group, because each time costs a thread switch; the writer takes the next
+    group itself while submissions wait.
 
     Submissions that take long to count are counted by other threads first. Meanwhile the writer
     stores other submissions, and counting uses several processors.
@@ -179,15 +180,22 @@ class Ingest:
     def _take(self) -> list[Submission]:
         """Return the next group: the earliest submissions that still wait."""
         group: list[Submission] = []
-        size = cells = 0
+        rounds: set[int] = set()
+        size = cells = tally_bytes = 0
         with self._taking:
             while self._gathering and size < self._group_bytes and cells < self._group_cells:
-                submission = self._gathering.popleft()
+                submission = self._gathering[0]
+                if submission.seq not in rounds and tally_bytes >= GROUP_TALLY_BYTES:
+                    break
+                self._gathering.popleft()
                 if submission.is_over:
                     continue
                 group.append(submission)
                 size += len(submission.packed)
                 cells += submission.cells if submission.counted is None else 0
+                if submission.seq not in rounds:
+                    rounds.add(submission.seq)
+                    tally_bytes += submission.tally_bytes
         return group
 
     def _hand_over(self) -> None:

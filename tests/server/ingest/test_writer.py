@@ -284,6 +284,20 @@ def test_group_has_limited_items_to_hash(start_in_process: StartInProcess) -> No
     assert app.get(f"/rounds/{id}").json()["n"] == 120
 
 
+@pytest.mark.sqlite
+def test_group_has_limited_bytes_of_tallies(
+    app: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round's tally has half of a group's bytes, so groups have two rounds."""
+    monkeypatch.setattr("ldprecover_server.ingest.writer.GROUP_TALLY_BYTES", 2 * 8 * 50)
+    ids = [app.open_round("grr", domain_size=50) for _ in range(6)]
+    commits = Commits(app)
+    answers = in_one_group(app, commits, *(post(id, [0]) for id in sorted(3 * ids)))
+    assert [r.status_code for r in answers] == 18 * [202]
+    assert commits.sizes == [1, 6, 6, 6]
+    assert [counts(app, id)[0] for id in ids] == 6 * [3]
+
+
 LONG = frequency_oracle("olh", 0.5, 100)
 MANY = 30_000  # reports that take long to count
 
