@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from ldprecover import plugins
 from ldprecover_cluster.errors import EngineError
 from ldprecover_cluster.executor import TranslatingExecutor
 from ldprecover_cluster.scheduler import Scheduler
@@ -83,7 +84,8 @@ def _translate(client: Any, url: str, error: BaseException) -> BaseException:
     elif isinstance(error, CancelledError) or client.status != "running":
         message = f"the connection to the scheduler {url} was lost, or it dropped the tasks"
     elif isinstance(error, ModuleNotFoundError):
-        message = f"the workers lack {error.name}: install the same packages there as here"
+        missing = plugins.named_in(error.name or "") or error.name
+        message = f"the workers lack {missing}: install the same packages there as here"
     else:
         return error
     return EngineError(message)

@@ -8,4 +8,4 @@ class ReportDatasetError(LDPRecoverError):
 
 
 class EngineError(LDPRecoverError):
-    """Workers cannot be reached, or have ended."""
+    """Workers cannot be reached, have ended, or lack a package."""

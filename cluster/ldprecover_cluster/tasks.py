@@ -36,7 +36,8 @@ def run(task: Task) -> bytes:
     """Return the pickled result of a task.
 
     It is pickled here so that a result that cannot be pickled is the task's error, not a failure
-    of the connection. Raises EngineError in a worker of another version.
+    of the connection. Raises EngineError in a worker of another version, of ldprecover or of a
+    plugin, and ModuleNotFoundError if the worker lacks a package.
     """
     if task.version != _version():
         raise EngineError(
@@ -50,7 +51,14 @@ def run(task: Task) -> bytes:
             if initializer is not None:
                 initializer()
             _initialized.add(task.initializer)
-    return pickle.dumps(pickle.loads(task.call)())  # noqa: S301
+    try:
+        call = pickle.loads(task.call)  # noqa: S301
+    except AttributeError as error:
+        raise EngineError(
+            f"the workers have another version of a package: {error}; install the same packages "
+            "there as here"
+        ) from error
+    return pickle.dumps(call())
 
 
 @cache

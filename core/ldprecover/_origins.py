@@ -32,6 +32,15 @@ def named(kind: str, name: str) -> str:
     )
 
 
+def named_in(module: str) -> str:
+    """Return the names of the loaded plugins of a module or package, or ""."""
+    return " and ".join(
+        named(group.removeprefix("ldprecover.")[:-1], name)
+        for (group, name), origin in LOADED.items()
+        if f"{origin.value.partition(':')[0]}.".startswith(f"{module}.")
+    )
+
+
 def plugin_distributions() -> tuple[str, ...]:
     """Return the names of the distributions whose plugins this process has loaded, sorted."""
     return tuple(sorted({origin.distribution for origin in LOADED.values()}))

@@ -14,7 +14,14 @@ from dataclasses import dataclass, fields
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, get_args, get_type_hints
 
-from ldprecover._origins import LOADED, Origin, distribution_of, named, plugin_distributions
+from ldprecover._origins import (
+    LOADED,
+    Origin,
+    distribution_of,
+    named,
+    named_in,
+    plugin_distributions,
+)
 from ldprecover.errors import ParameterError, PluginError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, OwnParameter
 from ldprecover.recovery import METHODS, NEEDS, Method, Option, RecoveryInputs, RecoveryRequest
@@ -30,6 +37,7 @@ __all__ = [
     "load",
     "loaded",
     "named",
+    "named_in",
     "plugin_distributions",
 ]
 

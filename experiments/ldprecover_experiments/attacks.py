@@ -58,6 +58,11 @@ class AttackSpec:
         return f"{self.name}{kind}{several}{options}"
 
     @property
+    def specs(self) -> tuple[Self, ...]:
+        """The attack itself, as `Mix.specs`."""
+        return (self,)
+
+    @property
     def targeted(self) -> bool:
         """Whether the attack has targets."""
         return "targets" in attack_options(self.name)
@@ -114,14 +119,19 @@ class Mix:
         return f"mix {json.dumps(parts, ensure_ascii=False)}"
 
     @property
+    def specs(self) -> tuple[AttackSpec, ...]:
+        """The attacks."""
+        return tuple(spec for _, spec, _ in self.parts)
+
+    @property
     def targeted(self) -> bool:
         """Whether one of the attacks has targets."""
-        return any(spec.targeted for _, spec, _ in self.parts)
+        return any(spec.targeted for spec in self.specs)
 
     @property
     def targets(self) -> int | tuple[str, ...]:
         """The number of targets, or their labels."""
-        return next((spec.targets for _, spec, _ in self.parts if spec.targeted), TARGETS)
+        return next((spec.targets for spec in self.specs if spec.targeted), TARGETS)
 
     def make(self, model: str, targets: tuple[int, ...] | None) -> Attack:
         """Return the attack with these targets. Its model is crafted. Raises ParameterError."""

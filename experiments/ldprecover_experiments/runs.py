@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from ldprecover.plugins import loaded
+from ldprecover import PluginError
+from ldprecover.plugins import GROUPS, distribution_of
 from ldprecover.recovery.reports import number_of_workers
 from ldprecover_attacker.plugins import load
 from ldprecover_cluster import EngineError, Scheduler, engine
@@ -92,7 +93,11 @@ def run_cells(
     tasks = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
     try:
         with engine(
-            jobs, scheduler, initializer=_plugins(), on_error=on_finishing, notify=report_wait
+            jobs,
+            scheduler,
+            initializer=_plugins(cells, work),
+            on_error=on_finishing,
+            notify=report_wait,
         ) as executor:
             if executor is None:
                 for task in tasks:
@@ -120,16 +125,30 @@ def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
     return [cells[start : start + size] for start in range(0, len(cells), size)]
 
 
-def _plugins() -> Callable[[], None] | None:
-    """Return what loads this process's plugins in a worker; None without any."""
-    names = loaded()
-    return partial(_load, names) if names else None
+def _plugins(cells: Sequence[Cell], work: Work) -> Callable[[], None] | None:
+    """Return what loads the plugins of these cells and methods in a worker; None without any."""
+    names = (
+        {cell.protocol for cell in cells},
+        {spec.method for spec in work.methods},
+        {spec.name for cell in cells if cell.attack is not None for spec in cell.attack.specs},
+    )
+    plugins = [
+        (group, name)
+        for group, used in zip(GROUPS, names, strict=True)
+        for name in sorted(used)
+        if distribution_of(group, name) is not None
+    ]
+    return partial(_load, plugins) if plugins else None
 
 
-def _load(names: Sequence[str]) -> None:
-    # Two plugins may share a name. The process that ran the command has loaded one of them, so a
-    # failure here need not end the run.
-    load(names, failed=lambda _: None)
+def _load(plugins: Sequence[tuple[str, str]]) -> None:
+    # Two plugins may share a name. The process that ran the command has loaded one of them, so the
+    # failure of the other need not end the run.
+    errors = list[PluginError]()
+    load([name for _, name in plugins], failed=errors.append)
+    for group, name in plugins:
+        if distribution_of(group, name) is None:
+            raise EngineError(f"a worker lacks the plugin {name!r} of {group}: {errors[0]}")
 
 
 def _run(work: Work, task: Sequence[Cell]) -> Done:
