@@ -1,7 +1,7 @@
 """One round over many deployments: synthetic ones on disk, merged, and recovered on a Dask cluster
 of this machine.
 
-Each deployment is a report dataset and its `round.json`, as `ldprecover export --reports` writes
+Each deployment is a report dataset and its `_round.json`, as `ldprecover export --reports` writes
 them; its users and its attackers are simulated. From there on everything is done by the commands
 that anyone would use: `ldprecover merge`, and `ldprecover recompute` on all datasets with Dask's
 own scheduler and workers, or without. What is there already is not made again.
@@ -61,7 +61,7 @@ def blocks(round_parameters: RoundParameters, n: int, seed: int) -> Iterator[Rep
 
 def dataset(folder: Path, d: int, n: int, site: int) -> ReportDataset:
     """Return the dataset of one deployment, written where it is not there."""
-    if (folder / "round.json").exists():
+    if (folder / "_round.json").exists():
         return ReportDataset.open(folder)
     round_parameters = parameters(d)
     tally = Tally.empty(round_parameters.oracle.summary_size)
@@ -116,7 +116,7 @@ def main(
     )
     merged = folder / "all.json"
     merged.unlink(missing_ok=True)
-    took = timed("merge", *(site / "round.json" for site in sites), "--output", merged)
+    took = timed("merge", *(site / "_round.json" for site in sites), "--output", merged)
     print(f"merge: {took:.2f} s", flush=True)
     reports_of_sites = [word for site in sites for word in ("--reports", site)]
     truth = users(items)

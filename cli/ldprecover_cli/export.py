@@ -41,7 +41,7 @@ def export(
 ) -> None:
     """Write a round's parameters, tally and checksum as one JSON file.
 
-    With --reports it writes a folder with this file, round.json, and the reports. Run it on the
+    With --reports it writes a folder with this file, _round.json, and the reports. Run it on the
     machine with the database; the server may be running. The same command resumes an interrupted
     export.
 

@@ -80,7 +80,7 @@ def recompute(
 
     Example: ldprecover recompute cities.json --method unmix --history may.json --history june.json
 
-    Example: ldprecover recompute cities/round.json --reports cities --method fiad --jobs 2
+    Example: ldprecover recompute cities/_round.json --reports cities --method fiad --jobs 2
     """
     exported = read_export(file)
     arguments = {
@@ -137,7 +137,7 @@ def _datasets(exported: "RoundExport", folders: Sequence[str]) -> "list[ReportDa
     if tally.n != exported.tally.n or (tally.summary != exported.tally.summary).any():
         raise UsageError(
             f"{names}: the datasets have {tally.n:,} reports and the export {exported.tally.n:,}: "
-            "they were written at different times; use the round.json of each dataset as export"
+            "they were written at different times; use the _round.json of each dataset as export"
         )
     return datasets
 

@@ -1,4 +1,4 @@
-"""A round's reports as a dataset: `round.json`, and a folder of Parquet parts for each hour."""
+"""A round's reports as a dataset: `_round.json`, and a folder of Parquet parts for each hour."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from ldprecover_cluster.folders import Folder
 from ldprecover_cluster.limits import ROUND_FILE_BYTES
 from ldprecover_cluster.parts import ParquetPart
 
-ROUND_FILE = "round.json"
+ROUND_FILE = "_round.json"
 """The round's export with a list of parts; written last, so a dataset without it is incomplete."""
 
 
@@ -31,7 +31,7 @@ class ReportDataset:
     def open(cls, folder: str | Path) -> "ReportDataset":
         """Return the dataset in a folder of this machine, or at a URL that fsspec opens.
 
-        Raises ReportDatasetError if it is missing, or its `round.json` was changed.
+        Raises ReportDatasetError if it is missing, or its `_round.json` was changed.
         """
         directory = Folder(folder)
         try:
@@ -95,7 +95,7 @@ class ReportDataset:
 
 
 def read_round(directory: Folder) -> RoundExport:
-    """Return the export in `round.json`. Raises ReportDatasetError and FileNotFoundError."""
+    """Return the export in `_round.json`. Raises ReportDatasetError and FileNotFoundError."""
     data = directory.read(ROUND_FILE, ROUND_FILE_BYTES + 1)
     if len(data) > ROUND_FILE_BYTES:
         raise ReportDatasetError(
@@ -108,5 +108,5 @@ def read_round(directory: Folder) -> RoundExport:
 
 
 def round_file(export: RoundExport) -> bytes:
-    """Return the content of a dataset's `round.json`."""
+    """Return the content of a dataset's `_round.json`."""
     return json.dumps(export.to_dict(), ensure_ascii=False, allow_nan=False).encode() + b"\n"

@@ -12,7 +12,7 @@ GROUP_BYTES = 1 << 22
 """Largest row group in bytes of packed reports."""
 
 ROUND_FILE_BYTES = 64 << 20
-"""Largest `round.json` in bytes."""
+"""Largest `_round.json` in bytes."""
 
 
 def rows_per_group(form: np.dtype) -> int:

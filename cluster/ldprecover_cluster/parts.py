@@ -40,7 +40,7 @@ class ParquetPart:
         """Yield its reports by row group; the file is in memory meanwhile.
 
         Raises ReportDatasetError, with the part's name, if the file is missing, its digest or
-        number of reports differ from `round.json`, or its columns are others. A file that is
+        number of reports differ from `_round.json`, or its columns are others. A file that is
         compressed or exceeds `limits` is rejected before anything is decoded.
         """
         try:
@@ -108,7 +108,7 @@ def _check_groups(metadata: Any, dtype: np.dtype) -> None:
 def encode(
     hour: int, name: str, reports: Reports, dtype: np.dtype
 ) -> tuple[ReportPart, memoryview]:
-    """Return the entry for `round.json` and the Parquet file of reports.
+    """Return the entry for `_round.json` and the Parquet file of reports.
 
     Without compression, dictionaries and statistics: reports are random bits in random order.
     """

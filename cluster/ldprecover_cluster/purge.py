@@ -1,4 +1,4 @@
-"""Deletes old parts of a dataset by hour, and rewrites its `round.json` without them."""
+"""Deletes old parts of a dataset by hour, and rewrites its `_round.json` without them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +41,7 @@ def purge(folder: str | Path, work: str | Path, round: str, before: int) -> int 
 
 
 def _rewrite(dataset: Folder, export: RoundExport, before: int) -> int | None:
-    """Write `round.json` without parts before `before`; return the earliest remaining hour."""
+    """Write `_round.json` without parts before `before`; return the earliest remaining hour."""
     listed = export.reports or ()
     remaining = tuple(part for part in listed if part.hour >= before)
     if len(remaining) < len(listed):

@@ -2,7 +2,7 @@
 
 Gathering appends each report to a random bucket file in a work folder. Once all are there, the
 plan is written: from then on the source of the reports is not needed. Each bucket becomes one part,
-written atomically; `round.json` comes last. A later writer with a plan continues after the last
+written atomically; `_round.json` comes last. A later writer with a plan continues after the last
 part, and without one starts from the beginning.
 """
 
@@ -131,7 +131,7 @@ class DatasetWriter:
         self._export, self._buckets = export, buckets
 
     def finish(self, step: Progress = lambda done, total: None) -> ReportDataset:
-        """Write the remaining parts and `round.json`; return the dataset.
+        """Write the remaining parts and `_round.json`; return the dataset.
 
         Raises ReportDatasetError for an invalid report, and if the reports differ from the round's
         tally.

@@ -48,11 +48,11 @@ def test_exports_a_round_of_a_running_server(
     done = run(f"export {collected} --reports round").succeeds()
     assert f"{N:,} reports in 1 part are in round" in done.err
     counts = run(f"export {collected} --url {server.url} --key {server.admin_key}").json
-    written = json.loads(Path("round/round.json").read_text())
+    written = json.loads(Path("round/_round.json").read_text())
     assert written["reports"]
     assert written | {"checksum": "", "reports": ""} == counts | {"checksum": "", "reports": ""}
     assert recount("round").summary.tolist() == counts["counts"]
-    assert run("recompute round/round.json").json["counts"] == counts["counts"]
+    assert run("recompute round/_round.json").json["counts"] == counts["counts"]
     late = ORACLE.perturb([0], np.random.default_rng(1)).tobytes()
     assert server.submit(collected, late).status_code == 202
 
@@ -76,7 +76,7 @@ def test_the_same_command_resumes_an_interrupted_export(
     assert "the same command resumes" in stopped.err
     finished = {path: path.stat().st_mtime_ns for path in Path("round").glob("hour=*/*")}
     assert len(finished) == 2
-    assert not Path("round/round.json").exists()
+    assert not Path("round/_round.json").exists()
     run(f"export {collected} --reports round").succeeds()
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert recount("round") == ReportDataset.open("round").export.tally
@@ -92,7 +92,7 @@ def test_names_the_reason_why_a_round_cannot_be_exported(
     for options, code, message in (
         ("--partial", 2, "--partial needs --reports"),
         ("--reports round --output x.json", 2, "give either --reports"),
-        ("--reports round", 1, "already has a round.json"),
+        ("--reports round", 1, "already has a _round.json"),
         ("--reports nothing://x", 1, "nothing://x: "),
         ("--reports ''", 2, "it is empty"),
         ("--reports memory://x", 2, "in memory"),

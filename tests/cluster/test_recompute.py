@@ -75,7 +75,7 @@ def data() -> ReportDataset:
 def test_each_engine_prints_the_same(
     run: Run, data: ReportDataset, request: pytest.FixtureRequest
 ) -> None:
-    line = "recompute data/round.json --reports data --method fiad"
+    line = "recompute data/_round.json --reports data --method fiad"
     local = run(line).json
     assert local["n"] == 3_400
     assert any("abnormal" in note for note in local["notes"])
@@ -102,7 +102,7 @@ def test_a_dataset_gives_the_servers_numbers(run: Run, server: ServerProcess) ->
             f"/rounds/{round}/recover", json=fields, headers=server.admin
         ).json()
         options = " ".join(f"--target {target}" for target in targets)
-        result = run(f"recompute data/round.json --reports data --method {method} {options}").json
+        result = run(f"recompute data/_round.json --reports data --method {method} {options}").json
         for column in ("malicious", "genuine", "recovered", "eta", "notes", "targets"):
             assert result[column] == response[column]
 
@@ -110,7 +110,7 @@ def test_a_dataset_gives_the_servers_numbers(run: Run, server: ServerProcess) ->
 def test_a_merged_export_takes_the_datasets_of_all_rounds(run: Run, data: ReportDataset) -> None:
     other = poisoned(seed=4)
     written("other", exported(other, "B"), other)
-    run("merge data/round.json other/round.json --output both.json").succeeds()
+    run("merge data/_round.json other/_round.json --output both.json").succeeds()
     line = "recompute both.json --method diffstats --reports"
     result = run(f"{line} other --reports data").json
     rows = np.concatenate([poisoned(), other])
@@ -142,7 +142,7 @@ def test_rejects_a_dataset_of_another_round_or_time(run: Run, data: ReportDatase
 def test_partial_accepts_a_dataset_that_lacks_reports(run: Run) -> None:
     rows = poisoned()
     written("data", exported(rows), rows[:3_000])
-    line = "recompute data/round.json --reports data --method diffstats"
+    line = "recompute data/_round.json --reports data --method diffstats"
     missing = "the dataset lacks 400 of the round's 3,400 reports"
     assert f"{missing}; --partial" in run(line).fails(2)
     result = run(f"{line} --partial").json
@@ -156,7 +156,7 @@ def test_names_a_changed_part(run: Run, data: ReportDataset) -> None:
     content = bytearray(file.read_bytes())
     content[100] ^= 1
     file.write_bytes(content)
-    error = run("recompute data/round.json --reports data --method diffstats").fails(1)
+    error = run("recompute data/_round.json --reports data --method diffstats").fails(1)
     assert error.startswith(f"the part hour=480001/{file.name} of ")
 
 
@@ -168,10 +168,10 @@ def test_rejects_reports_that_differ_from_the_counts(
     rows = poisoned()
     export = written("data", exported(rows), rows[: len(rows) - missing]).export
     wrong = Tally(export.tally.summary[::-1].copy(), len(rows))
-    write_export(replace(export, tally=wrong), "data/round.json")
-    error = run("recompute data/round.json --reports data --partial").fails(1)
+    write_export(replace(export, tally=wrong), "data/_round.json")
+    error = run("recompute data/_round.json --reports data --partial").fails(1)
     url = f"file://{tmp_path}/data"
-    assert error == f"the reports of {url} differ from the counts in its round.json"
+    assert error == f"the reports of {url} differ from the counts in its _round.json"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def waiting(forking: None, data: ReportDataset) -> Callable[[str], tuple[Process
         notified, notify = os.pipe()
         before = signal.signal(signal.SIGIO, lambda *_: os.write(notify, b"!"))
         fcntl.fcntl(part, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        line = f"recompute data/round.json --reports data --method diffstats {options}"
+        line = f"recompute data/_round.json --reports data --method diffstats {options}"
         process = start_python(
             *("-m", "ldprecover_cli", *line.split(), "--output", "result.json"),
             folder=Path.cwd(),

@@ -91,7 +91,7 @@ def test_each_hour_has_its_reports(make_any: MakeRound, tmp_path: Path) -> None:
     assert len(dataset.parts) > 3
     assert (dataset.n, dataset.missing) == (len(reports), 0)
     files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert files == {"round.json", *(f"hour={part.hour}/{part.name}" for part in dataset.parts)}
+    assert files == {"_round.json", *(f"hour={part.hour}/{part.name}" for part in dataset.parts)}
     for path in (folder, *folder.rglob("*")):
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
 
@@ -99,7 +99,7 @@ def test_each_hour_has_its_reports(make_any: MakeRound, tmp_path: Path) -> None:
 def test_round_file_is_an_export(make_round: MakeRound, tmp_path: Path) -> None:
     export, reports = make_round(1_200)
     write(tmp_path, export, reports)
-    copy = RoundExport.from_json((tmp_path / "round.json").read_bytes())
+    copy = RoundExport.from_json((tmp_path / "_round.json").read_bytes())
     fields = ("round", "name", "parameters", "tally")
     assert [getattr(copy, field) for field in fields] == [
         getattr(export, field) for field in fields
@@ -138,7 +138,7 @@ def test_resumes_without_rewriting_finished_parts(make_any: MakeRound, tmp_path:
     dataset = resume(tmp_path)
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert Tally.of(export.parameters.oracle, read(dataset)) == export.tally
-    assert {path.name for path in tmp_path.iterdir()} == {"round.json", "hour=5"}
+    assert {path.name for path in tmp_path.iterdir()} == {"_round.json", "hour=5"}
     assert not partial.exists()
 
 
@@ -177,9 +177,9 @@ def test_rejects_a_second_writer(tmp_path: Path) -> None:
 def test_overwrites_neither_datasets_nor_other_files(make_round: MakeRound, tmp_path: Path) -> None:
     export, reports = make_round(1_000)
     write(tmp_path / "a", export, reports)
-    with pytest.raises(ReportDatasetError, match=r"already has a round\.json"):
+    with pytest.raises(ReportDatasetError, match=r"already has a _round\.json"):
         write(tmp_path / "a", export, reports)
-    (tmp_path / "a" / "round.json").unlink()
+    (tmp_path / "a" / "_round.json").unlink()
     with pytest.raises(ReportDatasetError, match="parts of another dataset"):
         write(tmp_path / "a", export, reports)
     (tmp_path / "b").mkdir()
@@ -223,7 +223,7 @@ def test_rejects_reports_that_differ_from_the_tally(make_any: MakeRound, tmp_pat
     for n in (2_001, 1_999):
         with pytest.raises(ReportDatasetError, match=r"differ|fewer reports"):
             write_dataset(tmp_path / f"{n}", export, {5: n}, pieces)
-    assert not list(tmp_path.rglob("round.json"))
+    assert not list(tmp_path.rglob("_round.json"))
 
 
 def test_counts_missing_reports(make_round: MakeRound, tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_damaged_reports_are_not_exported(
         connection.exec_driver_sql("UPDATE segments SET data = (SELECT data FROM segments LIMIT 1)")
     with pytest.raises(ReportDatasetError, match=r"differ|fewer reports"):
         export_reports(collection.storage, id, str(tmp_path / "round"))
-    assert not (tmp_path / "round" / "round.json").exists()
+    assert not (tmp_path / "round" / "_round.json").exists()
     with pytest.raises(RoundNotFoundError):
         export_reports(collection.storage, "nowhere", str(tmp_path / "nowhere"))
 
@@ -291,7 +291,7 @@ def test_hours_past_their_retention_leave_a_dataset(
         dataset = ReportDataset.open(dataset_folder)
         assert hours(dataset) == remaining
         assert {path.name for path in dataset_folder.iterdir()} == {
-            "round.json",
+            "_round.json",
             *(f"hour={HOUR + each}" for each in remaining),
         }
         assert dataset.export.tally == tally
@@ -334,7 +334,7 @@ def test_missing_dataset_is_logged_and_forgotten(
 def test_failed_purge_is_logged_hourly_and_retried(
     collection: Collection, dataset_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file = dataset_folder / "round.json"
+    file = dataset_folder / "_round.json"
     whole = file.read_text()
     file.write_text("{")
     collection.hour = HOUR + 3
@@ -344,7 +344,7 @@ def test_failed_purge_is_logged_hourly_and_retried(
         record.levelno for record in caplog.records if "stay in a dataset" in record.message
     ] == [logging.ERROR]
     assert {path.name for path in dataset_folder.iterdir()} == {
-        "round.json",
+        "_round.json",
         f"hour={HOUR + 3}",
     }  # they are deleted nevertheless
     assert collection.housekeeping().last_purge is None
@@ -469,6 +469,6 @@ def test_full_disk_during_parts_keeps_export_and_record(
 
 
 def test_export_numbers_are_portable_json(collection: Collection, dataset_folder: Path) -> None:
-    written = json.loads((dataset_folder / "round.json").read_text())
+    written = json.loads((dataset_folder / "_round.json").read_text())
     assert set(written["reports"]) == {"parts"}
     assert sum(part["n"] for part in written["reports"]["parts"]) == written["n"]
