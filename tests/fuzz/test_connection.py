@@ -251,9 +251,7 @@ class Front:
 def _is_busy(connection: Any) -> bool:
     """Tell whether a request has arrived whole that is not answered yet."""
     cycle = connection.cycle
-    return bool(connection.pipeline) or (
-        cycle is not None and not (cycle.more_body or cycle.response_complete)
-    )
+    return cycle is not None and not (cycle.more_body or cycle.response_complete)
 
 
 @pytest.fixture

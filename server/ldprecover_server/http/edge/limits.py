@@ -1,22 +1,16 @@
 """The limits of a connection. `README.md` compares them to those of nginx."""
 
 HEAD_BYTES = 1 << 14
-"""Bytes of a request line with its headers. A head that is 80 KiB longer is always rejected."""
+"""Bytes of a request line with its headers."""
 
 MAX_HEADERS = 100
-"""Headers of a request."""
+"""Headers and trailers of a request."""
 
 HEAD_SECONDS = 10.0
 """Seconds for a head to arrive; for the first one, from the connection on."""
 
-BODY_PIECE_BYTES = 1 << 16
-"""Bytes of a body parsed in one step. The next head may begin in them."""
-
 WIRE_BYTES_PER_BODY_BYTE = 9
 """Wire bytes per body byte, beyond HEAD_BYTES. One-byte chunks need 6; the rest is reserve."""
-
-MAX_PIPELINED = 8
-"""Requests that a connection may send before it reads a response; later ones are dropped."""
 
 UNREAD_BYTES = 1 << 15
 """Response bytes that wait for a client before its connection writes no more."""

@@ -69,6 +69,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self._unread_bytes = 0
         self._unread_since = 0.0
         self._ends_at: float | None = None
+        self._drops_input = False
         self._dropped_bytes = 0
         self._is_half_closed = False
 
@@ -88,19 +89,14 @@ class EdgeProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Drop up to LINGER_BYTES after an overrun, and start the timeout of a head."""
-        if self._parser.overrun:
+        """Drop up to LINGER_BYTES after an error, and start the timeout of a head."""
+        if self._drops_input:
             self._dropped_bytes += len(data)
             if self._dropped_bytes > limits.LINGER_BYTES:
                 self.transport.abort()
             return
-        self._parse(data)
-
-    def _parse(self, data: bytes) -> None:
         super().data_received(data)
-        if self._parser.overrun:
-            self.shutdown()  # after the responses in progress
-        elif self._parser.in_head and self._head_since is None:
+        if self._parser.in_head and not self.is_answering and self._head_since is None:
             self._head_since = self.loop.time()
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -119,9 +115,9 @@ class EdgeProtocol(HttpToolsProtocol):
     # The parser's callbacks
 
     @property
-    def waiting(self) -> int:
-        """The number of requests that wait for their response."""
-        return len(self.pipeline) + (self.cycle is not None and not self.cycle.response_complete)
+    def is_answering(self) -> bool:
+        """Whether a request waits for the end of its response."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def on_headers_complete(self) -> None:
         """Stop the timeout of the head, and give the application the ABORT extension."""
@@ -142,8 +138,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     @property
     def waits_for_client(self) -> bool:
-        cycle = self.cycle
-        return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
+        return not self.is_answering or self.cycle.more_body or self.flow.write_paused
 
     def cut_off(self) -> None:
         self.transport.abort()
@@ -162,12 +157,14 @@ class EdgeProtocol(HttpToolsProtocol):
     # Rejections before any application sees the request
 
     def send_400_response(self, msg: str) -> None:
-        """Send the application's response; uvicorn calls this while it handles a parser error."""
-        self._parser.overrun = True
-        if self.waiting > 1 or (
-            self.waiting and (self.cycle.response_started or not self.cycle.more_body)
-        ):
-            self.shutdown()  # after the responses to the earlier requests
+        """Send the application's response; uvicorn calls this while it handles a parser error.
+
+        If an earlier request is being answered, its response is the last one.
+        """
+        self._drops_input = True
+        if self.is_answering and (self.cycle.response_started or not self.cycle.more_body):
+            self.flow.pause_reading()
+            self.shutdown()
             return
         error = sys.exception()
         if not isinstance(error, RejectedError):
@@ -182,14 +179,14 @@ class EdgeProtocol(HttpToolsProtocol):
 
     @property
     def is_client_sending(self) -> bool:
-        """Whether the client sends the rest of a body, or more requests than are taken."""
+        """Whether the client sends the rest of a body, or input that is dropped."""
         if self._is_half_closed:
             return False
-        return self._parser.overrun or (self.cycle is not None and self.cycle.more_body)
+        return self._drops_input or (self.cycle is not None and self.cycle.more_body)
 
     def linger(self) -> None:
         """Drop input until the client closes the connection, at most LINGER_SECONDS."""
-        self._parser.overrun = True
+        self._drops_input = True
         self._head_since = None
         self._ends_at = self.loop.time() + limits.LINGER_SECONDS
         self.flow.resume_reading()

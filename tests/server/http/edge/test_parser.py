@@ -3,7 +3,7 @@
 import httptools
 import pytest
 
-from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS, MAX_PIPELINED
+from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS
 from ldprecover_server.http.edge.parser import LimitedParser, RejectedError
 
 GET = b"GET /a?b HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -13,8 +13,8 @@ POST = b"POST /c HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody"
 class Heard:
     """Keeps what the parser tells."""
 
-    def __init__(self, waiting: int = 0) -> None:
-        self.waiting = waiting
+    def __init__(self) -> None:
+        self.is_answering = False
         self.requests: list[dict[str, object]] = []
 
     def on_message_begin(self) -> None:
@@ -39,12 +39,16 @@ class Heard:
         self.requests.append({"url": self.url, "headers": self.headers, "body": self.body})
 
 
-def fed(data: bytes, size: int = 1 << 20, waiting: int = 0) -> tuple[Heard, LimitedParser]:
-    heard = Heard(waiting)
+def fed(data: bytes, size: int = 1 << 20) -> tuple[Heard, LimitedParser]:
+    heard = Heard()
     parser = LimitedParser(heard)
+    feed(parser, data, size)
+    return heard, parser
+
+
+def feed(parser: LimitedParser, data: bytes, size: int = 1 << 20) -> None:
     for start in range(0, len(data), size):
         parser.feed_data(data[start : start + size])
-    return heard, parser
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -55,7 +59,7 @@ def test_passes_requests_on_from_any_pieces(size: int) -> None:
         (b"/c", b"body"),
     ]
     assert heard.requests[0]["headers"] == [(b"host", b"test")]
-    assert not parser.overrun
+    assert parser.in_head
 
 
 @pytest.mark.parametrize("size", [1, 1000])
@@ -115,17 +119,36 @@ def test_rejects_large_head_while_it_arrives(head: bytes) -> None:
     assert rejected.value.status == 431
 
 
-def test_stops_at_the_limit_of_pipelined_requests() -> None:
-    heard, parser = fed(GET + POST, waiting=MAX_PIPELINED)
-    assert parser.overrun
-    assert heard.requests == []
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_rejects_request_before_the_response(size: int) -> None:
+    heard, parser = fed(POST)
+    heard.is_answering = True
+    feed(parser, b"\r\n")  # some clients send it behind a body
+    with pytest.raises(RejectedError):
+        feed(parser, GET + POST, size)
+    assert [each["url"] for each in heard.requests] == [b"/c"]
+
+
+def test_limits_head_behind_a_body() -> None:
+    _, parser = fed(POST)
+    with pytest.raises(RejectedError):
+        parser.feed_data(b"GET / HTTP/1.1\r\nX: " + HEAD_BYTES * b"x" + b"\r\n\r\n")
+
+
+def test_passes_chunks_of_one_piece_on_together() -> None:
+    heard, parser = fed(b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    bodies: list[bytes] = []
+    heard.on_body = bodies.append  # type: ignore[assignment, method-assign]
+    parser.feed_data(1000 * b"1\r\nx\r\n" + b"0\r\n\r\n")
+    assert bodies == [1000 * b"x"]
 
 
 def test_connect_ends_the_connection() -> None:
-    heard, parser = fed(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\nanything")
-    assert parser.overrun
+    heard = Heard()
+    parser = LimitedParser(heard)
+    with pytest.raises(RejectedError):
+        parser.feed_data(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\nanything")
     assert heard.headed
-    assert not parser.should_keep_alive()
 
 
 def test_rejects_bytes_that_are_not_http() -> None:
