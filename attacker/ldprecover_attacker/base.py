@@ -59,10 +59,12 @@ class Attack(ABC):
     def reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
         """Return m malicious reports: rows of `oracle.wire.dtype`, which are their packed bytes.
 
-        Raises ParameterError for a negative m or a domain that the attack does not fit, and
-        ContractError, with the attack's name, for any other error or invalid reports.
+        Raises ParameterError for a negative m, more reports than fit in memory or a domain that
+        the attack does not fit, and ContractError, with the attack's name, for any other error or
+        invalid reports.
         """
         _check_number(m, least=0)
+        oracle.wire.check_users(m)
         reports = self._call(lambda: self.plan(oracle, rng).send(int(m), rng))
         wrong = _wrong_reports(reports, oracle, int(m))
         if wrong is not None:

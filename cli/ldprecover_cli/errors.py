@@ -80,6 +80,9 @@ def explain(error: Exception) -> tuple[str, int] | None:
     from ldprecover_cluster.errors import EngineError, ReportDatasetError
     from ldprecover_experiments.errors import ExperimentError
 
+    if isinstance(error, MemoryError):
+        fault = f"memory is short: {error}" if str(error) else "memory is short"
+        return f"{fault}; take fewer users, items or processes", 1
     if isinstance(error, CommandError):
         return with_notes(str(error), error.__cause__), error.exit_code
     if isinstance(error, ExperimentError | ContractError | EngineError | ReportDatasetError):

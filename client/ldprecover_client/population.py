@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldprecover import FrequencyOracle
+from ldprecover.protocols import MAX_USERS
 from ldprecover_client.bulk import BATCH_SIZE, submit_reports
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
@@ -48,8 +49,11 @@ class Population:
             raise ArgumentError("weights must be a one-dimensional array over at least two items")
         if not (np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
             raise ArgumentError("weights must be finite, none negative and not all zero")
-        if type(self.n) is not int or self.n < 1:
-            raise ArgumentError("n must be an integer of at least 1")
+        if type(self.n) is not int or not 1 <= self.n <= MAX_USERS:
+            raise ArgumentError(
+                f"n, the number of users, must be an integer from 1 to {MAX_USERS}, not "
+                f"{self.n!r:.40}"
+            )
         if type(self.seed) is not int or self.seed < 0:
             raise ArgumentError("seed must be an integer of at least 0")
         if self.draw not in ("multinomial", "apportioned"):
@@ -105,13 +109,15 @@ class Population:
 
         `canaries` are items of the oracle that no user has: the users' items are the others, in
         their order. Only a simulation may use a seeded generator; real users use `Reporter`. Raises
-        ArgumentError if the oracle has another number of items.
+        ArgumentError if the oracle has another number of items, and ParameterError for more users
+        than fit in memory.
         """
         items = np.delete(np.arange(oracle.domain_size), list(canaries))
         if items.size != self.domain_size:
             raise ArgumentError(
                 f"these users hold {self.domain_size} items, the round has {items.size}"
             )
+        oracle.wire.check_users(self.n)
         return oracle.perturb(items[self.values()], self._rng(_REPORTS))
 
     def report_to(

@@ -55,6 +55,8 @@ class Demo:
         self.attack.reports(
             self.parameters.oracle, 1, np.random.default_rng(0)
         )  # raises for a protocol it is not for
+        for users in (settings.users, self.malicious_users):
+            self.parameters.oracle.wire.check_users(users)
         RecoveryRequest(eta=settings.eta)  # raises for an eta outside its range
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:

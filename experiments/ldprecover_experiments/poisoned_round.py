@@ -197,6 +197,7 @@ class RoundSimulation:
     def genuine_reports(self) -> NDArray[Any]:
         """Return the packed reports of the genuine users."""
         counts = self.genuine_users.counts
+        self.oracle.wire.check_users(self.genuine_users.n)
         return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
 
     def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
@@ -210,6 +211,7 @@ class RoundSimulation:
             )
         if self.attack is not None and model == "crafted":
             return self.attack.reports(self.oracle, m, rng)
+        self.oracle.wire.check_users(m)
         items = rng.choice(self.weights.size, size=m, p=self.weights)
         return (
             self.oracle.perturb(items, rng) if model == "input" else self.oracle.encode(items, rng)

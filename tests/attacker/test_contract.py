@@ -89,3 +89,11 @@ def test_attack_is_a_value(attack: Attack) -> None:
     assert hash(dataclasses.replace(attack)) == hash(attack)
     with pytest.raises(dataclasses.FrozenInstanceError):
         attack.name = "other"  # type: ignore[misc]
+
+
+@each_case
+def test_reports_that_memory_cannot_hold_are_an_error(
+    oracle: FrequencyOracle, attack: Attack
+) -> None:
+    with pytest.raises(ParameterError, match="users must be at most"):
+        attack.reports(oracle, 10**12, rng())

@@ -108,6 +108,7 @@ def test_options_name_all_choices() -> None:
         ("watch --every 0.1", "'--every'"),
         ("--users 3 simulate", "options follow it, as in `ldprecover COMMAND --users …`"),
         ("--nonsense", "--nonsense"),
+        ("demo --users 1000000000000", "--users must be at most"),
     ],
 )
 def test_usage_error_is_one_line(run: Run, line: str, message: str) -> None:

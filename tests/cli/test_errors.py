@@ -39,6 +39,11 @@ def test_exit_code(error: Exception, code: int) -> None:
     assert explain(error) == ("x", code)
 
 
+def test_memory_error_says_what_takes_less() -> None:
+    explanation = "memory is short: 7 TiB; take fewer users, items or processes"
+    assert explain(MemoryError("7 TiB")) == (explanation, 1)
+
+
 def _refused(*fields: tuple[str, str]) -> RefusedError:
     return RefusedError(422, "Invalid", "x", "/docs/errors#invalid-request", fields=fields)
 

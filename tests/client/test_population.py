@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.conftest import Collector
 
-from ldprecover import GRR, OLH, OUE, RoundParameters
+from ldprecover import GRR, OLH, OUE, ParameterError, RoundParameters
+from ldprecover.protocols import MAX_USERS
 from ldprecover.protocols.wire import pack
 from ldprecover_client import ArgumentError, Population, load_dataset
 
@@ -31,7 +32,7 @@ def test_apportioned_counts_are_proportional() -> None:
     np.testing.assert_array_equal(Population([1, 1, 1], 2, 0, "apportioned").counts, [1, 1, 0])
 
 
-@given(st.lists(st.integers(0, 10**12), min_size=2, max_size=50).filter(any))
+@given(st.lists(st.integers(0, 10**10), min_size=2, max_size=50).filter(any))
 def test_apportioning_all_users_gives_counts(counts: Any) -> None:
     n = sum(counts)
     if n <= 10**15:  # quotas are doubles
@@ -113,6 +114,7 @@ def test_users_have_items_of_data_set() -> None:
         {"weights": [1, math.nan]},
         {"weights": [1, math.inf]},
         {"n": 0},
+        {"n": MAX_USERS + 1},
         {"n": 2.0},
         {"n": True},
         {"seed": -1},
@@ -211,3 +213,9 @@ def test_users_have_no_canary(collector: Collector) -> None:
     assert abs(counts[[0, 2, 3]] - users.counts).max() <= 5
     with pytest.raises(ArgumentError, match="hold 3 items"):
         users.reports(parameters.oracle)
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
+def test_reports_that_memory_cannot_hold_are_an_error(oracle: Any) -> None:
+    with pytest.raises(ParameterError, match="users must be at most"):
+        Population(WEIGHTS, 10**12, seed=0).reports(oracle)

@@ -8,11 +8,10 @@ Epsilon and the number of items are searched for.
 
 from ldprecover.planning.curves import Curves
 from ldprecover.planning.plans import Plan, PlannedRound, plan
-from ldprecover.planning.request import MAX_TARGETS, MAX_USERS, PlanRequest, Unknown
+from ldprecover.planning.request import MAX_TARGETS, PlanRequest, Unknown
 
 __all__ = [
     "MAX_TARGETS",
-    "MAX_USERS",
     "Curves",
     "Plan",
     "PlanRequest",

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ldprecover.errors import ParameterError
-from ldprecover.planning.request import MAX_USERS, PlanRequest
-from ldprecover.protocols import frequency_oracle
+from ldprecover.planning.request import PlanRequest
+from ldprecover.protocols import MAX_USERS, frequency_oracle
 
 _POINTS = 41  # points of a curve
 _FACTOR = 10  # a curve runs from a tenth of the number of users to ten times it

@@ -7,9 +7,14 @@ from typing import Literal
 from ldprecover._checks import is_integer, real
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import partial_sum_variance
-from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, FrequencyOracle
+from ldprecover.protocols import (
+    MAX_DOMAIN_SIZE,
+    MAX_EPSILON,
+    MAX_USERS,
+    MIN_EPSILON,
+    FrequencyOracle,
+)
 
-MAX_USERS = 10**12
 MAX_TARGETS = 100
 """Maximum targets of a planned attack: the time of the law of a seed search grows with them."""
 

@@ -3,10 +3,11 @@
 import math
 
 from ldprecover.errors import ParameterError
-from ldprecover.planning.request import MAX_USERS, PlanRequest
+from ldprecover.planning.request import PlanRequest
 from ldprecover.protocols import (
     MAX_DOMAIN_SIZE,
     MAX_EPSILON,
+    MAX_USERS,
     MIN_EPSILON,
     FrequencyOracle,
     frequency_oracle,

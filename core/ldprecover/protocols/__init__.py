@@ -14,6 +14,7 @@ from ldprecover.protocols.oue import OUE
 from ldprecover.protocols.randomiser import (
     MAX_DOMAIN_SIZE,
     MAX_EPSILON,
+    MAX_USERS,
     MIN_EPSILON,
     check_domain_size,
     check_epsilon,
@@ -32,6 +33,7 @@ __all__ = [
     "MAX_DOMAIN_SIZE",
     "MAX_EPSILON",
     "MAX_HASH_RANGE",
+    "MAX_USERS",
     "MIN_EPSILON",
     "OLH",
     "OUE",

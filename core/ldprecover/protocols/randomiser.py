@@ -15,6 +15,7 @@ from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 MIN_EPSILON, MAX_EPSILON = 0.01, 10.0
 MAX_DOMAIN_SIZE = 100_000
+MAX_USERS = 10**12
 
 Items = Int64Array | slice
 """Item indices, or a slice of all items."""

@@ -64,6 +64,7 @@ class Simulation:
         users: Int64Array,
         rng: np.random.Generator,
     ) -> Tally:
+        self.oracle.wire.check_users(int(users.sum()))
         items = np.repeat(np.arange(self.oracle.domain_size), users)
         summary = np.zeros(self.oracle.summary_size, np.int64)
         for start in range(0, items.size, self.block):

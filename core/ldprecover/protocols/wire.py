@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover.errors import ReportError
+from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols.description import Column, ReportForms
 from ldprecover.types import BoolArray, Reports
 
 MEDIA_TYPE = "application/vnd.ldprecover.reports"
+
+_MAX_MEMORY = 8 << 30
+"""Most bytes that simulated reports take, with what is needed to make them."""
+
+_BYTES_OF_USER = 24
+"""Bytes in memory for each simulated user beside its report: its item, three times."""
 
 
 def pack(reports: Reports) -> bytes:
@@ -45,6 +51,15 @@ class WireForm(ABC):
         The reports are checked and belong to one submission. Most protocols check nothing here.
         """
         return
+
+    def check_users(self, n: int) -> None:
+        """Raise ParameterError if a simulation cannot make the reports of n users in memory."""
+        limit = _MAX_MEMORY // (self.size + _BYTES_OF_USER)
+        if n > limit:
+            raise ParameterError(
+                f"users must be at most {limit:,}, genuine or malicious, not {n:,}: all reports, "
+                f"of {self.size:,} bytes each, are made in {_MAX_MEMORY >> 30} GiB of memory"
+            )
 
     @abstractmethod
     def split(self, reports: Reports) -> tuple[list[Any], ...]:

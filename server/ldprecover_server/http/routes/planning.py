@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from ldprecover.planning import MAX_TARGETS, MAX_USERS, PlanRequest, plan
-from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON
+from ldprecover.planning import MAX_TARGETS, PlanRequest, plan
+from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MAX_USERS, MIN_EPSILON
 from ldprecover_interface import paths
 from ldprecover_interface.plans import Plans
 from ldprecover_server.errors import BusyError, InvalidParameterError, InvalidRequestError
