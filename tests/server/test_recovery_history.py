@@ -125,11 +125,14 @@ def test_a_method_that_takes_no_history_says_so(in_process: InProcess) -> None:
     )
 
 
-def test_history_is_not_looked_at_for_a_method_that_does_not_use_it(in_process: InProcess) -> None:
+def test_unknown_history_is_an_error_for_a_method_that_does_not_use_it(
+    in_process: InProcess,
+) -> None:
     round = round_of(in_process, reports_of(2), closed=False)
     for method in ("norm-sub", "k-means"):  # quick, and in a worker
-        answer = recovered(in_process, round, method=method, history=["nowhere"])
-        assert any("does not use history" in note for note in answer["notes"]), method
+        body = {"method": method, "history": ["nowhere"]}
+        answer = in_process.post(f"/rounds/{round}/recover", json=body)
+        assert problem_of(answer) == "round-not-found", method
 
 
 def test_fifty_long_names_fit_into_a_request(in_process: InProcess) -> None:

@@ -110,8 +110,8 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
     """A recovery, whose targets are given by label or index, and whose history by identifier.
 
     `history` names closed rounds over the same items, which the caller may read and knows to be
-    clean; they are not looked up for a method that does not use them. A method that works better
-    with reports reads them if all are stored.
+    clean, whatever the method. A method that works better with reports reads them if all are
+    stored.
     """
 
     kind = "recover"
@@ -132,7 +132,6 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         self.is_plugin = distribution_of("ldprecover.methods", self.method.name) is not None
         self._targets = targets
         self._history_names = history
-        self._uses_history = "history" in self.method.uses
         self._earlier: list[StoredRound] | None = None
         self._history: list[StoredRound] = []
 
@@ -151,8 +150,7 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         )
         if self.reads and not self.is_complete:
             raise self._incomplete()
-        if self._uses_history:
-            self._history = self.reader.history(self.round, self._history_names, key)
+        self._history = self.reader.history(self.round, self._history_names, key)
         is_long = self.reads or self.is_plugin or method.long
         self.is_quick = not is_long and oracle.domain_size <= _QUICK_ITEMS
 
@@ -164,7 +162,6 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
             request["support"] = np.asarray(self.request.support).tobytes()
         return [
             self.reads,
-            bool(self._history_names),
             *request.values(),
             None if self._earlier is None else _versions(self._earlier),
             _versions(self._history),
@@ -181,7 +178,6 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
             earlier=None if self._earlier is None else tallies(self.round, self._earlier),
             reads=self.reads,
             canaries=self.round.parameters.canaries,
-            history_unused=bool(self._history_names) and not self._uses_history,
         )
 
     def _incomplete(self) -> ReportsGoneError:

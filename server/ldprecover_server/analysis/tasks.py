@@ -55,8 +55,7 @@ class AlarmsResult:
 class RecoverTask:
     """A recovery. If there are `earlier` rounds, the targets are the items that rose since then.
 
-    `reads` says whether reports are available. `history_unused` says that the caller named a
-    history which the method does not use; it is not in the request.
+    `reads` says whether reports are available.
     """
 
     oracle: FrequencyOracle
@@ -65,7 +64,6 @@ class RecoverTask:
     earlier: RoundTallies | None
     reads: bool
     canaries: tuple[int, ...] = ()
-    history_unused: bool = False
 
     def run(
         self, reports: ReportSource | None, on_progress: Progress | None = None
@@ -75,8 +73,6 @@ class RecoverTask:
         Calls `on_progress` with the share that is done of the work after the reports are read.
         """
         request, notes = self.request, list[str]()
-        if self.history_unused:
-            notes.append(f"{request.method} does not use history.")
         no_suspects = False
         if self.earlier is not None:
             items = suspects(self.oracle, self.tally, self.earlier).items
