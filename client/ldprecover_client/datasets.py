@@ -16,7 +16,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover.items import label_fault
+from ldprecover.items import label_fault, labels_fault
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover_client.errors import DatasetError
 
@@ -71,11 +71,8 @@ class Dataset:
                 f"{self.name}: a data set has from 2 to {MAX_DOMAIN_SIZE} items, not "
                 f"{len(self.items)}"
             )
-        for i, label in enumerate(self.items):
-            if (fault := label_fault(label)) is not None:
-                raise DatasetError(f"{self.name}: item {i} {fault}")
-        if len(set(self.items)) != len(self.items):
-            raise DatasetError(f"{self.name}: items must be distinct")
+        if (fault := labels_fault(self.items)) is not None:
+            raise DatasetError(f"{self.name}: {fault}")
         if (counts < 0).any() or not counts.any():
             raise DatasetError(f"{self.name}: counts must be 0 or more, and not all 0")
         counts.flags.writeable = False

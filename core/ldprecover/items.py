@@ -31,6 +31,19 @@ def label_fault(label: str) -> str | None:
     return None
 
 
+def labels_fault(labels: Sequence[str]) -> str | None:
+    """Return why texts are not the distinct labels of items, naming the first that is not one; None
+    if they are.
+    """
+    first: dict[str, int] = {}
+    for i, label in enumerate(labels):
+        if (fault := label_fault(label)) is not None:
+            return f"item {i} {fault}"
+        if (before := first.setdefault(label, i)) != i:
+            return f"items must be distinct, and {label[:_SHOWN]!r} is item {before} and item {i}"
+    return None
+
+
 def target_indices(
     targets: Iterable[int], d: int | None, names: tuple[str, str] = ("target", "targets")
 ) -> tuple[int, ...]:

@@ -106,7 +106,10 @@ def test_rejects_options_that_do_not_fit(on_server: Run, options: str, message: 
         ("--epsilon 1 --domain-size 1", "--domain-size"),
         ("--epsilon 1 --item a", "the items"),
         ("--epsilon 1 --item a --item ''", "the items: item 2"),
-        ("--epsilon 1 --item a --item a", "the items must be distinct"),
+        (
+            "--epsilon 1 --item b --item a --item a",
+            "the items must be distinct, and 'a' is item 1 and item 2",
+        ),
         ("--epsilon 1", "give the items by one of"),
         ("--epsilon 1 --dataset no.csv", "there is no file no.csv"),
         ("--epsilon 1 --items no.txt", "no.txt cannot be read"),

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ldprecover.errors import ParameterError
 from ldprecover.evidence.quarantine import unfit
-from ldprecover.items import canary_indices, label_fault
+from ldprecover.items import canary_indices, labels_fault
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 
 
@@ -41,10 +41,8 @@ class RoundParameters:
         for i, label in enumerate(self.items):
             if not isinstance(label, str) or not label:
                 raise ParameterError(f"every item must be a non-empty string; item {i} is not")
-            if (fault := label_fault(label)) is not None:
-                raise ParameterError(f"item {i} {fault}")
-        if len(set(self.items)) != len(self.items):
-            raise ParameterError("items must be distinct")
+        if (fault := labels_fault(self.items)) is not None:
+            raise ParameterError(fault)
         oracle = self.oracle
         object.__setattr__(self, "epsilon", oracle.epsilon)
         parameter = None if oracle.parameter is None else oracle.own[oracle.parameter.name]

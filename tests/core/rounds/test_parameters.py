@@ -91,7 +91,7 @@ def test_parameters_are_equal_for_any_label_sequence() -> None:
 @pytest.mark.parametrize(
     ("items", "reason"),
     [
-        (("a", "a"), "distinct"),
+        (("b", "a", "a"), "items must be distinct, and 'a' is item 1 and item 2"),
         (("a", ""), "non-empty string; item 1 is not"),
         ((1, 2), "non-empty string; item 0 is not"),
         (("a",), "domain_size must be from 2"),
