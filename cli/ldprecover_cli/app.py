@@ -91,7 +91,7 @@ def run(arguments: list[str]) -> int:
         return 130
     except typer.TyperException as error:
         if message := error.format_message():  # empty if the help was shown instead
-            fail(f"{message}{_misplaced_option(error)} {_try_help(error)}")
+            fail(f"{message}{_misplaced(error, message)} {_try_help(error)}")
         return error.exit_code
     except Exception as error:  # noqa: BLE001  the outermost boundary
         if state.debug:
@@ -142,13 +142,23 @@ def _warnings_as_lines() -> Iterator[None]:
         yield
 
 
-def _misplaced_option(error: Any) -> str:
-    """Return a hint if an option of a command stands before the command."""
+def _misplaced(error: Any, message: str) -> str:
+    """Return a hint if an option of a command stands before the command, or if a round is named
+    as an argument where it is an option, or the reverse.
+    """
     context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
-    if context is not None and context.parent is None:
+    if context is None:
+        return ""
+    if context.parent is None:
         commands = context.command.commands.values()
         if any(option in parameter.opts for command in commands for parameter in command.params):
             return f"; a command's options follow it, as in `ldprecover COMMAND {option} …`"
+        return ""
+    round = next((each.opts for each in context.command.params if each.name == "round"), ())
+    if round == ["round"] and option == "--round":
+        return f"; name the round without an option, as in `{context.command_path} ROUND`"
+    if "--round" in round and "unexpected extra argument" in message:
+        return f"; name a round with --round, as in `{context.command_path} --round ROUND`"
     return ""
 
 

@@ -107,6 +107,8 @@ def test_options_name_all_choices() -> None:
         ("watch --every nan", "'--every'"),
         ("watch --every 0.1", "'--every'"),
         ("--users 3 simulate", "options follow it, as in `ldprecover COMMAND --users …`"),
+        ("frequencies lunch", "with --round, as in `ldprecover frequencies --round ROUND`"),
+        ("round close --round x", "without an option, as in `ldprecover round close ROUND`"),
         ("--nonsense", "--nonsense"),
         ("demo --users 1000000000000", "--users must be at most"),
     ],
