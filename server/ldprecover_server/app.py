@@ -32,6 +32,7 @@ from ldprecover_server.http.middleware.backpressure import Backpressure
 from ldprecover_server.http.middleware.cors import Cors
 from ldprecover_server.http.middleware.head import Head
 from ldprecover_server.http.middleware.instrumentation import Instrumentation
+from ldprecover_server.http.middleware.start_limit import StartLimit
 from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
 from ldprecover_server.http.problems import problem_response
 from ldprecover_server.http.routes import (
@@ -139,7 +140,7 @@ class Application:
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
             app = Cors(app, settings.cors_origins)
-        self._app = Instrumentation(app, self.metrics, self.rejections)
+        self._app = Instrumentation(StartLimit(app), self.metrics, self.rejections)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -90,9 +90,9 @@ class NotHttpError(ServiceError):
 
 
 class HeadTooLargeError(ServiceError):
-    """The request line and headers are too long, or the headers are too many.
+    """The request line or the headers are too long, or have too many parts.
 
-    Send fewer headers, shorter headers or a shorter path.
+    Send fewer headers, shorter headers, a shorter path or fewer query fields.
     """
 
     type = ProblemType.HEAD_TOO_LARGE

@@ -5,10 +5,12 @@ import ctypes
 import errno
 import functools
 import gc
+import logging
 import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -26,6 +28,8 @@ from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
+
+_log = logging.getLogger(__name__)
 
 _HEALTHCHECK_SECONDS = 30
 """Seconds without an answer after which uvicorn replaces a server process. One that starts does not
@@ -56,6 +60,8 @@ def serve(settings: Settings) -> None:
     except PluginError as error:
         raise ConfigurationError(f"plugins: {error}") from error
     max_connections(settings.connections, settings.analyses)
+    logs.configure(settings.log_format)
+    _warn_of_slow_cookies()
     with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
         storage = Storage(settings.database_url)
         if settings.workers > 1 and storage.database.dialect == "sqlite":
@@ -91,7 +97,6 @@ def serve(settings: Settings) -> None:
             timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
         )
         if settings.workers > 1:
-            logs.configure(settings.log_format)
             with shared_by_processes():
                 _Supervisor(config, sockets=[listener]).run()
             return
@@ -100,6 +105,16 @@ def serve(settings: Settings) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, server.handle_exit)
         server.run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1))])
+
+
+def _warn_of_slow_cookies() -> None:
+    """Warn if this Python parses cookies in quadratic time (CVE-2024-7592)."""
+    if sys.version_info < (3, 11, 10) or (3, 12) <= sys.version_info < (3, 12, 6):
+        _log.warning(
+            "Python %d.%d.%d parses cookies in quadratic time (CVE-2024-7592). This server drops "
+            "them, but other programs under this Python may not: update to 3.11.10, 3.12.6 or 3.13",
+            *sys.version_info[:3],
+        )
 
 
 def _give_back_memory() -> None:

@@ -131,6 +131,26 @@ def test_waits_for_server_processes_that_start_slowly(
 
 
 @pytest.mark.parametrize(
+    ("version", "warns"),
+    [((3, 11, 9), True), ((3, 11, 10), False), ((3, 12, 5), True), ((3, 12, 6), False)],
+)
+def test_warns_of_a_python_with_slow_cookies(
+    version: tuple[int, ...],
+    warns: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("ldprecover_server.logs.configure", Mock())
+    monkeypatch.setattr("sys.version_info", version)
+    with (
+        closing(socket.create_server(("127.0.0.1", 0))) as taken,
+        pytest.raises(ConfigurationError, match="cannot listen"),
+    ):
+        serve(Settings(port=taken.getsockname()[1]))
+    assert ("CVE-2024-7592" in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
     "setting",
     [
         {"admin_key": "short"},

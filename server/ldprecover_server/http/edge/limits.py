@@ -1,7 +1,16 @@
 """The limits of a connection. `README.md` compares them to those of nginx."""
 
-HEAD_BYTES = 1 << 14
+HEAD_BYTES = 1 << 13
 """Bytes of a request line with its headers."""
+
+TARGET_BYTES = 2000
+"""Bytes of a request target: with method and version, a request line has at most 2 KiB."""
+
+MAX_QUERY_FIELDS = 32
+"""Fields of a query. Parsing one takes microseconds, and the largest call has 12."""
+
+MAX_COMMAS = 100
+"""Commas of a header. Parsing a list takes a microsecond per member."""
 
 MAX_HEADERS = 100
 """Headers and trailers of a request."""

@@ -5,7 +5,14 @@ from typing import Any, Protocol
 
 import httptools
 
-from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS, WIRE_BYTES_PER_BODY_BYTE
+from ldprecover_server.http.edge.limits import (
+    HEAD_BYTES,
+    MAX_COMMAS,
+    MAX_HEADERS,
+    MAX_QUERY_FIELDS,
+    TARGET_BYTES,
+    WIRE_BYTES_PER_BODY_BYTE,
+)
 
 
 class RejectedError(httptools.HttpParserError):
@@ -37,7 +44,9 @@ class Handler(Protocol):
 class LimitedParser:
     """A parser of requests with httptools' interface, which takes the place of uvicorn's parser.
 
-    - A head has at most HEAD_BYTES. With the trailers it has at most MAX_HEADERS headers.
+    - A head has at most HEAD_BYTES, and its target TARGET_BYTES and MAX_QUERY_FIELDS. With the
+      trailers it has at most MAX_HEADERS headers, of at most MAX_COMMAS each.
+    - Cookies are dropped: frameworks parse them, and some versions of Python in quadratic time.
     - Trailers are dropped. Chunk sizes, chunk extensions and trailers together take at most
       HEAD_BYTES and 8 bytes per body byte, because httptools would collect an endless trailer.
     - An offer to change the protocol (`Upgrade: h2c`, which some clients make with every first
@@ -52,7 +61,6 @@ class LimitedParser:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
-        self.on_url = handler.on_url
         self._body: list[bytes] = []
         self.on_body = self._body.append
         self._parser = self._new_parser()
@@ -122,11 +130,21 @@ class LimitedParser:
         self._headers = 0
         self._handler.on_message_begin()
 
+    def on_url(self, url: bytes) -> None:
+        self._handler.on_url(url)
+        url = self._handler.url
+        if len(url) > TARGET_BYTES:
+            raise _too_large(f"the path with its query may be at most {TARGET_BYTES} bytes")
+        if url.count(b"&") >= MAX_QUERY_FIELDS:
+            raise _too_large(f"a query may have at most {MAX_QUERY_FIELDS} fields")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers += 1
         if self._headers > MAX_HEADERS:
             raise _too_large(f"a request may have at most {MAX_HEADERS} headers")
-        if self.in_head:  # else a trailer
+        if value.count(b",") > MAX_COMMAS:
+            raise _too_large(f"a header may have at most {MAX_COMMAS} commas")
+        if self.in_head and name.lower() != b"cookie":
             self._handler.on_header(name, value)
 
     def on_headers_complete(self) -> None:

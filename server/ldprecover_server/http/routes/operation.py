@@ -23,6 +23,7 @@ from ldprecover_server.metrics import MEDIA_TYPE
 router = APIRouter(tags=["operation"])
 
 _READY_SECONDS = 5.0
+_VERSION = version("ldprecover")  # reading it takes milliseconds
 
 
 @router.get(paths.HEALTHZ)
@@ -68,4 +69,4 @@ async def get_metrics(request: Request) -> Response:
 @router.get(paths.VERSION)
 async def get_version() -> Version:
     """Return the version of the server and its counting kernels."""
-    return Version(version=version("ldprecover"), kernels=counting.backend())
+    return Version(version=_VERSION, kernels=counting.backend())

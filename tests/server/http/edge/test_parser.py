@@ -3,7 +3,13 @@
 import httptools
 import pytest
 
-from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS
+from ldprecover_server.http.edge.limits import (
+    HEAD_BYTES,
+    MAX_COMMAS,
+    MAX_HEADERS,
+    MAX_QUERY_FIELDS,
+    TARGET_BYTES,
+)
 from ldprecover_server.http.edge.parser import LimitedParser, RejectedError
 
 GET = b"GET /a?b HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -71,16 +77,6 @@ def test_ignores_offer_to_change_the_protocol(size: int) -> None:
     assert not parser.should_upgrade()
 
 
-def test_trailers_are_dropped() -> None:
-    chunked = (
-        b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nSecret: y\r\n\r\n"
-    )
-    heard, _ = fed(chunked)
-    (request,) = heard.requests
-    assert request["headers"] == [(b"transfer-encoding", b"chunked")]
-    assert request["body"] == b"x"
-
-
 @pytest.mark.parametrize(
     "beside",
     [
@@ -109,13 +105,16 @@ def test_accepts_one_byte_chunks() -> None:
     [
         b"GET / HTTP/1.1\r\n" + (MAX_HEADERS + 1) * b"a: b\r\n" + b"\r\n",
         b"GET / HTTP/1.1\r\nX: " + 2 * HEAD_BYTES * b"x",
-        b"GET /" + 2 * HEAD_BYTES * b"x",
+        b"GET / HTTP/1.1\r\nX: " + (MAX_COMMAS + 1) * b"," + b"\r\n\r\n",
+        b"GET /" + TARGET_BYTES * b"x",
+        b"GET /?" + MAX_QUERY_FIELDS * b"&",
     ],
-    ids=["headers", "a header", "a path"],
+    ids=["headers", "a header", "commas", "a path", "query fields"],
 )
-def test_rejects_large_head_while_it_arrives(head: bytes) -> None:
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_rejects_large_head_while_it_arrives(head: bytes, size: int) -> None:
     with pytest.raises(RejectedError) as rejected:
-        fed(head)
+        fed(head, size)
     assert rejected.value.status == 431
 
 
@@ -127,6 +126,16 @@ def test_rejects_request_before_the_response(size: int) -> None:
     with pytest.raises(RejectedError):
         feed(parser, GET + POST, size)
     assert [each["url"] for each in heard.requests] == [b"/c"]
+
+
+def test_drops_cookies_and_trailers() -> None:
+    chunked = (
+        b"POST /c HTTP/1.1\r\nCOOKIE: a\r\nTransfer-Encoding: chunked\r\ncookie: b\r\n\r\n"
+        b"1\r\nx\r\n0\r\nSecret: y\r\n\r\n"
+    )
+    (request,) = fed(chunked)[0].requests
+    assert request["headers"] == [(b"transfer-encoding", b"chunked")]
+    assert request["body"] == b"x"
 
 
 def test_limits_head_behind_a_body() -> None:
