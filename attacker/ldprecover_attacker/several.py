@@ -56,8 +56,7 @@ class Several(Attack):
     def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
         """Return the mean of the attackers' distributions, weighted by their shares."""
         each = [attack.distribution(d, rng) for attack in self.attacks]
-        mean: FloatArray = np.average(each, axis=0, weights=self.shares)
-        return mean
+        return np.average(each, axis=0, weights=self.shares)
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
         plans, shares = [attack.plan(oracle, rng) for attack in self.attacks], self.shares
@@ -76,7 +75,7 @@ class Several(Attack):
 
         def support(m: int) -> FloatArray:
             each = [1 / len(plans)] * len(plans) if shares is None else shares
-            pi: FloatArray = np.average(
+            return np.average(
                 [
                     plan.support(max(1, round(m * share)))
                     for plan, share in zip(plans, each, strict=True)
@@ -84,6 +83,5 @@ class Several(Attack):
                 axis=0,
                 weights=each,
             )
-            return pi
 
         return Plan(send, support)

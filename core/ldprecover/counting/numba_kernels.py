@@ -25,8 +25,7 @@ from ldprecover.types import (
 )
 
 _BLOCK = 1 << 15  # OLH reports of a block that is prepared
-_INNER = 1 << 11  # OLH reports that stay in the first-level cache over all items
-_SIZED = 1 << 10  # the same where the reports' sizes are counted too
+_INNER = 1 << 10  # OLH reports that stay in the first-level cache over all items
 _TABLES = 4  # interleaved GRR tables: equal items in a row then do not wait for each other's store
 _NARROW = 1 << 12  # items up to which several tables stay in the first-level cache
 _COLUMNS = 256  # words of a line that OUE adds in one pass
@@ -34,6 +33,7 @@ _LINE = 128  # words that a line should have, for long inner loops
 _SIZED_WORDS = 1 << 12  # words of a block of rows whose ones are counted
 _ROWS = 1 << 8  # rows of a block whose bits are picked
 _JOINED = 1 << 9  # words of a block of each line that is compared
+_HASHED = (uint32[::1],) * 4  # types of the columns of prepared OLH reports, and of the items
 
 
 def grr_counts(items: UInt32Array, d: int) -> Int64Array:
@@ -48,22 +48,25 @@ def grr_counts(items: UInt32Array, d: int) -> Int64Array:
 
 def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:
     """Return for each item 0..d-1 the number of reports whose seed hashes it to their bucket."""
-    counts = np.zeros(d, dtype=np.int64)
-    products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
-    for _, base, lo, width in report_blocks(seeds, buckets, g, _BLOCK):
-        _olh(base, lo, width, products, counts)
-    return counts
+    return _olh_counts(seeds, buckets, d, g, None)
 
 
 def olh_counts_and_sizes(
     seeds: UInt32Array, buckets: UInt16Array, d: int, g: int
 ) -> tuple[Int64Array, Int64Array]:
     """Return the counts of `olh_counts`, and for each report the number of items it supports."""
-    counts, sizes = np.zeros(d, dtype=np.int64), np.zeros(len(seeds), dtype=np.uint32)
+    sizes = np.zeros(len(seeds), dtype=np.uint32)
+    return _olh_counts(seeds, buckets, d, g, sizes), sizes.astype(np.int64)
+
+
+def _olh_counts(
+    seeds: UInt32Array, buckets: UInt16Array, d: int, g: int, sizes: UInt32Array | None
+) -> Int64Array:
+    counts = np.zeros(d, dtype=np.int64)
     products = np.arange(d, dtype=np.uint32) * np.uint32(PRIME3)
     for block, base, lo, width in report_blocks(seeds, buckets, g, _BLOCK):
-        _olh_sized(base, lo, width, products, counts, sizes[block])
-    return counts, sizes.astype(np.int64)
+        _olh(base, lo, width, products, counts, None if sizes is None else sizes[block])
+    return counts
 
 
 def olh_supported(
@@ -132,16 +135,20 @@ def _input(dtype: Any, dimensions: int, layout: Literal["A", "C"]) -> Any:
 
 
 def _compiled(
-    *arguments: Any, returns: Any = types.void
+    *arguments: Any, returns: Any = types.void, optional: Any = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function for these argument types."""
+    """Compile a function for these argument types.
+
+    With `optional` it has another argument, and is compiled for this type and for None.
+    """
+    last = [()] if optional is None else [(optional,), (types.none,)]
+    signatures = [returns(*arguments, *each) for each in last]
 
     def compile_(function: Callable[..., Any]) -> Callable[..., Any]:
-        signature = returns(*arguments)
         try:
-            return numba.njit(signature, nogil=True, cache=True)(function)  # type: ignore[no-any-return]
+            return numba.njit(signatures, nogil=True, cache=True)(function)
         except (OSError, RuntimeError):  # numba found no writable folder for its cache
-            return numba.njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
+            return numba.njit(signatures, nogil=True)(function)
 
     return compile_
 
@@ -168,27 +175,15 @@ def _hash(h):  # type: ignore[no-untyped-def]
     return uint32(h ^ uint32(h >> uint32(16)))
 
 
-@_compiled(uint32[::1], uint32[::1], uint32[::1], uint32[::1], int64[::1])
-def _olh(base, lo, width, products, counts):  # type: ignore[no-untyped-def]
-    """Add the supports of reports."""
+@_compiled(*_HASHED, int64[::1], optional=uint32[::1])
+def _olh(base, lo, width, products, counts, sizes):  # type: ignore[no-untyped-def]
+    """Add the supports of reports, and each report's size to `sizes` unless that is None."""
     for start in range(0, len(base), _INNER):
         stop = min(len(base), start + _INNER)
         b, first, size = base[start:stop], lo[start:stop], width[start:stop]
-        for v in range(len(products)):
-            product = products[v]
-            total = uint32(0)
-            for i in range(stop - start):
-                h = _hash(uint32(b[i] + product))
-                total = uint32(total + uint32(uint32(h - first[i]) < size[i]))
-            counts[v] += int64(total)
-
-
-@_compiled(uint32[::1], uint32[::1], uint32[::1], uint32[::1], int64[::1], uint32[::1])
-def _olh_sized(base, lo, width, products, counts, sizes):  # type: ignore[no-untyped-def]
-    """Add the supports of reports, as `_olh` does, and each report's size to `sizes`."""
-    for start in range(0, len(base), _SIZED):
-        stop = min(len(base), start + _SIZED)
-        b, first, size, own = base[start:stop], lo[start:stop], width[start:stop], sizes[start:stop]
+        own = sizes
+        if sizes is not None:
+            own = sizes[start:stop]
         for v in range(len(products)):
             product = products[v]
             total = uint32(0)
@@ -196,11 +191,12 @@ def _olh_sized(base, lo, width, products, counts, sizes):  # type: ignore[no-unt
                 h = _hash(uint32(b[i] + product))
                 hit = uint32(uint32(h - first[i]) < size[i])
                 total = uint32(total + hit)
-                own[i] = uint32(own[i] + hit)
+                if sizes is not None:
+                    own[i] = uint32(own[i] + hit)
             counts[v] += int64(total)
 
 
-@_compiled(uint32[::1], uint32[::1], uint32[::1], uint32[::1], int64, uint8[:, ::1])
+@_compiled(*_HASHED, int64, uint8[:, ::1])
 def _olh_hits(base, lo, width, products, offset, supported):  # type: ignore[no-untyped-def]
     """Write which of these reports support which item, from the column `offset` on."""
     for start in range(0, len(base), _INNER):

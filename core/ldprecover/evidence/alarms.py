@@ -17,7 +17,6 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.evidence.canaries import canary_shift
 from ldprecover.items import canary_indices, items_in_words
-from ldprecover.laws import HITS, SIZES
 from ldprecover.laws.distributions import binomial_threshold, chi_squared_quantile, skewed_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, size_counts
@@ -53,17 +52,18 @@ class Alarm:
 
 
 @dataclass(frozen=True)
-class AlarmTest:
-    """A test: its name, a summary in one line, whether it reads reports, and its function.
+class _Round:
+    """What a test may look at, and the false-alarm rate that it must keep."""
 
-    `unfit` returns why a protocol does not have the test, or None.
-    """
+    oracle: FrequencyOracle
+    tally: Tally
+    reports: ReportSource | None
+    rate: float
+    canaries: tuple[int, ...] = ()
 
-    name: str
-    summary: str
-    unfit: Callable[[FrequencyOracle], str | None]
-    needs_reports: bool
-    run: Callable[[FrequencyOracle, Tally, ReportSource | None, float], Alarm]
+
+_Finding = tuple[float, float, str] | None
+"""Statistic, threshold and meaning; None for a round that the test does not apply to."""
 
 
 def raise_alarms(
@@ -88,43 +88,39 @@ def raise_alarms(
     if tally.n < 1:
         raise ParameterError("alarms need at least one report")
     indices = canary_indices(canaries, oracle.domain_size)
-    alarms = [
-        test.run(oracle, tally, reports, rate)
-        for test in ALARMS.values()
-        if test.unfit(oracle) is None and (reports is not None or not test.needs_reports)
-    ]
-    if indices and _others_unfit(oracle, indices) is None:
-        alarms.append(_canaries(oracle, tally, indices, rate))
-    return tuple(alarms)
-
-
-def _sum_drift(
-    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
-) -> Alarm:
-    """Test |sum of f~ - 1|, in standard deviations: the mean support size, from counts alone."""
-    variance = oracle.laws.sum_variance(tally.n)
-    assert variance is not None  # else `_sum_unfit` has said why
-    deviation = math.sqrt(variance)
-    total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
-    return Alarm(
-        "sum-drift",
-        abs(total - 1) / deviation,
-        NormalDist().inv_cdf(1 - rate / 2),
-        rate,
-        f"the estimates sum to {total:.6g}; of honest reports to 1 within {deviation:.3g}, one "
-        "standard deviation",
+    round = _Round(oracle, tally, reports, rate, indices)
+    results = ((name, test(round)) for name, test in ALARMS.items())
+    return tuple(
+        Alarm(name, *result[:2], rate, result[2]) for name, result in results if result is not None
     )
 
 
-def _excess(
-    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
-) -> Alarm:
+def _sum_drift(round: _Round) -> _Finding:
+    """Test |sum of f~ - 1|, in standard deviations: the mean support size, from counts alone."""
+    oracle, tally, rate = round.oracle, round.tally, round.rate
+    variance = oracle.laws.sum_variance(tally.n)
+    if oracle.fixed_size is not None or variance is None:
+        return None
+    deviation = math.sqrt(variance)
+    total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
+    return (
+        abs(total - 1) / deviation,
+        NormalDist().inv_cdf(1 - rate / 2),
+        (
+            f"the estimates sum to {total:.6g}; of honest reports to 1 within {deviation:.3g}, "
+            "one standard deviation"
+        ),
+    )
+
+
+def _excess(round: _Round) -> _Finding:
     """Test the sum of the estimates that stand out from the noise: frequencies sum to one.
 
     After the statistic of Li et al. (CCS 2025), who compare it with one. On concentrated data the
     sum is one, and noise alone raises it above one every other time. So the threshold adds the
     effect of noise, from rounds simulated from the projection of the estimates on the simplex.
     """
+    oracle, tally, rate = round.oracle, round.tally, round.rate
     n, d = tally.n, oracle.domain_size
     noise = math.sqrt(float(oracle.variance(0.0, n)))
     estimates = oracle.estimate(tally.counts(oracle), n)
@@ -150,30 +146,26 @@ def _excess(
     # Items that stand out may hold all the mass, including what the projection puts on noise.
     noise_mean = simulated.mean() - honest[honest > least].sum()
     threshold = 1 + noise_mean + wide * deviation * (1 + 3 / math.sqrt(2 * _SIMULATED))
-    return Alarm(
-        "excess",
+    return (
         statistic(estimates),
         float(threshold),
-        rate,
         f"the sum of the estimates above {least:.3g}, shifted to sum to one over all items",
     )
 
 
-def _support_sizes(
-    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
-) -> Alarm:
+def _support_sizes(round: _Round) -> _Finding:
     """Test the reports' support sizes against their law by Pearson's chi-squared."""
-    assert reports is not None
-    sizes = reports.total(size_counts)
-    law = oracle.laws.size_law().probabilities()
+    laws = round.oracle.laws
+    if round.reports is None or round.oracle.fixed_size is not None or laws.sizes is None:
+        return None
+    sizes = round.reports.total(size_counts)
+    law = laws.sizes.probabilities()
     observed, expected = _bins(sizes, law * sizes.sum())
     statistic = float(((observed - expected) ** 2 / expected).sum())
     freedom = max(1, expected.size - 1)
-    return Alarm(
-        "support-size",
+    return (
         statistic,
-        chi_squared_quantile(1 - rate, freedom),
-        rate,
+        chi_squared_quantile(1 - round.rate, freedom),
         f"chi-squared of how many items each report supports, {freedom} degrees of freedom",
     )
 
@@ -190,12 +182,12 @@ def _bins(observed: Int64Array, expected: FloatArray) -> tuple[FloatArray, Float
     return np.add.reduceat(observed, starts).astype(np.float64), np.add.reduceat(expected, starts)
 
 
-def _duplicate_seeds(
-    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
-) -> Alarm:
+def _duplicate_seeds(round: _Round) -> _Finding:
     """Test the pairs of reports with equal seeds: n honest reports have about n^2/2^33, Poisson."""
-    assert reports is not None
-    seeds = reports.total(_seeds)
+    oracle = round.oracle
+    if round.reports is None or not oracle.traits.seeded or oracle.listed_seeds is not None:
+        return None
+    seeds = round.reports.total(_seeds)
     pairs, places = seeds.counted()
     expected = seeds.n * (seeds.n - 1) / (2 * places)
     shared = (
@@ -203,50 +195,47 @@ def _duplicate_seeds(
         if places == 1 << 32
         else f"are in one of {places} bins by their hash seed"
     )
-    return Alarm(
-        "duplicate-seeds",
+    return (
         pairs,
-        pairs_quantile(1 - rate, seeds.n, places),
-        rate,
+        pairs_quantile(1 - round.rate, seeds.n, places),
         f"pairs of reports that {shared}; honest ones have {expected:.3g} on average",
     )
 
 
-def _all_supporting(
-    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, rate: float
-) -> Alarm:
+def _all_supporting(round: _Round) -> _Finding:
     """Test the number of reports that support every item: binomial among n honest reports."""
-    reports_of_all = oracle.laws.all_supporting
-    assert reports_of_all is not None  # else `_all_unfit` has said why
+    tally, reports_of_all = round.tally, round.oracle.laws.all_supporting
+    if reports_of_all is None:
+        return None
     number, probability = tally.summary[reports_of_all.position], reports_of_all.probability
-    return Alarm(
-        "all-supporting",
+    return (
         float(number),
-        float(binomial_threshold(tally.n, probability, rate) - 1),
-        rate,
+        float(binomial_threshold(tally.n, probability, round.rate) - 1),
         f"reports that support every item; honest ones are {tally.n * probability:.3g} on average",
     )
 
 
-def _canaries(
-    oracle: FrequencyOracle, tally: Tally, canaries: tuple[int, ...], rate: float
-) -> Alarm:
+def _canaries(round: _Round) -> _Finding:
     """Test |mean of the canaries' estimates|, in standard deviations, by their exact law.
 
     Both tails have at most rate/2; the threshold is that of the side of the mean.
     """
+    oracle, tally, canaries = round.oracle, round.tally, round.canaries
+    hits = oracle.laws.hits
+    if not canaries or hits is None or hits.of_others(np.array(canaries)) is None:
+        return None
     shift = canary_shift(oracle, tally, canaries)
-    low, high = shift.bounds(rate)
+    low, high = shift.bounds(round.rate)
     shares = tally.n * len(canaries)
     above, below = ((end / shares - oracle.q) / (oracle.p - oracle.q) for end in (high, low))
-    return Alarm(
-        "canaries",
+    return (
         abs(shift.mean) / shift.standard_deviation,
         max(above if shift.mean > 0 else -below, 0.0) / shift.standard_deviation,
-        rate,
-        f"the estimates of {items_in_words(len(canaries))} that nobody holds are {shift.mean:.6g} "
-        "on average; of "
-        f"honest reports 0 within {shift.standard_deviation:.3g}, one standard deviation",
+        (
+            f"the estimates of {items_in_words(len(canaries))} that nobody holds are "
+            f"{shift.mean:.6g} on average; of honest reports 0 within "
+            f"{shift.standard_deviation:.3g}, one standard deviation"
+        ),
     )
 
 
@@ -254,65 +243,12 @@ def _seeds(oracle: FrequencyOracle, reports: Reports) -> SeedPairs:
     return SeedPairs(oracle.seeds(reports).copy())  # a view would hold the whole block
 
 
-def _sizes_unfit(oracle: FrequencyOracle) -> str | None:
-    if oracle.fixed_size is not None:
-        return f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}"
-    return f"{oracle.protocol} lacks {SIZES}" if oracle.laws.sizes is None else None
-
-
-def _sum_unfit(oracle: FrequencyOracle) -> str | None:
-    if oracle.fixed_size is not None:
-        return f"estimates from {oracle.protocol} reports always sum to one"
-    return f"{oracle.protocol} lacks {SIZES}" if oracle.laws.sum_variance(1) is None else None
-
-
-def _seeds_unfit(oracle: FrequencyOracle) -> str | None:
-    if oracle.listed_seeds is not None:
-        return f"the seeds of {oracle.protocol} reports are given"
-    return None if oracle.traits.seeded else f"{oracle.protocol} reports have no hash seed"
-
-
-def _all_unfit(oracle: FrequencyOracle) -> str | None:
-    if oracle.laws.all_supporting is not None:
-        return None
-    return f"{oracle.protocol} lacks a count of the reports that support every item"
-
-
-def _others_unfit(oracle: FrequencyOracle, items: tuple[int, ...]) -> str | None:
-    hits = oracle.laws.hits
-    if hits is None or hits.of_others(np.array(items)) is None:
-        return f"{oracle.protocol} lacks {HITS}"
-    return None
-
-
-ALARMS: dict[str, AlarmTest] = {
-    test.name: test
-    for test in (
-        AlarmTest("sum-drift", "Sum of the estimates against one", _sum_unfit, False, _sum_drift),
-        AlarmTest(
-            "excess",
-            "Sum of the estimates that stand out of the noise",
-            lambda _: None,
-            False,
-            _excess,
-        ),
-        AlarmTest(
-            "all-supporting", "Reports that support every item", _all_unfit, False, _all_supporting
-        ),
-        AlarmTest(
-            "support-size",
-            "Law of the number of items a report supports",
-            _sizes_unfit,
-            True,
-            _support_sizes,
-        ),
-        AlarmTest(
-            "duplicate-seeds",
-            "Reports that share their hash seed",
-            _seeds_unfit,
-            True,
-            _duplicate_seeds,
-        ),
-    )
+ALARMS: dict[str, Callable[[_Round], _Finding]] = {
+    "sum-drift": _sum_drift,
+    "excess": _excess,
+    "all-supporting": _all_supporting,
+    "support-size": _support_sizes,
+    "duplicate-seeds": _duplicate_seeds,
+    "canaries": _canaries,
 }
-"""Every test by its name, but that of canaries, which takes their indices."""
+"""Every test by its name."""

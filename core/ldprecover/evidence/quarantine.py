@@ -114,8 +114,7 @@ def seed_threshold(n: int) -> int:
 
 def with_seeds(oracle: FrequencyOracle, reports: Reports, seeds: UInt32Array) -> BoolArray:
     """Return which reports have one of these seeds, given in ascending order."""
-    flags: BoolArray = np.isin(oracle.seeds(reports), seeds)
-    return flags
+    return np.isin(oracle.seeds(reports), seeds)
 
 
 class SeedFilter:

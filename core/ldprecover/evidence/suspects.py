@@ -98,10 +98,7 @@ def _third_cumulant(oracle: FrequencyOracle, frequencies: FloatArray, n: int) ->
     It is approximate for a protocol that is not pure: the item's own count is most of its estimate.
     """
     supported = oracle.q + frequencies * (oracle.p - oracle.q)
-    cumulant: FloatArray = (
-        supported * (1 - supported) * (1 - 2 * supported) / (n**2 * (oracle.p - oracle.q) ** 3)
-    )
-    return cumulant
+    return supported * (1 - supported) * (1 - 2 * supported) / (n**2 * (oracle.p - oracle.q) ** 3)
 
 
 def _discoveries(p_values: FloatArray, rate: float) -> int:

@@ -107,8 +107,7 @@ class Laws:
 
         `weights` is the distribution of the items that users hold.
         """
-        support: FloatArray = self.q + weights * (self.p - self.q)
-        return support
+        return self.q + weights * (self.p - self.q)
 
     def sum_variance(self, n: int) -> float | None:
         """Return Var sum_v f~(v) of n honest reports, or a bound on it; None without size law.

@@ -67,10 +67,8 @@ class IndependentSizes(SizeLaw):
 
     def probabilities(self) -> FloatArray:
         others = binomial_law(self.domain_size - 1, self.q)
-        law: FloatArray = (1 - self.p) * np.append(others, 0.0) + self.p * np.append(0.0, others)
-        return law
+        return (1 - self.p) * np.append(others, 0.0) + self.p * np.append(0.0, others)
 
     def draw(self, m: int, rng: np.random.Generator) -> Int64Array:
         others = rng.binomial(self.domain_size - 1, self.q, size=m)
-        sizes: Int64Array = others + (rng.random(m) < self.p)
-        return sizes
+        return others + (rng.random(m) < self.p)

@@ -79,8 +79,7 @@ class GRR(FrequencyOracle):
         return replace(super().laws, log_likelihood=self._log_likelihood)
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        log: FloatArray = np.log(self.q + (self.p - self.q) * frequencies[reports])
-        return log
+        return np.log(self.q + (self.p - self.q) * frequencies[reports])
 
     @property
     def simulation(self) -> Simulation:

@@ -126,8 +126,7 @@ class HR(FrequencyOracle):
         """Return the number of the items that each of the K columns supports, in O(K log K)."""
         rows = np.zeros(self.summary_size, np.int64)
         rows[items + 1] = 1
-        hits: Int64Array = (len(items) + counting.walsh_hadamard(rows)) // 2
-        return hits
+        return (len(items) + counting.walsh_hadamard(rows)) // 2
 
     @property
     def everything(self) -> float:
@@ -145,10 +144,7 @@ class HR(FrequencyOracle):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         mass = self._supported_mass(reports, frequencies)
-        log: FloatArray = np.log(
-            (self.p * mass + (1 - self.p) * (1 - mass)) * (2 / self.summary_size)
-        )
-        return log
+        return np.log((self.p * mass + (1 - self.p) * (1 - mass)) * (2 / self.summary_size))
 
     @property
     def simulation(self) -> Simulation:
@@ -216,8 +212,7 @@ class _HadamardHits(HitLaw):
         if not np.isin(span[span <= self.domain_size], items + 1).all():
             return None
         hits = self.hits(items)
-        law: FloatArray = np.bincount(hits, minlength=len(items) + 1) / hits.size
-        return law
+        return np.bincount(hits, minlength=len(items) + 1) / hits.size
 
 
 def _is_odd(numbers: Reports) -> BoolArray:

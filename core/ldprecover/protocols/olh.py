@@ -134,8 +134,7 @@ class OLH(FrequencyOracle):
         ).T
 
     def seeds(self, reports: Reports) -> UInt32Array:
-        seeds: UInt32Array = reports["seed"]
-        return seeds
+        return reports["seed"]
 
     @property
     def laws(self) -> Laws:
@@ -147,8 +146,7 @@ class OLH(FrequencyOracle):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, mass = self.p, self._supported_mass(reports, frequencies)
-        log: FloatArray = np.log(p * mass + (1 - p) / (self.hash_range - 1) * (1 - mass))
-        return log
+        return np.log(p * mass + (1 - p) / (self.hash_range - 1) * (1 - mass))
 
     @property
     def simulation(self) -> Simulation:

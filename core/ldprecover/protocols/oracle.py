@@ -72,8 +72,7 @@ class FrequencyOracle(LocalRandomiser):
         if n < 1:
             raise ParameterError("an estimate needs at least one report")
         shares = np.asarray(counts, dtype=np.float64) / n
-        frequencies: FloatArray = (shares - self.q) / (self.p - self.q)
-        return frequencies
+        return (shares - self.q) / (self.p - self.q)
 
     def variance(self, frequencies: ArrayLike, n: int) -> FloatArray:
         """Return Var f~(v) at true frequencies f from n honest reports (paper, Lemma 2).
@@ -128,8 +127,7 @@ class FrequencyOracle(LocalRandomiser):
 
     def _supported_mass(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         """Return the frequencies of the items that each report supports, summed."""
-        mass: FloatArray = self.supports(reports).astype(np.float64) @ frequencies
-        return mass
+        return self.supports(reports).astype(np.float64) @ frequencies
 
 
 def crafter_of(oracle: FrequencyOracle) -> Crafter:

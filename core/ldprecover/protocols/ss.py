@@ -105,10 +105,7 @@ class SS(UnaryEncoding):
         p, k, d = self.p, self.subset_size, self.domain_size
         mass = self._supported_mass(reports, frequencies)
         # There are (d-k)/k times as many sets of k others as sets of k - 1.
-        log: FloatArray = np.log(p * (d - k) / k * mass + (1 - p) * (1 - mass)) - log_choose(
-            d - 1, k
-        )
-        return log
+        return np.log(p * (d - k) / k * mass + (1 - p) * (1 - mass)) - log_choose(d - 1, k)
 
     @property
     def simulation(self) -> Simulation:
@@ -229,10 +226,9 @@ class _SubsetHits(HitLaw):
 
     def of_others(self, items: Int64Array) -> FloatArray:
         k, d, r = self.subset_size, self.domain_size, len(items)
-        law: FloatArray = self.p * hypergeometric_law(d - 1, r, k - 1) + (
-            1 - self.p
-        ) * hypergeometric_law(d - 1, r, k)
-        return law
+        return self.p * hypergeometric_law(d - 1, r, k - 1) + (1 - self.p) * hypergeometric_law(
+            d - 1, r, k
+        )
 
     def variances(self, r: int) -> tuple[float, float]:
         k, d = self.subset_size, self.domain_size

@@ -286,7 +286,7 @@ def test_threads_count_in_parallel(backend: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", ["_grr", "_oue", "_olh", "_olh_sized", "_olh_hits", "_ones", "_bits", "_joint"]
+    "kernel", ["_grr", "_oue", "_olh", "_olh_hits", "_ones", "_bits", "_joint"]
 )
 def test_compiled_kernels_release_the_gil(kernel: str) -> None:
     assert getattr(numba_kernels, kernel).targetoptions["nogil"]

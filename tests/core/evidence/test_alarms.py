@@ -10,11 +10,7 @@ from scipy import stats
 from ldprecover import OLH, ParameterError, Tally, frequency_oracle
 from ldprecover.counting import seed_pairs
 from ldprecover.counting.seed_pairs import SeedPairs, pairs_quantile
-from ldprecover.evidence.alarms import (
-    ALARMS,
-    LEAST_RATE,
-    raise_alarms,
-)
+from ldprecover.evidence.alarms import LEAST_RATE, raise_alarms
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 
@@ -53,7 +49,7 @@ def test_honest_rounds_raise_each_alarm_at_no_more_than_its_rate(
     raised = Counter[str]()
     for _ in range(100):
         raised.update(raised_by(oracle, honest(oracle, 1_500, rng, frequencies), rate=0.04))
-    assert set(raised) == {name for name, kind in ALARMS.items() if kind.unfit(oracle) is None}
+    assert len(raised) == {"grr": 1, "oue": 3, "olh": 4}[protocol]
     assert max(raised.values()) <= 16
 
 
@@ -79,7 +75,8 @@ def test_honest_rounds_of_few_reports_an_item_raise_no_excess(
     raised = 0
     for _ in range(30):
         tally = oracle.simulation.honest_tally(rng.multinomial(n, shape / shape.sum()), rng)
-        raised += ALARMS["excess"].run(oracle, tally, None, 0.04).raised
+        alarms = {alarm.name: alarm for alarm in raise_alarms(oracle, tally, rate=0.04)}
+        raised += alarms["excess"].raised
     assert raised <= 9
 
 
