@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from ldprecover import ParameterError
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Rng
 from ldprecover_attacker.arguments import check_size, size_or_default
 from ldprecover_attacker.base import ModelledAttack
 
@@ -54,7 +54,7 @@ class AA(ModelledAttack):
     def resolve(self, items: Sequence[str]) -> Self:
         return self if self.kind == "diffuse" else replace(self, size=self._size(len(items)))
 
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         weights = np.zeros(d)
         if self.kind == "diffuse":
             weights[:] = _positive_uniform(d, rng)
@@ -68,7 +68,7 @@ class AA(ModelledAttack):
         return size_or_default(self.size, default=_PEAKED_SIZE, maximum=d)
 
 
-def _positive_uniform(n: int, rng: np.random.Generator) -> FloatArray:
+def _positive_uniform(n: int, rng: Rng) -> FloatArray:
     """Return n weights from (0, 1]: `random` is from [0, 1), and weights that are all zero have no
     sum.
     """

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.protocols import crafter_of
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Rng
 from ldprecover_attacker.base import Plan
 from ldprecover_attacker.mga_a import MGAA
 
@@ -32,7 +30,7 @@ class APA(MGAA):
     name = "apa"
     _aim = "honest"
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         each, maximum = self.subset_size(oracle.domain_size), crafter_of(oracle).expected_size
         if each > maximum and oracle.fixed_size != 1:
             raise ParameterError(

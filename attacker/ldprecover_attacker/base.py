@@ -14,7 +14,7 @@ from ldprecover.laws import required
 from ldprecover.laws.distributions import binomial_law
 from ldprecover.plugins import named
 from ldprecover.protocols import crafter_of
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 from ldprecover_attacker.arguments import is_integer
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Plan:
     that a report supports; None where no exact law is known.
     """
 
-    send: Callable[[int, np.random.Generator], Reports]
+    send: Callable[[int, Rng], Reports]
     support: Callable[[int], FloatArray]
     sizes: Callable[[], FloatArray | None] = lambda: None
 
@@ -56,7 +56,7 @@ class Attack(ABC):
 
     name: ClassVar[str]
 
-    def reports(self, oracle: FrequencyOracle, m: int, rng: np.random.Generator) -> Reports:
+    def reports(self, oracle: FrequencyOracle, m: int, rng: Rng) -> Reports:
         """Return m malicious reports: rows of `oracle.wire.dtype`, which are their packed bytes.
 
         Raises ParameterError for a negative m, more reports than fit in memory or a domain that
@@ -73,9 +73,7 @@ class Attack(ABC):
             )
         return reports
 
-    def support(
-        self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1
-    ) -> FloatArray:
+    def support(self, oracle: FrequencyOracle, rng: Rng | None = None, *, m: int = 1) -> FloatArray:
         """Return pi: pi(v) is the expected fraction of malicious reports that support v, for each
         of d items.
 
@@ -105,9 +103,7 @@ class Attack(ABC):
             reason = f"{type(error).__name__}: {error!s:.200}"
             raise ContractError(f"{named('attack', self.name)} raised {reason}") from error
 
-    def size_law(
-        self, oracle: FrequencyOracle, rng: np.random.Generator | None = None
-    ) -> FloatArray | None:
+    def size_law(self, oracle: FrequencyOracle, rng: Rng | None = None) -> FloatArray | None:
         """Return P(k), k = 0..d, of the number of items that a report supports; None if unknown.
 
         `rng` draws the attacker's secrets as it does for `reports`. Raises as `reports` does.
@@ -121,9 +117,7 @@ class Attack(ABC):
         except ParameterError:  # the protocol has no law of honest sizes
             return None
 
-    def support_sum(
-        self, oracle: FrequencyOracle, rng: np.random.Generator | None = None, *, m: int = 1
-    ) -> float:
+    def support_sum(self, oracle: FrequencyOracle, rng: Rng | None = None, *, m: int = 1) -> float:
         """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports
         k on average.
         """
@@ -136,7 +130,7 @@ class Attack(ABC):
         beta: float,
         *,
         targets: Sequence[int] | None = None,
-        rng: np.random.Generator | None = None,
+        rng: Rng | None = None,
         m: int = 1,
     ) -> float:
         """Return G, the expected rise of the sum of the targets' estimates.
@@ -170,7 +164,7 @@ class Attack(ABC):
         """Return the indices of the raised items. Raises ParameterError without targets."""
         raise ParameterError(f"{self.name} has no targets: say which items are meant")
 
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         """Return P(v) over d items. Raises ParameterError for an attack that draws no items."""
         raise ParameterError(f"{self.name} draws no items")
 
@@ -183,7 +177,7 @@ class Attack(ABC):
         """
 
     @abstractmethod
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         """Draw the attacker's secrets, and return the plan that uses them."""
 
 
@@ -192,7 +186,7 @@ class ItemAttack(Attack):
     """An attack whose users draw items from a distribution P."""
 
     @abstractmethod
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         """Return P(v) over d items, non-negative with sum one; random parts are drawn from `rng`.
 
         `reports` draws P first, so a generator in the same state returns the P of its reports.
@@ -227,7 +221,7 @@ class ModelledAttack(ItemAttack):
                 f"model must be one of {', '.join(MODELS)}, not {self.model!r}{hint}"
             )
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         weights = self.distribution(oracle.domain_size, rng)
         if self.model == "crafted":
             return self._crafted(oracle, weights)
@@ -271,7 +265,7 @@ def exact_size(d: int, size: int) -> FloatArray:
     return law
 
 
-def draw_items(weights: FloatArray, m: int, rng: np.random.Generator) -> Int64Array:
+def draw_items(weights: FloatArray, m: int, rng: Rng) -> Int64Array:
     """Return the items of m malicious users, drawn independently from the distribution P."""
     return rng.choice(weights.size, size=m, p=weights)
 

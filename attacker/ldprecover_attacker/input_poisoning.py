@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-import numpy as np
-
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.types import FloatArray, Int64Array
+from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.base import Attack, ItemAttack, Plan, draw_items
 
 
@@ -38,10 +36,10 @@ class InputPoisoning(Attack):
     def target_indices(self, d: int) -> Int64Array:
         return self.attack.target_indices(d)
 
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         return self.attack.distribution(d, rng)
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         return honest_plan(oracle, self.attack.distribution(oracle.domain_size, rng))
 
 

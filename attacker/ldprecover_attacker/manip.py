@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Rng
 from ldprecover_attacker.arguments import check_size, size_or_default
 from ldprecover_attacker.base import ModelledAttack
 
@@ -38,7 +38,7 @@ class Manip(ModelledAttack):
     def resolve(self, items: Sequence[str]) -> Self:
         return replace(self, size=self._size(len(items)))
 
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         size = self._size(d)
         weights = np.zeros(d)
         weights[rng.choice(d, size=size, replace=False)] = 1 / size

@@ -3,11 +3,9 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Rng
 from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import Plan, padded_sizes
 from ldprecover_attacker.targets import SubsetAttack
@@ -41,7 +39,7 @@ class MGAA(SubsetAttack):
         super().__post_init__()
         check_search(self.search, exhaustive=False)
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         d = oracle.domain_size
         included, each = self.inclusion(d), self.subset_size(d)
         return Plan(

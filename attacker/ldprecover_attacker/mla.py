@@ -9,7 +9,7 @@ import numpy as np
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.items import find_items
 from ldprecover.protocols import DEFAULT_SEARCH, crafter_of
-from ldprecover.types import FloatArray, Reports
+from ldprecover.types import FloatArray, Reports, Rng
 from ldprecover_attacker.arguments import check_search
 from ldprecover_attacker.base import ItemAttack, Plan, exact_size
 from ldprecover_attacker.targets import check_index, index_or_label
@@ -66,12 +66,12 @@ class MLA(ItemAttack):
         (item,) = find_items([self.item], items)
         return replace(self, item=check_index(item, len(items)))
 
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         weights = np.zeros(d)
         weights[rng.integers(d) if self.item is None else check_index(self.item, d)] = 1.0
         return weights
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         if oracle.listed_seeds is not None:
             return self._plan_of_given_seeds(oracle, rng)
         report = self._report(oracle, rng)
@@ -82,7 +82,7 @@ class MLA(ItemAttack):
             sizes=lambda: exact_size(support.size, int(support.sum())),
         )
 
-    def _plan_of_given_seeds(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def _plan_of_given_seeds(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         """Return the plan of users with given seeds, who each take their fullest bucket."""
         d = oracle.domain_size
         items = (
@@ -99,7 +99,7 @@ class MLA(ItemAttack):
             support=lambda m: crafter_of(oracle).crafted_support(included, items.size),
         )
 
-    def _report(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Reports:
+    def _report(self, oracle: FrequencyOracle, rng: Rng) -> Reports:
         """Return the report that all users send, as an array of one row."""
         d = oracle.domain_size
         if oracle.fixed_size == 1:

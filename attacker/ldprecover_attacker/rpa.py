@@ -9,7 +9,7 @@ import numpy as np
 from ldprecover import FrequencyOracle
 from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import crafter_of
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Rng
 from ldprecover_attacker.base import ItemAttack, Plan
 
 
@@ -29,10 +29,10 @@ class RPA(ItemAttack):
     def resolve(self, items: Sequence[str]) -> Self:
         return self
 
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         return np.full(d, 1 / d)
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         return Plan(
             send=crafter_of(oracle).uniform_reports,
             support=lambda m: np.full(oracle.domain_size, crafter_of(oracle).uniform_support),

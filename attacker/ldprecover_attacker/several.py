@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 from ldprecover_attacker.base import Attack, Plan
 
 
@@ -53,15 +53,15 @@ class Several(Attack):
                 raised.append(attack.target_indices(d))
         return np.unique(np.concatenate(raised)) if raised else super().target_indices(d)
 
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         """Return the mean of the attackers' distributions, weighted by their shares."""
         each = [attack.distribution(d, rng) for attack in self.attacks]
         return np.average(each, axis=0, weights=self.shares)
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         plans, shares = [attack.plan(oracle, rng) for attack in self.attacks], self.shares
 
-        def send(m: int, rng: np.random.Generator) -> Reports:
+        def send(m: int, rng: Rng) -> Reports:
             attacker = (
                 rng.integers(len(plans), size=m)
                 if shares is None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ldprecover import ParameterError
 from ldprecover.items import find_items
-from ldprecover.types import FloatArray, Int64Array
+from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_size, is_integer, size_or_default
 from ldprecover_attacker.base import ItemAttack
 
@@ -41,7 +41,7 @@ class TargetedAttack(ItemAttack):
     def target_indices(self, d: int) -> Int64Array:
         return np.array([check_index(target, d) for target in self.targets], dtype=np.int64)
 
-    def distribution(self, d: int, rng: np.random.Generator) -> FloatArray:
+    def distribution(self, d: int, rng: Rng) -> FloatArray:
         targets = self.target_indices(d)
         return _indicator(targets, d) / targets.size
 
@@ -75,7 +75,7 @@ class SubsetAttack(TargetedAttack):
             self.each, default=(r + 1) // 2, maximum=r, name="each, a number of targets"
         )
 
-    def subsets(self, d: int, m: int, rng: np.random.Generator) -> Int64Array:
+    def subsets(self, d: int, m: int, rng: Rng) -> Int64Array:
         """Return for each of m users its r' targets, an (m, r') array of uniformly random
         subsets.
         """

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
-from ldprecover_cli.output import note
+from ldprecover_cli.output import JsonObject, note
 
 if TYPE_CHECKING:
     from ldprecover_client import Client
@@ -76,7 +76,7 @@ def _unwritten(file: Path, error: OSError) -> UsageError:
 
 def _collect(
     client: "Client", round: str, methods: Sequence[str], targets: Sequence[str]
-) -> dict[str, Any]:
+) -> JsonObject:
     status = client.round(round)
     check_items(targets, status.parameters.items)
     id_ = status.id  # "current" may name another round by the next request
@@ -109,9 +109,7 @@ def _collect(
     }
 
 
-def _recover(
-    client: "Client", id_: str, method: dict[str, Any], targets: Sequence[str]
-) -> dict[str, Any]:
+def _recover(client: "Client", id_: str, method: JsonObject, targets: Sequence[str]) -> JsonObject:
     """Return one recovery of the round, or the reason why the server has none."""
     name = method["name"]
     note(f"Recovering by {name} …")
@@ -122,7 +120,7 @@ def _recover(
     return {**fields, "summary": method["summary"], "gives": method.get("gives")}
 
 
-def _try(request: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any] | None, str | None]:
+def _try(request: Callable[[], JsonObject]) -> tuple[JsonObject | None, str | None]:
     """Return the response to a request, or the reason why the server rejects it."""
     from ldprecover_client.errors import RefusedError
 

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+JsonObject = dict[str, Any]
+
 _FILE_WIDTH = 100
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -24,7 +24,7 @@ from ldprecover_cli.options import (
     method_options,
     support_of,
 )
-from ldprecover_cli.output import note, print_json
+from ldprecover_cli.output import JsonObject, note, print_json
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def recompute(
     }
     past = [read_export(path) for path in history or []]
 
-    def recover(export: "RoundExport", reports: "ReportSource | None" = None) -> dict[str, Any]:
+    def recover(export: "RoundExport", reports: "ReportSource | None" = None) -> JsonObject:
         return _columns(export, target or [], arguments, past, reports)
 
     if output is not None and output.exists():
@@ -157,8 +157,8 @@ def _from_reports(
     partial: bool,
     jobs: int,
     scheduler: "Scheduler | None",
-    recover: "Callable[[RoundExport, ReportSource], dict[str, Any]]",
-) -> dict[str, Any]:
+    recover: "Callable[[RoundExport, ReportSource], JsonObject]",
+) -> JsonObject:
     from ldprecover.recovery import ReportSource
     from ldprecover_client import progress_bar
     from ldprecover_cluster import engine
@@ -198,14 +198,14 @@ def _from_reports(
 def _columns(
     exported: "RoundExport",
     target: list[str],
-    arguments: dict[str, Any],
+    arguments: JsonObject,
     history: "Sequence[RoundExport]",
     reports: "ReportSource | None",
-) -> dict[str, Any]:
+) -> JsonObject:
     from ldprecover import RecoveryRequest
 
     items = exported.parameters.items
-    result: dict[str, Any] = {
+    result: JsonObject = {
         "round": exported.round,
         "n": exported.tally.n,
         "items": items,

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from ldprecover_cli.errors import CommandError, UsageError, check_items
 from ldprecover_cli.options import DEFAULT_URL, Json, RoundOption, Url, connected, quick_retries
-from ldprecover_cli.output import console, plain, print_json
+from ldprecover_cli.output import JsonObject, console, plain, print_json
 
 if TYPE_CHECKING:
     from ldprecover_client import Receipt
@@ -137,12 +137,12 @@ def report(
     )
 
 
-def _without_none(**limits: float | None) -> dict[str, Any]:
+def _without_none(**limits: float | None) -> JsonObject:
     """Return the limits that are not None: the others have defaults."""
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
-def _fields(receipt: "Receipt") -> dict[str, Any]:
+def _fields(receipt: "Receipt") -> JsonObject:
     return {
         "round": receipt.round_id,
         "name": receipt.round_name,

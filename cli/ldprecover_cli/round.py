@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -26,7 +26,15 @@ from ldprecover_cli.options import (
     own_parameters,
     read_lines,
 )
-from ldprecover_cli.output import console, counted, joined, plain, plain_table, print_json
+from ldprecover_cli.output import (
+    JsonObject,
+    console,
+    counted,
+    joined,
+    plain,
+    plain_table,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from ldprecover.planning.choosing import Choice
@@ -388,13 +396,13 @@ def _listed(client: "Client", reference: str) -> "RoundSummary":
     return client.round(reference).summary  # raises: the round does not exist
 
 
-def _fields(status: "RoundStatus") -> dict[str, Any]:
+def _fields(status: "RoundStatus") -> JsonObject:
     return {**_flat(status.summary), "items": list(status.parameters.items)}
 
 
-def _flat(summary: "RoundSummary") -> dict[str, Any]:
+def _flat(summary: "RoundSummary") -> JsonObject:
     """Return a round's fields by name, including its protocol's own parameters."""
-    flat: dict[str, Any] = {}
+    flat: JsonObject = {}
     for name, value in asdict(summary).items():
         flat |= value if name == "own" else {name: value}
     return flat

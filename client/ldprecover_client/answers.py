@@ -38,6 +38,9 @@ REFERENCE = re.compile(_REFERENCE)
 TICKET = re.compile(r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{22}")
 """The form of a ticket."""
 
+JsonObject = dict[str, Any]
+"""A JSON object as a server sent it."""
+
 M = TypeVar("M", bound=Message)
 
 
@@ -165,7 +168,7 @@ class JobStatus:
     id: str
     state: str
     progress: float
-    result: dict[str, Any] | None = field(default=None, repr=False)
+    result: JsonObject | None = field(default=None, repr=False)
     problem: RefusedError | None = None
 
 
@@ -182,7 +185,7 @@ def problem_in(answer: Answer) -> RefusedError | None:
         return None
 
 
-def _problem(body: dict[str, Any], status: int) -> RefusedError:
+def _problem(body: JsonObject, status: int) -> RefusedError:
     text = {
         name: _plain(body[name])
         for name in ("type", "title", "detail")
@@ -271,7 +274,7 @@ def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
     return tickets
 
 
-def read_frequencies(answer: Answer) -> dict[str, Any]:
+def read_frequencies(answer: Answer) -> JsonObject:
     """Read GET /rounds/{id}/frequencies; with n = 0 the estimates are None."""
     message, body = _read(results.Frequencies, answer)
     d = len(message.items)
@@ -291,7 +294,7 @@ def read_frequencies(answer: Answer) -> dict[str, Any]:
     return body
 
 
-def read_export(answer: Answer) -> dict[str, Any]:
+def read_export(answer: Answer) -> JsonObject:
     """Read GET /rounds/{id}/export, and verify its checksum."""
     body = _object(answer)
     try:
@@ -301,7 +304,7 @@ def read_export(answer: Answer) -> dict[str, Any]:
     return body
 
 
-def read_recovery(answer: Answer) -> dict[str, Any]:
+def read_recovery(answer: Answer) -> JsonObject:
     """Read POST /rounds/{id}/recover."""
     message, body = _read(results.Recovered, answer)
     _check_recovery(message)
@@ -341,12 +344,12 @@ def _check_recovery(message: results.Recovered) -> None:
         _check_items("suspects", [suspect.item for suspect in conclusions.suspects], d)
 
 
-def body_of(model: type[Message]) -> Callable[[Answer], dict[str, Any]]:
+def body_of(model: type[Message]) -> Callable[[Answer], JsonObject]:
     """Return a reader of the bodies of a model that need no further checks."""
     return lambda answer: _read(model, answer)[1]
 
 
-def read_plan(answer: Answer) -> dict[str, Any]:
+def read_plan(answer: Answer) -> JsonObject:
     """Read GET /plan."""
     message, body = _read(plans.Plans, answer)
     solved = "standard_error" if message.solved == "error" else message.solved
@@ -356,7 +359,7 @@ def read_plan(answer: Answer) -> dict[str, Any]:
     return body
 
 
-def _read(model: type[M], answer: Answer) -> tuple[M, dict[str, Any]]:
+def _read(model: type[M], answer: Answer) -> tuple[M, JsonObject]:
     """Return the body of a response as its model and as it was sent, fields of later versions
     included.
     """
@@ -368,7 +371,7 @@ def _read(model: type[M], answer: Answer) -> tuple[M, dict[str, Any]]:
     raise InvalidAnswerError(_plain(f"{'.'.join(map(str, error['loc']))}: {error['msg']}"))
 
 
-def _object(answer: Answer) -> dict[str, Any]:
+def _object(answer: Answer) -> JsonObject:
     def fail(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")
 
@@ -381,7 +384,7 @@ def _object(answer: Answer) -> dict[str, Any]:
     return body
 
 
-def _immutable(message: rounds.Parameters | rounds.Round) -> dict[str, Any]:
+def _immutable(message: rounds.Parameters | rounds.Round) -> JsonObject:
     """Return the fields of a `Round`."""
     protocol = PROTOCOLS.get(message.protocol)
     if protocol is None:
@@ -411,7 +414,7 @@ def _immutable(message: rounds.Parameters | rounds.Round) -> dict[str, Any]:
     return _common(message, Round) | {"parameters": parameters}
 
 
-def _common(source: object, target: type) -> dict[str, Any]:
+def _common(source: object, target: type) -> JsonObject:
     """Return the fields of a dataclass that an object has as well."""
     names = (each.name for each in fields(target))
     return {name: getattr(source, name) for name in names if hasattr(source, name)}

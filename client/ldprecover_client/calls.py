@@ -11,7 +11,14 @@ from urllib.parse import urlencode
 
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client import answers
-from ldprecover_client.answers import Answer, JobStatus, RoundStatus, RoundSummary, Submitted
+from ldprecover_client.answers import (
+    Answer,
+    JobStatus,
+    JsonObject,
+    RoundStatus,
+    RoundSummary,
+    Submitted,
+)
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
 from ldprecover_interface import analysis, operation, paths
 from ldprecover_interface.rounds import Stats
@@ -142,7 +149,7 @@ def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
     )
 
 
-def recover(reference: str, fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
+def recover(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
     """POST /rounds/{id}/recover. Repeatable: it changes nothing."""
     return replace(
         _post(_path(reference, paths.RECOVER), answers.read_recovery, fields), is_analysis=True
@@ -169,7 +176,7 @@ def cancel_job(reference: str, id_: str) -> Call[None]:
     return Call("DELETE", _job_path(reference, id_), answers.read_nothing, status=204)
 
 
-def alarms(reference: str, rate: float) -> Call[dict[str, Any]]:
+def alarms(reference: str, rate: float) -> Call[JsonObject]:
     """GET /rounds/{id}/alarms."""
     _check_finite({"rate": rate})
     return Call(
@@ -180,14 +187,14 @@ def alarms(reference: str, rate: float) -> Call[dict[str, Any]]:
     )
 
 
-def suspects(reference: str, rate: float, drift: float) -> Call[dict[str, Any]]:
+def suspects(reference: str, rate: float, drift: float) -> Call[JsonObject]:
     """GET /rounds/{id}/suspects."""
     _check_finite({"rate": rate, "drift": drift})
     path = _path(reference, f"{paths.SUSPECTS}?rate={rate!r}&drift={drift!r}")
     return Call("GET", path, answers.body_of(analysis.Suspects), is_analysis=True)
 
 
-def plan(fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
+def plan(fields: Mapping[str, Any]) -> Call[JsonObject]:
     """GET /plan."""
     present = {name: value for name, value in fields.items() if value is not None}
     _check_finite(present)
@@ -200,7 +207,7 @@ def plan(fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
     return Call("GET", f"{paths.PLAN}?{query}", answers.read_plan)
 
 
-def version() -> Call[dict[str, Any]]:
+def version() -> Call[JsonObject]:
     """GET /version."""
     return Call("GET", paths.VERSION, answers.body_of(operation.Version))
 

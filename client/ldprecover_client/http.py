@@ -20,6 +20,7 @@ from ldprecover_client import calls
 from ldprecover_client.answers import (
     Answer,
     JobStatus,
+    JsonObject,
     Round,
     RoundStatus,
     RoundSummary,
@@ -143,7 +144,7 @@ class _BaseClient:
         """Return a client of another server with the same settings but no key."""
         return type(self)(url, **self._options)
 
-    def _settings(self, connections: int) -> dict[str, Any]:
+    def _settings(self, connections: int) -> JsonObject:
         headers = {
             "Accept": "application/json, application/problem+json",
             # The limit on responses counts bytes; a compressed one could expand to any size.
@@ -168,7 +169,7 @@ class _BaseClient:
             "follow_redirects": False,
         }
 
-    def _request(self, call: Call[Any]) -> dict[str, Any]:
+    def _request(self, call: Call[Any]) -> JsonObject:
         return {
             "method": call.method,
             "url": self.url + call.path,
@@ -428,27 +429,27 @@ class Client(_BaseClient):
         """
         return self._call(self._submission(reference, packed, key, compress, ticket))
 
-    def frequencies(self, reference: str) -> dict[str, Any]:
+    def frequencies(self, reference: str) -> JsonObject:
         """Return the round's unbiased estimates, as columns."""
         return self._call(calls.frequencies(reference))
 
-    def stats(self, reference: str) -> dict[str, Any]:
+    def stats(self, reference: str) -> JsonObject:
         """Return the round's numbers of reports, and of duplicate and refused submissions."""
         return self._call(calls.stats(reference))
 
-    def methods(self, reference: str) -> dict[str, Any]:
+    def methods(self, reference: str) -> JsonObject:
         """Return the recovery methods, and whether each fits this round."""
         return self._call(calls.methods(reference))
 
-    def alarms(self, reference: str, *, rate: float = 1e-3) -> dict[str, Any]:
+    def alarms(self, reference: str, *, rate: float = 1e-3) -> JsonObject:
         """Return the tests of the round, each with a false-alarm rate of at most `rate`."""
         return self._call(calls.alarms(reference, rate))
 
-    def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> dict[str, Any]:
+    def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> JsonObject:
         """Return the items that rose in the series, at the false-discovery rate `rate`."""
         return self._call(calls.suspects(reference, rate, drift))
 
-    def recover(self, reference: str, **fields: Any) -> dict[str, Any]:
+    def recover(self, reference: str, **fields: Any) -> JsonObject:
         """Return a recovery of the round; fields are those of POST /rounds/{id}/recover."""
         return self._call(calls.recover(reference, fields))
 
@@ -460,15 +461,15 @@ class Client(_BaseClient):
         """Return a job that was started earlier."""
         return self._job(reference, self._call(calls.job(reference, id)))
 
-    def export(self, reference: str) -> dict[str, Any]:
+    def export(self, reference: str) -> JsonObject:
         """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""
         return self._call(calls.export(reference))
 
-    def plan(self, **fields: Any) -> dict[str, Any]:
+    def plan(self, **fields: Any) -> JsonObject:
         """Return a plan of a round; fields are those of GET /plan."""
         return self._call(calls.plan(fields))
 
-    def version(self) -> dict[str, Any]:
+    def version(self) -> JsonObject:
         """Return the version of the server and its parts."""
         return self._call(calls.version())
 

@@ -1,9 +1,8 @@
 """A recovery that runs on the server as a job."""
 
 from collections.abc import Callable
-from typing import Any
 
-from ldprecover_client.answers import JobStatus
+from ldprecover_client.answers import JobStatus, JsonObject
 from ldprecover_client.errors import RefusedError
 
 _FIRST_PAUSE = 0.25  # seconds before the first poll; each further pause is twice as long
@@ -56,7 +55,7 @@ class Job:
         if not self.is_over:
             self._status = self._poll()
 
-    def wait(self, on_progress: Callable[[float], object] | None = None) -> dict[str, Any]:
+    def wait(self, on_progress: Callable[[float], object] | None = None) -> JsonObject:
         """Wait until the job is over, and return the recovery as `Client.recover` does.
 
         `on_progress` is called with the progress after each poll. Interrupting the wait does not

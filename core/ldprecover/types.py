@@ -18,3 +18,6 @@ UInt32Array = NDArray[np.uint32]
 UInt64Array = NDArray[np.uint64]
 Words = Callable[[int], UInt64Array]
 """A source of randomness: n -> n independent uniform 64-bit words."""
+
+Rng = np.random.Generator
+"""The source of all random numbers of a call, seeded by its caller."""

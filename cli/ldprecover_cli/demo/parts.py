@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from rich.console import Console
 
 from ldprecover_cli.demo.picture import draw
 from ldprecover_cli.errors import CommandError
-from ldprecover_cli.output import counted, plain
+from ldprecover_cli.output import JsonObject, counted, plain
 from ldprecover_client import Client
 from ldprecover_experiments.demo import Demo, Stage
 
@@ -18,7 +17,7 @@ from ldprecover_experiments.demo import Demo, Stage
 class PartResult:
     """The result of a part: as JSON, and a function that prints it for people."""
 
-    as_json: dict[str, Any]
+    as_json: JsonObject
     show: Callable[[Console], None]
 
 
@@ -59,5 +58,5 @@ def play_part(part: str, play: Demo, server: Client, key: str | None, stage: Sta
     )
 
 
-def _sentence(value: dict[str, Any], sentence: str) -> PartResult:
+def _sentence(value: JsonObject, sentence: str) -> PartResult:
     return PartResult(value, lambda out: out.print(sentence))

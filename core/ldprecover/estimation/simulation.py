@@ -21,12 +21,10 @@ from ldprecover._checks import finite_vector, is_integer
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.types import Int64Array
+from ldprecover.types import Int64Array, Rng
 
 
-def one_hot_tally(
-    oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
-) -> Tally:
+def one_hot_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng) -> Tally:
     """Return a tally of m malicious reports that each support one item drawn from `weights`.
 
     This is the paper's model of an attack (V-C), a multinomial. For GRR and OUE it is the law of
@@ -39,9 +37,7 @@ def one_hot_tally(
     return tally_of_counts(oracle, _draw(oracle, weights, m, rng), m)
 
 
-def sampled_tally(
-    oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
-) -> Tally:
+def sampled_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng) -> Tally:
     """Return a tally of m malicious reports that encode, unperturbed, an item drawn from `weights`.
 
     It follows the law of `FrequencyOracle.encode`. Raises ParameterError as `one_hot_tally` does.
@@ -49,9 +45,7 @@ def sampled_tally(
     return oracle.simulation.encoded_tally(_draw(oracle, weights, m, rng), rng)
 
 
-def input_poisoning_tally(
-    oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
-) -> Tally:
+def input_poisoning_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng) -> Tally:
     """Return a tally of m users who report an item drawn from `weights` honestly (paper, VII-B).
 
     Raises ParameterError unless the weights are at least 0 and sum to one.
@@ -71,9 +65,7 @@ def tally_of_counts(oracle: FrequencyOracle, counts: ArrayLike, n: int) -> Tally
     return tally
 
 
-def _draw(
-    oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: np.random.Generator
-) -> Int64Array:
+def _draw(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng) -> Int64Array:
     vector = finite_vector(weights, "weights")
     if vector.size != oracle.domain_size:
         raise ParameterError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.laws.distributions import binomial_law
-from ldprecover.types import FloatArray, Int64Array
+from ldprecover.types import FloatArray, Int64Array, Rng
 
 
 class SizeLaw(ABC):
@@ -26,7 +26,7 @@ class SizeLaw(ABC):
         """Return P(|S(z)| = k) for k from 0 to d."""
 
     @abstractmethod
-    def draw(self, m: int, rng: np.random.Generator) -> Int64Array:
+    def draw(self, m: int, rng: Rng) -> Int64Array:
         """Return m independent sizes."""
 
 
@@ -46,7 +46,7 @@ class FixedSize(SizeLaw):
         law[self.size] = 1.0
         return law
 
-    def draw(self, m: int, rng: np.random.Generator) -> Int64Array:
+    def draw(self, m: int, rng: Rng) -> Int64Array:
         return np.full(m, self.size)
 
 
@@ -69,6 +69,6 @@ class IndependentSizes(SizeLaw):
         others = binomial_law(self.domain_size - 1, self.q)
         return (1 - self.p) * np.append(others, 0.0) + self.p * np.append(0.0, others)
 
-    def draw(self, m: int, rng: np.random.Generator) -> Int64Array:
+    def draw(self, m: int, rng: Rng) -> Int64Array:
         others = rng.binomial(self.domain_size - 1, self.q, size=m)
         return others + (rng.random(m) < self.p)

@@ -17,7 +17,7 @@ from ldprecover.protocols.randomiser import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.wire import IntegerForm
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng
 
 _FORMS = ReportForms(
     json="one item index a report.",
@@ -55,7 +55,7 @@ class GRR(FrequencyOracle):
     def wire(self) -> IntegerForm:
         return IntegerForm(_FORMS, self.domain_size, "item")
 
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         user_items = self._items(items)
         words = words_from(rng)
         d = self.domain_size
@@ -64,7 +64,7 @@ class GRR(FrequencyOracle):
         other = (user_items + 1 + below(d - 1, user_items.size, words).astype(np.int64)) % d
         return np.where(keep, user_items, other).astype("<u4")
 
-    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         return self._items(items).astype("<u4")
 
     def summarise(self, reports: Reports) -> Int64Array:
@@ -92,7 +92,7 @@ class GRR(FrequencyOracle):
 
 @dataclass(frozen=True)
 class _OneItemSimulation(Simulation):
-    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+    def draw_honest(self, users: Int64Array, rng: Rng) -> Tally:
         """Return a tally of honest reports, drawn from its exact law in O(d).
 
         A user reports its own item with probability p - q, and a uniform one of all d items
@@ -103,7 +103,7 @@ class _OneItemSimulation(Simulation):
         own = rng.binomial(users, self.oracle.p - self.oracle.q)
         return Tally(own + rng.multinomial(n - int(own.sum()), np.full(d, 1 / d)), n)
 
-    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
         """Return a tally of n honest reports, drawn from its exact law in O(d) for any n.
 
         If the item is drawn from the weights w, a report is item v with probability q + (p - q)
@@ -112,5 +112,5 @@ class _OneItemSimulation(Simulation):
         law = self.oracle.laws.honest_support(weights)
         return Tally(rng.multinomial(n, law / law.sum()), n)
 
-    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+    def draw_encoded(self, users: Int64Array, rng: Rng) -> Tally:
         return Tally(users, int(users.sum()))

@@ -19,7 +19,15 @@ from ldprecover.protocols.randomiser import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.wire import IntegerForm, raise_first
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array, UInt64Array
+from ldprecover.types import (
+    BoolArray,
+    FloatArray,
+    Int64Array,
+    Reports,
+    Rng,
+    UInt32Array,
+    UInt64Array,
+)
 
 _IMPROBABLE = 1e-9  # probability below which an honest submission is rejected
 _FORMS = ReportForms(
@@ -77,13 +85,13 @@ class HR(FrequencyOracle):
         """K = 2^b, the number of columns."""
         return 1 << self.bits
 
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         user_items = self._items(items)
         words = words_from(rng)
         odd = words(user_items.size) >= np.uint64(self.thresholds["keep_below"])
         return self._columns_of(user_items, odd, words(user_items.size))
 
-    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return a random column that supports the item."""
         user_items = self._items(items)
         return self._columns_of(
@@ -183,7 +191,7 @@ class _HadamardSimulation(Simulation):
 
     block = 1 << 20
 
-    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
         """Return a tally of n honest reports, drawn from its exact law in O(K log K) for any n.
 
         If the item is drawn from the weights, a report is column y with probability (2/K)(1 - p +

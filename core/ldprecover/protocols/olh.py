@@ -21,7 +21,7 @@ from ldprecover.protocols.randomiser import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
 from ldprecover.protocols.simulation import IndependentSimulation, Simulation
 from ldprecover.protocols.wire import WireForm, raise_first
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt32Array
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt32Array
 
 MAX_HASH_RANGE = 65_536
 
@@ -88,7 +88,7 @@ class OLH(FrequencyOracle):
     def wire(self) -> WireForm:
         return SeedBucketForm(self.hash_range)
 
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         reports = self.encode(items, rng)
         words = words_from(rng)
         g, n = self.hash_range, len(reports)
@@ -98,7 +98,7 @@ class OLH(FrequencyOracle):
         reports["bucket"] = np.where(keep, own, other)
         return reports
 
-    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         user_items = self._items(items)
         seeds = (words_from(rng)(user_items.size) >> np.uint64(32)).astype(np.uint32)
         return self.reports(seeds, self.buckets(seeds, user_items))

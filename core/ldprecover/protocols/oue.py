@@ -11,7 +11,7 @@ from ldprecover.laws import JointSupport, Laws
 from ldprecover.protocols.description import Traits
 from ldprecover.protocols.sampling import flip_threshold, words_from
 from ldprecover.protocols.unary import UnaryEncoding, set_bits
-from ldprecover.types import Reports
+from ldprecover.types import Reports, Rng
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class OUE(UnaryEncoding):
     def thresholds(self) -> dict[str, int]:
         return {"flip_below": flip_threshold(self.epsilon)}
 
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         user_items = self._items(items)
         words = words_from(rng)
         rows = counting.unary_rows(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.wire import WireForm
-from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
+from ldprecover.types import BoolArray, Int64Array, Reports, Rng, UInt32Array
 
 MIN_EPSILON, MAX_EPSILON = 0.01, 10.0
 MAX_DOMAIN_SIZE = 100_000
@@ -113,7 +113,7 @@ class LocalRandomiser(ABC):
         """How reports travel: their packed and their JSON form. Computed once for each oracle."""
 
     @abstractmethod
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return one report for each item, satisfying epsilon-LDP exactly.
 
         `rng` None draws from the operating system, as a real user must; a generator is for
@@ -121,7 +121,7 @@ class LocalRandomiser(ABC):
         """
 
     @abstractmethod
-    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return each item encoded but not perturbed, as malicious users send it (paper, V-C).
 
         Other random parts of an honest report, such as a hash seed, are drawn.

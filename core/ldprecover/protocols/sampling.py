@@ -10,12 +10,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
 
-from ldprecover.types import UInt64Array, Words
+from ldprecover.types import Rng, UInt64Array, Words
 
 _DIGITS = 60  # e^10 * 2^64 has 24 digits before the point
 
 
-def words_from(rng: np.random.Generator | None) -> Words:
+def words_from(rng: Rng | None) -> Words:
     """Return a word source: the operating system's randomness, or a seeded generator's.
 
     None gives the cryptographic source, the only one that a real user may draw from.

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 
 if TYPE_CHECKING:
     from ldprecover.protocols.oracle import FrequencyOracle
@@ -27,29 +27,29 @@ class Simulation:
 
     oracle: "FrequencyOracle"
 
-    def honest_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+    def honest_tally(self, true_counts: ArrayLike, rng: Rng) -> Tally:
         """Return a tally of honest reports of true_counts[v] users of item v, from its exact law.
 
         Raises ParameterError unless there is an integer of at least 0 for each of the d items.
         """
         return self.draw_honest(self._users(true_counts), rng)
 
-    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
         """Return a tally of n honest reports of users whose items are drawn from `weights`."""
         return self.honest_tally(rng.multinomial(n, weights), rng)
 
-    def encoded_tally(self, true_counts: ArrayLike, rng: np.random.Generator) -> Tally:
+    def encoded_tally(self, true_counts: ArrayLike, rng: Rng) -> Tally:
         """Return a tally of reports that encode, unperturbed, item v for true_counts[v] users.
 
         Raises ParameterError as `honest_tally` does.
         """
         return self.draw_encoded(self._users(true_counts), rng)
 
-    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+    def draw_honest(self, users: Int64Array, rng: Rng) -> Tally:
         """Return a tally of reports of `perturb`."""
         return self._tally(self.oracle.perturb, users, rng)
 
-    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+    def draw_encoded(self, users: Int64Array, rng: Rng) -> Tally:
         """Return a tally of reports of `encode`."""
         return self._tally(self.oracle.encode, users, rng)
 
@@ -60,9 +60,9 @@ class Simulation:
 
     def _tally(
         self,
-        report: Callable[[Int64Array, np.random.Generator], Reports],
+        report: Callable[[Int64Array, Rng], Reports],
         users: Int64Array,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> Tally:
         self.oracle.wire.check_users(int(users.sum()))
         items = np.repeat(np.arange(self.oracle.domain_size), users)
@@ -95,13 +95,13 @@ class IndependentSimulation(Simulation):
 
     encoded_q: float = 0.0
 
-    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+    def draw_honest(self, users: Int64Array, rng: Rng) -> Tally:
         """Return a tally with C(v) = Bin(n_v, p) + Bin(n - n_v, q), independent over the items."""
         n = int(users.sum())
         p, q = self.oracle.p, self.oracle.q
         return Tally(rng.binomial(users, p) + rng.binomial(n - users, q), n)
 
-    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+    def draw_encoded(self, users: Int64Array, rng: Rng) -> Tally:
         """Return a tally with C(v) = n_v + Bin(n - n_v, encoded_q)."""
         n = int(users.sum())
         return Tally(users + rng.binomial(n - users, self.encoded_q), n)

@@ -15,7 +15,7 @@ from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE
 from ldprecover.protocols.sampling import hold_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.unary import UnaryEncoding
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array, Words
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt8Array, Words
 
 _CELLS = 1 << 20  # random keys in memory, 4 MiB
 _FEW_ITEMS = 100  # with at most 100 items a population's tally is drawn from its exact law
@@ -80,7 +80,7 @@ class SS(UnaryEncoding):
     def thresholds(self) -> dict[str, int]:
         return {"hold_below": hold_threshold(self.epsilon, self.domain_size, self.subset_size)}
 
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         user_items = self._items(items)
         words = words_from(rng)
         holds = words(user_items.size) < np.uint64(self.thresholds["hold_below"])
@@ -151,7 +151,7 @@ class SS(UnaryEncoding):
 class _SubsetSimulation(Simulation):
     oracle: SS
 
-    def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+    def draw_honest(self, users: Int64Array, rng: Rng) -> Tally:
         """Return a tally of honest reports, drawn from its exact law in at most O(dk).
 
         With probability w a report is the user's item and k - 1 others at random, else any k of the
@@ -161,7 +161,7 @@ class _SubsetSimulation(Simulation):
         own = rng.binomial(users, (self.oracle.p - share) / (1 - share))
         return self._random_sets(own, int((users - own).sum()), rng)
 
-    def population_tally(self, weights: FloatArray, n: int, rng: np.random.Generator) -> Tally:
+    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
         """Return a tally of n honest reports of users whose items are drawn from the weights.
 
         With up to 100 items it is drawn from its exact law. With more it takes O(d + sqrt(nk)), and
@@ -177,11 +177,11 @@ class _SubsetSimulation(Simulation):
         anyone = _marked(np.full(d, n - with_own), (n - with_own) * k, rng)
         return Tally(own + others + anyone, n)
 
-    def draw_encoded(self, users: Int64Array, rng: np.random.Generator) -> Tally:
+    def draw_encoded(self, users: Int64Array, rng: Rng) -> Tally:
         """Return a tally of reports of `encode`, drawn from its exact law in O(dk)."""
         return self._random_sets(users, 0, rng)
 
-    def _random_sets(self, own: Int64Array, free: int, rng: np.random.Generator) -> Tally:
+    def _random_sets(self, own: Int64Array, free: int, rng: Rng) -> Tally:
         """Return the tally of own[v] reports of v and k - 1 others, and `free` of any k items.
 
         Items other than the own are random. The items are visited in order. A report with j items
@@ -254,7 +254,7 @@ def _mixed(p: float, one: tuple[float, float], other: tuple[float, float]) -> fl
     return p * one[1] + (1 - p) * other[1] + p * (1 - p) * (one[0] - other[0]) ** 2
 
 
-def _marked(cells: Int64Array, marks: int, rng: np.random.Generator) -> Int64Array:
+def _marked(cells: Int64Array, marks: int, rng: Rng) -> Int64Array:
     """Return how many cells of each item are marked, drawn without replacement.
 
     `marks` of all cells are marked. First each cell is marked with one probability; then the

@@ -10,7 +10,7 @@ from ldprecover import counting
 from ldprecover.protocols.description import Traits
 from ldprecover.protocols.sampling import flip_threshold, words_from
 from ldprecover.protocols.unary import UnaryEncoding, set_bits
-from ldprecover.types import Reports
+from ldprecover.types import Reports, Rng
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SUE(UnaryEncoding):
         # is exact.
         return {"turn_below": flip_threshold(self.epsilon / 2)}
 
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         user_items = self._items(items)
         words = words_from(rng)
         turned = self.thresholds["turn_below"]

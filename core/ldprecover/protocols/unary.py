@@ -18,7 +18,7 @@ from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.protocols.randomiser import ALL_ITEMS, Items
 from ldprecover.protocols.simulation import IndependentSimulation, Simulation
 from ldprecover.protocols.wire import WireForm, raise_first
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, UInt8Array
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt8Array
 
 UNARY_FORMS = ReportForms(
     json="d characters a report, position i is item i.",
@@ -51,7 +51,7 @@ class UnaryEncoding(FrequencyOracle):
     def wire(self) -> "BitsForm":
         return BitsForm(self.domain_size, self.fixed_size)
 
-    def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
+    def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return each item's bit as one, and as many random others as a fixed size needs."""
         user_items = self._items(items)
         if self.fixed_size is not None:

@@ -18,7 +18,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.sampling import words_from
 from ldprecover.rounds.parameters import RoundParameters
-from ldprecover.types import Int64Array
+from ldprecover.types import Int64Array, Rng
 
 ITEMS = ("-1", "1")
 """The items of a round for numbers, in this order."""
@@ -29,7 +29,7 @@ def is_for_numbers(parameters: RoundParameters) -> bool:
     return parameters.items == ITEMS and parameters.oracle.traits.one_item
 
 
-def round_numbers(numbers: ArrayLike, rng: np.random.Generator | None = None) -> Int64Array:
+def round_numbers(numbers: ArrayLike, rng: Rng | None = None) -> Int64Array:
     """Return for each number x in [-1, 1] the index of 1 with probability (1 + x)/2, else that of
     -1.
 
