@@ -24,9 +24,9 @@ RUN pip --python /opt/ldprecover/bin/python install --disable-pip-version-check 
 FROM ${BASE}
 RUN groupadd --gid 10001 ldprecover \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/ldprecover ldprecover \
-    && mkdir -p /var/lib/ldprecover /run/ldprecover/database \
+    && mkdir -p /var/lib/ldprecover /var/tmp/ldprecover /run/ldprecover/database \
        /run/ldprecover/keys/admin /run/ldprecover/keys/analyst /run/ldprecover/keys/report \
-    && chown -R ldprecover:ldprecover /var/lib/ldprecover /run/ldprecover
+    && chown -R ldprecover:ldprecover /var/lib/ldprecover /var/tmp/ldprecover /run/ldprecover
 COPY --from=environment /opt/ldprecover /opt/ldprecover
 ENV PATH=/opt/ldprecover/bin:$PATH PYTHONUNBUFFERED=1
 # Folder of the SQLite file, unless another database is named.

@@ -11,6 +11,7 @@ from ldprecover_server import Settings
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 JOBS = ["analyst", "attacker", "keys", "migrate", "round", "secrets", "users"]
 
 
@@ -60,6 +61,15 @@ def test_awaited_services_have_health_checks() -> None:
     assert "/readyz" in SERVICES["server"]["healthcheck"]["test"][-1]
 
 
+def test_analyses_write_to_a_volume_that_the_server_owns() -> None:
+    """`/tmp` is memory. A new volume belongs to the owner of its folder in the image."""
+    folder = SERVICES["server"]["environment"]["TMPDIR"]
+    assert f"analyses:{folder}" in SERVICES["server"]["volumes"]
+    made, owned = DOCKERFILE.split("mkdir -p ")[1].split("chown -R ldprecover:ldprecover ")
+    assert folder in made.split()
+    assert folder in owned.splitlines()[0].split()
+
+
 def test_only_servers_are_restarted() -> None:
     policies = {name: service["restart"] for name, service in SERVICES.items()}
     assert policies == {name: "no" if name in JOBS else "unless-stopped" for name in SERVICES}
@@ -104,6 +114,7 @@ def test_only_makers_of_secrets_may_write_them() -> None:
             "secrets": {"database-secret"},
             "keys": {"admin-key", "report-key", "analyst-key"},
             "postgres": {"database"},
+            "server": {"analyses"},
         }.get(name, set())
 
 
