@@ -45,7 +45,7 @@ class Sender:
                 self._streams = await asyncio.open_connection(url.host, url.port)
             reader, writer = self._streams
             head = (
-                b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                 b"application/json\r\nIdempotency-Key: %s\r\n"
                 % (
                     url.raw_path,

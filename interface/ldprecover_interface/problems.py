@@ -24,6 +24,7 @@ class ProblemType(Enum):
     DATABASE_GONE = 503, "Database file missing"
     FORBIDDEN = 403, "Wrong key scope"
     HEAD_TOO_LARGE = 431, "Request head too large"
+    HOST_NOT_ALLOWED = 400, "Host not allowed"
     IDEMPOTENCY_KEY_REUSED = 409, "Idempotency key reused"
     INTERNAL_ERROR = 500, "Internal server error"
     INVALID_HEADER = 422, "Invalid header"

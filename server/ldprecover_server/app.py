@@ -28,10 +28,13 @@ from ldprecover_server.http import openapi, problems
 from ldprecover_server.http.bodies import BodyMemory
 from ldprecover_server.http.dependencies import DECODED_BYTES, Services
 from ldprecover_server.http.edge import EDGE, ConnectionLimit, Edge, RejectedError
+from ldprecover_server.http.middleware.allowed_hosts import AllowedHosts
 from ldprecover_server.http.middleware.backpressure import Backpressure
 from ldprecover_server.http.middleware.cors import Cors
 from ldprecover_server.http.middleware.head import Head
 from ldprecover_server.http.middleware.instrumentation import Instrumentation
+from ldprecover_server.http.middleware.operation_port import OperationPort
+from ldprecover_server.http.middleware.security_headers import SecurityHeaders
 from ldprecover_server.http.middleware.start_limit import StartLimit
 from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
 from ldprecover_server.http.problems import problem_response
@@ -55,10 +58,15 @@ from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
 from ldprecover_server.submissions import Submissions
-from ldprecover_server.thread_pools import ThreadPool
+from ldprecover_server.thread_pools import SharedCall, ThreadPool
 
 _DRAIN_SECONDS = 1.0
 """Seconds that shutdown waits for the calls of each thread pool whose callers are gone."""
+
+
+_PROBE_SECONDS = 1.0
+"""Seconds that the results of `/readyz` and `/metrics` are kept: anybody may call them, and each
+check writes to the database."""
 
 
 class Application:
@@ -112,6 +120,8 @@ class Application:
             round_directory, access, self.ingest, self.rejections, storage, settings
         )
         tallies = Results(round_directory, access, storage, self.rejections)
+        self.readiness = SharedCall(submissions.readiness_error, _PROBE_SECONDS)
+        self.scrape = SharedCall(self.metrics.render, _PROBE_SECONDS)
         self._services = Services(
             settings=settings,
             rounds=round_directory,
@@ -124,22 +134,28 @@ class Application:
             ),
             jobs=self.jobs,
             access=access,
-            metrics=self.metrics,
             bodies=self.bodies,
             decoded=MemoryBudget(DECODED_BYTES),
             submitting=ThreadPool(2, settings.queue_requests, settings.request_seconds),
             reading=ThreadPool(2, settings.reads, settings.request_seconds),
             keyed=ThreadPool(2, settings.reads, settings.request_seconds),
-            operating=ThreadPool(1, 8, settings.request_seconds),
+            readiness=self.readiness,
+            scrape=self.scrape,
         )
         self.api = self._make_api()
         self._submit = SubmissionRoute(self._services)
         self._others = CloseUnreadBodies(
-            Backpressure(Head(self.api), settings.answer_bytes, settings.answer_seconds)
+            Backpressure(
+                SecurityHeaders(Head(self.api)), settings.answer_bytes, settings.answer_seconds
+            )
         )
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
             app = Cors(app, settings.cors_origins)
+        if settings.operation_port is not None:
+            app = OperationPort(app, settings.operation_port)
+        if (names := settings.host_names) is not None:
+            app = AllowedHosts(app, names)
         self._app = Instrumentation(StartLimit(app), self.metrics, self.rejections)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -197,7 +213,8 @@ class Application:
                 services.submitting,
                 services.reading,
                 services.keyed,
-                services.operating,
+                services.readiness,
+                services.scrape,
             ):
                 await pool.drain(_DRAIN_SECONDS)
             await to_thread.run_sync(self._close)

@@ -117,6 +117,17 @@ class CrossOriginError(ServiceError):
     type = ProblemType.CROSS_ORIGIN_REFUSED
 
 
+class HostError(ServiceError):
+    """The request names a host that is not this server.
+
+    The server answers under the names in LDPRECOVER_ALLOWED_HOSTS, under localhost and under its IP
+    addresses. Otherwise a web page could point its own domain name at the server and read what only
+    the browser's machine may. If the name is the server's, the operator adds it to the setting.
+    """
+
+    type = ProblemType.HOST_NOT_ALLOWED
+
+
 class MalformedBodyError(ServiceError):
     """The body does not have its Content-Encoding.
 

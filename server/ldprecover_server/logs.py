@@ -6,6 +6,7 @@ the database are logged without their parameters.
 
 import logging
 import sys
+import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Literal
@@ -23,7 +24,31 @@ def configure(format: LogFormat) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if format == "json" else _Console())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+    logging.getLogger("uvicorn.error").addFilter(_without_repeats)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each step at INFO
+
+
+class _WithoutRepeats(logging.Filter):
+    """Passes a warning that equals the last one once a second: anybody can cause uvicorn's."""
+
+    _SECONDS = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: object = None
+        self._passes_at = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING:
+            return True
+        now = time.monotonic()
+        if record.msg == self._last and now < self._passes_at:
+            return False
+        self._last, self._passes_at = record.msg, now + self._SECONDS
+        return True
+
+
+_without_repeats = _WithoutRepeats()
 
 
 class _Console(logging.Formatter):

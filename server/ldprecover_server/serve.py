@@ -63,6 +63,11 @@ def serve(settings: Settings) -> None:
     logs.configure(settings.log_format)
     _warn_of_slow_cookies()
     with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
+        listeners = [listener]
+        if settings.operation_port is not None:
+            operation = stack.enter_context(_listen(settings.host, settings.operation_port))
+            listeners.append(operation)
+            settings = settings.model_copy(update={"operation_port": operation.getsockname()[1]})
         storage = Storage(settings.database_url)
         if settings.workers > 1 and storage.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
@@ -77,6 +82,8 @@ def serve(settings: Settings) -> None:
         print(f"LDPRecover serves {url} from {storage.database.name}", flush=True)
         if key is not None:
             print(f"Admin key, shown this once: {key}", flush=True)
+        if len(listeners) > 1:
+            print(f"Readiness and metrics: {_url(listeners[1])}", flush=True)
         print(f"API reference: {url}/docs", flush=True)
         # Other server processes read their settings from the environment.
         os.environ.update(settings.environment())
@@ -98,13 +105,13 @@ def serve(settings: Settings) -> None:
         )
         if settings.workers > 1:
             with shared_by_processes():
-                _Supervisor(config, sockets=[listener]).run()
+                _Supervisor(config, sockets=listeners).run()
             return
         server = _Server(config)
         # uvicorn handles signals only once its loop runs; a signal before must stop the server too.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, server.handle_exit)
-        server.run(sockets=[listener, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1))])
+        server.run(sockets=[*listeners, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1))])
 
 
 def _warn_of_slow_cookies() -> None:

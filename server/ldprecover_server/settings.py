@@ -8,6 +8,7 @@ import json
 import os
 import re
 from difflib import get_close_matches
+from ipaddress import ip_address
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
@@ -29,6 +30,8 @@ Kubernetes sets some for a service of this name."""
 
 _ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 
+_HOST_NAME = re.compile(r"\*|\[[0-9a-f:.]+\]|[a-z0-9._-]+")
+
 
 def _parse_list(value: Any) -> Any:
     """Return the list that a JSON list or a text with commas contains."""
@@ -47,6 +50,14 @@ def _check_origin(value: str) -> str:
             "https://example.org, or *"
         )
     return value
+
+
+def _check_host(value: str) -> str:
+    if not _HOST_NAME.fullmatch(value.lower()):
+        raise ValueError(
+            f"{value[:80]!r} is not a host name; write it without a port, such as example.org, or *"
+        )
+    return value.lower()
 
 
 Positive = Annotated[int, Field(ge=1)]
@@ -80,6 +91,17 @@ class Settings(BaseSettings):
     """Address to listen on."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     """Port to listen on; 0 takes a free one."""
+    operation_port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """Port for /readyz and /metrics, which are then not found at PORT; 0 takes a free one. Without
+    it they are served at PORT."""
+    allowed_hosts: Annotated[
+        tuple[Annotated[str, AfterValidator(_check_host)], ...],
+        NoDecode,
+        BeforeValidator(_parse_list),
+    ] = ()
+    """Names under which clients may call the server, such as ldp.example.org, separated by commas
+    or as a JSON list; * allows all. IP addresses and localhost are always allowed. Without it a
+    server that listens on a loopback address allows only these, and another one all names."""
     database_url: str = "sqlite:///ldprecover.db"
     """Database: sqlite:///FILE or postgresql+psycopg://..."""
     workers: Positive = 1
@@ -203,6 +225,13 @@ class Settings(BaseSettings):
         )
 
     @property
+    def host_names(self) -> tuple[str, ...] | None:
+        """The names under which clients may call the server; None for any name."""
+        if "*" in self.allowed_hosts or not (self.allowed_hosts or _is_loopback(self.host)):
+            return None
+        return self.allowed_hosts
+
+    @property
     def secret_key(self) -> str | None:
         """The admin key, or None."""
         return self.admin_key.get_secret_value() if self.admin_key else None
@@ -215,6 +244,13 @@ class Settings(BaseSettings):
             for name, value in values.items()
             if value is not None
         }
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _to_text(value: Any) -> str:

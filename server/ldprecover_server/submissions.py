@@ -9,6 +9,7 @@ from ldprecover_server.errors import (
     KeyReusedError,
     ReportKeyNeededError,
     RoundNotFoundError,
+    ServiceError,
     StorageFullError,
     TooManyReportsError,
 )
@@ -122,11 +123,18 @@ class Submissions:
                 "each user, or the header Authorization: Bearer KEY with a report key"
             )
 
-    def check_ready(self) -> None:
-        """Check that a submission could be stored now.
+    def readiness_error(self) -> ServiceError | None:
+        """Return why a submission could not be stored now: the error that it would meet, or None.
 
-        Raises QueueFullError, StorageFullError or StoreUnavailableError.
+        A QueueFullError, StorageFullError, StoreUnavailableError or DatabaseGoneError.
         """
+        try:
+            self._check_ready()
+        except ServiceError as error:
+            return error
+        return None
+
+    def _check_ready(self) -> None:
         free, required = self._storage.database.free_bytes(), self._settings.min_free_bytes
         if free is not None and free < required:
             raise StorageFullError(f"the disk has {free} bytes free, and {required} are required")

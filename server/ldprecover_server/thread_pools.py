@@ -1,9 +1,9 @@
-"""Bounded thread pools: each kind of blocking call has its own threads and queue (bulkheads)."""
+"""Bounded thread pools (bulkheads), and blocking calls whose result many callers share."""
 
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
@@ -66,3 +66,36 @@ class ThreadPool:
         """Wait until no call runs, at most `seconds`."""
         if self._running:
             await asyncio.wait(self._running, timeout=seconds)
+
+
+class SharedCall(Generic[T]):
+    """A blocking call whose result is shared by all who ask meanwhile, or `seconds` after its end.
+
+    So any number of callers take one thread. For use in one event loop.
+    """
+
+    def __init__(self, function: Callable[[], T], seconds: float) -> None:
+        self.seconds = seconds
+        self._function = function
+        self._pool = ThreadPool(1)
+        self._call: asyncio.Future[T] | None = None
+        self._ended_at = 0.0
+
+    async def result(self) -> T:
+        """Return the result. Raises what the function raises."""
+        loop = asyncio.get_running_loop()
+        if self._call is None or (
+            self._call.done() and loop.time() >= self._ended_at + self.seconds
+        ):
+            self._call = asyncio.ensure_future(self._pool.run(self._function))
+            self._call.add_done_callback(self._end)
+        return await asyncio.shield(self._call)
+
+    def _end(self, call: asyncio.Future[T]) -> None:
+        self._ended_at = call.get_loop().time()
+        if not call.cancelled():
+            call.exception()  # the callers may be gone; asyncio would log it as never retrieved
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until the call does not run, at most `seconds`."""
+        await self._pool.drain(seconds)

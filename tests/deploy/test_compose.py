@@ -65,9 +65,9 @@ def test_analyses_write_to_a_volume_that_the_server_owns() -> None:
     """`/tmp` is memory. A new volume belongs to the owner of its folder in the image."""
     folder = SERVICES["server"]["environment"]["TMPDIR"]
     assert f"analyses:{folder}" in SERVICES["server"]["volumes"]
-    made, owned = DOCKERFILE.split("mkdir -p ")[1].split("chown -R ldprecover:ldprecover ")
-    assert folder in made.split()
-    assert folder in owned.splitlines()[0].split()
+    folders, owners = DOCKERFILE.split("mkdir -p ")[1].split("chown -R ldprecover:ldprecover ")
+    assert folder in folders.split()
+    assert folder in owners.splitlines()[0].split()
 
 
 def test_only_servers_are_restarted() -> None:

@@ -34,10 +34,12 @@ class InProcess(Calls):
         self.app = Application(
             Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings), self.storage
         )
+        self.readiness, self.scrape = self.app.readiness, self.app.scrape
+        self.readiness.seconds = self.scrape.seconds = 0.0  # each call sees the present
         self.ingest: Ingest = self.app.ingest
         self._runner = asyncio.Runner()
         self.http = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.app), base_url="http://test"
+            transport=httpx.ASGITransport(self.app), base_url="http://localhost"
         )
         self._events: asyncio.Queue[dict[str, str]] = asyncio.Queue()
         self._answers: asyncio.Queue[Any] = asyncio.Queue()

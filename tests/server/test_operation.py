@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import numpy as np
@@ -297,6 +299,68 @@ def test_full_disk_is_507_and_recovers(start_in_process: StartInProcess) -> None
     assert app.frequencies(round)["n"] == 100_002
 
 
+def test_size_limit_of_files_is_not_ready(start_in_process: StartInProcess) -> None:
+    """The log of the database cannot grow, although the disk has room."""
+    app = start_in_process()
+    app.open_round()
+    assert app.get("/readyz").status_code == 200
+    log = Path(f"{app.storage.database.name}-wal")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size, hard))
+    try:
+        answer = app.get("/readyz")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert problem_of(answer) == "store-unavailable"
+    assert app.get("/readyz").status_code == 200
+
+
+def test_all_who_ask_share_one_check_for_a_second(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process()
+    check = Mock(wraps=app.storage.check_writable)
+    monkeypatch.setattr(app.storage, "check_writable", check)
+    for number, seconds in enumerate((3600.0, 0.0), 1):
+        app.readiness.seconds = app.scrape.seconds = seconds
+        paths = 20 * ["/readyz", "/metrics"]
+        answers = app.gather(*(("GET", path, {}) for path in paths))
+        assert {answer.status_code for answer in answers} == {200}
+        assert check.call_count == number
+    app.readiness.seconds = 3600.0
+    assert app.get("/readyz").status_code == 200
+    assert check.call_count == 2
+
+
+@pytest.mark.both
+def test_readiness_writes_and_the_database_does_not_grow(start_in_process: StartInProcess) -> None:
+    storage = start_in_process().storage
+    is_postgres = storage.database.dialect == "postgresql"
+
+    def position() -> object:
+        with storage.database.read() as connection:
+            if is_postgres:
+                return connection.exec_driver_sql("SELECT pg_current_wal_lsn()").scalar_one()
+        return Path(f"{storage.database.name}-wal").read_bytes()
+
+    def size() -> object:
+        query = (
+            "SELECT sum(pg_total_relation_size(relid)), sum(n_tup_ins + n_tup_upd) "
+            "FROM pg_stat_xact_user_tables"
+            if is_postgres
+            else "PRAGMA page_count"
+        )
+        with storage.database.read() as connection:
+            return connection.exec_driver_sql(query).one()
+
+    before = size()
+    for _ in range(3):
+        position_before = position()
+        storage.check_writable()
+        assert position() != position_before
+    assert size() == before
+
+
 def test_a_disk_below_its_mark_is_not_ready(start_in_process: StartInProcess) -> None:
     app = start_in_process(min_free_bytes=1 << 62)
     answer = app.get("/readyz")
@@ -525,6 +589,14 @@ def test_server_log_is_json_without_reports_keys_and_addresses(
     assert "uvicorn.error" in [json.loads(line)["logger"] for line in lines]
     assert key not in server.log.read_text()
     assert "127.0.0.1" not in server.log.read_text()
+
+
+def test_requests_that_are_not_http_take_one_line_a_second(start_server: StartServer) -> None:
+    server = start_server(first="import time; time.monotonic = lambda: 1.0; ")
+    for _ in range(20):
+        assert server.talk(b"no request\r\n\r\n").startswith(b"HTTP/1.1 400")
+    server.kill()
+    assert server.log.read_text().count("Invalid HTTP request") == 1
 
 
 def test_database_errors_are_logged_without_parameters(tmp_path: Path) -> None:

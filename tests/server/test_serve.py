@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
+import httpx
 import pytest
 import sqlalchemy as sa
 from tests.conftest import NewDatabase, ServerProcess, StartServer
@@ -186,3 +187,16 @@ def test_stopped_server_exits_with_zero(start_server: StartServer, number: signa
     server.signal(number)
     assert server.wait() == 0
     assert "Traceback" not in server.log.read_text()
+
+
+def test_readiness_and_metrics_are_served_on_their_own_port_alone(
+    start_server: StartServer,
+) -> None:
+    server = start_server(operation_port="0")
+    paths = ["/readyz", "/metrics", "/healthz", "/version", "/rounds", "/docs"]
+    statuses = {
+        url: [httpx.get(url + path, trust_env=False).status_code for path in paths]
+        for url in (server.url, server.operation_url)
+    }
+    assert statuses[server.url] == [404, 404, 200, 200, 200, 200]
+    assert statuses[server.operation_url] == [200, 200, 200, 200, 404, 404]

@@ -50,7 +50,11 @@ def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """
     with cluster.database() as name:
         server = ServerProcess(
-            tmp_path_factory.mktemp("pair"), cluster.url(name), kernels="numpy", workers=2
+            tmp_path_factory.mktemp("pair"),
+            cluster.url(name),
+            kernels="numpy",
+            workers=2,
+            operation_port="0",
         )
         with contextlib.closing(server):
             server.start()
@@ -153,7 +157,9 @@ def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None
     counted = [("ldprecover_reports_total", None), ("ldprecover_submissions_total", None)]
 
     def scraped() -> dict[tuple[str, str | None], float]:
-        families = text_string_to_metric_families(pair.http.get("/metrics").text)
+        families = text_string_to_metric_families(
+            httpx.get(f"{pair.operation_url}/metrics", trust_env=False).text
+        )
         return {
             (s.name, s.labels.get("code")): s.value for family in families for s in family.samples
         }
@@ -190,7 +196,8 @@ def test_killed_worker_is_replaced_without_loss(pair: ServerProcess) -> None:
     while len(alive := workers_of(pair)) < 2:
         victim.wait()
     assert victim.pid not in [process.pid for process in alive]
-    assert pair.http.get("/readyz").status_code == 200
+    ready = httpx.get(f"{pair.operation_url}/readyz", trust_env=False)
+    assert ready.status_code == 200
 
 
 COMMIT = b"COMMIT\0"

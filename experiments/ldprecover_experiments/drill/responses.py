@@ -12,6 +12,7 @@ HEADERS = {
     "form-action 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
 }
 """Headers of every response of the drill."""
 

@@ -11,15 +11,15 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.jobs import Jobs
+from ldprecover_server.errors import ServiceError
 from ldprecover_server.http.bodies import BodyMemory
 from ldprecover_server.memory_budget import MemoryBudget
-from ldprecover_server.metrics import Metrics
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import CURRENT
 from ldprecover_server.submissions import Submissions
-from ldprecover_server.thread_pools import ThreadPool
+from ldprecover_server.thread_pools import SharedCall, ThreadPool
 
 T = TypeVar("T")
 
@@ -39,7 +39,6 @@ class Services:
     analyses: Analyses
     jobs: Jobs
     access: Access
-    metrics: Metrics
     bodies: BodyMemory
     decoded: MemoryBudget
     """For large bodies of anonymous callers, from decoding to the response. Decoded they take up to
@@ -50,8 +49,10 @@ class Services:
     """For anonymous callers."""
     keyed: ThreadPool
     """For callers with a key."""
-    operating: ThreadPool
-    """For health checks and metrics."""
+    readiness: SharedCall[ServiceError | None]
+    """Returns why a submission could not be stored now, or None."""
+    scrape: SharedCall[bytes]
+    """Returns the metrics in Prometheus' text format."""
 
 
 def get_services(request: Request) -> Services:

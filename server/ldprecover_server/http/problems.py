@@ -15,6 +15,7 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover_interface import paths
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
+from ldprecover_server.http.middleware import security_headers
 
 ADMIN = (errors.UnauthorizedError, errors.ForbiddenError)
 """Errors of calls that need a key."""
@@ -73,7 +74,9 @@ class ProblemResponse(Response):
         self, error: errors.ServiceError, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(
-            problem_of(error).to_json(), error.type.status, {**error.headers, **(headers or {})}
+            problem_of(error).to_json(),
+            error.type.status,
+            {**security_headers.HEADERS, **error.headers, **(headers or {})},
         )
         self._slug = error.type.slug
 

@@ -15,7 +15,6 @@ from ldprecover_server.errors import (
     RoundClosedError,
     RoundNotFoundError,
     ServiceError,
-    StorageFullError,
     StoreUnavailableError,
 )
 from ldprecover_server.ingest.batches import GROUP_TALLY_BYTES, Batch, Submission
@@ -61,7 +60,7 @@ class Ingest:
         self._deadlines = Timeouts(waiting_seconds)
         self._metrics = metrics or Metrics()
         self._stopping = threading.Event()
-        self._storage_full = False  # at the last commit
+        self._is_failing = False  # since the last attempt of a commit
         self._max_waiting = max_waiting
         self._group_bytes = group_bytes
         self._group_cells = group_cells
@@ -107,11 +106,9 @@ class Ingest:
         Raises QueueFullError, StorageFullError or StoreUnavailableError.
         """
         self._check_queue()
-        if self._storage_full:
-            self._storage.check_space()
-            self._storage_full = False
-        else:
-            self._storage.check_writable()
+        # A disk that is too full for a commit may have room for a few bytes.
+        self._storage.check_writable(with_space=self._is_failing)
+        self._is_failing = False
 
     def _check_queue(self) -> None:
         if self.waiting >= self._max_waiting:
@@ -245,9 +242,9 @@ class Ingest:
                     batch.count()
             with metrics.commit_seconds.time():
                 outcomes = self._commit_with_retries(batches)
-            self._storage_full = False
+            self._is_failing = False
         except ServiceError as error:
-            self._storage_full = isinstance(error, StorageFullError)
+            self._is_failing = True
             _log.warning("a group of %d submissions was not stored: %s", len(group), error)
             return error
         except Exception:  # noqa: BLE001
@@ -280,6 +277,7 @@ class Ingest:
             try:
                 return self._storage.commit(batches)
             except StoreUnavailableError as error:
+                self._is_failing = True
                 if time.monotonic() + pause > end or self._stopping.is_set():
                     raise
                 _log.warning("the commit is retried: %s", error)

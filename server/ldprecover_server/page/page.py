@@ -24,6 +24,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
         "form-action 'none'",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
         # Modules import each other by path without a version, so browsers must revalidate each.
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding",

@@ -119,6 +119,10 @@ class Database(ABC):
         return None
 
     @abstractmethod
+    def write_nothing(self, connection: sa.Connection) -> None:
+        """Have the transaction write to the log of the database, and change no table."""
+
+    @abstractmethod
     def read_slices(
         self, connection: sa.Connection, id: int, size: int, step: int
     ) -> Iterator[bytes]:

@@ -83,17 +83,22 @@ class Storage(Repository):
         """Close the database."""
         self.database.close()
 
-    def check_writable(self) -> None:
-        """Raise StoreUnavailableError or StorageFullError unless a transaction can write."""
+    def check_writable(self, *, with_space: bool = False) -> None:
+        """Write a few bytes durably, or 256 KiB `with_space`; the database does not grow.
+
+        Raises StoreUnavailableError or StorageFullError.
+        """
         with self.database.write() as connection:
             connection.execute(sa.update(rounds).where(rounds.c.seq == 0).values(seq=0))
-
-    def check_space(self) -> None:
-        """Raise StorageFullError unless 256 KiB can be written; they are deleted again."""
-        probe = {"name": f"probe-{self.database.process}", "value": os.urandom(_PROBE_BYTES)}
-        with self.database.write() as connection:
-            connection.execute(sa.insert(secrets), probe)
-            connection.execute(sa.delete(secrets).where(secrets.c.name == probe["name"]))
+            if with_space:
+                probe = {
+                    "name": f"probe-{self.database.process}",
+                    "value": os.urandom(_PROBE_BYTES),
+                }
+                connection.execute(sa.insert(secrets), probe)
+                connection.execute(sa.delete(secrets).where(secrets.c.name == probe["name"]))
+            else:
+                self.database.write_nothing(connection)
 
     def watch_pool(self, on_checkout: Callable[[], None], on_checkin: Callable[[], None]) -> None:
         """Call a function for each connection taken from the pool or returned to it."""

@@ -10,7 +10,6 @@ from ldprecover import counting
 from ldprecover_interface import paths
 from ldprecover_interface.operation import Status, Version
 from ldprecover_server.errors import (
-    BusyError,
     DatabaseGoneError,
     QueueFullError,
     StorageFullError,
@@ -35,7 +34,6 @@ async def get_health() -> Status:
 @router.get(
     paths.READYZ,
     responses=problems(
-        BusyError,
         QueueFullError,
         StoreUnavailableError,
         DatabaseGoneError,
@@ -43,27 +41,24 @@ async def get_health() -> Status:
     ),
 )
 async def get_readiness(request: Request) -> Status:
-    """Return `ready`: the database accepts writes, and queue and disk have room."""
-    services = get_services(request)
+    """Return `ready`: the database took a write within the last second, and there is room."""
     try:
         with fail_after(_READY_SECONDS):
-            await services.operating.run(services.submissions.check_ready)
+            error = await get_services(request).readiness.result()
     except TimeoutError:
         raise StoreUnavailableError(
             f"the database has not answered for {_READY_SECONDS:g} seconds"
         ) from None
+    if error is not None:
+        # A new error for each caller: a shared one would collect tracebacks.
+        raise type(error)(str(error))
     return Status(status="ready")
 
 
-@router.get(
-    paths.METRICS,
-    responses=problems(BusyError),
-    response_class=Response,
-)
+@router.get(paths.METRICS, response_class=Response)
 async def get_metrics(request: Request) -> Response:
     """Return the metrics of all processes of this server for Prometheus."""
-    services = get_services(request)
-    return Response(await services.operating.run(services.metrics.render), media_type=MEDIA_TYPE)
+    return Response(await get_services(request).scrape.result(), media_type=MEDIA_TYPE)
 
 
 @router.get(paths.VERSION)

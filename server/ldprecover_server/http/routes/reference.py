@@ -1,8 +1,10 @@
 """The API reference and the errors page; every asset is served from here."""
 
+import base64
 import hashlib
 import html
 import mimetypes
+import re
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request
@@ -19,6 +21,28 @@ _SWAGGER = f"{paths.STATIC}/swagger-ui"
 _PIECE = 1 << 15
 
 router = APIRouter(include_in_schema=False)
+
+_DOCS = get_swagger_ui_html(
+    openapi_url=paths.OPENAPI,
+    title="LDPRecover API",
+    swagger_js_url=f"{_SWAGGER}/swagger-ui-bundle.js",
+    swagger_css_url=f"{_SWAGGER}/swagger-ui.css",
+    swagger_favicon_url=f"{_SWAGGER}/favicon-32x32.png",
+).body
+
+
+def _page(body: bytes) -> HTMLResponse:
+    """Return a page that runs the server's files and its own scripts, and no other."""
+    hashes = "".join(
+        f" 'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'"
+        for script in re.findall(rb"<script>(.*?)</script>", body, re.DOTALL)
+    )
+    policy = (
+        f"default-src 'none'; script-src 'self'{hashes}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    )
+    return HTMLResponse(body, headers={"Content-Security-Policy": policy})
 
 
 class _Asset(Response):
@@ -53,13 +77,7 @@ _ASSETS = {
 
 @router.get(paths.DOCS)
 async def reference() -> HTMLResponse:
-    return get_swagger_ui_html(
-        openapi_url=paths.OPENAPI,
-        title="LDPRecover API",
-        swagger_js_url=f"{_SWAGGER}/swagger-ui-bundle.js",
-        swagger_css_url=f"{_SWAGGER}/swagger-ui.css",
-        swagger_favicon_url=f"{_SWAGGER}/favicon-32x32.png",
-    )
+    return _page(bytes(_DOCS))
 
 
 @router.get(paths.ERRORS)
@@ -70,13 +88,14 @@ async def errors_page() -> HTMLResponse:
         f"{error.type.status}</p><p>{html.escape(error.help())}</p>"
         for error in service_errors()
     )
-    return HTMLResponse(
+    page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Errors - LDPRecover</title>'
         "<style>body{font:16px/1.5 system-ui;max-width:42rem;margin:2rem auto;padding:0 "
         "1rem}</style>"
         "<h1>Errors</h1><p>Every error is an RFC 9457 problem whose type is a heading "
         f"here.</p>{sections}</html>"
     )
+    return _page(page.encode())
 
 
 @router.get(paths.STATIC + "/{name:path}")

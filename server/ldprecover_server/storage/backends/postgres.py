@@ -150,6 +150,9 @@ class Postgres(Database):
         inserted = connection.exec_driver_sql(_INSERT_KEYS, columns).scalars()
         return {key.bytes for key in inserted}
 
+    def write_nothing(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql("SELECT pg_logical_emit_message(true, 'ldprecover', '')")
+
     def next_segment(self, connection: sa.Connection) -> int:
         return int(connection.exec_driver_sql("SELECT nextval('segments_id_seq')").scalar_one())
 

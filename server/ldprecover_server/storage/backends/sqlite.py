@@ -222,6 +222,10 @@ class SQLite(Database):
         self._count_pages(len(values.keys), len(values.data) + len(values.counts))
         return True
 
+    def write_nothing(self, connection: sa.Connection) -> None:
+        # One page: SQLite writes the file's header again, although the number stays.
+        connection.exec_driver_sql("PRAGMA user_version = 0")
+
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self.path.parent).free
 
