@@ -425,7 +425,8 @@ class AnalysesBusyError(ServiceError):
     """Too many analyses are queued.
 
     Few analyses that read every report run at a time, and few are queued; callers with a key
-    come first. Try again after the seconds in Retry-After.
+    come first. Without a key the oldest of the round that has most in the queue makes room for
+    newer ones. Try again after the seconds in Retry-After.
     """
 
     type = ProblemType.ANALYSES_BUSY
@@ -435,8 +436,8 @@ class AnalysesBusyError(ServiceError):
 class AnalysisTimeoutError(ServiceError):
     """The analysis exceeded its time limit.
 
-    The analysis was stopped. A caller with a key has more time (a setting). Other options of
-    the method, or another method, may take less.
+    The analysis was stopped. A caller with a key has more time (a setting); one without has less
+    while others wait. Other options of the method, or another method, may take less.
     """
 
     type = ProblemType.ANALYSIS_TIMEOUT

@@ -168,7 +168,8 @@ class Settings(BaseSettings):
     """Analyses that wait for a worker process, half of them of callers without a key; beyond it,
     503."""
     analysis_seconds: Positive = 60
-    """Time of an analysis for a caller without a key; beyond it, 504."""
+    """Time of an analysis for a caller without a key, a sixth of it while others wait; beyond it,
+    504."""
     analysis_key_seconds: Positive = 600
     """The same for a caller with an analyst or admin key."""
     analysis_bytes: Annotated[int, Field(ge=MIB)] = 128 * MIB

@@ -1,9 +1,32 @@
-"""Admission to the workers: a bounded queue with priority for callers with a key."""
+"""Admission to the workers: a bounded queue, in turn by round and caller, keys first."""
 
 import asyncio
-from collections import deque
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ldprecover_server.errors import AnalysesBusyError
+
+T = TypeVar("T")
+
+NO_ROOM = "too many newer analyses of this kind are queued"
+_MAX_REMEMBERED = 1000
+
+
+def oldest_of_largest(elements: Iterable[T], group: Callable[[T], Hashable]) -> T:
+    """Return the first element of the group that has the most."""
+    elements = list(elements)
+    sizes = Counter(map(group, elements))
+    return max(elements, key=lambda element: sizes[group(element)])
+
+
+@dataclass(eq=False)
+class _Waiter:
+    keyed: bool
+    group: Hashable
+    is_admitted: "asyncio.Future[bool]" = field(default_factory=asyncio.Future)
+    """False for a waiter that made room for another."""
 
 
 class AdmissionQueue:
@@ -11,6 +34,11 @@ class AdmissionQueue:
 
     Callers without a key take all places but one, if there is more than one, and half the queue. So
     they delay a caller with a key by one of their analyses at most.
+
+    The group that was served longest ago, or never, is next. Of its callers with a key the first is
+    next, of those without one the last. If their half of the queue is full, the oldest of the
+    largest group makes room. Otherwise one anonymous caller could queue for all places, and nothing
+    distinguishes that caller from the others.
     """
 
     def __init__(self, places: int, waiting: int) -> None:
@@ -19,7 +47,9 @@ class AdmissionQueue:
         self._max_running = {True: places, False: max(1, places - 1)}
         self._max_waiting = {True: waiting, False: max(1, waiting // 2)}
         self._running = {True: 0, False: 0}
-        self._queues: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
+        self._queues: dict[bool, list[_Waiter]] = {True: [], False: []}
+        self._served: dict[Hashable, int] = {}
+        """The number of the turn in which a group was served last."""
 
     @property
     def running(self) -> int:
@@ -31,34 +61,50 @@ class AdmissionQueue:
         """The number of callers in the queue."""
         return sum(map(len, self._queues.values()))
 
-    async def acquire(self, *, keyed: bool, seconds: float) -> None:
+    async def acquire(self, *, keyed: bool, seconds: float, group: Hashable = None) -> None:
         """Take a place. Raises AnalysesBusyError if the queue is full, or after `seconds`."""
         queue = self._queues[keyed]
         if not queue and self._is_free(keyed) and (keyed or not self._queues[True]):
-            self._running[keyed] += 1
+            self._take(keyed, group)
             return
+        if not keyed and len(queue) >= self._max_waiting[False]:
+            oldest = oldest_of_largest(queue, lambda waiter: waiter.group)
+            queue.remove(oldest)
+            oldest.is_admitted.set_result(False)
         if len(queue) >= self._max_waiting[keyed] or self.waiting >= self._max_waiting[True]:
             raise AnalysesBusyError(f"{self.waiting} analyses are queued, which is the limit")
-        admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.append(admitted)
+        waiter = _Waiter(keyed, group)
+        queue.append(waiter)
         try:
-            await asyncio.wait([admitted], timeout=seconds)
-            if not admitted.done():
+            await asyncio.wait([waiter.is_admitted], timeout=seconds)
+            if not waiter.is_admitted.done():
                 raise AnalysesBusyError(f"no worker was free in {seconds:g} seconds")
         except BaseException:
-            if admitted.done():  # the place and the cancellation arrived together
+            if waiter in queue:
+                queue.remove(waiter)
+            elif waiter.is_admitted.result():  # the place and the cancellation arrived together
                 self.release(keyed=keyed)
-            else:
-                queue.remove(admitted)
             raise
+        if not waiter.is_admitted.result():
+            raise AnalysesBusyError(NO_ROOM)
 
     def release(self, *, keyed: bool) -> None:
         """Release the place of such a caller, and admit the next one."""
         self._running[keyed] -= 1
-        for kind in (True, False):
-            while self._queues[kind] and self._is_free(kind):
-                self._running[kind] += 1
-                self._queues[kind].popleft().set_result(None)
+        for kind, queue in self._queues.items():
+            while queue and self._is_free(kind):
+                order = queue if kind else queue[::-1]
+                waiter = min(order, key=lambda waiter: self._served.get(waiter.group, 0))
+                queue.remove(waiter)
+                self._take(kind, waiter.group)
+                waiter.is_admitted.set_result(True)
 
     def _is_free(self, keyed: bool) -> bool:
         return self.running < self._places and self._running[keyed] < self._max_running[keyed]
+
+    def _take(self, keyed: bool, group: Hashable) -> None:
+        self._running[keyed] += 1
+        if len(self._served) >= _MAX_REMEMBERED:
+            self._served.clear()
+        turn = max(self._served.values(), default=0) + 1
+        self._served[group] = turn

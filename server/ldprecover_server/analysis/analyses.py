@@ -123,7 +123,12 @@ class Analyses:
         keyed = caller.is_known
 
         def work(report_progress: OnProgress) -> Coroutine[Any, Any, bytes]:
-            return self._workers.run(analysis.prepare, keyed=keyed, on_progress=report_progress)
+            return self._workers.run(
+                analysis.prepare,
+                keyed=keyed,
+                group=(analysis.round.seq, caller.key if keyed else None),
+                on_progress=report_progress,
+            )
 
         key = await caller.run(analysis.key)
         return analysis.unpack(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ldprecover.errors import LDPRecoverError, ParameterError
+from ldprecover_server.analysis.admission import NO_ROOM, oldest_of_largest
 from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
     AnalysesBusyError,
@@ -51,11 +52,22 @@ class Job:
 class _LocalJob:
     """A job of this process."""
 
-    def __init__(self, keyed: bool) -> None:
+    def __init__(self, seq: int, keyed: bool) -> None:
+        self.seq = seq
         self.keyed = keyed
+        self.begun: asyncio.Task[None] | None = None
+        """The task once it runs; one that is cancelled before would not clean up."""
+        self.made_room = False
+        """Whether it was cancelled for another job."""
         self.state: JobState = "queued"
         self.progress = 0.0
         self.task: asyncio.Task[None] | None = None
+
+    def make_room(self) -> None:
+        """Cancel the job for another one; it must have begun."""
+        assert self.begun is not None
+        self.made_room = True
+        self.begun.cancel()
 
     def report_progress(self, progress: float) -> None:
         self.state, self.progress = "running", max(self.progress, progress)
@@ -71,6 +83,7 @@ class Jobs:
     others are stored.
 
     `waiting` limits the unfinished jobs of this process; callers without a key have half of them.
+    If that half is full, the oldest job of the round that has most of them makes room.
     The caller of these methods checks access to the round. For use in one event loop.
     """
 
@@ -99,10 +112,17 @@ class Jobs:
         Raises RoundNotFoundError, and AnalysesBusyError if too many jobs are unfinished or stored.
         """
         count = len(self._local)
-        same_kind = sum(job.keyed == keyed for job in self._local.values())
-        if self._stopped or count >= self._limits[True] or same_kind >= self._limits[keyed]:
+        same_kind = [
+            job for job in self._local.values() if job.keyed == keyed and not job.made_room
+        ]
+        begun = [job for job in same_kind if job.begun is not None]
+        if begun and not keyed and len(same_kind) >= self._limits[False]:
+            oldest = oldest_of_largest(begun, lambda job: job.seq)
+            oldest.make_room()
+            same_kind.remove(oldest)
+        if self._stopped or count >= self._limits[True] or len(same_kind) >= self._limits[keyed]:
             raise AnalysesBusyError(f"{count} jobs are unfinished, which is the limit")
-        id, job = secrets.token_hex(16), _LocalJob(keyed)
+        id, job = secrets.token_hex(16), _LocalJob(seq, keyed)
         self._local[id] = job
         try:
             await self._threads.run(lambda: self._storage.jobs.add(id, seq, keyed=keyed))
@@ -148,13 +168,18 @@ class Jobs:
         await self._reading.drain(_STOP_SECONDS)
 
     async def _run(self, id: str, job: _LocalJob, work: JobWork) -> None:
+        job.begun = asyncio.current_task()
         result: bytes | None = None
         failure: Exception | None = None
         try:
             result = await work(job.report_progress)
         except asyncio.CancelledError:
             # If the job was cancelled, its row has ended already, and this changes nothing.
-            failure = AnalysisFailedError("the server stopped meanwhile")
+            failure = (
+                AnalysesBusyError(NO_ROOM)
+                if job.made_room
+                else AnalysisFailedError("the server stopped meanwhile")
+            )
         except (ServiceError, ParameterError) as error:
             failure = error
         except Exception:  # noqa: BLE001  the caller reads the failure later

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from ldprecover_server.analysis.admission import AdmissionQueue
@@ -22,6 +22,9 @@ OnProgress = Callable[[float], None]
 
 Prepare = Callable[[], tuple[Task, Iterable[bytes] | None]]
 """Returns a task, and the packed reports of the same moment if it reads them; may block."""
+
+CONTENDED = 1 / 6
+"""The share of its seconds that an anonymous analysis has while others wait."""
 
 _STOP_SECONDS = 1.0
 """Seconds that `stop` waits for threads that wait for the database."""
@@ -43,8 +46,9 @@ class WorkerPool:
     """A fixed number of worker processes behind an admission queue; for one event loop.
 
     An analysis may run for `seconds`, of a caller with a key for `key_seconds`; it waits for
-    admission as long at most. `memory_bytes` limits its memory above that of an idle worker,
-    `disk_bytes` its reports in a temporary file. Workers of a `cluster` read large rounds.
+    admission as long at most. While others wait, one without a key has a sixth of its seconds.
+    `memory_bytes` limits its memory above that of an idle worker, `disk_bytes` its reports in a
+    temporary file. Workers of a `cluster` read large rounds.
     """
 
     def __init__(
@@ -65,6 +69,8 @@ class WorkerPool:
             False: TaskLimits(seconds, memory_bytes, disk_bytes, cluster),
             True: TaskLimits(key_seconds, memory_bytes, disk_bytes, cluster),
         }
+        # How often a running analysis is checked for others that wait.
+        self._check_seconds = min(1.0, seconds * CONTENDED)
         self._metrics = metrics
         self._count = count
         self._idle: list[WorkerProcess | None] = []
@@ -105,18 +111,23 @@ class WorkerPool:
                 worker.close()
 
     async def run(
-        self, prepare: Prepare, *, keyed: bool = False, on_progress: OnProgress = _ignore
+        self,
+        prepare: Prepare,
+        *,
+        keyed: bool = False,
+        group: Hashable = None,
+        on_progress: OnProgress = _ignore,
     ) -> bytes:
         """Return the packed result of a task; a cancellation kills its worker.
 
-        The task is prepared after admission. Raises AnalysesBusyError if the queue is full,
-        AnalysisTimeoutError, AnalysisTooLargeError, AnalysisFailedError, ParameterError, and the
-        errors of `prepare`.
+        The task is prepared after admission, for which the groups take turns. Raises
+        AnalysesBusyError if the queue is full, AnalysisTimeoutError, AnalysisTooLargeError,
+        AnalysisFailedError, ParameterError, and the errors of `prepare`.
         """
         self._check_running()
         seconds = self._limits[keyed].seconds
         with self._metrics.analyses_waiting.track_inprogress():
-            await self._admission.acquire(keyed=keyed, seconds=seconds)
+            await self._admission.acquire(keyed=keyed, seconds=seconds, group=group)
         try:
             run = self._begin(prepare, keyed, on_progress)
         except BaseException:
@@ -126,9 +137,7 @@ class WorkerPool:
         self._metrics.analyses_running.inc()
         try:
             on_progress(0.0)  # it is admitted
-            await asyncio.wait([run.result], timeout=seconds)
-            if not run.result.done():
-                raise AnalysisTimeoutError(f"it did not finish within {seconds:g} seconds")
+            await self._wait(run)
             return run.result.result()
         finally:
             if not run.result.done():
@@ -138,6 +147,22 @@ class WorkerPool:
                 run.result.exception()  # asyncio would log an error that nobody retrieves
             self._metrics.analyses_running.dec()
             self._metrics.analysis_seconds.observe(time.monotonic() - began)
+
+    async def _wait(self, run: _Run) -> None:
+        """Wait for the result. Raises AnalysisTimeoutError."""
+        now = began = time.monotonic()
+        seconds = self._limits[run.keyed].seconds
+        while not run.result.done():
+            if now >= began + seconds:
+                raise AnalysisTimeoutError(f"it did not finish within {seconds:g} seconds")
+            if not run.keyed and now >= began + seconds * CONTENDED and self._admission.waiting:
+                raise AnalysisTimeoutError(
+                    f"it did not finish within {seconds * CONTENDED:g} seconds, which is the time "
+                    "without a key while others wait"
+                )
+            remaining = began + seconds - now
+            await asyncio.wait([run.result], timeout=min(remaining, self._check_seconds))
+            now = time.monotonic()
 
     def _check_running(self) -> None:
         if self._is_stopped:

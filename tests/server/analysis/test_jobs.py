@@ -262,14 +262,32 @@ def test_rejects_job_for_round_being_deleted(
 async def test_anonymous_callers_have_half_of_the_jobs(storages: tuple[Storage, Storage]) -> None:
     async with two_processes(storages, waiting=4) as (local, _remote):
         work = Work()
-        for keyed in (False, False, True, True):
-            await local.start(1, work, keyed=keyed)
-            if not keyed:
-                continue
-            with pytest.raises(AnalysesBusyError):
-                await local.start(1, work, keyed=False)
+        anonymous = [await local.start(1, work, keyed=False) for _ in range(2)]
+        await work.begun.wait()
+        for _ in range(2):
+            await local.start(1, work, keyed=True)
         with pytest.raises(AnalysesBusyError):
             await local.start(1, work, keyed=True)
+        for job in anonymous:
+            assert (await local.status(1, job.id)).state != "failed"
+
+
+async def test_oldest_anonymous_job_of_the_largest_round_makes_room(
+    storages: tuple[Storage, Storage],
+) -> None:
+    storages[0].rounds.open("R2", "second", PARAMETERS)
+    async with two_processes(storages, waiting=6) as (local, _remote):
+        rounds, ids = (2, 1, 1, 1), []
+        for round in rounds:
+            work = Work()
+            ids.append((await local.start(round, work, keyed=False)).id)
+            await work.begun.wait()
+        await state(local, ids[1], "failed")
+        assert isinstance((await local.status(1, ids[1])).error, AnalysesBusyError)
+        states = [
+            (await local.status(round, id)).state for round, id in zip(rounds, ids, strict=True)
+        ]
+        assert states == ["running", "failed", "running", "running"]
 
 
 async def test_rejects_status_calls_beyond_the_limit(storages: tuple[Storage, Storage]) -> None:

@@ -340,12 +340,21 @@ async def test_callers_with_a_key_have_priority(begun: Begun) -> None:
         others = [asyncio.create_task(pool.run(alarms())) for _ in range(2)]
         await asyncio.sleep(0)
         assert pool.waiting == 2
-        with pytest.raises(AnalysesBusyError):
-            await pool.run(alarms())
         await pool.run(alarms(), keyed=True)
         assert not any(task.done() for task in others)
         first.cancel()
         await asyncio.gather(*others)
+
+
+async def test_anonymous_analysis_gives_way_to_those_that_wait(begun: Begun) -> None:
+    """It has the sixth part of its time then, and all of it before."""
+    async with running_pool(count=1, seconds=3) as pool:
+        first = asyncio.create_task(pool.run(endless(), on_progress=begun))
+        await begun.event.wait()
+        other = asyncio.create_task(pool.run(alarms(), keyed=True))
+        with pytest.raises(AnalysisTimeoutError, match=r"0\.5 seconds, .* while others wait"):
+            await first
+        await other
 
 
 async def test_stop_fails_running_and_waiting_analyses(begun: Begun) -> None:
