@@ -52,7 +52,6 @@ class ProblemType(Enum):
     STORAGE_FULL = 507, "Disk full"
     STORE_UNAVAILABLE = 503, "Database unavailable"
     TOO_MANY_REPORTS = 413, "Too many reports"
-    TOO_MANY_WRONG_TRIES = 429, "Too many mismatched retries"
     UNAUTHORIZED = 401, "Key required"
     UNSUPPORTED_MEDIA_TYPE = 415, "Unsupported media type"
     UNSUPPORTED_TRANSFER_ENCODING = 501, "Unsupported transfer encoding"

@@ -262,18 +262,6 @@ class RateLimitedError(ServiceError):
     retry_after = 1
 
 
-class WrongTriesError(ServiceError):
-    """An idempotency key was sent with different bytes too often.
-
-    Each submission that repeats a stored key or ticket with different bytes lengthens the wait
-    before the next one. This keeps others from guessing a report. Try again after the seconds
-    in Retry-After.
-    """
-
-    type = ProblemType.TOO_MANY_WRONG_TRIES
-    retry_after = 1
-
-
 # The round does not exist, or its state does not allow the call.
 
 

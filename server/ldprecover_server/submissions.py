@@ -4,9 +4,7 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ReportError
 from ldprecover_server.access.access import Access, Sender
-from ldprecover_server.access.rates import WrongTries
 from ldprecover_server.errors import (
-    KeyReusedError,
     ReportKeyNeededError,
     RoundNotFoundError,
     ServiceError,
@@ -41,7 +39,6 @@ class Submissions:
         self._rejections = rejections
         self._storage = storage
         self._settings = settings
-        self._wrong_tries = WrongTries()
 
     def max_body_bytes(self, round: RoundInfo, sender: Sender, packed: bool) -> int:
         """Return the maximum size of a decompressed body in bytes: its reports, and 4 KiB.
@@ -72,8 +69,8 @@ class Submissions:
         """Store packed reports durably; return their number, and whether they are a duplicate.
 
         The caller has checked each report against the protocol. Raises TooManyReportsError,
-        ReportKeyNeededError, RateLimitedError, WrongTriesError, ReportError, and what
-        `Ingest.submit` raises.
+        ReportKeyNeededError, RateLimitedError, ReportError, and what `Ingest.submit`
+        raises.
         """
         reports = len(packed) // round.oracle.wire.size
         if reports > 1 or sender.key is not None:
@@ -84,19 +81,11 @@ class Submissions:
         submission = Submission(
             round.seq, round.oracle, submission_key, packed, quarantine=quarantine
         )
-        # Another submission with a key of the round is a try at it: see `WrongTries`.
-        place = (round.seq, submission.key)
-        await self._wrong_tries.begin(place)
         try:
             duplicate = await self._ingest.submit(submission)
         except RoundNotFoundError:
             self._rounds.evict(round)
             raise
-        except KeyReusedError:
-            self._wrong_tries.count(place)
-            raise
-        finally:
-            self._wrong_tries.end(place)
         if duplicate:
             self._rejections.count(round.seq, DUPLICATE)
         return reports, duplicate

@@ -61,7 +61,6 @@ _submissions = APIRouter(tags=["reports"])
         errors.StoreUnavailableError,
         errors.TooManyReportsError,
         errors.UnauthorizedError,
-        errors.WrongTriesError,
     ),
     openapi_extra=KEY_IF_NEEDED,
 )

@@ -1,7 +1,5 @@
-"""Rate limits of keys and back-off of wrong attempts, by themselves and over HTTP."""
+"""Rate limits of keys, by themselves and over HTTP."""
 
-import asyncio
-import contextlib
 import time
 from typing import Any
 
@@ -12,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.server.access.conftest import Clock, add_key, submit
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
-from ldprecover_server.access.rates import ReportRates, WrongTries
-from ldprecover_server.errors import RateLimitedError, WrongTriesError
+from ldprecover_server.access.rates import ReportRates
+from ldprecover_server.errors import RateLimitedError
 
 
 def refused(rates: ReportRates, reports: int, key: bytes = b"k") -> float:
@@ -182,121 +180,3 @@ def test_rate_is_unlimited_by_default(in_process: InProcess) -> None:
     assert [submit(in_process, id, 20_000, in_process.admin).status_code for _ in range(3)] == 3 * [
         202
     ]
-
-
-PLACE = (1, b"key")
-
-
-def wrong(tries: WrongTries) -> float:
-    """Make a wrong attempt; return the seconds to wait, 0 if it is not rejected."""
-    try:
-        asyncio.run(tries.begin(PLACE))
-    except WrongTriesError as error:
-        return error.retry_after
-    tries.count(PLACE)
-    tries.end(PLACE)
-    return 0.0
-
-
-def test_back_off_doubles_after_five_wrong_attempts() -> None:
-    clock = Clock()
-    tries = WrongTries(clock=clock)
-    assert [wrong(tries) for _ in range(6)] == 6 * [0.0]
-    waits = []
-    for _ in range(20):
-        waits.append(wrong(tries))
-        clock.now += waits[-1]
-        assert wrong(tries) == 0.0
-    assert waits == [min(2.0**i, 86_400.0) for i in range(20)]
-    asyncio.run(tries.begin((2, b"key")))
-
-
-def test_the_keys_that_tried_last_are_remembered() -> None:
-    tries = WrongTries(max_keys=2, clock=Clock())
-    for _ in range(6):
-        wrong(tries)
-    for i in range(2):
-        tries.count((i + 2, b"key"))
-    assert wrong(tries) == 0.0, "it has been forgotten for the two others"
-
-
-def test_submissions_under_one_key_run_one_by_one() -> None:
-    async def submit_all() -> list[str]:
-        tries, steps = WrongTries(), []
-
-        async def submit(name: str) -> None:
-            await tries.begin(PLACE)
-            steps.append(f"{name} begins")
-            await asyncio.sleep(0)
-            steps.append(f"{name} ends")
-            tries.end(PLACE)
-
-        await asyncio.gather(*(submit(name) for name in "abc"))
-        return steps
-
-    steps = asyncio.run(submit_all())
-    assert [words.split()[1] for words in steps] == 3 * ["begins", "ends"]
-    assert {words.split()[0] for words in steps} == set("abc")
-
-
-def test_guessing_a_tickets_report_backs_off(in_process: InProcess) -> None:
-    """Also after the close, when a right guess would be answered as a duplicate."""
-    id = in_process.open_round(access="ticket", domain_size=50)
-    (ticket,) = in_process.post(
-        f"/rounds/{id}/tickets", json={"count": 1}, headers=in_process.admin
-    ).text.split()
-    path, headers = f"/rounds/{id}/reports", {"Authorization": f"Ticket {ticket}"}
-    assert in_process.post(path, json={"reports": [49]}, headers=headers).status_code == 202
-    in_process.post(f"/rounds/{id}/close", headers=in_process.admin)
-    guesses = [("POST", path, {"json": {"reports": [i]}, "headers": headers}) for i in range(20)]
-    answers = [problem_of(answer) for answer in in_process.gather(*guesses)]
-    assert answers.count("idempotency-key-reused") == 6
-    assert answers.count("too-many-wrong-tries") == 14
-    right = in_process.post(path, json={"reports": [49]}, headers=headers)
-    assert problem_of(right) == "too-many-wrong-tries"
-    assert int(right.headers["retry-after"]) >= 1
-
-
-class CountingLoop(asyncio.SelectorEventLoop):
-    """An event loop that counts what it has to call."""
-
-    calls = 0
-
-    def call_soon(self, *arguments: Any, **more: Any) -> asyncio.Handle:  # type: ignore[override]
-        self.calls += 1
-        return super().call_soon(*arguments, **more)
-
-
-def test_ended_submission_wakes_one_waiting_for_its_key() -> None:
-    async def submit_all(n: int) -> None:
-        tries = WrongTries()
-
-        async def submit() -> None:
-            await tries.begin(PLACE)
-            await asyncio.sleep(0)
-            tries.end(PLACE)
-
-        await asyncio.gather(*(submit() for _ in range(n)))
-
-    def calls(n: int) -> int:
-        with contextlib.closing(CountingLoop()) as loop:
-            loop.run_until_complete(submit_all(n))
-            return loop.calls
-
-    assert calls(400) < 5 * calls(100), "else it grows as the square of how many wait"
-
-
-def test_cancelled_caller_blocks_nobody() -> None:
-    async def test() -> None:
-        tries = WrongTries()
-        await tries.begin(PLACE)
-        waiting = [asyncio.create_task(tries.begin(PLACE)) for _ in range(3)]
-        await asyncio.sleep(0)
-        waiting[0].cancel()
-        tries.end(PLACE)
-        waiting[1].cancel()  # its turn has come
-        await waiting[2]
-        tries.end(PLACE)
-        await tries.begin(PLACE)
-
-    asyncio.run(test())
