@@ -12,13 +12,11 @@ import resource
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -26,10 +24,11 @@ import numpy as np
 import psutil
 import typer
 from bench.harness import in_turn, processor_seconds, seconds
+from tools.dask_cluster import DaskCluster
 
 from ldprecover import FrequencyOracle, Tally, frequency_oracle
 from ldprecover.recovery import ReportSource
-from ldprecover_cluster import ParquetPart, Scheduler, engine
+from ldprecover_cluster import ParquetPart, engine
 from ldprecover_cluster.parts import encode, part_path
 
 PARTS, FEW = 20, 2
@@ -169,59 +168,18 @@ def killed(oracle: FrequencyOracle, parts: list[ParquetPart]) -> None:
 @contextmanager
 def dask_engine() -> Iterator[tuple[Executor, list["subprocess.Popen[str]"]]]:
     """Yield an engine on a cluster of two workers, and the cluster's processes."""
-    with cluster(2) as (scheduler, processes), engine(scheduler=scheduler) as dask:
+    with cluster(2) as nodes, engine(scheduler=nodes.address) as dask:
         assert dask is not None
-        yield dask, processes
+        yield dask, [*nodes.workers, nodes.scheduler]
 
 
 @contextmanager
-def cluster(workers: int) -> Iterator[tuple[Scheduler, list["subprocess.Popen[str]"]]]:
-    """Start workers of one thread and a scheduler on this machine; yield its address, and the
-    processes, it last.
-    """
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        usual = "--no-dashboard --host 127.0.0.1"
-        scheduler, line = _started(
-            stack, folder, "Scheduler at:", f"scheduler --port 0 --idle-timeout 3600 {usual}"
-        )
-        url = line.split()[-1]
-        worker = f"worker {url} --nworkers 1 --nthreads 1 --memory-limit 512MiB {usual}"
-        started = [
-            _started(stack, folder, "Registered to:", worker, "--local-directory", folder)[0]
-            for _ in range(workers)
-        ]
-        yield Scheduler(url), [*started, scheduler]
-
-
-def _started(
-    stack: ExitStack, folder: str, until: str, command: str, *options: str
-) -> tuple["subprocess.Popen[str]", str]:
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dask", *command.split(), *options],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        process_group=0,  # and of this session: systems share processors among sessions first
-    )
-    stack.callback(_end, process)
-    assert process.stderr is not None
-    line = next((line for line in process.stderr if until in line), None)
-    if line is None:
-        raise RuntimeError(f"dask {command} did not start")
-    threading.Thread(target=process.stderr.read, daemon=True).start()
-    return process, line.strip()
-
-
-def _end(process: "subprocess.Popen[str]") -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def cluster(workers: int) -> Iterator[DaskCluster]:
+    """Start a scheduler and workers of one thread on this machine; yield the cluster."""
+    with tempfile.TemporaryDirectory() as folder, closing(DaskCluster(Path(folder))) as nodes:
+        for _ in range(workers):
+            nodes.start_worker()
+        yield nodes
 
 
 def _loop(oracle: FrequencyOracle, parts: list[ParquetPart]) -> Tally:

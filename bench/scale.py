@@ -124,12 +124,12 @@ def main(
         scheduler: list[str] = []
         processes: list[psutil.Process] = []
         if workers:
-            address, nannies = stack.enter_context(cluster(workers))
-            scheduler = ["--scheduler", address.url]
+            nodes = stack.enter_context(cluster(workers))
+            scheduler = nodes.options.split()
             # Those that read reports: each nanny has started one.
             processes = [
                 child
-                for nanny in nannies
+                for nanny in nodes.workers
                 for child in psutil.Process(nanny.pid).children(recursive=True)
             ]
         for method in methods:

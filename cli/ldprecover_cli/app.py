@@ -17,6 +17,7 @@ from typer.main import get_command
 from ldprecover_cli import (
     analysis,
     attack,
+    cluster,
     database,
     document,
     export,
@@ -42,7 +43,7 @@ from ldprecover_client.transport_security import InsecureTransportWarning
 
 _HELP = ["-h", "--help"]
 
-_WITHOUT_PLUGINS = ("key", "ledger", "migrate", "serve", "ticket")
+_WITHOUT_PLUGINS = ("cluster", "key", "ledger", "migrate", "serve", "ticket")
 """Commands that load no plugins; the server loads those that its settings name."""
 
 
@@ -231,7 +232,7 @@ _PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
         recompute.recompute,
         merge.merge,
     ),
-    "Operate": (key.app, database.migrate, database.check, database.quarantine),
+    "Operate": (key.app, database.migrate, database.check, database.quarantine, cluster.app),
     "Research": (reproduce.reproduce,),
 }
 """Commands and groups of commands by heading, in the order of the help."""

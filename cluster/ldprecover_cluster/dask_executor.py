@@ -13,7 +13,7 @@ from typing import Any
 from ldprecover import plugins
 from ldprecover_cluster.errors import EngineError
 from ldprecover_cluster.executor import TranslatingExecutor
-from ldprecover_cluster.scheduler import Scheduler
+from ldprecover_cluster.scheduler import Scheduler, TlsFiles
 from ldprecover_cluster.tasks import Task, run
 
 _TIMEOUT = 5.0  # seconds for the scheduler to answer, also after a lost connection
@@ -99,29 +99,43 @@ def _connected(scheduler: Scheduler) -> Any:
     # Errors are raised once; Dask would also write each to standard error, in many lines.
     for name in ("distributed", "distributed.client", "distributed.core", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    files = {
-        "tls_ca_file": scheduler.tls_ca,
-        "tls_client_cert": scheduler.tls_cert,
-        "tls_client_key": scheduler.tls_key,
-    }
+    security = tls_security("client", scheduler.tls) if scheduler.is_encrypted else None
     try:
-        security = untyped.Security(
-            require_encryption=scheduler.is_encrypted,
-            **{name: file for name, file in files.items() if file},
-        )
-        if (
-            scheduler.is_encrypted
-            and security.get_connection_args("client").get("ssl_context") is None
-        ):
-            raise EngineError(
-                f"the scheduler {scheduler.url} needs TLS: give a CA, a certificate and its key"
-            )
         with dask.config.set({"distributed.comm.timeouts.connect": _TIMEOUT}):
             return untyped.Client(
                 scheduler.url, security=security, timeout=_TIMEOUT, set_as_default=False
             )
     except (OSError, TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(re.sub(r"in <[^>]*>: ", "", str(error.__cause__ or error)).split())
         raise EngineError(
-            f"the scheduler {scheduler.url} cannot be reached: {reason or type(error).__name__}"
+            f"the scheduler {scheduler.url} cannot be reached: {reason_of(error)}"
         ) from error
+
+
+def tls_security(role: str, tls: TlsFiles) -> Any:
+    """Return Dask's settings of TLS for a client, scheduler or worker; without files its own.
+
+    Raises EngineError without files and settings, and for files that cannot be used.
+    """
+    import distributed
+
+    untyped: Any = distributed
+    names = ("tls_ca_file", f"tls_{role}_cert", f"tls_{role}_key")
+    files = {name: file for name, file in zip(names, tls, strict=True) if file}
+    try:
+        security = untyped.Security(require_encryption=True, **files)
+        usable = security.get_connection_args(role)["ssl_context"] is not None
+    except (OSError, TypeError, ValueError) as error:
+        raise EngineError(f"the TLS files cannot be used: {error}") from error
+    if not usable:
+        raise EngineError(f"a {role} needs TLS: give a CA, a certificate and its key")
+    return security
+
+
+def reason_of(error: BaseException | None) -> str:
+    """Return the innermost message of an error of Dask, in one line without objects of Dask."""
+    reason = ""
+    while isinstance(error, Exception):
+        text = error.strerror if isinstance(error, OSError) else None
+        reason = text or re.sub(r"in <[^>]*>: ", "", str(error)) or reason or type(error).__name__
+        error = error.__cause__ or error.__context__
+    return " ".join(reason.split())

@@ -12,6 +12,9 @@ _ADDRESS = re.compile(
     r"(?P<scheme>[a-z0-9+.-]+)://(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/\[\]@?#]+)):(?P<port>\d{1,5})"
 )
 
+TlsFiles = tuple[str | None, str | None, str | None]
+"""PEM files of CA, certificate and key."""
+
 
 @dataclass(frozen=True)
 class Scheduler:
@@ -39,15 +42,7 @@ class Scheduler:
             raise ParameterError(
                 f"scheduler must be tls://HOST:PORT or tcp://127.0.0.1:PORT, not {self.url[:200]!r}"
             )
-        files = {"CA": self.tls_ca, "certificate": self.tls_cert, "key": self.tls_key}
-        if any(files.values()) and not all(files.values()):
-            missing = next(name for name, file in files.items() if not file)
-            raise ParameterError(
-                f"TLS needs three files, CA, certificate and key: the {missing} is missing"
-            )
-        for name, file in files.items():
-            if file and not Path(file).is_file():
-                raise ParameterError(f"the TLS {name} is not a file: {file}")
+        check_tls_files(self.tls)
         if address["scheme"] == "tcp":
             if not _is_local(address["v6"] or address["host"]):
                 raise ParameterError(
@@ -55,8 +50,13 @@ class Scheduler:
                     "without TLS anyone who reaches the scheduler can run code on its workers and "
                     "on this machine"
                 )
-            if any(files.values()):
+            if any(self.tls):
                 raise ParameterError(f"TLS files need a scheduler at tls://, not {self.url}")
+
+    @property
+    def tls(self) -> TlsFiles:
+        """The files of CA, certificate and key."""
+        return self.tls_ca, self.tls_cert, self.tls_key
 
     @property
     def is_encrypted(self) -> bool:
@@ -69,6 +69,21 @@ class Scheduler:
         if find_spec("distributed") is not None:
             return None
         return "a scheduler needs Dask: install it with `pip install 'ldprecover[cluster]'`"
+
+
+def check_tls_files(tls: TlsFiles) -> None:
+    """Raise ParameterError for one or two of three files, and for a file that does not exist."""
+    files = dict(zip(("CA", "certificate", "key"), tls, strict=True))
+    if any(tls) and not all(tls):
+        missing = next(name for name, file in files.items() if not file)
+        raise ParameterError(
+            f"TLS needs three files, CA, certificate and key: the {missing} is missing"
+        )
+    for name, file in files.items():
+        if file and not Path(file).is_file():
+            raise ParameterError(
+                f"the TLS {name} is not a file: {file} (docs/how-to/cluster.md says how to make it)"
+            )
 
 
 def _is_local(host: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import run as run  # a fixture
-from tests.dask_cluster import DaskCluster
+from tools.dask_cluster import DaskCluster
 
 from ldprecover import RoundExport, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
@@ -60,7 +60,7 @@ def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskClust
 @pytest.fixture(scope="session")
 def scheduler(dask_cluster: DaskCluster) -> Scheduler:
     """The address of a scheduler with two workers."""
-    return Scheduler(dask_cluster.url)
+    return dask_cluster.address
 
 
 @pytest.fixture

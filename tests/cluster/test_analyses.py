@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import ServerProcess
-from tests.dask_cluster import DaskCluster, certificates
 from tests.server.analysis.conftest import REPORTS, TALLY, alarms, recovery, running_pool
+from tools.dask_cluster import DaskCluster
 
 from ldprecover import Tally
 from ldprecover_cluster import Scheduler
@@ -62,16 +62,15 @@ def test_a_server_uses_a_cluster_over_tls_once_it_has_workers(tmp_path: Path) ->
             with pytest.raises(AnalysisTimeoutError, match="finish within 2 seconds"):
                 await pool.run(diffstats())
 
-    files = certificates(tmp_path)
     names = ("analysis_tls_ca", "analysis_tls_cert", "analysis_tls_key")
-    with closing(DaskCluster(tmp_path, files)) as cluster:
-        asyncio.run(run_without_workers(Scheduler(cluster.url, *files)))
+    with closing(DaskCluster(tmp_path)) as cluster:
+        asyncio.run(run_without_workers(cluster.address))
         cluster.start_worker()
         settings = {
             "analysis_scheduler": cluster.url,
             "analysis_cluster_cells": "1",
             "analyses": "1",
-            **dict(zip(names, files, strict=True)),
+            **dict(zip(names, cluster.tls, strict=True)),
         }
         with closing(ServerProcess(tmp_path, None, **settings)) as server:
             server.start()

@@ -19,8 +19,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from tests.dask_cluster import DaskCluster
 from tests.plugins.conftest import write_plugins
+from tools.dask_cluster import DaskCluster
 
 from ldprecover import (
     FrequencyOracle,
@@ -39,6 +39,7 @@ from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.types import Reports
 from ldprecover_attacker import MGA
 from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, dask_executor, engine
+from ldprecover_cluster.dask_executor import tls_security
 from ldprecover_cluster.tasks import Task, run
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import MethodSpec
@@ -155,7 +156,7 @@ def test_a_killed_worker_and_nanny_lose_no_report(
     rows = poisoned(oracle)
     parts = in_parts(oracle, rows, 8)
     parts[5] = _Deadly(parts[5].data, parts[5].dtype, tmp_path / "killed")
-    with engine(scheduler=Scheduler(dask_cluster.url)) as executor:
+    with engine(scheduler=dask_cluster.address) as executor:
         tally = ReportSource.of_parts(oracle, parts, executor=executor, apart=True).tally()
     (dead,) = (nanny for nanny in dask_cluster.workers if nanny.poll() is not None)
     dask_cluster.workers.remove(dead)
@@ -176,7 +177,7 @@ def test_failures_of_a_cluster_are_errors_with_a_reason(
     """This cluster gives a task to one worker only."""
     environment = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with closing(DaskCluster(tmp_path, environment=environment)) as cluster:
-        scheduler, messages = Scheduler(cluster.url), list[str]()
+        scheduler, messages = cluster.address, list[str]()
         with engine(scheduler=scheduler, notify=messages.append):
             pass
         assert messages == [f"The scheduler {cluster.url} has no workers yet; waiting for them."]
@@ -248,7 +249,8 @@ def test_ctrl_c_leaves_no_tasks_on_a_cluster(scheduler: Scheduler) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         tally(interrupt)
-    with Client(scheduler.url, set_as_default=False) as client:
+    security = tls_security("client", scheduler.tls)
+    with Client(scheduler.url, security=security, set_as_default=False) as client:
         while any(client.processing().values()) or any(client.has_what().values()):
             pass  # each call asks the scheduler; the loop ends once no task and result remains
     assert tally(None) == Tally.of(oracle, rows)

@@ -80,8 +80,8 @@ def test_each_engine_prints_the_same(
     assert local["n"] == 3_400
     assert any("abnormal" in note for note in local["notes"])
     assert run(f"{line} --jobs 2").json == local
-    url = request.getfixturevalue("dask_cluster").url
-    run(f"{line} --scheduler {url} --output result.json").succeeds()
+    options = request.getfixturevalue("dask_cluster").options
+    run(f"{line} {options} --output result.json").succeeds()
     assert json.loads(Path("result.json").read_text(encoding="utf-8")) == local
 
 
@@ -235,7 +235,7 @@ def test_ctrl_c_leaves_no_file(
     """The command waits for its processes, not for workers of a cluster."""
     options = "--jobs 2"
     if on_cluster:
-        options = f"--scheduler {request.getfixturevalue('dask_cluster').url}"
+        options = request.getfixturevalue("dask_cluster").options
     process, part = waiting(options)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it to all processes
     if not on_cluster:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
+from tools.dask_cluster import DaskCluster
 
 from ldprecover_cluster import Scheduler
 
@@ -32,11 +33,11 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_a_study_has_the_same_numbers_on_a_cluster(
-    run: Run, scheduler: Scheduler, study: Path, tmp_path: Path
+    run: Run, dask_cluster: DaskCluster, study: Path, tmp_path: Path
 ) -> None:
     local, remote = tmp_path / "local", tmp_path / "remote"
     run(f"reproduce {study} --out {local} --jobs 1").succeeds()
-    run(f"reproduce {study} --out {remote} --scheduler {scheduler.url}").succeeds()
+    run(f"reproduce {study} --out {remote} {dask_cluster.options}").succeeds()
     assert rows(remote) == rows(local)
     assert len({row["trial"] + row["protocol"] for row in rows(local)}) == 4
 

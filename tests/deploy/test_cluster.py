@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.dask_cluster import DaskCluster
 from tests.deploy.tools import ROOT, compose_services
+from tools.dask_cluster import DaskCluster
 
 from ldprecover_cluster import EngineError, Scheduler, engine
 
@@ -53,7 +53,11 @@ def command(service: str, tls: Path, scheduler: str = "") -> list[str]:
         file = inside.get(value)
         words.append(word if file is None else f"{option}={tls / Path(file).name}")
         assert file is not None or "pem" not in word, "a file that is not mounted"
-    replaced = {"tls://scheduler:8786": scheduler, "--port=8786": "--port=0"}
+    replaced = {
+        "tls://scheduler:8786": scheduler,
+        "--host=0.0.0.0": "--host=127.0.0.1",
+        "--port=8786": "--port=0",
+    }
     return [replaced.get(word, word) for word in words]
 
 
@@ -62,11 +66,9 @@ def cluster(tls: Path) -> Iterator[DaskCluster]:
     pytest.importorskip(
         "distributed", reason="the extra `cluster` is not installed: no cluster is started"
     )
-    environment = SERVICES["scheduler"]["environment"]
-    with closing(
-        DaskCluster(tls, command=command("scheduler", tls), environment=environment)
-    ) as cluster:
-        cluster.start("Registered to:", *command("worker-1", tls, cluster.url))
+    ca, cert, key = (str(tls / name) for name in ("ca.pem", "client.pem", "client-key.pem"))
+    with closing(DaskCluster(tls, (ca, cert, key), command=command("scheduler", tls))) as cluster:
+        cluster.start("1 worker process of ", *command("worker-1", tls, cluster.url))
         yield cluster
 
 
@@ -78,10 +80,9 @@ def worker_pid(scheduler: Scheduler) -> int:
         return pid
 
 
-def test_cluster_accepts_the_certificates_of_the_page(cluster: DaskCluster, tls: Path) -> None:
+def test_cluster_accepts_the_certificates_of_the_page(cluster: DaskCluster) -> None:
     assert cluster.url.startswith("tls://")
-    files = [str(tls / name) for name in ("ca.pem", "client.pem", "client-key.pem")]
-    assert worker_pid(Scheduler(cluster.url, *files)) != os.getpid()
+    assert worker_pid(cluster.address) != os.getpid()
 
 
 def new_certificate(folder: Path, name: str, *options: str) -> None:
@@ -124,10 +125,9 @@ def test_workers_have_limits_and_their_own_keys() -> None:
     workers = {name: service for name, service in SERVICES.items() if name.startswith("worker")}
     assert len(workers) == 2
     for service in workers.values():
-        assert {"--nworkers=1", "--nthreads=1", "--memory-limit=512MiB"} <= set(service["command"])
+        assert "--jobs=1" in service["command"]
         assert not [volume for volume in service["volumes"] if not volume.endswith(":ro")]
     for name, service in SERVICES.items():
-        assert "--no-dashboard" in service["command"]
         keys = {
             Path(volume.split(":")[-2]).name
             for volume in service["volumes"]

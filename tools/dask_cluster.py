@@ -1,4 +1,4 @@
-"""A Dask cluster of real processes on loopback, started by Dask's own commands."""
+"""A Dask cluster of real processes on loopback, started by the project's own commands."""
 
 import contextlib
 import os
@@ -9,14 +9,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pytest
+from ldprecover_cluster import Scheduler
 
 
 class DaskCluster:
     """A scheduler and workers of one thread each; all processes end with `close`.
 
-    `tls` are the files of a CA, a certificate and its key: with them all use TLS. `command` are the
-    scheduler's words after `dask`, and `environment` is added to the test's.
+    `tls` are the files of a CA, a certificate and its key, by default new ones. `command` are the
+    scheduler's words after `ldprecover`, and `environment` is added to the test's.
     """
 
     def __init__(
@@ -28,39 +28,43 @@ class DaskCluster:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
-        self._options = ["--no-dashboard", "--host", "tls://127.0.0.1" if tls else "127.0.0.1"]
-        names = ("--tls-ca-file", "--tls-cert", "--tls-key")
-        for name, file in zip(names, tls or (), strict=False):
-            self._options += [name, file]
+        self.tls = tls or certificates(folder)
+        names = ("--tls-ca", "--tls-cert", "--tls-key")
+        self._files = [word for pair in zip(names, self.tls, strict=True) for word in pair]
         self._open = contextlib.ExitStack()
-        # If the tests are killed, the scheduler ends without them, and its workers with it.
-        default = ["scheduler", "--port", "0", "--idle-timeout", "3600", *self._options]
-        self.scheduler = self.start("Scheduler at:", *(command or default), environment=environment)
+        self.log: list[str] = []
+        """Lines that the processes have printed since they started, whole after `close`."""
+        default = ["cluster", "scheduler", "--port", "0", *self._files]
+        self.scheduler = self.start("Scheduler at ", *(command or default), environment=environment)
         self.url = self._line.split()[-1]
+        self.address = Scheduler(self.url, *self.tls)
+        self.options = " ".join(["--scheduler", self.url, *self._files])
+        """Options of a command that uses the cluster."""
         self.workers: list[subprocess.Popen[str]] = []
 
     def start_worker(self) -> subprocess.Popen[str]:
         """Start a worker below a nanny; return the nanny once the worker has registered."""
-        options = ["--nworkers", "1", "--nthreads", "1", "--local-directory", str(self.folder)]
-        options += ["--memory-limit", "512MiB", *self._options]
-        worker = self.start("Registered to:", "worker", self.url, *options)
+        command = ["cluster", "worker", self.url, "--jobs", "1", *self._files]
+        worker = self.start("1 worker process of ", *command)
         self.workers.append(worker)
         return worker
 
     def start(
         self, until: str, *command: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        """Return a process once it has printed `until`; its later output is read and dropped."""
+        """Return a process once it has printed `until`; its later output goes to the log."""
         path = os.pathsep.join(filter(None, sys.path))
+        # If the tests are killed, the scheduler ends without them, and its workers with it.
+        idle = {"DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT": "1 hour"}
         process = subprocess.Popen(
-            [sys.executable, "-m", "dask", *command],
+            [sys.executable, "-m", "ldprecover_cli", *command],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": path, **(environment or {})},
+            env={**os.environ, "PYTHONPATH": path, **idle, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,
+            process_group=0,  # of this session: systems share processors among sessions first
         )
         self._open.callback(_kill, process)
         assert process.stderr is not None
@@ -71,14 +75,20 @@ class DaskCluster:
                 self._line = line.strip()
                 break
         else:
-            pytest.fail(
-                f"dask {command[0]} did not start (exit {process.wait()}):\n{''.join(lines)}"
+            process.stderr.close()
+            raise RuntimeError(
+                f"{' '.join(command)} did not start (exit {process.wait()}):\n{''.join(lines)}"
             )
-        reader = threading.Thread(target=_drain, args=(process,), daemon=True)
+        reader = threading.Thread(target=self._drain, args=(process,), daemon=True)
         reader.start()
         self._open.callback(reader.join)
         self._open.callback(_kill, process)
         return process
+
+    def _drain(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stderr is not None
+        with process.stderr:
+            self.log += process.stderr
 
     def close(self) -> None:
         """Kill all processes."""
@@ -103,10 +113,3 @@ def _kill(process: "subprocess.Popen[str]") -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _drain(process: "subprocess.Popen[str]") -> None:
-    assert process.stderr is not None
-    with process.stderr:
-        for _ in process.stderr:
-            pass
