@@ -44,7 +44,7 @@ class Results:
         """
         round = self.readable(identifier, key)
         size = round.oracle.summary_size
-        if not round.parameters.quarantine:
+        if not round.quarantine:
             return round, self._storage.rounds.tally(round.seq, size), None
         return round, *self._storage.rounds.tally_and_quarantined(round.seq, size)
 
@@ -66,4 +66,5 @@ class Results:
         Raises as `counted` does.
         """
         round, tally, quarantined = self.counted(identifier, key)
-        return RoundExport(round.id, round.name, round.parameters, tally, quarantined)
+        parameters = self._storage.rounds.parameters(round.seq)
+        return RoundExport(round.id, round.name, parameters, tally, quarantined)

@@ -1,7 +1,5 @@
 """Rounds: opened, found, closed and deleted. Their immutable metadata is cached in memory."""
 
-import functools
-import json
 import re
 import secrets
 from collections import OrderedDict
@@ -10,31 +8,30 @@ from typing import Generic, TypeVar
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
 from ldprecover_interface.base import ROUND_NAME
-from ldprecover_server.errors import PluginNotLoadedError, RoundNotFoundError
-from ldprecover_server.storage import CURRENT, Storage, StoredRound
+from ldprecover_server.byte_cache import ByteCache
+from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
-_CACHE_SIZE = 256  # rounds
+_CACHE_SIZE = 256  # rounds, without their labels
+_LABELS_BYTES = 16 << 20
+"""Bytes of cached labels; those of a round may be megabytes."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class RoundInfo:
-    """The immutable part of a round."""
+    """The immutable part of a round without its labels, which take `labels_bytes` as ASCII JSON."""
 
     seq: int
     id: str
     name: str
-    parameters: RoundParameters
     oracle: FrequencyOracle
+    labels_bytes: int
+    canaries: tuple[int, ...]
+    quarantine: bool
     access: str
     read_access: str
     series: str | None
-
-    @functools.cached_property
-    def labels_bytes(self) -> int:
-        """Size of all labels as a JSON array in ASCII."""
-        return len(json.dumps(self.parameters.items))
 
 
 class _Cache(OrderedDict[str, T], Generic[T]):
@@ -67,6 +64,7 @@ class Rounds:
         self._infos: _Cache[RoundInfo] = _Cache()
         self._ids: _Cache[str] = _Cache()
         """Ids by name, as last looked up."""
+        self._labels: ByteCache[int] = ByteCache(_LABELS_BYTES)
 
     def open(
         self,
@@ -152,35 +150,34 @@ class Rounds:
         """Remove a deleted round from the cache."""
         self._infos.pop(round.id, None)
 
-    def page(self, limit: int, before: str | None) -> list[tuple[StoredRound, RoundInfo | None]]:
-        """Return rounds, the latest first; a round that is deleted meanwhile is left out.
+    def page(self, limit: int, before: str | None) -> list[StoredRound]:
+        """Return rounds, the latest first, of protocols that are not loaded too."""
+        return self._storage.rounds.page(limit, before)
 
-        The immutable part is None for a protocol that is not loaded.
-        """
-        page: list[tuple[StoredRound, RoundInfo | None]] = []
-        for stored in self._storage.rounds.page(limit, before):
-            try:
-                page.append((stored, self.info(stored)))
-            except PluginNotLoadedError:
-                page.append((stored, None))
-            except RoundNotFoundError:
-                continue
-        return page
+    def labels(self, round: RoundInfo) -> bytes:
+        """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
+        labels = self._labels.get(round.seq)
+        if labels is None:
+            labels = self._storage.rounds.labels(round.seq)
+            self._labels.add(round.seq, labels)
+        return labels
+
+    def items(self, round: RoundInfo) -> list[str]:
+        """Return a round's labels. Raises RoundNotFoundError."""
+        return decode_labels(self.labels(round))
 
     def info(self, stored: StoredRound) -> RoundInfo:
-        """Return the immutable part of a stored round.
-
-        Raises PluginNotLoadedError, and RoundNotFoundError if it is deleted meanwhile.
-        """
+        """Return the immutable part of a stored round. Raises PluginNotLoadedError."""
         info = self.cached(stored.id)
         if info is None:
-            parameters = self._storage.rounds.parameters(stored.seq)
             info = RoundInfo(
                 stored.seq,
                 stored.id,
                 stored.name,
-                parameters,
-                parameters.oracle,
+                stored.oracle,
+                stored.labels_bytes,
+                stored.canaries,
+                stored.quarantined is not None,
                 stored.access,
                 stored.read_access,
                 stored.series,

@@ -77,9 +77,8 @@ class Submissions:
             self._admit(round, sender, reports)
         if round.oracle.listed_seeds is not None:
             _check_seed(round.oracle, sender, packed)
-        quarantine = round.parameters.quarantine
         submission = Submission(
-            round.seq, round.oracle, submission_key, packed, quarantine=quarantine
+            round.seq, round.oracle, submission_key, packed, quarantine=round.quarantine
         )
         try:
             duplicate = await self._ingest.submit(submission)

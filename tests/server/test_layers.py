@@ -25,7 +25,7 @@ LAYERS = [
     {"submissions", "results", "datasets"},
     {"ingest", "access", "rounds", "rejections"},
     {"storage"},
-    {"settings", "keys", "memory_budget", "thread_pools"},
+    {"settings", "keys", "byte_cache", "memory_budget", "thread_pools"},
     {"errors", "timeouts", "file_limits", "logs", "metrics", "page", "retention", "shuffle"},
 ]
 """From the top; a room may use those below it, and not those beside it."""

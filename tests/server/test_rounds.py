@@ -244,21 +244,25 @@ def test_lists_rounds_latest_first_in_pages(
     assert first + second == listed
 
 
-def test_list_leaves_out_rounds_deleted_meanwhile(
-    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_calls_that_answer_labels_read_them(start_in_process: StartInProcess) -> None:
     app = start_in_process()
-    first = app.open_round()
     app.storage.rounds.open("R2", "two", RoundParameters("grr", 1.0, ("a", "b")))
-    rounds = app.storage.rounds.page
-
-    def then_deleted(limit: int, before: str | None) -> list[StoredRound]:
-        stored_rounds = rounds(limit, before)
-        app.storage.deletion.delete("two")
-        return stored_rounds
-
-    monkeypatch.setattr(app.storage.rounds, "page", then_deleted)
-    assert [r["id"] for r in app.get("/rounds").json()["rounds"]] == [first]
+    statements: list[str] = []
+    sa.event.listen(
+        app.storage.database.engine,
+        "before_cursor_execute",
+        lambda connection, cursor, statement, *others: statements.append(statement),
+    )
+    app.get("/rounds")
+    app.post("/rounds/two/reports", content=b"\0\0\0\0", headers=PACKED)
+    for path in ("stats", "methods", "alarms"):
+        assert app.get(f"/rounds/two/{path}").status_code == 200
+    assert statements
+    assert not [statement for statement in statements if "items" in statement]
+    for _ in range(2):
+        assert app.get("/rounds/two").json()["items"] == ["a", "b"]
+        assert app.get("/rounds/two/frequencies").json()["items"] == ["a", "b"]
+    assert len([statement for statement in statements if "items" in statement]) == 1
 
 
 @pytest.mark.both

@@ -1,11 +1,11 @@
 """A cache of results with single flight: equal requests in progress share one computation."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ldprecover_server.analysis.worker_pool import OnProgress
+from ldprecover_server.byte_cache import ByteCache
 
 Work = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
 """Computes a result and reports its progress."""
@@ -46,9 +46,7 @@ class ResultCache:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._results: OrderedDict[bytes, bytes] = OrderedDict()
+        self._results: ByteCache[bytes] = ByteCache(max_bytes)
         self._flights: dict[tuple[bytes, bool], _Flight] = {}
 
     async def get(
@@ -60,7 +58,6 @@ class ResultCache:
         started for callers without one, because they have less time. Raises the errors of `work`.
         """
         if (result := self._results.get(key)) is not None:
-            self._results.move_to_end(key)
             return result
         flight = self._flights.get((key, True)) or self._flights.get((key, keyed))
         if flight is None:
@@ -83,8 +80,4 @@ class ResultCache:
             del self._flights[name]
         if task.cancelled() or task.exception() is not None:
             return
-        key, result = name[0], task.result()
-        self._bytes += len(result) - len(self._results.pop(key, b""))
-        self._results[key] = result
-        while self._bytes > self._max_bytes:
-            self._bytes -= len(self._results.popitem(last=False)[1])
+        self._results.add(name[0], task.result())

@@ -141,7 +141,8 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
             self._earlier = self.reader.earlier(self.round, key)
             self._require_reports("compare")
         else:
-            targets = find_items(self._targets, self.round.parameters.items)
+            items = self.reader.items(self.round) if self._targets else ()
+            targets = find_items(self._targets, items)
         self._require_reports("recover from")
         self.request = replace(self.request, targets=targets)
         method, oracle = self.method, self.round.oracle
@@ -177,7 +178,7 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
             request=replace(self.request, history=tallies(self.round, self._history)),
             earlier=None if self._earlier is None else tallies(self.round, self._earlier),
             reads=self.reads,
-            canaries=self.round.parameters.canaries,
+            canaries=self.round.canaries,
         )
 
     def _incomplete(self) -> ReportsGoneError:
@@ -204,8 +205,8 @@ class AlarmsAnalysis(Analysis[AlarmsResult]):
         return [self.is_complete, self._rate]
 
     def _task(self, tally: Tally, is_complete: bool) -> AlarmsTask:
-        oracle, canaries = self.round.oracle, self.round.parameters.canaries
-        return AlarmsTask(oracle, tally, self._rate, is_complete, canaries)
+        round = self.round
+        return AlarmsTask(round.oracle, tally, self._rate, is_complete, round.canaries)
 
 
 class SuspectsAnalysis(Analysis[Suspects]):

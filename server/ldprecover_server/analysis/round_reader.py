@@ -39,6 +39,10 @@ class RoundReader:
         )
         return tally, tally.n > 0 and stored.n == tally.n, stored
 
+    def items(self, round: RoundInfo) -> list[str]:
+        """Return a round's labels. Raises RoundNotFoundError."""
+        return self._rounds.items(round)
+
     def earlier(self, round: RoundInfo, key: str | None) -> list[StoredRound]:
         """Return the earlier closed rounds of the series. Raises ParameterError if none exists."""
         before = self._storage.rounds.earlier_in_series(round.seq)
@@ -71,7 +75,7 @@ class RoundReader:
                 raise ParameterError(f"history: the round {stored.name} is still open")
             if not stored.n:
                 raise ParameterError(f"history: the round {stored.name} has no reports")
-            if other.parameters.items != round.parameters.items:
+            if not self._storage.rounds.have_same_items(round.seq, other.seq):
                 raise ParameterError(f"history: the round {stored.name} has other items")
             rounds[other.seq] = stored
         return list(rounds.values())
@@ -82,7 +86,7 @@ class RoundReader:
         for stored in others:
             other = self._rounds.info(stored)
             # Two rounds of a series can be opened concurrently with different items.
-            if other.parameters.items != round.parameters.items:
+            if not self._storage.rounds.have_same_items(round.seq, other.seq):
                 raise ParameterError(f"the round {stored.name} of the series has other items")
             tallies.append(
                 (other.oracle, self._storage.rounds.tally(other.seq, other.oracle.summary_size))

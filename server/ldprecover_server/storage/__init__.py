@@ -5,7 +5,7 @@ from ldprecover_server.storage.datasets import StoredDataset
 from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.chunks import Progress, for_seconds
 from ldprecover_server.storage.maintenance.filters import QuarantinedReports
-from ldprecover_server.storage.rounds import CURRENT, StoredRound
+from ldprecover_server.storage.rounds import CURRENT, StoredRound, decode_labels
 from ldprecover_server.storage.segments import StoredReports
 from ldprecover_server.storage.snapshots import Snapshot
 from ldprecover_server.storage.storage import Storage
@@ -23,5 +23,6 @@ __all__ = [
     "StoredDataset",
     "StoredReports",
     "StoredRound",
+    "decode_labels",
     "for_seconds",
 ]

@@ -1,5 +1,6 @@
 """Rounds: opened, found and closed, with their tallies and rejected submissions."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.evidence.quarantine import Quarantined, judges_seeds
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
     NameTakenError,
@@ -21,7 +22,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.schema import rejections, rounds, tallies, total
+from ldprecover_server.storage.schema import labels, rejections, rounds, tallies, total
 from ldprecover_server.storage.tally_encoding import decode_tally
 
 CURRENT = "current"
@@ -45,7 +46,12 @@ class StoredRound:
     name: str
     protocol: str
     epsilon: float
+    parameter: int | None
+    given_seeds: int | None
+    p: float
+    q: float
     domain_size: int
+    labels_bytes: int
     canaries: tuple[int, ...]
     digest: str
     state: str
@@ -57,6 +63,11 @@ class StoredRound:
     series: str | None
     n: int
     quarantined: Quarantined | None
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The round's frequency oracle. Raises PluginNotLoadedError."""
+        return oracle_of(self)
 
 
 class Rounds(Repository):
@@ -77,16 +88,18 @@ class Rounds(Repository):
 
         Raises NameTakenError, and SeriesMismatchError if the series' rounds have other items.
         """
-        items = msgspec.json.encode(parameters.items)
+        items, oracle = msgspec.json.encode(parameters.items), parameters.oracle
         row: dict[str, Any] = {
             "id": id,
             "name": name,
             **{column: getattr(parameters, column) for column in _PARAMETERS},
-            "items": items,
-            "domain_size": len(parameters.items),
+            "p": oracle.p,
+            "q": oracle.q,
+            "domain_size": oracle.domain_size,
+            "labels_bytes": len(json.dumps(parameters.items)),
             "canaries": msgspec.json.encode(parameters.canaries),
             "digest": parameters.digest,
-            "filtered": not (parameters.quarantine and judges_seeds(parameters.oracle)),
+            "filtered": not (parameters.quarantine and judges_seeds(oracle)),
             "access": access,
             "read_access": read_access,
             "retention": retention,
@@ -94,13 +107,17 @@ class Rounds(Repository):
             "state": "open",
             "opened_at": self._now(),
         }
-        series_items = sa.select(rounds.c["items"]).where(rounds.c.series == series).limit(1)
+        of_series = sa.select(rounds.c.seq).where(rounds.c.series == series).limit(1)
+        differs = labels.c["items"] != items
         insert = self.database.insert(rounds).on_conflict_do_nothing(index_elements=["name"])
         with self.database.write() as connection:
-            if series is not None and connection.scalar(series_items) not in (None, items):
+            other = sa.select(labels.c.round).where(labels.c.round.in_(of_series), differs)
+            if series is not None and connection.scalar(other) is not None:
                 raise SeriesMismatchError(f"the rounds of the series {series!r} have other items")
-            if connection.scalar(insert.returning(rounds.c.seq), row) is None:
+            seq = connection.scalar(insert.returning(rounds.c.seq), row)
+            if seq is None:
                 raise NameTakenError(f"a round named {name!r} exists")
+            connection.execute(sa.insert(labels), {"round": seq, "items": items})
             return find_round(connection, id)
 
     def find(self, identifier: str) -> StoredRound:
@@ -124,15 +141,29 @@ class Rounds(Repository):
             rows = connection.execute(query.order_by(rounds.c.seq.desc()))
             return [_stored(row) for row in rows]
 
+    def oracle(self, seq: int) -> FrequencyOracle:
+        """Return a round's oracle. Raises RoundNotFoundError and PluginNotLoadedError."""
+        with self.database.read() as connection:
+            return oracle_of(_row(connection, seq))
+
+    def labels(self, seq: int) -> bytes:
+        """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
+        with self.database.read() as connection:
+            return read_labels(connection, seq)
+
     def parameters(self, seq: int) -> RoundParameters:
         """Return a round's parameters. Raises RoundNotFoundError and PluginNotLoadedError."""
         with self.database.read() as connection:
-            row = connection.execute(
-                sa.select(rounds).where(rounds.c.seq == seq, NOT_GONE)
-            ).one_or_none()
-        if row is None:
-            raise RoundNotFoundError("the round was deleted")
-        return read_parameters(row)
+            return read_parameters(connection, seq)
+
+    def have_same_items(self, seq: int, other: int) -> bool:
+        """Return whether two rounds have the same items; False if one was deleted."""
+        ours, theirs = labels.alias(), labels.alias()
+        query = sa.select(ours.c.round).where(
+            ours.c.round == seq, theirs.c.round == other, ours.c["items"] == theirs.c["items"]
+        )
+        with self.database.read() as connection:
+            return connection.scalar(query) is not None
 
     def close(self, identifier: str) -> StoredRound:
         """Close a round: no later commit adds a report to it."""
@@ -223,16 +254,39 @@ def end_round(
     return is_applied
 
 
-def read_parameters(row: Any) -> RoundParameters:
-    """Return the parameters in a row of `rounds`. Raises PluginNotLoadedError."""
-    if row.protocol not in PROTOCOLS:
+def oracle_of(round: Any) -> FrequencyOracle:
+    """Return the oracle of a StoredRound or a row of `rounds`. Raises PluginNotLoadedError."""
+    if round.protocol not in PROTOCOLS:
         raise PluginNotLoadedError(
-            f"this server has not loaded the plugin {row.protocol!r}, the protocol of the round"
+            f"this server has not loaded the plugin {round.protocol!r}, the protocol of the round"
         )
+    return frequency_oracle(
+        round.protocol, round.epsilon, round.domain_size, round.parameter, round.given_seeds
+    )
+
+
+def decode_labels(items: bytes) -> list[str]:
+    """Return the labels of a JSON array."""
+    return msgspec.json.decode(items, type=list[str])
+
+
+def read_labels(connection: sa.Connection, seq: int) -> bytes:
+    """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
+    query = sa.select(labels.c["items"]).join(rounds).where(rounds.c.seq == seq, NOT_GONE)
+    items: bytes | None = connection.scalar(query)
+    if items is None:
+        raise RoundNotFoundError("the round was deleted")
+    return items
+
+
+def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
+    """Return a round's parameters. Raises RoundNotFoundError and PluginNotLoadedError."""
+    row = _row(connection, seq)
+    oracle_of(row)
     return RoundParameters(
         row.protocol,
         row.epsilon,
-        tuple(msgspec.json.decode(row.items, type=list[str])),
+        tuple(decode_labels(read_labels(connection, seq))),
         row.parameter,
         given_seeds=row.given_seeds,
         canaries=_canaries(row),
@@ -277,12 +331,19 @@ def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
     return _stored(row)
 
 
+def _row(connection: sa.Connection, seq: int) -> Any:
+    row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq, NOT_GONE)).one_or_none()
+    if row is None:
+        raise RoundNotFoundError("the round was deleted")
+    return row
+
+
 def _query() -> sa.Select[Any]:
     n, quarantined_by_size = (
         sa.select(total(column)).where(tallies.c.round == rounds.c.seq).scalar_subquery()
         for column in (tallies.c.n, tallies.c.quarantined)
     )
-    brief = [column for column in rounds.c if column.name not in ("items", "recurring_seeds")]
+    brief = [column for column in rounds.c if column.name != "recurring_seeds"]
     return sa.select(*brief, n.label("n"), quarantined_by_size.label("by_size")).where(NOT_GONE)
 
 

@@ -46,10 +46,12 @@ rounds = sa.Table(
     _column("epsilon", sa.Double),
     sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null for none
     sa.Column("given_seeds", sa.Integer),  # public seeds that tickets pick from; null for none
-    _column("items", sa.LargeBinary),  # JSON array of the labels in UTF-8
+    _column("p", sa.Double),
+    _column("q", sa.Double),
     _column("domain_size", sa.Integer),  # number of items
+    _column("labels_bytes", sa.Integer),  # size of the labels as a JSON array in ASCII
     _column("canaries", sa.LargeBinary),  # JSON array of the indices of items that nobody holds
-    _column("digest", sa.String(64)),  # of the parameters above, in hex
+    _column("digest", sa.String(64)),  # of the parameters and the labels, in hex
     _column("quarantine", sa.Boolean),  # whether reports no honest user sends are quarantined
     _column("access", sa.String(8)),  # who may submit: open, key, ticket
     _column("read_access", sa.String(8)),  # who may read: public, key
@@ -70,6 +72,15 @@ rounds = sa.Table(
     sa.Column("filtered_segment", sa.BigInteger),  # segments up to this one have no such report
     _column("seeds_quarantined", sa.BigInteger, server_default="0"),  # reports moved for their seed
     sqlite_autoincrement=True,  # `seq` orders rounds by opening, so SQLite must never reuse one
+)
+
+# Megabytes a round, so calls that answer no labels must not read them. Beside a blob in its row,
+# SQLite reads and rewrites all of it for the columns after it.
+labels = sa.Table(
+    "labels",
+    metadata,
+    _round_column(primary_key=True),
+    _column("items", sa.LargeBinary),  # JSON array in UTF-8
 )
 
 # A key starts with its round: see `key_encoding`.
@@ -113,9 +124,10 @@ tallies = sa.Table(
     _round_column(primary_key=True),
     _column("process", sa.Integer, primary_key=True),
     _column("n", sa.BigInteger),
-    _column("counts", sa.LargeBinary),  # the tally's summary: see `tally_encoding`
     sa.Column("token", sa.LargeBinary(16)),  # random, of the process that wrote the row last
     _column("quarantined", sa.BigInteger, server_default="0"),  # reports of impossible sizes
+    # Last: SQLite reads a row up to the last column that a statement needs.
+    _column("counts", sa.LargeBinary),  # the tally's summary: see `tally_encoding`
 )
 
 rejections = sa.Table(

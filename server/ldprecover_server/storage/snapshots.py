@@ -11,7 +11,7 @@ from ldprecover import RoundParameters
 from ldprecover.counting.tally import Tally
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.rounds import StoredRound, find_round, read_parameters, sum_tallies
-from ldprecover_server.storage.schema import rounds, segments
+from ldprecover_server.storage.schema import segments
 from ldprecover_server.storage.segments import first_bytes, list_segments, read_segments
 
 _COUNT_LIMIT = 100_000  # segments counted by one statement
@@ -56,9 +56,7 @@ def open_snapshot(database: Database, identifier: str) -> Iterator[Snapshot]:
     """Yield a round as it is now. Raises RoundNotFoundError and PluginNotLoadedError."""
     with database.read() as connection:
         round = find_round(connection, identifier)
-        parameters = read_parameters(
-            connection.execute(sa.select(rounds).where(rounds.c.seq == round.seq)).one()
-        )
+        parameters = read_parameters(connection, round.seq)
         tally = sum_tallies(connection, round.seq, parameters.oracle.summary_size)
         hours = _count_hours(connection, round.seq)
         yield Snapshot(round, parameters, tally, hours, database, connection)

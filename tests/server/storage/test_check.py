@@ -11,7 +11,7 @@ from ldprecover import RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage import Finding, SealedBatch, Storage
 from ldprecover_server.storage.key_encoding import encode_key, in_round
-from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
+from ldprecover_server.storage.schema import labels, rounds, segments, submission_keys, tallies
 
 
 def fill(storage: Storage, name: str, **options: int) -> None:
@@ -146,7 +146,11 @@ DAMAGES: dict[str, tuple[sa.Executable, list[Finding]]] = {
         [Finding("empty", "submission keys, at most one for each report", 0, 3)],
     ),
     "unreadable parameters": (
-        sa.update(rounds).where(rounds.c.name == "empty").values({"items": b"["}),
+        sa.update(labels).where(labels.c.round == of("empty")).values({"items": b"["}),
+        [Finding("empty", "parameters that can be read", 1, 0)],
+    ),
+    "missing labels": (
+        sa.delete(labels).where(labels.c.round == of("empty")),
         [Finding("empty", "parameters that can be read", 1, 0)],
     ),
 }

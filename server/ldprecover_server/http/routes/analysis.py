@@ -137,10 +137,12 @@ async def get_suspects(
     rise, earlier = await cancel_on_disconnect(
         request, caller.services.analyses.suspects(info, rate, drift, caller)
     )
+    rounds = caller.services.rounds
+    labels = await caller.run(rounds.items, info) if rise.items else []
     suspects = [
         Suspect.model_construct(
             item=item,
-            label=info.parameters.items[item],
+            label=labels[item],
             before=float(rise.before[item]),
             now=float(rise.now[item]),
             z=float(rise.z[item]),

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
+from pydantic_core import to_json
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.evidence.quarantine import Quarantined
-from ldprecover.rounds.means import Mean, is_for_numbers
+from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import JobStatus
 from ldprecover_interface.base import MAX_HISTORY
@@ -36,11 +37,14 @@ from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
 from ldprecover_server.http.responses import json_response, quarantined
 from ldprecover_server.http.routes.jobs import job_status
 from ldprecover_server.rounds import RoundInfo
+from ldprecover_server.storage import decode_labels
 
 router = APIRouter(tags=["results"], route_class=BodyRoute)
 
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a recovery request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
+_NUMBERS = to_json(ITEMS)
+"""The labels of a round for numbers."""
 
 
 @router.get(
@@ -56,17 +60,23 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
     """
 
     def respond() -> Response:
-        message = _frequencies(*caller.services.results.counted(round, caller.key))
-        return _frequencies_as_csv(message) if form == "csv" else json_response(message)
+        info, tally, uncounted = caller.services.results.counted(round, caller.key)
+        labels = caller.services.rounds.labels(info)
+        message = _frequencies(info, labels, tally, uncounted)
+        if form == "csv":
+            return _frequencies_as_csv(message, labels)
+        return json_response(message, labels=labels)
 
     return await caller.run(respond)
 
 
-def _frequencies(round: RoundInfo, tally: Tally, uncounted: Quarantined | None) -> Frequencies:
+def _frequencies(
+    round: RoundInfo, labels: bytes, tally: Tally, uncounted: Quarantined | None
+) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     mean: dict[str, Any] = {}
-    if is_for_numbers(round.parameters):
+    if labels == _NUMBERS and oracle.traits.one_item:  # as `is_for_numbers`, without parameters
         mean["mean"] = _mean(round, tally)
     return Frequencies.model_construct(
         round=round.id,
@@ -75,22 +85,22 @@ def _frequencies(round: RoundInfo, tally: Tally, uncounted: Quarantined | None) 
         n=tally.n,
         p=oracle.p,
         q=oracle.q,
-        items=round.parameters.items,
+        items=[],
         counts=tally.counts(oracle).tolist(),
         frequencies=estimates.frequencies.tolist() if estimates else None,
         standard_errors=estimates.standard_errors.tolist() if estimates else None,
         sum=estimates.sum if estimates else None,
         sum_standard_error=estimates.sum_standard_error if estimates else None,
-        canaries=round.parameters.canaries,
+        canaries=round.canaries,
         quarantined=quarantined(uncounted),
         **mean,
     )
 
 
-def _frequencies_as_csv(message: Frequencies) -> Response:
-    d, canaries = len(message.items), set(message.canaries)
+def _frequencies_as_csv(message: Frequencies, labels: bytes) -> Response:
+    d, canaries = len(message.counts), set(message.canaries)
     columns: dict[str, Iterable[object]] = {
-        "label": message.items,
+        "label": decode_labels(labels),
         "item": range(d),
         "count": message.counts,
         "frequency": message.frequencies or [None] * d,
@@ -181,7 +191,7 @@ async def _recovered(
     recovery_request: RecoveryRequest,
     caller: Caller,
     on_progress: OnProgress | None,
-    write: Callable[[RoundInfo, RecoveryRequest, RecoverResult], Response],
+    write: Callable[[RoundInfo, bytes, RecoveryRequest, RecoverResult], Response],
 ) -> Response:
     """Return a recovery, written in a thread."""
     result = await caller.services.analyses.recover(
@@ -192,13 +202,17 @@ async def _recovered(
         caller,
         on_progress,
     )
-    return await caller.run(write, round, recovery_request, result)
+
+    def respond() -> Response:
+        return write(round, caller.services.rounds.labels(round), recovery_request, result)
+
+    return await caller.run(respond)
 
 
 def _written(
-    round: RoundInfo, recovery_request: RecoveryRequest, result: RecoverResult
+    round: RoundInfo, labels: bytes, recovery_request: RecoveryRequest, result: RecoverResult
 ) -> Response:
-    recovery, items = result.recovery, round.parameters.items
+    recovery = result.recovery
     conclusions = recovery.conclusions
     message = Recovered.model_construct(
         round=round.id,
@@ -208,7 +222,7 @@ def _written(
         malicious_model=recovery_request.malicious_model,
         n=result.n,
         malicious_sum=recovery.malicious_sum,
-        items=items,
+        items=[],
         poisoned=recovery.poisoned.tolist(),
         malicious=recovery.malicious.tolist(),
         genuine=recovery.genuine.tolist(),
@@ -216,15 +230,15 @@ def _written(
         notes=recovery.notes,
         conclusions=None
         if conclusions is None
-        else Conclusions.model_validate(conclusions.to_dict(items), strict=False),
+        else Conclusions.model_validate(conclusions.to_dict(decode_labels(labels)), strict=False),
     )
-    return json_response(message)
+    return json_response(message, labels=labels)
 
 
 def _written_as_csv(
-    round: RoundInfo, recovery_request: RecoveryRequest, result: RecoverResult
+    round: RoundInfo, labels: bytes, recovery_request: RecoveryRequest, result: RecoverResult
 ) -> Response:
-    recovery, items = result.recovery, round.parameters.items
+    recovery, items = result.recovery, decode_labels(labels)
     conclusions = {} if recovery.conclusions is None else recovery.conclusions.to_dict(items)
     missing, targets = [None] * len(items), set(recovery.targets)
     columns: dict[str, Iterable[object]] = {

@@ -1,7 +1,7 @@
 """Opening, reading, closing and deleting rounds, and minting their tickets."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.items import canary_labels
-from ldprecover.protocols import own_parameters
+from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover_interface import paths
 from ldprecover_interface.export import Export
 from ldprecover_interface.rounds import (
@@ -79,11 +79,10 @@ async def _admin_small(request: Request) -> int:
 @body_limit(_admin_max_bytes)
 async def open_round(caller: Admin, new: NewRound) -> Response:
     """Open a round; its parameters never change."""
-    stored, info = await caller.run(_open, caller.services, new)
-    return json_response(_round(stored, info), 201, {"Location": paths.round_path(stored.id)})
+    return await caller.run(_open, caller.services, new)
 
 
-def _open(services: Services, new: NewRound) -> tuple[StoredRound, RoundInfo]:
+def _open(services: Services, new: NewRound) -> Response:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = tuple(map(str, range(new.domain_size or 0)) if new.items is None else new.items)
@@ -96,7 +95,7 @@ def _open(services: Services, new: NewRound) -> tuple[StoredRound, RoundInfo]:
         canaries=range(len(items), len(items) + len(canaries)),
         quarantine=new.quarantine,
     )
-    return services.rounds.open(
+    stored, info = services.rounds.open(
         new.name,
         parameters,
         access=new.access,
@@ -104,6 +103,7 @@ def _open(services: Services, new: NewRound) -> tuple[StoredRound, RoundInfo]:
         retention=hours(new.retention),
         series=new.series,
     )
+    return _round(services, stored, info, 201, {"Location": paths.round_path(stored.id)})
 
 
 @router.get(
@@ -122,15 +122,15 @@ async def list_rounds(
     """List rounds without their items; the first was opened last."""
     page = await caller.run(caller.services.rounds.page, limit, before)
     # A round may have 100,000 labels; GET /rounds/{id} returns them.
-    rounds = [RoundSummary.model_construct(**_state(*each)) for each in page]
+    rounds = [RoundSummary.model_construct(**_state(stored)) for stored in page]
     return json_response(Rounds.model_construct(rounds=rounds))
 
 
 @router.get(paths.ROUND, response_model=Round, responses=problems(RoundNotFoundError, *STORAGE))
 async def get_round(round: RoundReference, caller: Anyone) -> Response:
     """Return a round: its parameters, its state and the number of reports counted."""
-    rounds = caller.services.rounds
-    return await caller.run(lambda: json_response(_round(*rounds.get(round))))
+    services = caller.services
+    return await caller.run(lambda: _round(services, *services.rounds.get(round)))
 
 
 @router.get(
@@ -144,8 +144,9 @@ async def get_parameters(request: Request, round: RoundReference, caller: Anyone
 
 
 def _get_parameters(request: Request, reference: str) -> Response:
-    stored, info = get_services(request).rounds.get(reference)
-    etag = f'"{info.parameters.digest}-{stored.id}"'
+    rounds = get_services(request).rounds
+    stored, info = rounds.get(reference)
+    etag = f'"{stored.digest}-{stored.id}"'
     # A name may later belong to another round, and `current` changes; an id stays.
     headers = {"ETag": etag, "Cache-Control": _FOREVER if reference == stored.id else "no-cache"}
     tags = request.headers.get("if-none-match", "").split(",")
@@ -153,10 +154,8 @@ def _get_parameters(request: Request, reference: str) -> Response:
         return Response(status_code=304, headers=headers)
     # As decimal digits: JSON readers that use doubles lose bits of 64-bit integers.
     thresholds = {name: str(value) for name, value in info.oracle.thresholds.items()}
-    parameters = Parameters.model_construct(
-        **_head(stored, info), thresholds=thresholds, items=info.parameters.items
-    )
-    return json_response(parameters, headers=headers)
+    parameters = Parameters.model_construct(**_head(stored), thresholds=thresholds, items=[])
+    return json_response(parameters, headers=headers, labels=rounds.labels(info))
 
 
 @router.post(
@@ -166,8 +165,8 @@ def _get_parameters(request: Request, reference: str) -> Response:
 )
 async def close_round(round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
-    rounds = caller.services.rounds
-    return await caller.run(lambda: json_response(_round(*rounds.close(round))))
+    services = caller.services
+    return await caller.run(lambda: _round(services, *services.rounds.close(round)))
 
 
 @router.post(
@@ -234,25 +233,33 @@ async def export_round(round: RoundReference, caller: Reader) -> Response:
     return Response(await caller.run(export), media_type="application/json")
 
 
-def _head(stored: StoredRound, info: RoundInfo | None) -> dict[str, Any]:
-    """Return a round's parameters; those of the protocol are null without `info`."""
+def _head(stored: StoredRound) -> dict[str, Any]:
+    """Return a round's parameters; those of a protocol that is not loaded are null."""
+    is_loaded = stored.protocol in PROTOCOLS
     return {
         **{name: getattr(stored, name) for name in _STORED},
         **dict.fromkeys(own_parameters()),
-        **({} if info is None else info.parameters.own),
-        "p": None if info is None else info.oracle.p,
-        "q": None if info is None else info.oracle.q,
+        **(stored.oracle.own if is_loaded else {}),
+        "p": stored.p if is_loaded else None,
+        "q": stored.q if is_loaded else None,
         "quarantine": stored.quarantined is not None,
         "retention": words(stored.retention),
     }
 
 
-def _state(stored: StoredRound, info: RoundInfo | None) -> dict[str, Any]:
-    return _head(stored, info) | {
+def _state(stored: StoredRound) -> dict[str, Any]:
+    return _head(stored) | {
         **{name: getattr(stored, name) for name in ("state", "n", "opened_at", "closed_at")},
         "quarantined": quarantined(stored.quarantined),
     }
 
 
-def _round(stored: StoredRound, info: RoundInfo) -> Round:
-    return Round.model_construct(**_state(stored, info), items=info.parameters.items)
+def _round(
+    services: Services,
+    stored: StoredRound,
+    info: RoundInfo,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    message = Round.model_construct(**_state(stored), items=[])
+    return json_response(message, status, headers, labels=services.rounds.labels(info))

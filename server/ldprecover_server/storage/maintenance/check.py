@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from ldprecover import FrequencyOracle, Tally
 from ldprecover.errors import LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
+from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.maintenance.deletion import rows_of_round
@@ -97,9 +98,9 @@ class _RoundCheck:
 
     def _expectations(self) -> Iterator[Expectation]:
         try:
-            parameters = read_parameters(self._round)
+            parameters = read_parameters(self._connection, self._round.seq)
             oracle = parameters.oracle
-        except (LDPRecoverError, ValueError):
+        except (LDPRecoverError, RoundNotFoundError, ValueError):
             yield "parameters that can be read", 1, 0
             return
         tally, damaged = self._tally(oracle.summary_size)

@@ -65,7 +65,7 @@ class Deletion(Repository):
         with self.database.write() as connection:
             round = find_round(connection, identifier)
             mark = f"!{round.seq}"  # not a valid name or id
-            values = {"state": "gone", "id": mark, "name": mark, "items": b"[]", "series": None}
+            values = {"state": "gone", "id": mark, "name": mark, "series": None}
             if not end_round(self.database, connection, round.seq, NOT_GONE, values):
                 raise RoundNotFoundError("the round was deleted")
             # Now, not with the round's row, so that the processes that run them stop.

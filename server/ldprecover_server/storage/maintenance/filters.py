@@ -65,7 +65,7 @@ class Filters(Repository):
         Raises RoundNotFoundError, PluginNotLoadedError and StoreUnavailableError.
         """
         seq, after = self._rounds.find(identifier).seq, 0
-        oracle = self._rounds.parameters(seq).oracle
+        oracle = self._rounds.oracle(seq)
         while True:
             with self.database.read() as connection:
                 listed = first_bytes(list_segments(connection, seq, after, table=quarantine))
@@ -93,7 +93,7 @@ class Filters(Repository):
 
         def chunks() -> Iterator[Chunk]:
             for round in to_filter:
-                oracle = self._rounds.parameters(round.seq).oracle
+                oracle = self._rounds.oracle(round.seq)
                 if not round.has_seeds:
                     yield self._find_seeds(round.seq, oracle)
                 yield self._move_reports(round.seq, oracle, moved)

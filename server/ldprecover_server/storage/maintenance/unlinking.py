@@ -107,7 +107,7 @@ class Unlinking(Repository):
 
     def _draw(self, seq: int) -> tuple[int, list[Any]]:
         """Return the last segment to unlink, and the remaining segments in random order."""
-        oracle = self._rounds.parameters(seq).oracle
+        oracle = self._rounds.oracle(seq)
         length = sa.func.length(segments.c.data).label("size")
         with self.database.write() as connection:
             upto = self._begin(connection, seq)

@@ -42,8 +42,10 @@ def upgrade() -> None:
         _column("epsilon", sa.Double()),
         sa.Column("parameter", sa.Integer),
         sa.Column("given_seeds", sa.Integer),
-        _column("items", sa.LargeBinary()),
+        _column("p", sa.Double()),
+        _column("q", sa.Double()),
         _column("domain_size", sa.Integer()),
+        _column("labels_bytes", sa.Integer()),
         _column("canaries", sa.LargeBinary()),
         _column("digest", sa.String(64)),
         _column("quarantine", sa.Boolean()),
@@ -64,6 +66,12 @@ def upgrade() -> None:
         sa.Column("filtered_segment", sa.BigInteger),
         _column("seeds_quarantined", sa.BigInteger(), server_default="0"),
         sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "labels",
+        _round_column(),
+        _column("items", sa.LargeBinary()),
+        sa.PrimaryKeyConstraint("round"),
     )
     op.create_table(
         "keys",
@@ -95,9 +103,9 @@ def upgrade() -> None:
         _round_column(),
         _column("process", sa.Integer()),
         _column("n", sa.BigInteger()),
-        _column("counts", sa.LargeBinary()),
         sa.Column("token", sa.LargeBinary(16)),
         _column("quarantined", sa.BigInteger(), server_default="0"),
+        _column("counts", sa.LargeBinary()),
         sa.PrimaryKeyConstraint("round", "process"),
     )
     op.create_table(
