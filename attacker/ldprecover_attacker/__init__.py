@@ -10,20 +10,12 @@ which it imports at its first use.
 
 from typing import TYPE_CHECKING
 
-from ldprecover_attacker.adaptive import AA
-from ldprecover_attacker.apa import APA
-from ldprecover_attacker.apa2 import APA2
 from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack, Plan
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
-from ldprecover_attacker.input_poisoning import InputPoisoning
-from ldprecover_attacker.manip import Manip
-from ldprecover_attacker.mga import MGA
-from ldprecover_attacker.mga_a import MGAA
-from ldprecover_attacker.mla import AGAINST, MLA
-from ldprecover_attacker.ria import RIA
-from ldprecover_attacker.rpa import RPA
-from ldprecover_attacker.several import Several
-from ldprecover_attacker.targets import SubsetAttack, TargetedAttack
+from ldprecover_attacker.combined import InputPoisoning, Several
+from ldprecover_attacker.subsets import APA, MGAA, SubsetAttack
+from ldprecover_attacker.targeted import APA2, MGA, RIA, TargetedAttack
+from ldprecover_attacker.untargeted import AA, AGAINST, MLA, RPA, Manip
 from ldprecover_client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:

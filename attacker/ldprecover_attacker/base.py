@@ -242,6 +242,15 @@ class ModelledAttack(ItemAttack):
         )
 
 
+def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> Plan:
+    """Return the plan to draw items from P and to report them as an honest user does."""
+    return Plan(
+        send=lambda m, rng: oracle.perturb(draw_items(weights, m, rng), rng),
+        support=lambda m: oracle.laws.honest_support(weights),
+        sizes=lambda: oracle.laws.size_law().probabilities(),
+    )
+
+
 def encoded_sizes(oracle: FrequencyOracle) -> FloatArray | None:
     """Return the law of the number of items that an encoded, unperturbed report supports."""
     d = oracle.domain_size

@@ -4,18 +4,11 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ldprecover import ParameterError
-from ldprecover_attacker.adaptive import AA
-from ldprecover_attacker.apa import APA
-from ldprecover_attacker.apa2 import APA2
 from ldprecover_attacker.base import Attack
-from ldprecover_attacker.input_poisoning import InputPoisoning
-from ldprecover_attacker.manip import Manip
-from ldprecover_attacker.mga import MGA
-from ldprecover_attacker.mga_a import MGAA
-from ldprecover_attacker.mla import MLA
-from ldprecover_attacker.ria import RIA
-from ldprecover_attacker.rpa import RPA
-from ldprecover_attacker.several import Several
+from ldprecover_attacker.combined import InputPoisoning, Several
+from ldprecover_attacker.subsets import APA, MGAA
+from ldprecover_attacker.targeted import APA2, MGA, RIA
+from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
 
 ATTACKS: dict[str, type[Attack]] = {
     attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)

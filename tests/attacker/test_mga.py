@@ -7,7 +7,7 @@ import pytest
 
 from ldprecover import OLH, OUE, ParameterError
 from ldprecover_attacker import APA, APA2, MGA, MGAA, RIA
-from ldprecover_attacker.targets import TargetedAttack
+from ldprecover_attacker.targeted import TargetedAttack
 
 ITEMS = ["Lisbon", "Porto", "Braga", "5", "Faro"]
 
