@@ -31,19 +31,18 @@ _SLUG_HINTS = {
 _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 """Problems of the request, not of the round's or the server's state."""
 
-_FIELDS_OF_REQUESTS = (
-    "access against attackers beta by_name domain_size drift each epsilon error eta frequency gain "
-    "given_seeds hash_range item kind malicious_model max_epsilon max_total_epsilon method model "
-    "protocol rate read_access retention scheduler search series size subset_size sum_of support "
-    "users"
+_PARAMETERS = (
+    "access against attackers beta by_name domain_size drift each epsilon error frequency gain "
+    "given_seeds hash_range item kind max_epsilon max_total_epsilon model protocol rate "
+    "read_access retention scheduler search series size subset_size sum_of users"
 )
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _FIELDS_OF_REQUESTS.split()} | {
+"""Parameters of requests and libraries that have an option, except those of recoveries."""
+_OTHER_OPTIONS = {
     "items": "the items",
     "name": "NAME",
     "options": "--option",
     "targets": "--target",
 }
-"""Command-line option for each field of requests and each parameter of the libraries."""
 
 _NAME = "1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
 _FORMS = {
@@ -123,7 +122,7 @@ def _rejected_fields(error: "RefusedError") -> str:
     reasons: dict[str, list[str]] = {}
     for field, reason in error.fields[:_SHOWN_FIELDS]:
         name, _, rest = field.partition(".")
-        option = _OPTIONS.get(name, name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
+        option = _option(name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
         form = f" ({_FORMS[name]})" if name in _FORMS else ""
         # A field that takes either of two types has a reason for each.
         reasons.setdefault(option, []).append(reason + form)
@@ -138,7 +137,15 @@ def _with_option(text: str) -> str:
     """Return a sentence with the option in place of the parameter's name that it begins with."""
     word, space, rest = text.partition(" ")
     name = word.removesuffix(":")
-    return f"{_OPTIONS.get(name, name)}{word[len(name) :]}{space}{rest}"
+    return f"{_option(name)}{word[len(name) :]}{space}{rest}"
+
+
+def _option(name: str) -> str:
+    """Return the command-line option for a parameter, or the name of one without option."""
+    from ldprecover_interface.results import RecoveryRequest
+
+    is_option = name in (*_PARAMETERS.split(), *RecoveryRequest.model_fields)
+    return _OTHER_OPTIONS.get(name, f"--{name.replace('_', '-')}" if is_option else name)
 
 
 def close_to(name: str, names: Sequence[str]) -> str:
