@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from ldprecover import ContractError, FrequencyOracle, LDPRecoverError, ParameterError, ReportError
 from ldprecover.crafting.crafter import ENCODED_LAW
+from ldprecover.distributions import binomial_law
 from ldprecover.laws import required
-from ldprecover.laws.distributions import binomial_law
 from ldprecover.plugins import named
 from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng

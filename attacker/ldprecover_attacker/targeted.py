@@ -8,8 +8,8 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.crafting.search_laws import most_hits_law
+from ldprecover.distributions import binomial_law
 from ldprecover.items import find_items
-from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import DEFAULT_SEARCH, coins_of, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_search, is_integer

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
+from ldprecover.distributions import binomial_law
 from ldprecover.items import find_items
-from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import DEFAULT_SEARCH, crafter_of
 from ldprecover.types import FloatArray, Reports, Rng
 from ldprecover_attacker.arguments import check_search, check_size, size_or_default

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import counting
-from ldprecover.laws.distributions import poisson_quantile, skewed_quantile
+from ldprecover.distributions import poisson_quantile, skewed_quantile
 from ldprecover.types import Int64Array, UInt32Array
 
 _HELD = 1 << 22  # seeds in memory, 16 MB

@@ -14,8 +14,8 @@ from ldprecover.crafting.crafter import (
     Search,
     support_of_targets,
 )
+from ldprecover.distributions import binomial_law, log_choose
 from ldprecover.laws import FixedSize, SizeLaw
-from ldprecover.laws.distributions import binomial_law, log_choose
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
 
 _CELLS = 1 << 20  # random keys in memory while padding, 8 MiB

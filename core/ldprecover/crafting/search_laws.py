@@ -19,7 +19,7 @@ import numpy as np
 
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.crafting.size_search import worth
-from ldprecover.laws.distributions import binomial_law, power
+from ldprecover.distributions import binomial_law, power
 from ldprecover.types import ComplexArray, FloatArray, Int64Array
 
 _NEGLIGIBLE = 1e-13

@@ -24,9 +24,9 @@ from ldprecover.crafting.seed_search import (
     seeds_near,
 )
 from ldprecover.crafting.size_search import sized_bucket, sized_seeds
+from ldprecover.distributions import binomial_law
 from ldprecover.errors import ParameterError
 from ldprecover.laws import SizeLaw
-from ldprecover.laws.distributions import binomial_law
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt32Array
 
 _NEGLIGIBLE = 1e-12  # less likely sizes are left out of an expectation

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ldprecover import counting
-from ldprecover.laws.distributions import log_choose
+from ldprecover.distributions import log_choose
 from ldprecover.types import Int64Array, UInt32Array
 
 SEEDS = 1 << 32

@@ -14,10 +14,10 @@ import numpy as np
 
 from ldprecover.counting.seed_pairs import SeedPairs, pairs_quantile
 from ldprecover.counting.tally import Tally
+from ldprecover.distributions import binomial_threshold, chi_squared_quantile, skewed_quantile
 from ldprecover.errors import ParameterError
 from ldprecover.evidence.canaries import canary_shift
 from ldprecover.items import canary_indices, items_in_words
-from ldprecover.laws.distributions import binomial_threshold, chi_squared_quantile, skewed_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, size_counts
 from ldprecover.recovery.simplex import project_simplex

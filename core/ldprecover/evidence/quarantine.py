@@ -11,9 +11,9 @@ from functools import lru_cache
 import numpy as np
 
 from ldprecover.counting.tally import Tally
+from ldprecover.distributions import binomial_threshold
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
-from ldprecover.laws.distributions import binomial_threshold
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.counting.tally import Tally
+from ldprecover.distributions import skewed_tail
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
-from ldprecover.laws.distributions import skewed_tail
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
 

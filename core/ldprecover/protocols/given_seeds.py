@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from ldprecover.counting.tally import Tally
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, CoinCrafter, Crafter, Search
+from ldprecover.distributions import binomial_law
 from ldprecover.errors import ParameterError
 from ldprecover.laws import IndependentSizes, Laws
-from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.olh import OLH, SeedBucketForm
 from ldprecover.protocols.randomiser import check_integer, tiles

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
+from ldprecover.distributions import binomial_threshold
 from ldprecover.laws import AllSupporting, HitLaw, Laws
-from ldprecover.laws.distributions import binomial_threshold
 from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.protocols.randomiser import ALL_ITEMS, Items

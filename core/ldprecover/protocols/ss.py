@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover.counting.tally import Tally
+from ldprecover.distributions import hypergeometric_law, log_choose
 from ldprecover.errors import ParameterError
 from ldprecover.laws import HitLaw, JointSupport, Laws
-from ldprecover.laws.distributions import hypergeometric_law, log_choose
 from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE
 from ldprecover.protocols.sampling import hold_threshold, words_from

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from ldprecover import distributions
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError, ReportError
-from ldprecover.laws import distributions
 from ldprecover.protocols import wire
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.testing.privacy import check_epsilon, check_randomness, check_support_probabilities

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ldprecover.laws.distributions import chi_squared_quantile
+from ldprecover.distributions import chi_squared_quantile
 from ldprecover.types import FloatArray, Int64Array
 
 RATE = 1e-9

@@ -10,7 +10,7 @@ from ldprecover import OLH
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.crafting.size_search import sized_seeds, worth
-from ldprecover.laws.distributions import binomial_law
+from ldprecover.distributions import binomial_law
 
 Cell = tuple[int, int]
 

@@ -13,10 +13,10 @@ from ldprecover import (
     frequency_oracle,
     recover,
 )
+from ldprecover.distributions import binomial_law, sum_law
 from ldprecover.evidence.alarms import Alarm, raise_alarms
 from ldprecover.evidence.canaries import CanaryShift, canary_shift
 from ldprecover.items import MAX_CANARIES
-from ldprecover.laws.distributions import binomial_law, sum_law
 
 D, K = 30, 4
 CANARIES = tuple(range(D - K, D))

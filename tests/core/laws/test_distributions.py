@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover.laws import IndependentSizes
-from ldprecover.laws.distributions import (
+from ldprecover.distributions import (
     binomial_law,
     binomial_threshold,
     chi_squared_normal,
@@ -14,6 +13,7 @@ from ldprecover.laws.distributions import (
     skewed_quantile,
     skewed_tail,
 )
+from ldprecover.laws import IndependentSizes
 
 
 @pytest.mark.parametrize("freedom", [3, 10, 40, 400])

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ldprecover.distributions import chi_squared_normal
 from ldprecover.items import items_in_words
-from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.methods.detection import drop

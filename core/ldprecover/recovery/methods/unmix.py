@@ -13,8 +13,8 @@ import numpy as np
 
 from ldprecover.counting.tally import Tally
 from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
+from ldprecover.distributions import chi_squared_normal
 from ldprecover.errors import ParameterError
-from ldprecover.laws.distributions import chi_squared_normal
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+from ldprecover.distributions import binomial_law
 from ldprecover.laws import IndependentSizes
-from ldprecover.laws.distributions import binomial_law
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 
 BINOMIAL, BOTH = (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OUE
-from ldprecover.laws.distributions import log_choose
+from ldprecover.distributions import log_choose
 from ldprecover.protocols import crafter_of
 from ldprecover.recovery.reports import pair_counts
 from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores

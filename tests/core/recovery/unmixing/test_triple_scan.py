@@ -8,7 +8,7 @@ import pytest
 from tests.core.recovery.poisoned_round import estimates_of
 
 from ldprecover import OUE
-from ldprecover.laws.distributions import log_choose
+from ldprecover.distributions import log_choose
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.filters import set_search
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.laws.distributions import binomial_law
+from ldprecover.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.filters.rules import DroppedSet, set_laws
 from ldprecover.recovery.unmixing.model.noise import noise_sd

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ldprecover.laws.distributions import log_choose
+from ldprecover.distributions import log_choose
 from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS
 from ldprecover.types import FloatArray, Int64Array
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
+from ldprecover.distributions import binomial_law
 from ldprecover.laws import IndependentSizes
-from ldprecover.laws.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, pair_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ldprecover.laws.distributions import log_choose
+from ldprecover.distributions import log_choose
 from ldprecover.recovery.unmixing.filters.pair_scan import NO_SCORE
 from ldprecover.types import FloatArray, Int64Array
 

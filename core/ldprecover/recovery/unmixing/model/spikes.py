@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.laws.distributions import power
+from ldprecover.distributions import power
 from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import ComplexArray

@@ -1,14 +1,15 @@
-"""The probability laws of a protocol's honest reports, as one object: `oracle.laws`."""
+"""Laws: the distributions that a protocol's honest reports follow."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+
+from ldprecover.distributions import binomial_law, binomial_threshold
 from ldprecover.errors import ParameterError
-from ldprecover.laws.distributions import binomial_threshold
-from ldprecover.laws.hits import HitLaw
-from ldprecover.laws.sizes import SizeLaw
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 
 _Law = TypeVar("_Law")
 
@@ -25,6 +26,120 @@ def required(law: _Law | None, protocol: str, name: str) -> _Law:
     if law is None:
         raise ParameterError(f"{protocol} lacks {name}")
     return law
+
+
+class SizeLaw(ABC):
+    """The distribution of |S(z)|, the number of items that an honest report supports.
+
+    It is the same for every item that a user may hold. For a protocol that hashes it holds under
+    an ideal hash.
+    """
+
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """Var |S(z)|."""
+
+    @abstractmethod
+    def probabilities(self) -> FloatArray:
+        """Return P(|S(z)| = k) for k from 0 to d."""
+
+    @abstractmethod
+    def draw(self, m: int, rng: Rng) -> Int64Array:
+        """Return m independent sizes."""
+
+
+@dataclass(frozen=True)
+class FixedSize(SizeLaw):
+    """Every report supports `size` of the d items."""
+
+    domain_size: int
+    size: int
+
+    @property
+    def variance(self) -> float:
+        return 0.0
+
+    def probabilities(self) -> FloatArray:
+        law = np.zeros(self.domain_size + 1)
+        law[self.size] = 1.0
+        return law
+
+    def draw(self, m: int, rng: Rng) -> Int64Array:
+        return np.full(m, self.size)
+
+
+@dataclass(frozen=True)
+class IndependentSizes(SizeLaw):
+    """A report supports its user's item with probability p, and each of d - 1 others with q.
+
+    These d events are independent, so the size is a Bernoulli(p) plus a Binomial(d - 1, q) number.
+    """
+
+    domain_size: int
+    p: float
+    q: float
+
+    @property
+    def variance(self) -> float:
+        return self.p * (1 - self.p) + (self.domain_size - 1) * self.q * (1 - self.q)
+
+    def probabilities(self) -> FloatArray:
+        others = binomial_law(self.domain_size - 1, self.q)
+        return (1 - self.p) * np.append(others, 0.0) + self.p * np.append(0.0, others)
+
+    def draw(self, m: int, rng: Rng) -> Int64Array:
+        others = rng.binomial(self.domain_size - 1, self.q, size=m)
+        return others + (rng.random(m) < self.p)
+
+
+@dataclass(frozen=True)
+class HitLaw:
+    """The law of |S(z) & R| for a set R of r items, known here for a single item alone.
+
+    A protocol with more structure overrides both methods.
+    """
+
+    p: float
+    q: float
+
+    def of_others(self, items: Int64Array) -> FloatArray | None:
+        """Return P(j) for j from 0 to r, for a user who holds none of the r items.
+
+        None where the law is not known, or depends on the item that the user holds.
+        """
+        return np.array([1 - self.q, self.q]) if len(items) == 1 else None
+
+    def variances(self, r: int) -> tuple[float, float] | None:
+        """Return the variance for a user who holds one of r items, and for one who holds none.
+
+        None where they are not known, or depend on which items they are.
+        """
+        return None
+
+
+class OneItemHits(HitLaw):
+    """Every report supports exactly one item."""
+
+    def of_others(self, items: Int64Array) -> FloatArray:
+        r = len(items)
+        return np.concatenate([[1 - r * self.q, r * self.q], np.zeros(r - 1)])
+
+    def variances(self, r: int) -> tuple[float, float]:
+        hit, miss = self.p + (r - 1) * self.q, r * self.q
+        return hit * (1 - hit), miss * (1 - miss)
+
+
+class IndependentHits(HitLaw):
+    """The items that a report supports are independent, given the item that its user holds."""
+
+    def of_others(self, items: Int64Array) -> FloatArray:
+        law = super().of_others(items)
+        return binomial_law(len(items), self.q) if law is None else law
+
+    def variances(self, r: int) -> tuple[float, float]:
+        p, q = self.p, self.q
+        return p * (1 - p) + (r - 1) * q * (1 - q), r * q * (1 - q)
 
 
 @dataclass(frozen=True)
