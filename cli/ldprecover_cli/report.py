@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from ldprecover_client import Receipt
 
 
-def _moved_to_document(file: str | None) -> None:
-    if file is not None:
-        raise UsageError(
-            "report sends a value; to write a document about a round, use `ldprecover document "
-            "ROUND --output FILE`"
-        )
-
-
 def report(
     value: Annotated[
         str | None,
@@ -66,14 +58,6 @@ def report(
             help="Send to the round's name, not its id: for a proxy before several deployments.",
         ),
     ] = False,
-    html: Annotated[
-        str | None,
-        Option(
-            hidden=True,
-            help="Former spelling of `ldprecover document`.",
-            callback=_moved_to_document,
-        ),
-    ] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
@@ -143,14 +127,9 @@ def _without_none(**limits: float | None) -> JsonObject:
 
 
 def _fields(receipt: "Receipt") -> JsonObject:
-    return {
-        "round": receipt.round_id,
-        "name": receipt.round_name,
-        "epsilon": receipt.epsilon,
-        "state": receipt.state,
-        "resent": receipt.resent,
-        "duplicate": receipt.duplicate,
-        "reason": receipt.reason,
+    fields = vars(receipt)
+    return {"round": receipt.round_id, "name": receipt.round_name} | {
+        name: fields[name] for name in ("epsilon", "state", "resent", "duplicate", "reason")
     }
 
 

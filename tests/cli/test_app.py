@@ -97,7 +97,6 @@ def test_options_name_all_choices() -> None:
         ("report", "--resume"),
         ("report soup --resume", "--resume"),
         ("report --resume --ticket wwwww", "give VALUE and --round"),
-        ("report cities --html cities.html", "`ldprecover document ROUND --output FILE`"),
         ("frequencies --bottom 3", "--bottom"),
         ("attack bribe --users 3 --url http://127.0.0.1:9", "attack must be one of aa, apa,"),
         ("recover --background --job j1", "either --background or --job"),
