@@ -21,10 +21,7 @@ from ldprecover_cli import (
     database,
     document,
     export,
-    frequencies,
-    key,
     ledger,
-    merge,
     plan,
     recompute,
     recover,
@@ -221,7 +218,7 @@ _PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Simulate and attack": (simulate.simulate, attack.attack),
     "Analyse": (
         watch.watch,
-        frequencies.frequencies,
+        analysis.frequencies,
         recover.recover,
         analysis.methods,
         analysis.alarms,
@@ -230,9 +227,15 @@ _PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
         document.document,
         export.export,
         recompute.recompute,
-        merge.merge,
+        export.merge,
     ),
-    "Operate": (key.app, database.migrate, database.check, database.quarantine, cluster.app),
+    "Operate": (
+        database.key_group,
+        database.migrate,
+        database.check,
+        database.quarantine,
+        cluster.app,
+    ),
     "Research": (reproduce.reproduce,),
 }
 """Commands and groups of commands by heading, in the order of the help."""

@@ -1,11 +1,12 @@
-"""`export`: a round as one JSON file, or as a dataset with its reports."""
+"""`export` and `merge`: rounds as files."""
 
+from pathlib import Path
 from typing import Annotated
 
-from typer import Option
+from typer import Argument, Option
 
 from ldprecover_cli.errors import UsageError
-from ldprecover_cli.export_files import write_export
+from ldprecover_cli.export_files import read_export, write_export
 from ldprecover_cli.options import DEFAULT_URL, Key, NewJsonFile, RoundArgument, Url, connected
 from ldprecover_cli.output import counted, note, print_json
 from ldprecover_cli.signals import end_on_signals
@@ -100,4 +101,39 @@ def _export_dataset(round: str, folder: str, partial: bool, database_url: str | 
     note(
         f"{counted(dataset.n, 'report')} in {counted(len(dataset.parts), 'part')} are in "
         f"{folder}{missing}"
+    )
+
+
+def merge(
+    files: Annotated[
+        list[Path],
+        Argument(help="Two or more files of `ldprecover export` or `merge`.", metavar="FILE..."),
+    ],
+    *,
+    output: NewJsonFile = None,
+) -> None:
+    """Add exported rounds of several deployments into one export.
+
+    The rounds must have the same parameters and be distinct, also inside merged files.
+    `ldprecover recompute` reads the result as any export.
+
+    Example: ldprecover merge north.json south.json --output all.json
+    """
+    from ldprecover import ParameterError, RoundExport
+
+    if len(files) < 2:
+        raise UsageError("merge needs two or more files")
+    try:
+        merged = RoundExport.merge(
+            [read_export(file) for file in files], called=[str(file) for file in files]
+        )
+    except ParameterError as error:
+        raise UsageError(str(error)) from error
+    if output is None:
+        print_json(merged.to_dict())
+        return
+    write_export(output, merged.to_dict())
+    note(
+        f"{merged.tally.n:,} reports of {len(merged.merged)} rounds are in {output}; `ldprecover "
+        "recompute` reads it"
     )
