@@ -9,16 +9,18 @@ from ldprecover.protocols.given_seeds import GIVEN_SEEDS_PARAMETER, GivenSeedsOL
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
-from ldprecover.protocols.oracle import FrequencyOracle, coins_of, crafter_of
-from ldprecover.protocols.oue import OUE
-from ldprecover.protocols.randomiser import (
+from ldprecover.protocols.oracle import (
     MAX_DOMAIN_SIZE,
     MAX_EPSILON,
     MAX_USERS,
     MIN_EPSILON,
+    FrequencyOracle,
     check_domain_size,
     check_epsilon,
+    coins_of,
+    crafter_of,
 )
+from ldprecover.protocols.oue import OUE
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.ss import SS, default_subset_size
 from ldprecover.protocols.sue import SUE

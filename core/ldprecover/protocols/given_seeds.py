@@ -18,7 +18,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.laws import IndependentSizes, Laws
 from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.olh import OLH, SeedBucketForm
-from ldprecover.protocols.randomiser import check_integer, tiles
+from ldprecover.protocols.oracle import check_integer, tiles
 from ldprecover.protocols.sampling import below, words_from
 from ldprecover.protocols.seed_list import Collisions, bucket_table, collisions, seed_list
 from ldprecover.protocols.simulation import Simulation

@@ -12,8 +12,7 @@ from ldprecover.counting.tally import Tally
 from ldprecover.crafting.one_item import OneItemCrafter
 from ldprecover.laws import Laws
 from ldprecover.protocols.description import ReportForms, Traits
-from ldprecover.protocols.oracle import FrequencyOracle
-from ldprecover.protocols.randomiser import ALL_ITEMS, Items
+from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.wire import IntegerForm

@@ -14,8 +14,7 @@ from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
 from ldprecover.distributions import binomial_threshold
 from ldprecover.laws import AllSupporting, HitLaw, Laws
 from ldprecover.protocols.description import ReportForms, Traits
-from ldprecover.protocols.oracle import FrequencyOracle
-from ldprecover.protocols.randomiser import ALL_ITEMS, Items
+from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.wire import IntegerForm, raise_first

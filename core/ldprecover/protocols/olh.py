@@ -16,8 +16,7 @@ from ldprecover.crafting.seed_crafter import SeedCrafter
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.laws import JointSupport, Laws
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
-from ldprecover.protocols.oracle import FrequencyOracle
-from ldprecover.protocols.randomiser import ALL_ITEMS, Items
+from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
 from ldprecover.protocols.simulation import IndependentSimulation, Simulation
 from ldprecover.protocols.wire import WireForm, raise_first

@@ -5,8 +5,10 @@ crafter or a method. A protocol that lacks one has None, or raises ParameterErro
 """
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,14 +25,50 @@ from ldprecover.laws import (
     OneItemHits,
     required,
 )
-from ldprecover.protocols.randomiser import LocalRandomiser
+from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.simulation import Simulation
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.protocols.wire import WireForm
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt32Array
+
+MIN_EPSILON, MAX_EPSILON = 0.01, 10.0
+MAX_DOMAIN_SIZE = 100_000
+MAX_USERS = 10**12
+
+Items = Int64Array | slice
+"""Item indices, or a slice of all items."""
+ALL_ITEMS = slice(None)
+
+# (report, item) pairs of a block: its intermediate arrays stay in the second-level cache.
+_TILE = 1 << 16
+
+
+def check_epsilon(epsilon: object) -> float:
+    """Return epsilon as a float. Raises ParameterError unless it is a number from 0.01 to 10."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
+        raise ParameterError("epsilon must be a number")
+    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        raise ParameterError(
+            f"epsilon must be from {MIN_EPSILON} to {MAX_EPSILON:g}, not {epsilon}"
+        )
+    return float(epsilon)
+
+
+def check_domain_size(domain_size: int) -> int:
+    """Return the number of items. Raises ParameterError unless it is from 2 to 100,000."""
+    check_integer("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
+    return domain_size
 
 
 @dataclass(frozen=True)
-class FrequencyOracle(LocalRandomiser):
+class FrequencyOracle(ABC):
     """A pure LDP protocol for frequencies (Wang et al., USENIX Security 2017).
+
+    It turns a user's item into a report that satisfies epsilon-LDP, and reads reports.
+
+    Values are item indices 0..domain_size-1. Reports are rows of `wire.dtype`, which are their
+    packed bytes. S(z) is the set of items that a report z supports.
+
+    A protocol may have one own integer parameter, which `parameter` describes.
 
     Estimation needs only `p`, `q` and the support counts: p = P(v in S(z)) for a user who holds v,
     and q for a user who does not. If `traits.pure` is false, q is the same for all items only on
@@ -38,7 +76,123 @@ class FrequencyOracle(LocalRandomiser):
 
     Counts are read from a summary of the reports that adds. For most protocols the summary is the
     counts.
+
+    Raises ParameterError if a parameter is outside its range.
     """
+
+    epsilon: float
+    domain_size: int
+
+    protocol: ClassVar[str]
+    """The name in the interface."""
+    title: ClassVar[str]
+    """The full name."""
+    traits: ClassVar[Traits]
+    parameter: ClassVar[OwnParameter | None] = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        check_domain_size(self.domain_size)
+        if self.parameter is not None:
+            own = self.parameter
+            check_integer(own.name, getattr(self, own.name), own.low, own.high)
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The values of the protocol's own parameters by name."""
+        if self.parameter is None:
+            return {}
+        return {self.parameter.name: getattr(self, self.parameter.name)}
+
+    @property
+    @abstractmethod
+    def p(self) -> float:
+        """Probability that a report supports its own user's item."""
+
+    @property
+    @abstractmethod
+    def q(self) -> float:
+        """Probability that a report supports an item that its user does not hold."""
+
+    @property
+    def thresholds(self) -> dict[str, int]:
+        """The integers that `perturb` compares uniform 64-bit words with, by name.
+
+        They are rounded to the private side, so each has exactly one right value. Rounds state them
+        for clients in languages without decimals of 60 digits. Empty if the protocol has none.
+        """
+        return {}
+
+    @property
+    def fixed_size(self) -> int | None:
+        """The number of items that every report supports; None if reports differ."""
+        return 1 if self.traits.one_item else None
+
+    @property
+    def hash_tests(self) -> int:
+        """Items hashed to count one report, which takes far longer than reading its bytes."""
+        return 0
+
+    @property
+    @abstractmethod
+    def wire(self) -> WireForm:
+        """How reports travel: their packed and their JSON form. Computed once for each oracle."""
+
+    @abstractmethod
+    def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
+        """Return one report for each item, satisfying epsilon-LDP exactly.
+
+        `rng` None draws from the operating system, as a real user must; a generator is for
+        simulations. Raises ParameterError for an item outside the domain.
+        """
+
+    @abstractmethod
+    def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
+        """Return each item encoded but not perturbed, as malicious users send it (paper, V-C).
+
+        Other random parts of an honest report, such as a hash seed, are drawn.
+        """
+
+    @abstractmethod
+    def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
+        """Return the (n, len(items)) matrix 1[item in S(z)], by default of all d items.
+
+        It is for analysis and tests no other items if possible; counting does not use it.
+        """
+
+    def support_sizes(self, reports: Reports) -> Int64Array:
+        """Return |S(z)|, the number of items that each report supports."""
+        sizes = np.empty(len(reports), np.int64)
+        if self.fixed_size is not None:
+            sizes.fill(self.fixed_size)
+            return sizes
+        for rows in tiles((len(reports), self.domain_size)):
+            sizes[rows] = np.count_nonzero(self.supports(reports[rows]), axis=1)
+        return sizes
+
+    def seeds(self, reports: Reports) -> UInt32Array:
+        """Return each report's hash seed. Raises ParameterError for a protocol without seeds."""
+        raise self._lacks("hash seeds")
+
+    @property
+    def listed_seeds(self) -> int | None:
+        """M, the number of public seeds that tickets pick from; None without given seeds."""
+        return None
+
+    def seed_of(self, draw: int) -> int:
+        """Return the seed that a ticket picks, whose pseudorandom 64 bits are `draw`.
+
+        Raises ParameterError for a protocol without given seeds.
+        """
+        raise self._lacks("given seeds")
+
+    def with_seeds(self, seeds: ArrayLike) -> Self:
+        """Return the protocol for users who were given these seeds.
+
+        Each report takes the next seed. Raises ParameterError for a protocol without given seeds,
+        and ReportError for a seed that is not in the list.
+        """
+        raise self._lacks("given seeds")
 
     @property
     def summary_size(self) -> int:
@@ -129,6 +283,20 @@ class FrequencyOracle(LocalRandomiser):
         """Return the frequencies of the items that each report supports, summed."""
         return self.supports(reports).astype(np.float64) @ frequencies
 
+    def _items(self, items: ArrayLike) -> Int64Array:
+        array = np.asarray(items)
+        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+            if array.size == 0 and array.ndim == 1:
+                return array.astype(np.int64)
+            raise ParameterError("items must be a one-dimensional array of integer indices")
+        if array.size and (array.min() < 0 or array.max() >= self.domain_size):
+            raise ParameterError(f"items must be from 0 to {self.domain_size - 1}")
+        return array.astype(np.int64, copy=False)
+
+    def _lacks(self, part: str) -> ParameterError:
+        """Return the error for a part that this protocol does not have."""
+        return ParameterError(f"{self.protocol} lacks {part}")
+
 
 def crafter_of(oracle: FrequencyOracle) -> Crafter:
     """Return the crafter of a protocol. Raises ParameterError where it has none."""
@@ -139,3 +307,18 @@ def coins_of(oracle: FrequencyOracle) -> CoinCrafter:
     """Return the coin crafter of a protocol. Raises ParameterError where it has none."""
     coins = None if oracle.crafter is None else oracle.crafter.coins
     return required(coins, oracle.protocol, COINS)
+
+
+def tiles(shape: tuple[int, int]) -> Iterator[slice]:
+    """Yield slices of the rows of a matrix of this shape whose cells fit into a cache."""
+    step = max(1, _TILE // max(1, shape[1]))
+    for start in range(0, shape[0], step):
+        yield slice(start, start + step)
+
+
+def check_integer(name: str, value: object, low: int, high: int) -> None:
+    """Raise ParameterError unless the value is an integer from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ParameterError(f"{name} must be an integer")
+    if not low <= value <= high:
+        raise ParameterError(f"{name} must be from {low} to {high}, not {value}")

@@ -11,7 +11,7 @@ from ldprecover.distributions import hypergeometric_law, log_choose
 from ldprecover.errors import ParameterError
 from ldprecover.laws import HitLaw, JointSupport, Laws
 from ldprecover.protocols.description import OwnParameter, Traits
-from ldprecover.protocols.randomiser import MAX_DOMAIN_SIZE
+from ldprecover.protocols.oracle import MAX_DOMAIN_SIZE
 from ldprecover.protocols.sampling import hold_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.unary import UnaryEncoding

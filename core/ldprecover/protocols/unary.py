@@ -14,8 +14,7 @@ from ldprecover.crafting.bit_vectors import BitCrafter, padded_rows
 from ldprecover.errors import ReportError
 from ldprecover.laws import Laws
 from ldprecover.protocols.description import Column, ReportForms
-from ldprecover.protocols.oracle import FrequencyOracle
-from ldprecover.protocols.randomiser import ALL_ITEMS, Items
+from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.simulation import IndependentSimulation, Simulation
 from ldprecover.protocols.wire import WireForm, raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt8Array

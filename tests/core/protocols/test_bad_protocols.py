@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from ldprecover.protocols import GRR, HR, OUE, PROTOCOLS, FrequencyOracle, Traits, frequency_oracle
-from ldprecover.protocols.randomiser import MAX_EPSILON, MIN_EPSILON
+from ldprecover.protocols.oracle import MAX_EPSILON, MIN_EPSILON
 from ldprecover.testing import CHECKS, check_protocol
 from ldprecover.types import Reports
 

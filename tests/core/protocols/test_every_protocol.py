@@ -23,7 +23,7 @@ from ldprecover import (
 from ldprecover.crafting.bit_vectors import BitCrafter
 from ldprecover.laws import IndependentSizes, Laws
 from ldprecover.protocols import PROTOCOLS, Simulation, Traits
-from ldprecover.protocols.randomiser import ALL_ITEMS, Items
+from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.protocols.unary import BitsForm
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.testing import CHECKS, check_protocol
