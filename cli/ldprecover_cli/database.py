@@ -18,14 +18,15 @@ from ldprecover_cli.output import console, note, plain_table, print_json
 def migrate(*, database_url: DatabaseUrl = None) -> None:
     """Migrate a database to the schema of this version.
 
-    On SQLite the server does so when it starts. On Postgres it starts only with this schema.
+    On SQLite the server makes the file, and migrates it when it starts. On Postgres it starts only
+    with this schema.
 
     Example: ldprecover migrate --database-url postgresql+psycopg://ldprecover@db/ldprecover
     """
     import ldprecover_server
     from ldprecover_cli.serve import database
 
-    with database(database_url, create=True) as settings:
+    with database(database_url) as settings:
         revisions = ldprecover_server.migrate(settings)
     note(
         f"Applied the revisions {', '.join(revisions)}."

@@ -33,22 +33,10 @@ def run_server(**options: Any) -> None:
 
 
 @contextmanager
-def database(url: str | None, *, create: bool = False) -> Iterator[Settings]:
-    """Yield the settings of a database; errors of the server become errors of the command.
-
-    Raises UsageError if the database does not exist, unless `create` is set: a command must not
-    create a database that no server uses.
-    """
+def database(url: str | None) -> Iterator[Settings]:
+    """Yield the settings of a database; errors of the server become errors of the command."""
     with _translate_errors():
-        settings = _settings({"database_url": url})
-        file = database_file(settings)
-        if not (create or file is None or (file.is_file() and file.stat().st_size)):
-            raise UsageError(
-                f"there is no database {file}: run this in your server's folder, or name its "
-                "database with --database-url or LDPRECOVER_DATABASE_URL; `ldprecover serve` or "
-                "`ldprecover migrate` makes a new one"
-            )
-        yield settings
+        yield _settings({"database_url": url})
 
 
 def database_file(settings: Settings) -> Path | None:

@@ -6,49 +6,48 @@ from collections.abc import Callable, Iterator
 from ldprecover_cluster import ReportDataset
 from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.datasets import export_reports as write_reports
+from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Finding, QuarantinedReports, Storage
 
 
 def migrate(settings: Settings) -> list[str]:
-    """Upgrade the database's schema to this version's; return the revisions that ran."""
-    with contextlib.closing(Storage(settings.database_url)) as storage:
+    """Upgrade the database's schema to this version's; return the revisions that ran.
+
+    Raises ConfigurationError, also for a SQLite file that does not exist.
+    """
+    with _database(settings, migrate=True) as storage:
         return storage.migrate()
 
 
 def create_key(settings: Settings, *, scope: str = "admin", name: str | None = None) -> str:
     """Create a key and return it; it is not stored. Raises NameTakenError or ParameterError."""
-    with contextlib.closing(Storage(settings.database_url)) as storage:
-        storage.prepare()
+    with _database(settings) as storage:
         return make_key(storage, scope, name)
 
 
 def list_keys(settings: Settings) -> list[AccessKey]:
     """Return the metadata of all keys by name, revoked keys included."""
-    with contextlib.closing(Storage(settings.database_url)) as storage:
-        storage.prepare()
+    with _database(settings) as storage:
         return storage.keys.all()
 
 
 def revoke_key(settings: Settings, name: str) -> None:
     """Revoke a key for good. Raises KeyNotFoundError."""
-    with contextlib.closing(Storage(settings.database_url)) as storage:
-        storage.prepare()
+    with _database(settings) as storage:
         storage.keys.revoke(name)
 
 
 def check(settings: Settings) -> list[Finding]:
     """Return what in the database does not agree, without writing. Raises ConfigurationError."""
-    with contextlib.closing(Storage(settings.database_url)) as storage:
-        storage.prepare(migrate=False)
+    with _database(settings) as storage:
         return storage.check()
 
 
 def quarantined(settings: Settings, round: str) -> Iterator[QuarantinedReports]:
     """Yield a round's quarantined reports. Raises ConfigurationError and RoundNotFoundError."""
-    with contextlib.closing(Storage(settings.database_url)) as storage:
-        storage.prepare(migrate=False)
+    with _database(settings) as storage:
         yield from storage.filters.quarantined(round)
 
 
@@ -66,6 +65,25 @@ def export_reports(
     A round that does not keep all its reports is refused unless `partial` is said. The server may
     be running. Raises ConfigurationError, RoundNotFoundError and ReportDatasetError.
     """
-    with contextlib.closing(Storage(settings.database_url)) as storage:
-        storage.prepare(migrate=False)
+    with _database(settings) as storage:
         return write_reports(storage, round, folder, partial=partial, step=step)
+
+
+@contextlib.contextmanager
+def _database(settings: Settings, *, migrate: bool = False) -> Iterator[Storage]:
+    """Open an existing database, of this version's schema unless it is to be migrated.
+
+    Only `serve` creates a SQLite file: on a mistyped path a command would make one that no server
+    uses. Raises ConfigurationError.
+    """
+    with contextlib.closing(Storage(settings.database_url)) as storage:
+        database = storage.database
+        if not database.exists():
+            raise ConfigurationError(
+                f"there is no database {database.name}: run this in your server's folder, or name "
+                "its database with --database-url or LDPRECOVER_DATABASE_URL; `ldprecover serve` "
+                "makes a new one"
+            )
+        if not migrate:
+            storage.prepare(migrate=False)
+        yield storage

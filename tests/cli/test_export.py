@@ -1,6 +1,8 @@
 """`export`, `recompute` and `migrate`: a round as a file, and a schema of this version."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,11 @@ def test_recompute_rejects_a_changed_file(run: Run, exported: str, text: str, ch
     assert "checksum" in run("recompute round.json").fails(2)
 
 
-def test_migrate_names_the_revisions_it_applied(run: Run) -> None:
+def test_only_migrate_migrates_and_names_the_revisions(run: Run) -> None:
+    with closing(sqlite3.connect("new.db")) as connection:
+        connection.execute("PRAGMA user_version = 1")  # writes the file
     line = "migrate --database-url sqlite:///new.db"
+    for other in ("key list", "key create", "key revoke x", "check", "quarantine"):
+        assert f"run: ldprecover {line}" in run(f"{other} --database-url sqlite:///new.db").fails(2)
     assert "0001" in run(line).succeeds().err
     assert "up to date" in run(line).succeeds().err

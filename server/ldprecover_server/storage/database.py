@@ -77,6 +77,10 @@ class Database(ABC):
         """Return the dialect's INSERT, which supports ON CONFLICT."""
         return postgresql.insert(table) if self.dialect == "postgresql" else sqlite.insert(table)
 
+    def exists(self) -> bool:
+        """Return whether there is a database, which the first connection would create."""
+        return True
+
     @abstractmethod
     def claim(self) -> None:
         """Take a process number on the database. Raises ConfigurationError."""

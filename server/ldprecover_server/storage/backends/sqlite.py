@@ -93,6 +93,9 @@ class SQLite(Database):
     def name(self) -> str:
         return str(self.path)
 
+    def exists(self) -> bool:
+        return self.path.is_file() and self.path.stat().st_size > 0
+
     def claim(self) -> None:
         while self._lock is None:
             try:
