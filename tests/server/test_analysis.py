@@ -1,5 +1,7 @@
 """Methods, alarms, suspects and inferred targets over HTTP, from counts and from stored reports."""
 
+import asyncio
+import gc
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ from ldprecover import Estimates, FrequencyOracle, Tally, frequency_oracle, reco
 from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover.recovery import METHODS
 from ldprecover.rounds.means import ITEMS, Mean, round_numbers
+from ldprecover_server.analysis.kinds import Analysis
+from ldprecover_server.analysis.worker_pool import WorkerPool
 
 pytestmark = pytest.mark.sqlite
 
@@ -177,6 +181,32 @@ def test_rounds_that_are_read_with_a_key_are_analysed_with_a_key(in_process: InP
     for path in ("methods", "alarms", "suspects"):
         assert in_process.get(f"/rounds/{round}/{path}").status_code == 401
     assert in_process.get(f"/rounds/{round}/methods", headers=in_process.admin).status_code == 200
+
+
+def test_callers_that_wait_for_one_result_hold_no_tally(
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    d, waiting, alive = 5000, 8, list[int]()
+    round = in_process.open_round(domain_size=d)
+    send(in_process, round, np.zeros(1, "<u4"), 1)
+    keys, make_key, run = list[bytes](), Analysis.key, WorkerPool.run
+
+    def key(analysis: Analysis[Any]) -> bytes:
+        keys.append(make_key(analysis))
+        return keys[-1]
+
+    async def run_late(pool: WorkerPool, *arguments: Any, **options: Any) -> bytes:
+        while len(keys) < waiting:
+            await asyncio.sleep(0.001)
+        tallies = [each for each in gc.get_objects() if isinstance(each, Tally)]
+        alive.append(sum(tally.summary.size == d for tally in tallies))
+        return await run(pool, *arguments, **options)
+
+    monkeypatch.setattr(Analysis, "key", key)
+    monkeypatch.setattr(WorkerPool, "run", run_late)
+    answers = in_process.gather(*(waiting * [("POST", f"/rounds/{round}/recover", {})]))
+    assert [answer.status_code for answer in answers] == waiting * [200]
+    assert alive == [1]  # of the writer
 
 
 def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> None:

@@ -69,14 +69,18 @@ class Analysis(ABC, Generic[R]):
         self._check(key)
 
     def key(self) -> bytes:
-        """Return a digest of everything that the result depends on."""
+        """Return a digest of everything that the result depends on, and release the tally.
+
+        Thousands of callers may wait for one result.
+        """
         tally = [self.round.seq, self.tally.n, hashlib.blake2b(self.tally.to_bytes()).digest()]
+        del self.tally
         return hashlib.blake2b(repr([self.kind, *tally, *self._arguments()]).encode()).digest()
 
     def prepare(self) -> tuple[Task, Iterable[bytes] | None]:
         """Return the task, and the packed reports of the same moment if it reads them."""
         if not self.reads:
-            return self._task(self.tally, self.is_complete), None
+            return self._task(*self.reader.evidence(self.round)), None
         tally, is_complete, reports = self.reader.snapshot(self.round)
         return self._task(tally, is_complete), reports
 

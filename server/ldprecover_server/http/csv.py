@@ -1,6 +1,7 @@
 """Responses as CSV (RFC 4180): a header line, then one line per row."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
@@ -36,7 +37,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     callers belongs in the first column: programs with another separator split lines elsewhere, but
     none splits a quoted cell at the beginning of a line.
     """
-    lines = [columns, *rows]
+    lines = chain([columns], rows)
     return "".join(",".join(map(_cell, line)) + "\r\n" for line in lines)
 
 

@@ -31,7 +31,7 @@ _PRAGMAS = (
     "synchronous=FULL",  # a commit is on disk when it returns
     f"busy_timeout={_BUSY_MS}",
     "foreign_keys=ON",
-    "cache_size=-65536",  # 64 MiB
+    "cache_size=-8192",  # 8 MiB for each of up to 15 connections
     "temp_store=MEMORY",  # no report is written to other files
     "secure_delete=ON",  # deleted data are overwritten
 )
