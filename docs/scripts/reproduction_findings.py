@@ -3,7 +3,7 @@
 from itertools import product
 
 import numpy as np
-from reproduction_means import ATTACKS, Means, shown
+from reproduction_means import SETTINGS, Means, shown
 
 from ldprecover import protocols
 from ldprecover_client import load_dataset
@@ -79,10 +79,8 @@ def numbers(means: Means) -> str:
 def findings(means: Means) -> str:
     """Return the sentences of the paper, beside the cells of the comparison."""
     every = [
-        {"data": data, "protocol": protocol, "attack": attack, "model": model}
-        for data in DATA
-        for attack, model, protocols_ in ATTACKS
-        for protocol in protocols_
+        {"data": data, "protocol": c.protocol, "attack": c.attack_text, "model": c.model}
+        for data, c in product(DATA, SETTINGS)
     ]
     mga = [cell for cell in every if cell["attack"] == "mga"]
     grr = [cell for cell in every if protocols.PROTOCOLS[cell["protocol"]].traits.one_item]

@@ -13,7 +13,7 @@ from ldprecover_experiments.parameters import BETA, EPSILON, ETA
 from ldprecover_experiments.tables import COLUMNS, Table, shown_parameter
 
 KEPT = Path(__file__).parent.parent / "measurements" / "reproduction" / "summary.csv"
-ATTACKS = tuple((str(kind.attack), kind.model, kind.protocols) for kind in EXPERIMENTS["mse"].kinds)
+SETTINGS = EXPERIMENTS["mse"].settings
 _DEFAULTS: dict[str, Any] = dict.fromkeys(COLUMNS[: COLUMNS.index("method") + 1], "") | {
     "data": "cities",
     "model": "one-hot",

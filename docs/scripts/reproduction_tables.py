@@ -14,21 +14,11 @@ from reproduction_means import Means, shown
 
 from ldprecover import frequency_oracle
 from ldprecover_client import load_dataset
-from ldprecover_experiments.paper import (
-    PAPER_ITEMS,
-    PAPER_NAMES,
-    PAPER_TABLE,
-)
 from ldprecover_experiments.parameters import PAPER_USERS
-from ldprecover_experiments.poisoned_round import HASH_ONLY, variants
+from ldprecover_experiments.poisoned_round import HASH_ONLY
 from ldprecover_experiments.tables import Table
 
 SPECS = tomllib.loads(Path(__file__).with_name("reproduction.toml").read_text(encoding="utf-8"))
-VARIANTS = [
-    (data, protocol, name, "OLH, no randomised response" if name == HASH_ONLY else name.upper())
-    for data, protocol in PAPER_TABLE
-    for name in variants(protocol)
-]
 
 
 def theory(protocol: str, d: int, n: float) -> float:
@@ -46,14 +36,14 @@ def table1_before(means: Means) -> str:
     ours.
     """
     lines = []
-    for data, protocol, name, label in VARIANTS:
-        paper, n = PAPER_TABLE[data, protocol][0], PAPER_USERS[data] / 0.95
-        expected = theory(name, PAPER_ITEMS[data], n)
+    for data, label, name, paper in SPECS["before"]["rows"]:
+        dataset, n = SPECS["before"][data], PAPER_USERS[data] / 0.95
+        expected = theory(name, dataset["items"], n)
         ours = means("poisoned", name, "honest", "input", data=data)
         ours_expected = theory(name, len(load_dataset(data).items), n)
         theirs = (shown(paper), shown(expected), f"{paper / expected:.2f}")
         own = (shown(ours), shown(ours_expected), f"{ours / ours_expected:.2f}")
-        lines.append([PAPER_NAMES[data], label, *theirs, *own])
+        lines.append([dataset["name"], label, *theirs, *own])
     columns = ["data", "protocol", "paper", "theory", "paper/theory"]
     return Table([*columns, "ours", "our theory", "ours/theory"], lines).markdown()
 

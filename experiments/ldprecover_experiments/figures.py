@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldprecover import ParameterError
 from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.paper import EXPERIMENTS, LABELS, PROTOCOLS, Experiment
+from ldprecover_experiments.paper import EXPERIMENTS, METHODS, PROTOCOLS, Experiment
 from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.poisoned_round import Vector
 from ldprecover_experiments.run_file import replaced
@@ -25,27 +25,6 @@ if TYPE_CHECKING:
 
     from ldprecover_experiments.scores import Scores
 
-_COLOURS = {
-    "poisoned": "#7f7f7f",
-    "norm-sub": "#1f77b4",
-    "ldprecover": "#ff7f0e",
-    "ldprecover-star": "#2ca02c",
-    "detection": "#9467bd",
-    "detection-projected": "#c5b0d5",
-    "oracle": "#17becf",
-    "ldprecover-star-exact": "#d62728",
-    "k-means-raw": "#8c564b",
-    "k-means": "#d62728",
-    "ldprecover-km": "#ff7f0e",
-}
-_BARS = tuple(_COLOURS)[:6]
-_LINES = {
-    "malicious": ("ldprecover", "ldprecover-star", "ldprecover-star-exact"),
-    "ipa": ("poisoned", "norm-sub"),
-    "km": ("k-means-raw", "k-means", "ldprecover-km", "norm-sub"),
-}
-"""The methods of an experiment's lines, where they are not the usual ones."""
-_USUAL_LINES = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
 AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
 _MOST_FREQUENT = 10
 _LOOK: dict[Any, Any] = {
@@ -54,31 +33,26 @@ _LOOK: dict[Any, Any] = {
     "axes.titlesize": 8.0,
     "legend.fontsize": 8.0,
 }
+_LINE: dict[str, Any] = {"marker": ".", "linewidth": 1}
 
 
-def draw_figures(
-    names: Sequence[str], data: Sequence[str], summary: Summary, folder: Path
-) -> list[Path]:
-    """Draw the figures of the named experiments into a folder, and return the files."""
+def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, folder: Path) -> None:
+    """Draw the figures of the named experiments into a folder."""
     import matplotlib as mpl
 
     with mpl.rc_context(_LOOK):
-        return [
-            file
-            for name, figure in _figures(names, data, summary)
-            for file in _saved(figure, folder / name)
-        ]
+        for name, figure in _figures(names, data, summary):
+            _save(figure, folder / name)
 
 
-def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
-    """Draw the error of Norm-Sub over each method's, and return the files.
+def draw_scores(scores: "Scores", folder: Path) -> None:
+    """Draw the error of Norm-Sub over each method's into a folder.
 
     A bar (attack) or point (varied parameter) is the geometric mean over the data sets.
     """
     import matplotlib as mpl
 
     protocols = scores.by(lambda s: s.cell.protocol)
-    files = []
     with mpl.rc_context(_LOOK):
         for part in scores.by(lambda s: s.place.part):
             figure, axes = grid(1, len(protocols), width=4.0)
@@ -86,8 +60,7 @@ def draw_scores(scores: "Scores", folder: Path) -> list[Path]:
                 panel.set_title(protocol.upper())
                 _draw_part(panel, each.where(lambda s: s.place.part == part), part, scores.shown)  # noqa: B023
             axes[0][0].set_ylabel("MSE of Norm-Sub / MSE")
-            files += _saved(figure, folder / f"unmix-{part}")
-    return files
+            _save(figure, folder / f"unmix-{part}")
 
 
 def _draw_part(panel: "Axes", scores: "Scores", part: str, methods: Sequence[str]) -> None:
@@ -96,9 +69,7 @@ def _draw_part(panel: "Axes", scores: "Scores", part: str, methods: Sequence[str
     series = {m: [each.ratio("norm-sub", m).mean for each in places.values()] for m in methods}
     if places is values:
         for method, ratios in series.items():
-            panel.plot(
-                [float(x or 0) for x in values], ratios, marker=".", linewidth=1, label=method
-            )
+            panel.plot([float(x or 0) for x in values], ratios, label=method, **_LINE)
         panel.set_xlabel(AXES.get(part, part))
     else:
         bars(panel, [str(attack).replace(" ", "\n") for attack in places], series, fontsize=6)
@@ -106,109 +77,105 @@ def _draw_part(panel: "Axes", scores: "Scores", part: str, methods: Sequence[str
     panel.axhline(1, color="black", linewidth=0.6)
 
 
-def _saved(figure: "Figure", path: Path) -> list[Path]:
-    """Write a figure with its legend as PNG and SVG, and return the files."""
+def _save(figure: "Figure", path: Path) -> None:
+    """Write a figure with its legend as PNG and SVG."""
     legend(figure)
-    files = []
     for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
         picture = BytesIO()
         figure.savefig(picture, format=suffix, **options)
-        files.append(path.with_name(f"{path.name}.{suffix}"))
-        replaced(files[-1], picture.getvalue())
-    return files
+        replaced(path.with_name(f"{path.name}.{suffix}"), picture.getvalue())
 
 
 def _figures(
     names: Sequence[str], data: Sequence[str], summary: Summary
 ) -> Iterator[tuple[str, "Figure"]]:
-    for name in ("mse", "fg"):
-        if name in names:
-            yield name, _bars(EXPERIMENTS[name], data, summary)
-    for name in ("malicious", "ipa", "km", "multi"):
-        if name in names:
-            rows = [[(name, source, protocol) for protocol in PROTOCOLS] for source in data]
-            yield name, _errors(rows, None, summary)
     sweeps = [name for name in names if name.startswith("sweep-")]
+    for name in names:
+        experiment = EXPERIMENTS[name]
+        if name in ("mse", "fg"):
+            yield name, _bars(experiment, data, summary)
+        elif experiment.varied and name not in sweeps:
+            rows = [[(experiment, source, protocol) for protocol in PROTOCOLS] for source in data]
+            yield name, _errors(rows, None, summary)
     for source in data if sweeps else ():
         for attack in ("aa-peaked", "aa-diffuse"):
-            rows = [[(name, source, protocol) for name in sweeps] for protocol in PROTOCOLS]
-            yield (
-                f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}",
-                _errors(rows, attack, summary),
-            )
+            rows = [[(EXPERIMENTS[each], source, p) for each in sweeps] for p in PROTOCOLS]
+            name = f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}"
+            yield name, _errors(rows, attack, summary)
 
 
 def _errors(
-    rows: Sequence[Sequence[tuple[str, str, str]]], attack: str | None, summary: Summary
+    rows: Sequence[Sequence[tuple[Experiment, str, str]]], attack: str | None, summary: Summary
 ) -> "Figure":
     """Return a figure of rows of panels, each of an experiment, a data set and a protocol."""
     figure, axes = grid(len(rows), len(rows[0]))
     for row, shown in zip(axes, rows, strict=True):
-        for panel, (name, source, protocol) in zip(row, shown, strict=True):
-            _draw(panel, EXPERIMENTS[name], source, protocol, attack, summary)
+        for panel, (experiment, source, protocol) in zip(row, shown, strict=True):
+            cells = [
+                cell
+                for cell in experiment.cells(source, 1)
+                if cell.protocol == protocol and attack in (None, cell.attack_text)
+            ]
+            _draw(panel, experiment, cells, summary)
+            title = [plain_label(source), protocol.upper(), *([attack] if attack else [])]
+            panel.set_title(", ".join(title))
         row[0].set_ylabel("MSE")
     return figure
 
 
-def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Figure":
-    figure, axes = grid(len(data), len(PROTOCOLS), width=4.0)
-    number = "fg" if experiment.name == "fg" else "mse"
-    for row, source in zip(axes, data, strict=True):
-        for panel, protocol in zip(row, PROTOCOLS, strict=True):
-            cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
-            heights = {m: [_height(summary, cell, m, number) for cell in cells] for m in _BARS}
-            shown = {m: values for m, values in heights.items() if not all(map(isnan, values))}
-            bars(
-                panel,
-                [re.sub("[ -]", "\n", cell.label) for cell in cells],
-                {LABELS[method]: values for method, values in shown.items()},
-                [_COLOURS[method] for method in shown],
-                fontsize=6,
-            )
-            panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
-            if number == "mse":
-                panel.set_yscale("log")
-            else:
-                panel.set_yscale("symlog", linthresh=0.1)
-                panel.axhline(0, color="black", linewidth=0.6)
-        row[0].set_ylabel(number.upper())
-    return figure
-
-
-def _draw(
-    panel: "Axes",
-    experiment: Experiment,
-    source: str,
-    protocol: str,
-    attack: str | None,
-    summary: Summary,
-) -> None:
-    varied = experiment.varied
-    assert varied is not None, experiment.name
-    number = "malicious_mse" if experiment.name == "malicious" else "mse"
-    kinds: dict[str, list[Cell]] = {}
-    for cell in experiment.cells(source, 1):
-        if cell.protocol == protocol and attack in (None, cell.attack_text):
-            kinds.setdefault(cell.label, []).append(cell)
-    for (label, cells), style in zip(kinds.items(), ("-", "--", ":"), strict=False):
-        for method in _LINES.get(experiment.name, _USUAL_LINES):
-            points = {
-                getattr(cell, varied): _height(summary, cell, method, number) for cell in cells
-            }
-            points = {x: y for x, y in points.items() if not isnan(y)}
-            if points:
-                name = f"{LABELS[method]}, {label}" if len(kinds) > 1 else LABELS[method]
-                look: dict[str, Any] = {
-                    "label": name,
-                    "color": _COLOURS[method],
-                    "marker": ".",
-                    "linewidth": 1,
-                }
-                panel.plot(list(points), list(points.values()), style, **look)
+def _draw(panel: "Axes", experiment: Experiment, cells: Sequence[Cell], summary: Summary) -> None:
+    assert experiment.varied is not None, experiment.name
+    labels = dict.fromkeys(cell.label for cell in cells)
+    for label, style in zip(labels, ("-", "--", ":"), strict=False):
+        line = [cell for cell in cells if cell.label == label]
+        x = [getattr(cell, experiment.varied) for cell in line]
+        for method in experiment.drawn:
+            heights = _heights(summary, line, method, experiment.number)
+            if points := [point for point in zip(x, heights, strict=True) if not isnan(point[1])]:
+                name, colour = METHODS[method]["label"], METHODS[method]["colour"]
+                name = f"{name}, {label}" if len(labels) > 1 else name
+                panel.plot(*zip(*points, strict=True), style, label=name, color=colour, **_LINE)
     panel.set_yscale("log")
-    panel.set_xlabel(AXES[varied])
-    title = [plain_label(source), protocol.upper(), *([attack] if attack else [])]
-    panel.set_title(", ".join(title))
+    panel.set_xlabel(AXES[experiment.varied])
+
+
+def _by_data(
+    data: Sequence[str], protocols: Sequence[str]
+) -> tuple["Figure", list[tuple["Axes", str, str]]]:
+    """Return a figure, and its panels with their data sets and protocols, which are the titles."""
+    figure, axes = grid(len(data), len(protocols), width=4.0)
+    panels = [
+        (panel, source, protocol)
+        for row, source in zip(axes, data, strict=True)
+        for panel, protocol in zip(row, protocols, strict=True)
+    ]
+    for panel, source, protocol in panels:
+        panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
+    return figure, panels
+
+
+def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Figure":
+    figure, panels = _by_data(data, PROTOCOLS)
+    number = experiment.number
+    for panel, source, protocol in panels:
+        cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
+        heights = {m: _heights(summary, cells, m, number) for m in experiment.drawn}
+        shown = {m: values for m, values in heights.items() if not all(map(isnan, values))}
+        bars(
+            panel,
+            [re.sub("[ -]", "\n", cell.label) for cell in cells],
+            {METHODS[method]["label"]: values for method, values in shown.items()},
+            [METHODS[method]["colour"] for method in shown],
+            fontsize=6,
+        )
+        if number == "mse":
+            panel.set_yscale("log")
+        else:
+            panel.set_yscale("symlog", linthresh=0.1)
+            panel.axhline(0, color="black", linewidth=0.6)
+        if protocol == PROTOCOLS[0]:
+            panel.set_ylabel(number.upper())
+    return figure
 
 
 def draw_results(means: Summary, parameters: Sequence[str], number: str) -> "Figure":
@@ -225,41 +192,31 @@ def draw_results(means: Summary, parameters: Sequence[str], number: str) -> "Fig
     )
     varied = [key for key in parameters if key in AXES]
     methods = list(dict.fromkeys(name for by_method in means.values() for name in by_method))
-    figure, axes = grid(len(data), len(protocols), width=4.0)
-    for row, source in zip(axes, data, strict=True):
-        for panel, protocol in zip(row, protocols, strict=True):
-            cells = [cell for cell in means if (cell.data, cell.protocol) == (source, protocol)]
-            if len(varied) == 1:
-                for attack in dict.fromkeys(cell.label for cell in cells):
-                    line = [cell for cell in cells if cell.label == attack]
-                    x = [getattr(cell, varied[0]) for cell in line]
-                    for m in methods:
-                        heights = [_height(means, cell, m, number) for cell in line]
-                        panel.plot(x, heights, marker=".", label=plain_label(f"{m}, {attack}"))
-                panel.set_xlabel(AXES[varied[0]])
-            else:
-                ticks = [
+    figure, panels = _by_data(data, protocols)
+    for panel, source, protocol in panels:
+        cells = [cell for cell in means if (cell.data, cell.protocol) == (source, protocol)]
+        if len(varied) == 1:
+            for attack in dict.fromkeys(cell.label for cell in cells):
+                line = [cell for cell in cells if cell.label == attack]
+                x = [getattr(cell, varied[0]) for cell in line]
+                for m in methods:
+                    heights = _heights(means, line, m, number)
+                    panel.plot(x, heights, marker=".", label=plain_label(f"{m}, {attack}"))
+            panel.set_xlabel(AXES[varied[0]])
+        else:
+            ticks = [
+                plain_label(
                     ", ".join([c.label, *(f"{AXES[key]} {getattr(c, key):g}" for key in varied)])
-                    for c in cells
-                ]
-                series = {
-                    plain_label(m): [_height(means, cell, m, number) for cell in cells]
-                    for m in methods
-                }
-                bars(
-                    panel,
-                    list(map(plain_label, ticks)),
-                    series,
-                    rotation=30,
-                    ha="right",
-                    fontsize=6,
                 )
-            panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
-            panel.set_ylabel(number.upper())
-            if number == "mse":
-                panel.set_yscale("log")
-            else:
-                panel.axhline(0, color="black", linewidth=0.6)
+                for c in cells
+            ]
+            series = {plain_label(m): _heights(means, cells, m, number) for m in methods}
+            bars(panel, ticks, series, rotation=30, ha="right", fontsize=6)
+        panel.set_ylabel(number.upper())
+        if number == "mse":
+            panel.set_yscale("log")
+        else:
+            panel.axhline(0, color="black", linewidth=0.6)
     legend(figure)
     return figure
 
@@ -280,10 +237,10 @@ def draw_comparison(
     return figure
 
 
-def _height(means: Summary, cell: Cell, method: str, number: str) -> float:
-    """Return the mean of a method in a setting, NaN if it has none."""
-    value = getattr(means.get(cell, {}).get(method), number, None)
-    return nan if value is None else float(value)
+def _heights(means: Summary, cells: Sequence[Cell], method: str, number: str) -> list[float]:
+    """Return the mean of a method in each setting, NaN if it has none."""
+    values = (getattr(means.get(cell, {}).get(method), number, None) for cell in cells)
+    return [nan if value is None else float(value) for value in values]
 
 
 def bars(

@@ -1,12 +1,14 @@
 """The paper's tables and figures, each as the cells it is made of."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from itertools import product
 from typing import Any, Literal
 
 from ldprecover import project_simplex
-from ldprecover_experiments.attacks import AttackSpec
+from ldprecover_experiments.attacks import parse
 from ldprecover_experiments.measures import (
     GENUINE,
     POISONED,
@@ -15,41 +17,15 @@ from ldprecover_experiments.measures import (
     MethodSpec,
     Reference,
 )
-from ldprecover_experiments.parameters import BETA, Cell
-from ldprecover_experiments.poisoned_round import HASH_ONLY, PoisonedRound, Vector
+from ldprecover_experiments.parameters import Cell
+from ldprecover_experiments.poisoned_round import PoisonedRound, Vector
+
+_DOCUMENT = tomllib.loads(files(__package__).joinpath("paper.toml").read_text(encoding="utf-8"))
 
 PROTOCOLS = ("grr", "oue", "olh")
-PAPER_NAMES = {"cities": "IPUMS", "fire": "Fire"}
-PAPER_ITEMS = {"cities": 102, "fire": 490}
-"""The paper's data sets and their items, by the data set that stands in for them."""
 
-PAPER_TABLE = {
-    ("cities", "grr"): (5.89e-4, 5.31e-4),
-    ("cities", "oue"): (3.81e-5, 5.33e-4),
-    ("cities", "olh"): (1.21e-6, 5.30e-4),
-    ("fire", "grr"): (1.68e-3, 3.62e-5),
-    ("fire", "oue"): (2.93e-5, 3.64e-5),
-    ("fire", "olh"): (6.87e-7, 3.63e-5),
-}
-"""The paper's Table I: MSE before and after recovery."""
-
-LABELS = {
-    "genuine": "genuine",
-    "poisoned": "poisoned",
-    "norm-sub": "Norm-Sub",
-    "scaled": "Π((1+η)f)",
-    "ldprecover": "LDPRecover",
-    "ldprecover-star": "LDPRecover*",
-    "ldprecover-star-exact": "LDPRecover* exact",
-    "detection": "Detection",
-    "detection-projected": "Detection, projected",
-    "oracle": "oracle",
-    "uniform": "uniform",
-    "k-means-raw": "k-means",
-    "k-means": "k-means, projected",
-    "ldprecover-km": "LDPRecover-KM",
-}
-"""Name of each method of the paper's evaluation -> its label in tables and figures."""
+METHODS: Mapping[str, Mapping[str, str]] = _DOCUMENT["methods"]
+"""Name of each method of the paper's evaluation -> its label, and colour and header if any."""
 
 
 def estimators(round_: PoisonedRound, xi: float = 0.0, trial: int = 0) -> Iterator[Estimator]:
@@ -103,109 +79,44 @@ _ORACLE = Reference("oracle", lambda round_, eta: _oracle(round_))
 
 
 @dataclass(frozen=True)
-class Kind:
-    """An attack in a report model, under some protocols."""
-
-    attack: AttackSpec | None
-    model: str = "one-hot"
-    protocols: tuple[str, ...] = PROTOCOLS
-    beta: float = BETA
-
-
-@dataclass(frozen=True)
 class Experiment:
-    """One table or figure: the kinds of attack in it, and the parameter that it varies, if it
-    does.
+    """One table or figure: its settings, as cells without a data set, and the parameter that it
+    varies, if it does. `columns` are the methods of its table and `headers` other headers
+    than theirs, `drawn` those of its figure, which shows `number`.
     """
 
     name: str
     where: str
     shows: str
-    kinds: tuple[Kind, ...]
+    settings: Sequence[Cell]
     varied: Literal["beta", "epsilon", "eta", "xi"] | None = None
-    values: tuple[float, ...] = ()
+    values: Sequence[float] = ()
+    number: Literal["mse", "fg", "malicious_mse"] = "mse"
+    columns: Sequence[str] = (
+        *("poisoned", "norm-sub", "ldprecover", "ldprecover-star"),
+        *("detection", "detection-projected", "oracle"),
+    )
+    headers: Mapping[str, str] = field(default_factory=dict)
+    drawn: Sequence[str] = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
 
     def cells(self, data: str, trials: int) -> Iterator[Cell]:
         """Yield the cells over one data set, the trials of a setting together."""
-        for kind in self.kinds:
-            for protocol in kind.protocols:
-                cell = Cell(data, protocol, kind.attack, kind.model, kind.beta)
-                for values in self._values():
-                    yield from (replace(cell, **values, trial=trial) for trial in range(trials))
-
-    def _values(self) -> list[dict[str, Any]]:
-        return [{self.varied: value} for value in self.values] if self.varied else [{}]
+        for cell in self.settings:
+            yield from (replace(cell, data=data, trial=trial) for trial in range(trials))
 
 
-_MGA = AttackSpec("mga")
-_AA = tuple(Kind(AttackSpec("aa", kind)) for kind in ("peaked", "diffuse"))
-_ATTACKS = (
-    Kind(AttackSpec("manip")),
-    Kind(_MGA),
-    *_AA,
-    Kind(_MGA, "crafted", ("oue", "olh")),
-    Kind(_MGA, "sampled", ("olh",)),
-)
-_BETAS = (0.0, 0.001, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1)
-_WIDE_BETAS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25)
-_EPSILONS = (0.1, 0.2, 0.4, 0.5, 0.8, 1.2, 1.6)
-_XIS = (0.1, 0.3, 0.5, 0.7, 0.9)
-_ETAS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
+def _experiment(kinds: Iterable[Mapping[str, Any]], **fields: Any) -> Experiment:
+    settings, varied = [], fields.get("varied")
+    for kind in kinds:
+        own: dict[str, Any] = {"attack": "none", "model": "one-hot", "protocols": PROTOCOLS, **kind}
+        own["attack"] = parse(own["attack"])
+        for protocol, value in product(own.pop("protocols"), fields.get("values", (None,))):
+            changed = {varied: value} if varied else {}
+            settings.append(Cell(**{"data": "", "protocol": protocol} | own | changed))
+    return Experiment(settings=settings, **fields)
 
-_TABLE = (
-    Experiment(
-        "table1",
-        "Table I",
-        "recovery of unpoisoned frequencies",
-        (
-            Kind(None, "none", (*PROTOCOLS, HASH_ONLY), 0.0),
-            # A share beta more users, all honest: N = n/(1 - beta), as if the attack had been
-            # switched off.
-            Kind(None, "input", (*PROTOCOLS, HASH_ONLY)),
-        ),
-    ),
-    Experiment("mse", "VI-C", "mean squared error under each attack", _ATTACKS),
-    Experiment(
-        "fg",
-        "VI-C",
-        "frequency gain of the targets",
-        tuple(k for k in _ATTACKS if k.attack == _MGA),
-    ),
-    Experiment(
-        "malicious",
-        "VI-C",
-        "error of the assumed malicious frequencies",
-        (Kind(_MGA),),
-        "beta",
-        _BETAS[1:],
-    ),
-    Experiment("sweep-beta", "VI-D", "error over the malicious share beta", _AA, "beta", _BETAS),
-    Experiment(
-        "sweep-epsilon", "VI-D", "error over the privacy budget epsilon", _AA, "epsilon", _EPSILONS
-    ),
-    Experiment("sweep-eta", "VI-D", "error over the assumed eta", _AA, "eta", _ETAS),
-    Experiment(
-        "ipa",
-        "VII-B",
-        "MGA against the same lies reported honestly",
-        (Kind(_MGA), Kind(_MGA, "input")),
-        "beta",
-        _WIDE_BETAS,
-    ),
-    Experiment(
-        "km", "VII-B", "k-means over random subsets of users", (Kind(_MGA, "input"),), "xi", _XIS
-    ),
-    Experiment(
-        "multi",
-        "VII-C",
-        "five attackers together",
-        tuple(Kind(AttackSpec("aa", kind, 5)) for kind in ("diffuse", "peaked")),
-        "beta",
-        _WIDE_BETAS,
-    ),
-)
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _TABLE}
+EXPERIMENTS = {each["name"]: _experiment(**each) for each in _DOCUMENT["experiments"]}
 """Name to experiment, in the paper's order."""
 
 

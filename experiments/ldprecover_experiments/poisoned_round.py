@@ -36,11 +36,6 @@ HASH_ONLY = "olh-hash-only"
 """OLH without its randomised response: what the paper's Table I has for OLH."""
 
 
-def variants(protocol: str) -> tuple[str, ...]:
-    """Return the names of a protocol in cells: its own, and that of the paper's variant of it."""
-    return tuple(name for name in (protocol, HASH_ONLY) if name.partition("-")[0] == protocol)
-
-
 class _HashOnly(OLH):
     """OLH without its randomised response: no privacy, and no noise but hash collisions."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.paper import LABELS, Experiment
+from ldprecover_experiments.paper import METHODS, Experiment
 from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.run_file import csv_line
 
@@ -55,29 +55,6 @@ def frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any
     import pandas as pd
 
     return pd.DataFrame(dict(columns), index=None if index is None else list(index))
-
-
-_SHOWN = (
-    "poisoned",
-    "norm-sub",
-    "ldprecover",
-    "ldprecover-star",
-    "detection",
-    "detection-projected",
-    "oracle",
-)
-
-
-_HEADERS = {
-    "norm-sub": "Norm-\nSub",
-    "ldprecover": "LDP-\nRecover",
-    "ldprecover-star": "LDP-\nRecover*",
-    "ldprecover-km": "LDP-\nRecover-KM",
-    "detection": "Detec-\ntion",
-    "detection-projected": "same,\nproj.",
-    "k-means-raw": "k-\nmeans",
-    "k-means": "same,\nproj.",
-}
 
 
 @dataclass(frozen=True)
@@ -125,36 +102,25 @@ def summary_csv(summary: Summary) -> str:
 
 def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Iterator[Table]:
     """Yield the table of an experiment for each data set, with the cells that were run."""
-    gains = experiment.name == "fg"
+    gains = experiment.number == "fg"
     for name in data:
         cells = [cell for cell in experiment.cells(name, 1) if cell in summary]
-        present = [
-            method
-            for method in _methods(experiment)
-            if any(method in summary[cell] for cell in cells)
-        ]
-        number = "FG" if gains else "MSE"
+        present = [m for m in experiment.columns if any(m in summary[cell] for cell in cells)]
         varied = [experiment.varied] if experiment.varied else []
-        names = _HEADERS | ({"poisoned": "before"} if experiment.name == "table1" else {})
         rows = []
         for cell in cells:
             means = summary[cell]
             row = [f"{cell.protocol} {cell.label}", *(f"{getattr(cell, key):g}" for key in varied)]
             rows.append([*row, *(shown(means.get(method), gains=gains) for method in present)])
+        headers = {m: each.get("header", each["label"]) for m, each in METHODS.items()}
+        headers |= experiment.headers
         yield Table(
-            ("attack", *varied, *(names.get(method, LABELS[method]) for method in present)),
+            ("attack", *varied, *(headers[method] for method in present)),
             rows,
-            f"{experiment.name} ({experiment.where}): {experiment.shows}; {name}, {number}",
+            f"{experiment.name} ({experiment.where}): {experiment.shows}; {name}, "
+            f"{'FG' if gains else 'MSE'}",
             len(varied) + len(present),
         )
-
-
-def _methods(experiment: Experiment) -> tuple[str, ...]:
-    special = {
-        "table1": ("poisoned", "norm-sub", "ldprecover", "uniform"),
-        "km": ("poisoned", "norm-sub", "k-means-raw", "k-means", "ldprecover-km"),
-    }
-    return special.get(experiment.name, _SHOWN)
 
 
 def shown(mean: Mean | None, *, gains: bool = False) -> str:

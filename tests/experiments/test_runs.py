@@ -15,7 +15,7 @@ from ldprecover_client import Population
 from ldprecover_experiments.attacks import AttackSpec
 from ldprecover_experiments.measures import Outcome, measure
 from ldprecover_experiments.over_http import can_travel
-from ldprecover_experiments.paper import EXPERIMENTS, LABELS, cells_of, estimators
+from ldprecover_experiments.paper import EXPERIMENTS, METHODS, cells_of, estimators
 from ldprecover_experiments.parameters import Cell, GenuineUsers, load_genuine_users
 from ldprecover_experiments.poisoned_round import (
     HASH_ONLY,
@@ -81,7 +81,7 @@ def test_every_kind_of_cell_has_finite_errors(genuine_users: GenuineUsers, cell:
     round_ = simulate_round(small, genuine_users, 0)
     assert (round_.genuine.n, round_.malicious.n) == (20_000, 1_053 if cell.beta else 0)
     outcomes = list(measure(round_, estimators(round_, small.xi)))
-    assert {outcome.method for outcome in outcomes} <= LABELS.keys()
+    assert {outcome.method for outcome in outcomes} <= METHODS.keys()
     assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in outcomes)
     assert all(
         (outcome.fg is not None) == (cell.attack == AttackSpec("mga")) for outcome in outcomes
