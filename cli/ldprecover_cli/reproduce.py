@@ -14,9 +14,9 @@ from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
 from ldprecover_cli.reproduce_output import (
     check_packages,
-    run_here_or_there,
     run_missing,
     show,
+    write_means,
 )
 from ldprecover_cli.reproduce_unmix import evaluate
 from ldprecover_cli.signals import end_on_signals
@@ -145,17 +145,12 @@ def reproduce(
 
 def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> None:
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.run_file import CellContext, replaced
+    from ldprecover_experiments.run_file import replaced
     from ldprecover_experiments.studies import Study
 
     study = Study.load(file)
     note(study.cost)
-    _, outcomes = run_missing(
-        out,
-        study.cells,
-        CellContext(study.users_by_data, study.seed, study.variant),
-        lambda missing: run_here_or_there(missing, study.work, jobs, scheduler),
-    )
+    _, outcomes = run_missing(out, study.cells, study.work, jobs, scheduler)
     results = Results(study.name, outcomes)
     replaced(out / f"{file.stem}.json", results.to_json() + "\n")
     show([results.table()])
@@ -180,12 +175,10 @@ def _paper(
 ) -> None:
     check_packages()
     from ldprecover_experiments.figures import draw_figures
-    from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.paper import EXPERIMENTS, cells_of
     from ldprecover_experiments.parameters import load_users_by_data
-    from ldprecover_experiments.run_file import CellContext, replaced
     from ldprecover_experiments.runs import Work
-    from ldprecover_experiments.tables import summarise, summary_csv, tables
+    from ldprecover_experiments.tables import tables
 
     selected = _selected(names, tuple(EXPERIMENTS))
     users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
@@ -193,20 +186,8 @@ def _paper(
     cells = cells_of(selected, users_by_data, trials)
     if over_http:
         cells, selected = _that_travel(cells, selected, data_names)
-    work = Work(users_by_data, seed)
-    file, outcomes = run_missing(
-        out,
-        cells,
-        CellContext(users_by_data, seed, "http" if over_http else "in-process"),
-        lambda missing: (
-            run_over_http(missing, work)
-            if over_http
-            else run_here_or_there(missing, work, jobs, scheduler)
-        ),
-    )
-    summary = summarise(outcomes)
-    replaced(out / "cells.parquet", file.parquet())
-    replaced(out / "summary.csv", summary_csv(summary))
+    work = Work(users_by_data, seed, over_http=over_http)
+    summary = write_means(out, *run_missing(out, cells, work, jobs, scheduler))
     draw_figures(selected, data_names, summary, out)
     for name in selected:
         if len(selected) < len(EXPERIMENTS) or name in _BRIEF:

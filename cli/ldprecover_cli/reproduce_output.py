@@ -1,6 +1,6 @@
 """Runs cells into the file of a folder, with a bar, and prints tables of results."""
 
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
     from ldprecover_experiments.measures import Outcome
     from ldprecover_experiments.parameters import Cell
-    from ldprecover_experiments.run_file import CellContext, CellFile
-    from ldprecover_experiments.runs import Done, Work
-    from ldprecover_experiments.tables import Table
+    from ldprecover_experiments.run_file import CellFile
+    from ldprecover_experiments.runs import Work
+    from ldprecover_experiments.tables import Summary, Table
 
 
 def check_packages() -> None:
@@ -31,52 +31,67 @@ def check_packages() -> None:
 def run_missing(
     out: Path,
     cells: "Collection[Cell]",
-    context: "CellContext",
-    run: "Callable[[Sequence[Cell]], Generator[Done, None, None]]",
+    work: "Work",
+    jobs: int,
+    scheduler: "Scheduler | None",
+    announce: "Callable[[Sequence[Cell]], None]" = lambda missing: None,
 ) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
     """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
 
+    They run in processes of this machine, no more than there are cells, on a cluster, or over HTTP.
     Raises UsageError if the folder cannot be made.
     """
     from ldprecover_client import progress_bar
+    from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.run_file import CellFile
+    from ldprecover_experiments.runs import run_cells
 
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot make the folder {out}: {error.strerror}") from error
     file = CellFile(out / "cells.csv")
-    missing = [cell for cell in cells if file.of(context, cell) is None]
+    missing = [cell for cell in cells if file.of(work, cell) is None]
+    announce(missing)
+    running = (
+        run_over_http(missing, work)
+        if work.over_http
+        else run_cells(
+            missing,
+            work,
+            max(1, min(jobs, len(missing))),
+            lambda: note("Finishing the cells under way."),
+            scheduler=scheduler,
+            report_wait=note,
+        )
+    )
     done = 0
-    with closing(run(missing)) as running:
+    with closing(running):
         try:
             if missing:
                 with progress_bar("cells") as on_progress:
                     on_progress(0, len(missing))
                     for finished in running:
-                        file.add(context, finished)
+                        file.add(work, finished)
                         done += len(finished)
                         on_progress(done, len(missing))
         except (KeyboardInterrupt, SystemExit) as stopped:
             stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
             raise
-    return file, {cell: file.of(context, cell) or [] for cell in cells}
+    return file, {cell: file.of(work, cell) or [] for cell in cells}
 
 
-def run_here_or_there(
-    missing: "Sequence[Cell]", work: "Work", jobs: int, scheduler: "Scheduler | None"
-) -> "Generator[Done, None, None]":
-    """Run cells in processes of this machine, no more than there are cells, or on a cluster."""
-    from ldprecover_experiments.runs import run_cells
+def write_means(
+    out: Path, file: "CellFile", outcomes: "Mapping[Cell, Sequence[Outcome]]"
+) -> "Summary":
+    """Write cells.parquet and summary.csv into the folder, and return the means."""
+    from ldprecover_experiments.run_file import replaced
+    from ldprecover_experiments.tables import summarise, summary_csv
 
-    return run_cells(
-        missing,
-        work,
-        max(1, min(jobs, len(missing))),
-        lambda: note("Finishing the cells under way."),
-        scheduler=scheduler,
-        report_wait=note,
-    )
+    summary = summarise(outcomes)
+    replaced(out / "cells.parquet", file.parquet())
+    replaced(out / "summary.csv", summary_csv(summary))
+    return summary
 
 
 def show(tables: "Iterable[Table]") -> None:

@@ -1,6 +1,6 @@
 """`reproduce unmix`: the evaluation of un-mixing."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,15 +9,13 @@ from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.output import note
 from ldprecover_cli.reproduce_output import (
     check_packages,
-    run_here_or_there,
     run_missing,
     show,
+    write_means,
 )
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
-    from ldprecover_experiments.parameters import Cell
-    from ldprecover_experiments.runs import Done
 
 _PRINTED = ("overall", "by protocol:", "by attack:", "by data:")
 """What is printed; all tables are in the folder."""
@@ -39,10 +37,9 @@ def evaluate(
     from ldprecover_experiments.figures import draw_scores
     from ldprecover_experiments.parameters import load_users_by_data
     from ldprecover_experiments.results import Results
-    from ldprecover_experiments.run_file import CellContext, replaced
+    from ldprecover_experiments.run_file import replaced
     from ldprecover_experiments.runs import Work
     from ldprecover_experiments.scores import Scores
-    from ldprecover_experiments.tables import summarise, summary_csv
     from ldprecover_experiments.unmixing_evaluation import (
         DATA,
         DRIFT,
@@ -55,18 +52,18 @@ def evaluate(
     named = _named(only, ("data", *(each.name for each in fields(Only))))
     users_by_data = load_users_by_data(named.pop("data", ()) or data or DATA, column, users)
     part = Only(**named)
-    specs = methods(part.method)
     places = cells_of(part, users_by_data, trials)
-    work = Work(users_by_data, seed, specs, floors=True, drift=DRIFT)
+    work = Work(users_by_data, seed, methods(part.method), floors=True, drift=DRIFT)
 
-    def run(missing: "Sequence[Cell]") -> "Generator[Done, None, None]":
-        note(cost(missing, users_by_data, specs, max(1, min(jobs, len(missing)))))
-        return run_here_or_there(missing, work, jobs, scheduler)
-
-    context = CellContext(users_by_data, seed, work.variant)
-    file, outcomes_by_cell = run_missing(out, places, context, run)
-    replaced(out / "cells.parquet", file.parquet())
-    replaced(out / "summary.csv", summary_csv(summarise(outcomes_by_cell)))
+    file, outcomes_by_cell = run_missing(
+        out,
+        places,
+        work,
+        jobs,
+        scheduler,
+        lambda missing: note(cost(missing, work, max(1, min(jobs, len(missing))))),
+    )
+    write_means(out, file, outcomes_by_cell)
     replaced(out / "unmix.json", Results("unmix", outcomes_by_cell).to_json() + "\n")
     scores = Scores(outcomes_by_cell, places)
     tables = list(scores.tables())

@@ -21,7 +21,7 @@ from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.parameters import Cell, GenuineUsers, load_users_by_data
 from ldprecover_experiments.poisoned_round import RoundSimulation, simulate_round
 from ldprecover_experiments.tables import Table
-from ldprecover_experiments.unmixing_evaluation import BASE, Only, cells_of
+from ldprecover_experiments.unmixing_evaluation import PARTS, Only, cells_of
 
 DATA = ("ipums-like", "bump", "geometric")
 CANARIES = 10
@@ -77,7 +77,7 @@ def table(
     data: Sequence[str] = DATA,
     users: int | None = None,
     trials: int = TRIALS,
-    attacks: Sequence[str] = BASE,
+    attacks: Sequence[str] = PARTS["base"].attacks,
 ) -> Table:
     """Return by attack and protocol how many times canaries lessen the error of un-mixing."""
     users_by_data = {

@@ -36,6 +36,11 @@ class AttackSpec:
         return hash((self.name, self.kind, self.attackers))
 
     @classmethod
+    def of(cls, name: str, kind: str | None = None, attackers: int = 1, **options: Any) -> Self:
+        """Return the attack of these fields; `options` are its other ones."""
+        return cls(name, kind, attackers, options)
+
+    @classmethod
     def parse(cls, text: str) -> Self:
         """Return the attack of this text. Raises ParameterError."""
         names = "|".join(map(re.escape, sorted(ATTACKS, key=len, reverse=True)))  # mga-a before mga
@@ -81,15 +86,12 @@ class AttackSpec:
         """
         sets = self.options.get("sets", 1)
         if sets != 1:
-            one = replace(
-                self,
-                options={name: value for name, value in self.options.items() if name != "sets"},
-            )
+            one = replace(self, options={**self.options, "sets": 1})
             return Several([one.make(model, (targets or ())[i::sets]) for i in range(sets)])
-        options = {name: value for name, value in self.options.items() if name != "targets"}
+        options = {n: value for n, value in self.options.items() if n not in ("targets", "sets")}
         modelled = "model" in attack_options(self.name)
-        if model not in REPORT_MODELS or not (modelled or model in ("crafted", "input")):
-            models = REPORT_MODELS if modelled else ("crafted", "input")
+        models = REPORT_MODELS if modelled else ("crafted", "input")
+        if model not in models:
             raise ParameterError(
                 f"the model of {self.name} must be one of {', '.join(models)}, not {model!r}"
             )

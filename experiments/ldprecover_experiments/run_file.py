@@ -3,16 +3,16 @@
 import csv
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
 from ldprecover import ParameterError
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.parameters import Cell, GenuineUsers
+from ldprecover_experiments.parameters import Cell
+from ldprecover_experiments.runs import Work
 
 _MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
 COLUMNS = (
@@ -22,36 +22,15 @@ COLUMNS = (
 )
 """Columns of the file. `methods` is the number of rows of the cell."""
 
-_WITHOUT_REASONS = tuple(name for name in COLUMNS if name != "refused")
-"""Columns of files from before the reasons of refusals were stored."""
-
 _KEY = COLUMNS.index("method")
 _WHOLE = ("n", "trial", "seed")
 _NUMBERS = ("beta", "epsilon", "eta", "xi", *_MEASURED, "seconds")
 
 
-@dataclass(frozen=True)
-class CellContext:
-    """The context of cells: the users, the seed, and the variant of the measurement.
-
-    The variant is "in-process" or "http" for the paper's methods, else the key of the methods.
-    """
-
-    users_by_data: Mapping[str, GenuineUsers]
-    seed: int
-    variant: str = "in-process"
-
-    def key(self, cell: Cell) -> tuple[str, ...]:
-        """Return the columns that identify a cell in the file."""
-        users = self.users_by_data[cell.data]
-        data, *columns = cell.columns.values()
-        return tuple(map(str, (data, users.digest, users.n, *columns, self.seed, self.variant)))
-
-
 class CellFile:
     """A file of cells. An incomplete cell, left by an interrupted write, is dropped.
 
-    Cells of other contexts stay in the file. Raises ParameterError for a file of another format.
+    Cells of other work stay in the file. Raises ParameterError for a file of another format.
     """
 
     def __init__(self, file: Path) -> None:
@@ -62,23 +41,20 @@ class CellFile:
         else:
             replaced(file, csv_line(COLUMNS))
 
-    def of(self, run: CellContext, cell: Cell) -> list[Outcome] | None:
+    def of(self, work: Work, cell: Cell) -> list[Outcome] | None:
         """Return the outcomes of a cell, None if it has not been run."""
-        return self._found.get(run.key(cell))
+        return self._found.get(work.key(cell))
 
-    def add(self, run: CellContext, cells: Iterable[tuple[Cell, list[Outcome]]]) -> None:
+    def add(self, work: Work, cells: Iterable[tuple[Cell, list[Outcome]]]) -> None:
         """Append finished cells in one write, which is on the disk when this returns."""
         text = StringIO()
         for cell, outcomes in cells:
-            key = run.key(cell)
+            key = work.key(cell)
             self._found[key] = outcomes
             for o in outcomes:
                 numbers = (getattr(o, name) for name in _MEASURED)
-                text.write(
-                    csv_line(
-                        (*key, o.method, *numbers, f"{o.seconds:.3g}", o.refused, len(outcomes))
-                    )
-                )
+                rest = (f"{o.seconds:.3g}", o.refused, len(outcomes))
+                text.write(csv_line((*key, o.method, *numbers, *rest)))
         with self.file.open("ab") as file:
             file.write(text.getvalue().encode())
             file.flush()
@@ -90,14 +66,8 @@ class CellFile:
         from pyarrow import csv as arrow_csv
         from pyarrow import parquet
 
-        types = {
-            name: pa.int64()
-            if name in _WHOLE
-            else pa.float64()
-            if name in _NUMBERS
-            else pa.string()
-            for name in COLUMNS[:-1]
-        }
+        types = dict.fromkeys(COLUMNS[:-1], pa.string())
+        types |= dict.fromkeys(_WHOLE, pa.int64()) | dict.fromkeys(_NUMBERS, pa.float64())
         table = arrow_csv.read_csv(
             self.file,
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
@@ -117,35 +87,23 @@ class CellFile:
         text = whole[: whole.rfind(b"\n") + 1].decode(
             "utf-8", errors="replace"
         )  # a torn last line does not count
-        rows = list(csv.reader(StringIO(text, newline="")))
-        broken = bool(rows) and tuple(rows[0]) == _WITHOUT_REASONS
-        if broken:
-            rows = [list(COLUMNS), *([*row[:-1], "", *row[-1:]] for row in rows[1:])]
-        if not rows or tuple(rows[0]) != COLUMNS:
+        header, *rows = list(csv.reader(StringIO(text, newline=""))) or [[]]
+        if tuple(header) != COLUMNS:
             raise ParameterError(
                 f"{self.file} is not a file of cells of this version: name another folder with "
                 "--out"
             )
         rows_by_cell: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
-        for row in rows[1:]:
+        for row in rows:
             rows_by_cell[tuple(row[:_KEY])].append(row)
         for key, cell_rows in rows_by_cell.items():
-            try:
+            with suppress(ValueError):  # too few columns, or no number where one should be
                 outcomes = [_outcome(row) for row in cell_rows]
-                whole_cell = len(outcomes) == int(cell_rows[0][-1])
-            except ValueError:  # too few columns, or no number where one should be
-                whole_cell = False
-            if whole_cell:
-                self._found[key] = outcomes
-            broken = broken or not whole_cell
-        if broken or len(text.encode()) != len(whole):
-            lines = [
-                csv_line(row)
-                for key, cell_rows in rows_by_cell.items()
-                if key in self._found
-                for row in cell_rows
-            ]
-            replaced(self.file, "".join([csv_line(COLUMNS), *lines]))
+                if len(outcomes) == int(cell_rows[0][-1]):
+                    self._found[key] = outcomes
+        lines = [header, *(row for key in self._found for row in rows_by_cell[key])]
+        if len(lines) <= len(rows) or len(text.encode()) != len(whole):
+            replaced(self.file, "".join(map(csv_line, lines)))
 
 
 def replaced(file: Path, content: str | bytes) -> None:
@@ -174,20 +132,6 @@ def csv_line(values: Sequence[object]) -> str:
 
 
 def _outcome(row: Sequence[str]) -> Outcome:
-    method, mse, fg, malicious_mse, *certainty, seconds, refused, _ = row[_KEY:]
-    coverage, variance, probability = map(_number, certainty)
-    return Outcome(
-        method,
-        float(mse),
-        _number(fg),
-        _number(malicious_mse),
-        float(seconds),
-        coverage,
-        variance,
-        probability,
-        refused or None,
-    )
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
+    fields = dict(zip(COLUMNS, row, strict=True))
+    numbers = {name: float(fields[name]) if fields[name] else None for name in _NUMBERS[4:]}
+    return Outcome(fields["method"], **numbers, refused=fields["refused"] or None)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 
 from ldprecover import PluginError
@@ -23,7 +23,7 @@ from ldprecover_experiments.measures import (
     measure,
 )
 from ldprecover_experiments.paper import estimators
-from ldprecover_experiments.parameters import Cell, GenuineUsers
+from ldprecover_experiments.parameters import Cell, GenuineUsers, malicious_users
 from ldprecover_experiments.poisoned_round import simulate_round
 
 Done = list[tuple[Cell, list[Outcome]]]
@@ -39,7 +39,8 @@ class Work:
     """The work on each cell: the users, the seed and the methods to measure.
 
     Without `methods` they are those of the paper's evaluation. `floors` adds the oracle bounds.
-    `drift` is the change since the earlier round, for methods with history.
+    `drift` is the change since the earlier round, for methods with history. `over_http` is for
+    `run_over_http`, which sends the reports to a server.
     """
 
     users_by_data: Mapping[str, GenuineUsers]
@@ -47,19 +48,34 @@ class Work:
     methods: Sequence[MethodSpec] = ()
     floors: bool = False
     drift: float = 0.0
+    over_http: bool = False
 
     @property
     def reads_reports(self) -> bool:
         """Whether some method reads the reports, so that all are made."""
         return any(spec.reads_reports for spec in self.methods)
 
-    @property
+    def reports(self, cell: Cell) -> int:
+        """Return the number of reports to make; all other counts are drawn from their law."""
+        n, reads = self.users_by_data[cell.data].n, self.reads_reports
+        m = malicious_users(n, cell.beta) if reads or cell.model == "crafted" else 0
+        return m + n if reads else m
+
+    @cached_property
     def variant(self) -> str:
         """The key of these methods in a file of cells."""
+        if not self.methods:
+            return "http" if self.over_http else "in-process"
         lines = [spec.text for spec in self.methods]
         if self.floors:
             lines.append(f"floors, drift {self.drift:g}")
         return "methods " + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+    def key(self, cell: Cell) -> tuple[str, ...]:
+        """Return the columns that identify a cell of this work in a file of cells."""
+        users = self.users_by_data[cell.data]
+        data, *columns = cell.columns.values()
+        return tuple(map(str, (data, users.digest, users.n, *columns, self.seed, self.variant)))
 
     def run(self, cell: Cell) -> list[Outcome]:
         """Simulate one cell and measure every method on it."""

@@ -247,22 +247,12 @@ class Study:
         return Work(self.users_by_data, self.seed, tuple(self.methods))
 
     @property
-    def variant(self) -> str:
-        """The key of this study's methods in a file of cells."""
-        return self.work.variant
-
-    @property
     def cost(self) -> str:
         """A sentence with the numbers of cells, recoveries and reports to make."""
-        reports, reads = 0, self.work.reads_reports
-        for cell in self._settings:
-            n = self.users_by_data[cell.data].n
-            crafted = malicious_users(n, cell.beta) if cell.model == "crafted" or reads else 0
-            reports += (crafted + (n if reads else 0)) * self.trials
+        reports = sum(map(self.work.reports, self._settings)) * self.trials
         return (
             f"{self.name}: {self._number:,} cells, {self._number * len(self.methods):,} "
-            "recoveries, "
-            f"{reports:,} reports to make; all other counts are drawn from their law."
+            f"recoveries, {reports:,} reports to make; all other counts are drawn from their law."
         )
 
     def run(

@@ -4,8 +4,10 @@ Further parts vary one parameter at a time; the others are the paper's (epsilon 
 targets). The poisoned round of a cell is simulated once, and every method recovers that round.
 """
 
+import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import product
 from typing import Any, Literal
 
@@ -25,96 +27,53 @@ from ldprecover_experiments.parameters import (
     malicious_users,
 )
 from ldprecover_experiments.poisoned_round import RoundSimulation
+from ldprecover_experiments.runs import Work
 
-DATA = ("ipums-like", "fire-like", "emoji", "zipf", "bump", "geometric")
-SWEPT = ("ipums-like", "fire-like")
-"""The data sets of the parts that vary one parameter."""
+_DOCUMENT: Mapping[str, Any] = tomllib.loads(
+    files(__package__).joinpath("unmixing_evaluation.toml").read_text(encoding="utf-8")
+)
+DATA = _DOCUMENT["data"]
 
 DRIFT = 0.1
 """Standard deviation of the log ratio of a frequency to that of the earlier round."""
 
-_EXCLUDED = ("conditional-probability", "em", "k-means", "ldprecover-km")
-"""Methods for a single target, and methods that read the reports many times."""
+ATTACKS: Mapping[str, Mapping[str, Any]] = _DOCUMENT["attacks"]
+"""Name in the tables -> fields of the attack, which `attack_on` reads."""
 
 
-def _camouflaged(oracle: FrequencyOracle, r: int) -> tuple[AttackSpec | Mix, str]:
-    """Return APA with half of the targets in a report; where a report is one item, MGA among
-    uniform reports.
-    """
-    if oracle.traits.one_item:
-        parts = (0.2, _spec("mga", targets=r), "sampled"), (0.8, AttackSpec("rpa"), "crafted")
-        return Mix(parts), "crafted"
-    return _spec("apa", targets=r, each=(r + 1) // 2, search=100), "crafted"
-
-
-def _spec(
-    name: str, kind: str | None = None, attackers: int = 1, **options: int | None
-) -> AttackSpec:
-    """Return an attack without the numbers of targets and items that are the default."""
-    stated = {k: r for k, r in options.items() if k not in ("targets", "size") or r != TARGETS}
-    return AttackSpec(name, kind, attackers, stated)
-
-
-def _crafted(
-    oracle: FrequencyOracle, name: str, **options: int | None
-) -> tuple[AttackSpec, str] | None:
-    """Return an attack with its own reports; None where a report is one item."""
-    return None if oracle.traits.one_item else (_spec(name, None, 1, **options), "crafted")
-
-
-ATTACKS: dict[str, Any] = {
-    "none": lambda oracle, r: (None, "none"),
-    "Manip": lambda oracle, r: (AttackSpec("manip"), "sampled"),
-    "MGA": lambda oracle, r: (_spec("mga", targets=r), "sampled"),
-    "AA10": lambda oracle, r: (_spec("aa", "peaked", size=r), "sampled"),
-    "AAd": lambda oracle, r: (AttackSpec("aa", "diffuse"), "sampled"),
-    "MUL5": lambda oracle, r: (_spec("aa", "peaked", 5, size=r), "sampled"),
-    "IPA": lambda oracle, r: (_spec("mga", targets=r), "input"),
-    "MGAx": lambda oracle, r: _crafted(oracle, "mga", targets=r),
-    "APA": _camouflaged,
-    "APA2": lambda oracle, r: _crafted(oracle, "apa2", targets=r),
-    "RPA": lambda oracle, r: (AttackSpec("rpa"), "crafted"),
-    "Manip padded": lambda oracle, r: (
-        (AttackSpec("manip"), "crafted")
-        if oracle.crafter and oracle.crafter.model == "padded"
-        else None
-    ),
-    "MLA": lambda oracle, r: (AttackSpec("mla"), "crafted"),
-    "MGA-A": lambda oracle, r: _crafted(oracle, "mga-a", targets=r, each=(r + 1) // 2),
-    "MGA two": lambda oracle, r: (_spec("mga", targets=2 * r, sets=2), "crafted"),
-    "APA two": lambda oracle, r: _crafted(
-        oracle, "apa", targets=2 * r, each=(r + 1) // 2, search=100, sets=2
-    ),
-}
-"""Name in the tables -> function from (oracle, r) to the attack and the model of a cell.
-
-The function returns None for a protocol without such an attack. AA10 weighs 10 random items, AAd
-all; MUL5 is five attackers of the kind AA10, IPA perturbs honestly, MGAx crafts its reports.
-"""
-
-BASE = ("none", "Manip", "MGA", "AA10", "AAd", "MUL5", "IPA", "MGAx", "APA", "APA2")
-MORE = ("RPA", "Manip padded", "MLA", "MGA-A", "MGA two", "APA two")
-_WITH_TARGET_NUMBER = ("MGA", "AA10", "MUL5", "IPA", "MGAx", "APA", "APA2")
+def attack_on(
+    oracle: FrequencyOracle, name: str, r: int
+) -> tuple[AttackSpec | Mix | None, str] | None:
+    """Return the attack and the model of a cell; None for a protocol without such an attack."""
+    fields = {"model": "crafted", "lacks": "", "one_item": (), **ATTACKS[name]}
+    model, lacks, mix = (fields.pop(key) for key in ("model", "lacks", "one_item"))
+    one_item = oracle.traits.one_item
+    if mix and one_item:
+        parts = ((share, *(attack_on(oracle, part, r) or ())) for share, part in mix)
+        return Mix(tuple(parts)), model
+    padded = oracle.crafter is not None and oracle.crafter.model == "padded"
+    if (lacks == "one-item" and one_item) or (lacks == "unpadded" and not padded):
+        return None
+    numbers = {"r": r, "2r": 2 * r, "r/2": (r + 1) // 2}
+    stated = {key: numbers.get(value, value) for key, value in fields.items()}
+    for key in ("targets", "size"):
+        if stated.get(key) == TARGETS:  # the default
+            del stated[key]
+    return AttackSpec.of(**stated) if stated else None, model
 
 
 @dataclass(frozen=True)
 class Part:
     """A part of the evaluation: its attacks, its data sets, and the parameter that it varies."""
 
-    attacks: tuple[str, ...]
+    attacks: Sequence[str]
     data: Literal["all", "swept", "first swept"] = "swept"
     parameter: Literal["beta", "epsilon", "targets"] | None = None
-    values: tuple[float | None, ...] = (None,)
+    values: Sequence[float | None] = (None,)
 
 
-PARTS = {
-    "base": Part(BASE, "all"),
-    "more": Part(MORE, "first swept"),
-    "beta": Part(BASE[1:], parameter="beta", values=(0.005, 0.01, 0.1, 0.2)),
-    "epsilon": Part(BASE, parameter="epsilon", values=(0.2, 1.0, 1.6)),
-    "targets": Part(_WITH_TARGET_NUMBER, parameter="targets", values=(3, 7, 14, 30)),
-}
-"""The parts. The values of the paper's setting are those of `base`, so no part repeats them."""
+PARTS = {name: Part(**part) for name, part in _DOCUMENT["parts"].items()}
+"""The parts, by name."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +125,11 @@ def methods(named: Collection[str] = ()) -> list[MethodSpec]:
             specs.append(MethodSpec("unmix", name))
             specs.append(MethodSpec("unmix targets", name, targets=True))
             specs.append(MethodSpec("unmix history", name, history=True))
-        elif name != "ldprecover" and name not in _EXCLUDED and not name.endswith("-unprojected"):
+        elif (
+            name != "ldprecover"
+            and name not in _DOCUMENT["excluded"]
+            and not name.endswith("-unprojected")
+        ):
             specs.append(MethodSpec(name, method.name))
     chosen = {"ldprecover", "norm-sub", *named}
     return [spec for spec in specs if not named or spec.name in chosen]
@@ -187,7 +150,10 @@ def _settings(
     only: Only, users_by_data: Mapping[str, GenuineUsers]
 ) -> Iterator[tuple[Cell, Place]]:
     """Yield the first trial of every setting."""
-    swept = tuple(name for name in users_by_data if name in SWEPT) or tuple(users_by_data)[:2]
+    swept = (
+        tuple(name for name in users_by_data if name in _DOCUMENT["swept"])
+        or tuple(users_by_data)[:2]
+    )
     data = {"all": tuple(users_by_data), "swept": swept, "first swept": swept[:1]}
     for name, part in PARTS.items():
         if name not in only.part:
@@ -202,7 +168,7 @@ def _settings(
             epsilon, r = parameters["epsilon"], parameters["targets"]
             genuine_users = users_by_data[source]
             d = len(genuine_users.items)
-            attack_and_model = ATTACKS[attack](frequency_oracle(protocol, epsilon, d), r)
+            attack_and_model = attack_on(frequency_oracle(protocol, epsilon, d), attack, r)
             if attack_and_model is None or r >= d / 2:
                 continue
             beta = 0.0 if attack == "none" else parameters["beta"]
@@ -223,38 +189,25 @@ def _has_reports(cell: Cell, genuine_users: GenuineUsers) -> bool:
     return True
 
 
-def cost(
-    cells: Collection[Cell],
-    users_by_data: Mapping[str, GenuineUsers],
-    specs: Sequence[MethodSpec],
-    jobs: int,
-) -> str:
+def cost(cells: Collection[Cell], work: Work, jobs: int) -> str:
     """Return a sentence with the number of cells and reports, and the approximate time.
 
     The coefficients are seconds on one core of 2020: for a cell, for making and reading a report,
     for a seed search, for un-mixing counts.
     """
-    readers = sum(spec.reads_reports for spec in specs)
-    unmixed = sum(spec.method == "unmix" for spec in specs)
-    reports, seconds = 0, 0.0
+    readers = sum(spec.reads_reports for spec in work.methods)
+    unmixed = sum(spec.method == "unmix" for spec in work.methods)
+    seconds = 0.0
     for cell in cells:
-        n, d = users_by_data[cell.data].n, len(users_by_data[cell.data].items)
-        m = malicious_users(n, cell.beta)
-        made_reports = n + m if readers else m if cell.model == "crafted" else 0
-        reports += made_reports
-        seconds += (
-            0.05
-            + 1e-4 * d
-            + unmixed * (0.2 + 1e-3 * d)
-            + made_reports * (1e-6 + readers * (3e-7 + 4e-10 * d))
-        )
-        searched = (
-            cell.model == "crafted"
-            and frequency_oracle(cell.protocol, cell.epsilon, d).traits.seeded
-        )
-        seconds += m * 1e-4 if searched else 0.0
+        users = work.users_by_data[cell.data]
+        d = len(users.items)
+        seconds += 0.05 + 1e-4 * d + unmixed * (0.2 + 1e-3 * d)
+        seconds += work.reports(cell) * (1e-6 + readers * (3e-7 + 4e-10 * d))
+        if cell.model == "crafted" and REGISTERED[cell.protocol].traits.seeded:
+            seconds += malicious_users(users.n, cell.beta) * 1e-4
     return (
-        f"{len(cells):,} cells of {len(specs)} methods and {reports:,} reports to make: about "
+        f"{len(cells):,} cells of {len(work.methods)} methods and "
+        f"{sum(map(work.reports, cells)):,} reports to make: about "
         f"{_time(seconds / max(1, jobs))} with {jobs} process{'' if jobs == 1 else 'es'}."
     )
 

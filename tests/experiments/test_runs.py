@@ -23,7 +23,7 @@ from ldprecover_experiments.poisoned_round import (
     RoundSimulation,
     simulate_round,
 )
-from ldprecover_experiments.run_file import COLUMNS, CellContext, CellFile
+from ldprecover_experiments.run_file import CellFile
 from ldprecover_experiments.runs import Work, tasks_of
 
 ALL = cells_of(EXPERIMENTS, ["cities"], 1)
@@ -176,25 +176,18 @@ def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() ->
     assert abs(np.mean(errors) / expected - 1) < 6.5 * np.sqrt(2 / 102 / 40)
 
 
-def test_file_of_cells_keeps_outcomes_and_is_upgraded(
-    genuine_users: GenuineUsers, tmp_path: Path
-) -> None:
-    context, file = CellContext({"cities": genuine_users}, 0), tmp_path / "cells.csv"
+def test_file_of_cells_keeps_outcomes(genuine_users: GenuineUsers, tmp_path: Path) -> None:
+    work, file = Work({"cities": genuine_users}, 0), tmp_path / "cells.csv"
     cells = [Cell("cities", "oue", None, "none", 0.0, trial=trial) for trial in (0, 1)]
     outcomes = [
         Outcome("norm-sub", 0.25, None, None, 1.0),
         Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0),
     ]
     refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
-    CellFile(file).add(context, [(cells[0], outcomes)])
-    new = file.read_text()
-    place = COLUMNS.index("refused")
-    rows = [row.split(",") for row in new.splitlines()]
-    file.write_text("".join(",".join(row[:place] + row[place + 1 :]) + "\n" for row in rows))
-    assert CellFile(file).of(context, cells[0]) == outcomes
-    assert file.read_text() == new
-    CellFile(file).add(context, [(cells[1], [refused])])
-    (outcome,) = CellFile(file).of(context, cells[1]) or []
+    CellFile(file).add(work, [(cells[0], outcomes), (cells[1], [refused])])
+    written = CellFile(file)
+    assert written.of(work, cells[0]) == outcomes
+    (outcome,) = written.of(work, cells[1]) or []
     assert (math.isnan(outcome.mse), outcome.refused) == (True, refused.refused)
 
 

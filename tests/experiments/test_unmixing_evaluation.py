@@ -89,7 +89,7 @@ def test_cost_counts_reports_if_a_method_reads_them(
     few = Only(part=("base",), protocol=("grr",), attack=("none", "MGA"))
     cells = cells_of(few, {"zipf": users_by_data["zipf"]}, 1)
     counts, reports = (
-        cost(cells, users_by_data, methods((name,)), 2) for name in ("norm-sub", "fiad")
+        cost(cells, Work(users_by_data, 0, methods((name,))), 2) for name in ("norm-sub", "fiad")
     )
     assert counts.startswith("2 cells of 2 methods and 0 reports to make:")
     assert reports.startswith("2 cells of 3 methods and 4,105 reports to make:")

@@ -18,7 +18,7 @@ from ldprecover_experiments.parameters import (
     malicious_users,
 )
 from ldprecover_experiments.runs import Work
-from ldprecover_experiments.unmixing_evaluation import ATTACKS, methods
+from ldprecover_experiments.unmixing_evaluation import ATTACKS, attack_on, methods
 
 MAX_MAP_USERS, MAX_TRIALS = 200_000, 10
 
@@ -81,8 +81,8 @@ class HeatMap:
     def cells(self) -> Iterator[tuple[str, Cell]]:
         """Yield the name and first cell of each attack that the protocol has."""
         oracle = frequency_oracle(self.protocol, self.epsilon, len(self.dataset.items))
-        for name, make in ATTACKS.items():
-            pair = make(oracle, self.targets)
+        for name in ATTACKS:
+            pair = attack_on(oracle, name, self.targets)
             if pair is not None:
                 text, model = pair
                 beta = 0.0 if name == "none" else self.beta
