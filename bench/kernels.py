@@ -12,9 +12,12 @@ import platform
 import re
 import statistics
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import numpy as np
@@ -25,6 +28,7 @@ from bench.kernels_peers import LOADERS, Peer
 
 from ldprecover import GRR, OLH, OUE
 from ldprecover.counting import numpy_kernels, packed_lines
+from ldprecover_experiments.tables import Table
 
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000
@@ -78,38 +82,44 @@ class Times:
         return min(names, key=self.median)
 
 
+@dataclass(frozen=True)
+class Goal:
+    """The longest time in those of the limit, and the lowest speed in those of the peer."""
+
+    limit: float | None = None
+    peer: float | None = None
+
+
 class Bench:
     """All comparisons, as far as what they need is installed."""
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
-        self.rows: list[tuple[str, ...]] = [
-            ("what", "ours", "against", "ratio", "wanted", "reached")
-        ]
+        self.rows: list[tuple[str, ...]] = []
         self.notes: list[str] = []
         self.modules = {"numpy": numpy_kernels}
-        try:
+        with self._installed("numba", "`pip install 'ldprecover[fast]'` installs it"):
             from ldprecover.counting import numba_kernels
 
             self.modules["numba"] = numba_kernels
-        except ImportError as error:
-            self.notes.append(
-                f"numba is skipped: {error}; `pip install 'ldprecover[fast]'` installs it"
-            )
         self.c: CLimits | None = None
-        try:
+        with self._installed("C", "it gives limits"):
             self.c = CLimits()
-        except RuntimeError as error:
-            self.notes.append(f"C is skipped: {error}")
         self.peers: list[Peer] = []
         for name, load in LOADERS.items():
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    self.peers.append(load(D, EPSILON))
-            except ImportError as error:
-                self.notes.append(f"{name} is skipped: {error}; `make bench` installs it")
+            with self._installed(name, "`make bench` installs it"):
+                self.peers.append(load(D, EPSILON))
         self.rng = np.random.default_rng(1)
+
+    @contextmanager
+    def _installed(self, name: str, hint: str) -> Iterator[None]:
+        """Note that `name` is skipped where it cannot be had."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        except (ImportError, RuntimeError) as error:
+            self.notes.append(f"{name} is skipped: {error}; {hint}")
 
     def run(self) -> None:
         self.olh()
@@ -122,24 +132,16 @@ class Bench:
     def olh(self) -> None:
         oracle, n = OLH(EPSILON, D, G), SIZES["olh"]
         reports = oracle.perturb(self._items(n), self.rng)
-        limits = {}
-        if self.c:
-            limits = {
-                name: self.c.olh(oracle, reports, name) for name in ("olh_multiply", "olh_range")
-            }
-        times = self._compare(
+        self._compare(
             "OLH, per (report, item) test",
             lambda m: m.olh_counts(reports["seed"], reports["bucket"], D, G),
             n * D,
-            limits,
-            {"numpy": 7.0, "numba": 1.0},
+            {"numpy": Goal(7.0, 300), "numba": Goal(1.0, 2000)},
+            {name: self.c.olh(oracle, reports, name) for name in ("olh_multiply", "olh_range")}
+            if self.c
+            else {},
             self._peers("olh", D),
-            {"numpy": 300, "numba": 2000},
-            nanoseconds={"numpy": 1.6},
         )
-        if limits:
-            both = ", ".join(f"{name} {times.median(name):.3f} ns" for name in limits)
-            self.notes.append(f"C for OLH is the faster of {both}.")
 
     def oue(self) -> None:
         oracle, n = OUE(EPSILON, D), SIZES["oue"]
@@ -148,22 +150,17 @@ class Bench:
             "OUE, per report",
             lambda m: m.oue_counts(rows, D),
             n,
+            {"numpy": Goal(peer=20), "numba": Goal(1.3, 50)},
             {"C": self.c.oue(oracle, rows)} if self.c else {},
-            {"numba": 1.3},
             self._peers("oue"),
-            {"numpy": 20, "numba": 50},
         )
 
     def grr(self) -> None:
         n = SIZES["grr"]
         reports = GRR(EPSILON, D).perturb(self._items(n), self.rng)
-        self._compare(
-            "GRR, per report",
-            lambda m: m.grr_counts(reports, D),
-            n,
-            peers=self._peers("grr"),
-            peer_ratios={"numpy": 100, "numba": 100},
-        )
+        goals = dict.fromkeys(("numpy", "numba"), Goal(peer=100))
+        peers = self._peers("grr")
+        self._compare("GRR, per report", lambda m: m.grr_counts(reports, D), n, goals, {}, peers)
 
     def reading(self) -> None:
         """What recoveries ask of reports, beside counting them with the same kernels."""
@@ -173,30 +170,30 @@ class Bench:
         some = np.sort(self.rng.choice(D, LOOKED_AT, replace=False)).astype(np.uint32)
         lines = packed_lines(numpy_kernels.olh_supported(*hashes, some, G))
         rows = OUE(EPSILON, D).perturb(self._items(n), self.rng)
+        olh, oue = "OLH counts", "OUE counts"
+        beside = {
+            "OLH sizes and counts, per test": (olh, 1.3),
+            f"OLH, {LOOKED_AT} items of each report, per test": (olh, 2.5),
+            f"pairs of {LOOKED_AT} items, per report and item": (olh, 1.0),
+            "OUE sizes, per report": (oue, 4.0),
+            f"OUE, {LOOKED_AT} items of each report, per report": (oue, 4.0),
+        }
         for name, module in self.modules.items():
-            works: Contenders = {
-                "OLH counts": (partial(module.olh_counts, *hashes, D, G), n * D),
-                "sizes": (partial(module.olh_counts_and_sizes, *hashes, D, G), n * D),
-                "supported": (partial(module.olh_supported, *hashes, some, G), n * LOOKED_AT),
-                "pairs": (partial(module.joint_counts, lines, lines), n * LOOKED_AT),
-                "OUE counts": (partial(module.oue_counts, rows, D), n),
-                "ones": (partial(module.unary_sizes, rows), n),
-                "bits": (partial(module.unary_supported, rows, some), n),
+            works = (
+                (partial(module.olh_counts_and_sizes, *hashes, D, G), n * D),
+                (partial(module.olh_supported, *hashes, some, G), n * LOOKED_AT),
+                (partial(module.joint_counts, lines, lines), n * LOOKED_AT),
+                (partial(module.unary_sizes, rows), n),
+                (partial(module.unary_supported, rows, some), n),
+            )
+            counts = {
+                olh: (partial(module.olh_counts, *hashes, D, G), n * D),
+                oue: (partial(module.oue_counts, rows, D), n),
             }
-            times = Times(works, self.rounds)
-            for description, work, beside, limit in (
-                ("OLH sizes and counts, per test", "sizes", "OLH counts", 1.3),
-                (
-                    f"OLH, {LOOKED_AT} items of each report, per test",
-                    "supported",
-                    "OLH counts",
-                    2.5,
-                ),
-                (f"pairs of {LOOKED_AT} items, per report and item", "pairs", "OLH counts", 1.0),
-                ("OUE sizes, per report", "ones", "OUE counts", 4.0),
-                (f"OUE, {LOOKED_AT} items of each report, per report", "bits", "OUE counts", 4.0),
-            ):
-                self._at_most(limit, f"{description}, {name}", times, work, beside)
+            times = Times(counts | dict(zip(beside, works, strict=True)), self.rounds)
+            for description, (other, limit) in beside.items():
+                goal = Goal(limit)
+                self._add(f"{description}, {name}", times, description, goal, {other: None})
 
     def transform(self) -> None:
         values = self.rng.integers(0, 1000, TRANSFORMED)
@@ -204,8 +201,8 @@ class Bench:
             "Walsh-Hadamard transform, per number",
             lambda m: m.walsh_hadamard(values),
             TRANSFORMED,
+            {"numpy": Goal(4.0), "numba": Goal(1.3)},
             {"C": self.c.walsh_hadamard(values)} if self.c else {},
-            {"numpy": 4.0, "numba": 1.3},
         )
 
     def simulate(self) -> None:
@@ -213,14 +210,8 @@ class Bench:
         peers = self._peers("simulate")
         ours = (lambda: oracle.perturb(items, self.rng), USERS)
         times = Times({"ours": ours, **peers}, self.rounds)
-        took = times.median("ours") * USERS / 1e9
-        unit, own = f"simulate {USERS:,} OUE users", f"{took:.3g} s"
-        self._row(unit, own, "", None, "<= 0.5 s", reached=took <= 0.5)
-        if peers:
-            best = times.fastest(peers)
-            ratio = times.ratio(best, "ours")
-            against = f"{best} {times.median(best) * USERS / 1e9:.1f} s"
-            self._row(unit, own, against, ratio, ">= 30x", reached=ratio >= 30)
+        goal = Goal(peer=30)
+        self._add(f"simulate {USERS:,} OUE users, per user", times, "ours", goal, {}, peers)
 
     def _items(self, n: int) -> np.ndarray:
         return self.rng.integers(0, D, n)
@@ -244,17 +235,13 @@ class Bench:
         unit: str,
         count: Callable[[Any], np.ndarray],
         units: int,
-        limits: Mapping[str, Work] = {},
-        limit_ratios: Mapping[str, float] = {},
-        peers: Mapping[str, tuple[Work, int]] = {},
-        peer_ratios: Mapping[str, int] = {},
-        nanoseconds: Mapping[str, float] = {},
-    ) -> Times:
+        goals: Mapping[str, Goal],
+        limits: Mapping[str, Work],
+        peers: Contenders = MappingProxyType({}),
+    ) -> None:
         """Add rows: `count` by each module beside the fastest limit, and the fastest peer.
 
-        By module, `limit_ratios` are the longest times wanted, in those of the limit;
-        `nanoseconds` also suffice; `peer_ratios` are the lowest speeds wanted, in those of the
-        peer. Raises AssertionError unless modules and limits count the same.
+        Raises AssertionError unless modules and limits count the same.
         """
         works = {name: partial(count, module) for name, module in self.modules.items()} | limits
         counts = [work() for work in works.values()]
@@ -262,52 +249,32 @@ class Bench:
             raise AssertionError(f"{', '.join(works)} do not count the same")
         ours = {name: (work, units) for name, work in works.items()}
         times = Times({**ours, **peers}, self.rounds)
-        if limits:
-            c = times.fastest(limits)
-            for name, limit in limit_ratios.items():
-                if name in self.modules:
-                    self._at_most(limit, f"{unit}, {name}", times, name, c, nanoseconds.get(name))
-        for name in self.modules if peer_ratios else ():
-            own, goal = f"{times.median(name):.3g} ns", f">= {peer_ratios[name]}x"
-            against, ratio, reached = "no peer", None, None
-            if peers:
-                best = times.fastest(peers)
-                ratio = times.ratio(best, name)
-                against, reached = f"{best} {times.median(best):.1f} ns", ratio >= peer_ratios[name]
-            self._row(f"{unit}, {name}", own, against, ratio, goal, reached=reached)
-        return times
+        for name in self.modules:
+            self._add(f"{unit}, {name}", times, name, goals[name], limits, peers)
 
-    def _at_most(
+    def _add(
         self,
-        limit: float,
         description: str,
         times: Times,
         name: str,
-        other: str,
-        enough: float | None = None,
+        goal: Goal,
+        limits: Iterable[str],
+        peers: Iterable[str] = (),
     ) -> None:
-        """Add a row: `name` takes at most `limit` times as long as `other`, or `enough` ns."""
-        ratio = times.ratio(name, other)
-        own, against = (f"{times.median(each):.3g} ns" for each in (name, other))
-        goal, reached = f"<= {limit:g}x", ratio <= limit
-        if enough is not None:
-            goal = f"<= {enough} ns or {goal}"
-            reached |= times.median(name) <= enough
-        self._row(description, own, f"{other} {against}", ratio, goal, reached=reached)
-
-    def _row(
-        self,
-        description: str,
-        own: str,
-        against: str,
-        ratio: float | None,
-        goal: str,
-        *,
-        reached: bool | None,
-    ) -> None:
-        factor = "" if ratio is None else f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
-        answer = {True: "yes", False: "no", None: "not measured"}[reached]
-        self.rows.append((description, own, against, factor, goal, answer))
+        """Add rows: `name` beside the fastest limit and the fastest peer, where a goal says so."""
+        own = times.median(name)
+        for others, factor, at_most in ((limits, goal.limit, True), (peers, goal.peer, False)):
+            if factor is None:
+                continue
+            ratio, reached, against = "", "not measured", "not installed"
+            if others := list(others):
+                best = times.fastest(others)
+                times_as_long = times.ratio(*((name, best) if at_most else (best, name)))
+                good = times_as_long <= factor if at_most else times_as_long >= factor
+                ratio, reached = f"{times_as_long:.3g}x", "yes" if good else "no"
+                against = f"{best} {times.median(best):.3g} ns"
+            wanted = f"{'<=' if at_most else '>='} {factor:g}x"
+            self.rows.append((description, f"{own:.3g} ns", against, ratio, wanted, reached))
 
 
 def machine() -> str:
@@ -328,17 +295,6 @@ def machine() -> str:
     )
 
 
-def show(rows: list[tuple[str, ...]], notes: list[str]) -> None:
-    """Print the table in Markdown, its header first, then the notes."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} |"
-        for row in rows
-    ]
-    lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
-    print(*lines, "", *(f"- {note}" for note in notes), sep="\n")
-
-
 def main(rounds: Annotated[int, typer.Option(min=5)] = 7) -> None:
     """Count and simulate against limits in C and other libraries; all runs `rounds` times."""
     print(
@@ -346,7 +302,8 @@ def main(rounds: Annotated[int, typer.Option(min=5)] = 7) -> None:
     )
     bench = Bench(rounds)
     bench.run()
-    show(bench.rows, [*bench.notes, *NOTES])
+    table = Table(("what", "ours", "against", "ratio", "wanted", "reached"), bench.rows)
+    print(table.markdown(), "", *(f"- {note}" for note in (*bench.notes, *NOTES)), sep="\n")
 
 
 if __name__ == "__main__":
