@@ -8,7 +8,6 @@ the seed search. It is evolutionary: a generation is drawn from a seed and from 
 so the number of processes does not change the result.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,14 +15,16 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from itertools import product
+from typing import Annotated, Any, Self
 
 import numpy as np
+import typer
 
 from ldprecover import ParameterError, frequency_oracle, recover
 from ldprecover.estimation.metrics import frequency_gain
 from ldprecover.evidence.alarms import raise_alarms
-from ldprecover.recovery import METHODS, ReportSource
+from ldprecover.recovery import ReportSource
 from ldprecover_experiments.attacks import TARGETS, AttackSpec, Mix
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.parameters import (
@@ -72,13 +73,7 @@ class Candidate:
     @property
     def mix(self) -> Mix:
         """The mix as the attack of a cell."""
-        options: dict[str, Any] = {}
-        if self.attack in ("apa", "mga-a"):
-            options["each"] = self.each
-        if self.attack == "apa2":
-            options["rate"] = self.rate
-        if self.model == "crafted" and self.attack != "ria":
-            options["search"] = self.search
+        options: dict[str, Any] = {name: getattr(self, name) for name in self.tuned}
         parts = (
             (self.share, AttackSpec(self.attack, options=options), self.model),
             (self.noise, AttackSpec("rpa"), "crafted"),
@@ -92,20 +87,25 @@ class Candidate:
         return max(0.0, round(1 - self.share - self.noise, 4))
 
     @property
+    def tuned(self) -> list[str]:
+        """The options of the attack that the search tunes."""
+        own = {"apa": ["each"], "mga-a": ["each"], "apa2": ["rate"]}.get(self.attack, [])
+        searched = self.model == "crafted" and self.attack != "ria"
+        return [*own, "search"] if searched else own
+
+    @property
     def label(self) -> str:
         """The mix as the table shows it."""
-        shares = [(self.noise, "RPA"), (self.lies, "RIA")]
         if self.attack == "ria":
             shares = [(1 - self.noise, "RIA"), (self.noise, "RPA")]
         else:
-            tuned = f", rate {self.rate:g}" if self.attack == "apa2" else ""
-            if self.attack in ("apa", "mga-a"):
-                tuned = f", r' = {self.each}"
-            if self.model != "crafted":
-                tuned += f", {self.model}"
-            elif self.search > 1:
-                tuned += f", search {self.search}"
-            shares.insert(0, (max(self.share, 0.005), self.attack.upper() + tuned))
+            words = {"each": f"r' = {self.each}", "rate": f"rate {self.rate:g}"}
+            if self.search > 1:
+                words["search"] = f"search {self.search}"
+            tuned = [words[name] for name in self.tuned if name in words]
+            tuned += [self.model] if self.model != "crafted" else []
+            attack = ", ".join([self.attack.upper(), *tuned])
+            shares = [(max(self.share, 0.005), attack), (self.noise, "RPA"), (self.lies, "RIA")]
         return " + ".join(f"{share:.0%} {name}" for share, name in shares if share >= 0.005)
 
     @classmethod
@@ -172,7 +172,7 @@ class Result:
     protocol: str
     detector: str
     best: Candidate | None = None
-    confirmed: Verdict | None = None
+    confirmed: Verdict = Verdict(0.0)
 
 
 Play = Callable[[range, Sequence[Mix]], Iterable[Verdict]]
@@ -236,33 +236,22 @@ def search(protocol: str, detector: str, seed: int, generations: int, play: Play
             for mix, verdict in zip(mixes, verdicts, strict=True)
             if not verdict.detected_by
         ]
-        least = 0.0 if result.confirmed is None else result.confirmed.gain
         by_gain = sorted(undetected, key=lambda pair: -pair[0])
         for gain, mix in by_gain[:CONFIRMATIONS_PER_GENERATION]:
-            if gain <= least:
+            if gain <= result.confirmed.gain:
                 break
             trials = range(SEARCH_ROUNDS, SEARCH_ROUNDS + CONFIRMATION_ROUNDS)
             (confirmed,) = play(trials, [mix.mix])
-            if confirmed.detections <= MAX_DETECTIONS and confirmed.gain > least:
+            if confirmed.detections <= MAX_DETECTIONS and confirmed.gain > result.confirmed.gain:
                 result = replace(result, best=mix, confirmed=confirmed)
                 break
     return result
 
 
-def detectors() -> tuple[str, ...]:
-    """Return the detectors; without the method unmix the alarms alone."""
-    return DETECTORS if "unmix" in METHODS else DETECTORS[:1]
-
-
 def attacks_on(protocol: str) -> list[tuple[str, str]]:
     """Return the attacks other than honest lies that a protocol has, each with its model."""
-    pairs = [
-        ("mga", "sampled"),
-        ("mga", "crafted"),
-        ("mga-a", "crafted"),
-        ("apa", "crafted"),
-        ("apa2", "crafted"),
-    ]
+    crafted = [(name, "crafted") for name in ("mga", "mga-a", "apa", "apa2")]
+    pairs = [("mga", "sampled"), *crafted]
     oracle = frequency_oracle(protocol, EPSILON, 100)
     if oracle.traits.one_item:  # the other attacks send the same reports
         return pairs[:1]
@@ -287,15 +276,8 @@ def _generation(
     seeded: bool,
 ) -> list[Candidate]:
     """Return the known mixes first, then a quarter at random and the others near the best."""
-    mixes = (
-        [
-            mix
-            for mix in FIRST_CANDIDATES
-            if mix.attack == "ria" or (mix.attack, mix.model) in attacks
-        ]
-        if not number
-        else []
-    )
+    first = () if number else FIRST_CANDIDATES
+    mixes = [mix for mix in first if mix.attack == "ria" or (mix.attack, mix.model) in attacks]
     while len(mixes) < GENERATION_SIZE:
         # Honest lies have no parameters: their neighbours are honest lies again.
         if best is not None and best.attack != "ria" and len(mixes) >= GENERATION_SIZE // 4:
@@ -309,51 +291,39 @@ def table(results: Iterable[Result]) -> Table:
     """Return the results as a table, a row for each protocol and detector."""
     rows = []
     for result in results:
-        row = ["nothing", "", ""]
-        if result.best is not None and result.confirmed is not None:
-            row = [
-                result.best.label,
-                f"{result.confirmed.gain:+.2f}",
-                f"{result.confirmed.detections} of {CONFIRMATION_ROUNDS}",
-            ]
+        row, verdict = ["nothing", "", ""], result.confirmed
+        if result.best is not None:
+            seen = f"{verdict.detections} of {CONFIRMATION_ROUNDS}"
+            row = [result.best.label, f"{verdict.gain:+.2f}", seen]
         rows.append([result.protocol.upper(), result.detector, *row])
     columns = ("protocol", "unseen by", "mix of malicious users", "gain", "seen in")
     return Table(columns, rows, "the highest gains found that are not seen", 2)
 
 
-def main() -> None:
-    """Run the searches, and print their table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", default="cities")
-    parser.add_argument("--users", type=int, help="genuine users; by default the data's own number")
-    parser.add_argument("--generations", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--protocols", nargs="+", default=PROTOCOLS)
-    parser.add_argument("--detectors", nargs="+", choices=detectors(), default=detectors())
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    arguments = parser.parse_args()
-    genuine_users = load_genuine_users(arguments.data, users=arguments.users)
+def main(
+    data: str = "cities",
+    users: Annotated[int | None, typer.Option(help="Default: the data's own number.")] = None,
+    generations: int = 10,
+    seed: int = 0,
+    protocols: Annotated[list[str], typer.Option()] = [*PROTOCOLS],  # noqa: B006  typer copies it
+    detectors: Annotated[list[str], typer.Option()] = [*DETECTORS],  # noqa: B006
+    jobs: int = os.cpu_count() or 1,
+) -> None:
+    """Search for the mixes of attacks with the highest gain that no detector sees."""
+    genuine_users = load_genuine_users(data, users=users)
     results = []
-    with ProcessPoolExecutor(arguments.jobs) if arguments.jobs > 1 else nullcontext() as pool:
-        for protocol in arguments.protocols:
-            for detector in arguments.detectors:
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        for protocol, detector in product(protocols, detectors):
 
-                def play(
-                    trials: range,
-                    mixes: Sequence[Mix],
-                    protocol: str = protocol,
-                    detector: str = detector,
-                ) -> Iterable[Verdict]:
-                    one = partial(judge, genuine_users, arguments.seed, protocol, detector, trials)
-                    return pool.map(one, mixes) if pool else map(one, mixes)
+            def play(
+                trials: range, mixes: Sequence[Mix], names: tuple[str, str] = (protocol, detector)
+            ) -> Iterable[Verdict]:
+                one = partial(judge, genuine_users, seed, *names, trials)
+                return pool.map(one, mixes) if pool else map(one, mixes)
 
-                results.append(
-                    search(protocol, detector, arguments.seed, arguments.generations, play)
-                )
+            results.append(search(protocol, detector, seed, generations, play))
     sys.stdout.write(f"{table(results).markdown()}\n")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)
