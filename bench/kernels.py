@@ -273,8 +273,8 @@ class Bench:
                 good = times_as_long <= factor if at_most else times_as_long >= factor
                 ratio, reached = f"{times_as_long:.3g}x", "yes" if good else "no"
                 against = f"{best} {times.median(best):.3g} ns"
-            wanted = f"{'<=' if at_most else '>='} {factor:g}x"
-            self.rows.append((description, f"{own:.3g} ns", against, ratio, wanted, reached))
+            text = f"{'<=' if at_most else '>='} {factor:g}x"
+            self.rows.append((description, f"{own:.3g} ns", against, ratio, text, reached))
 
 
 def machine() -> str:

@@ -293,8 +293,8 @@ def table(results: Iterable[Result]) -> Table:
     for result in results:
         row, verdict = ["nothing", "", ""], result.confirmed
         if result.best is not None:
-            seen = f"{verdict.detections} of {CONFIRMATION_ROUNDS}"
-            row = [result.best.label, f"{verdict.gain:+.2f}", seen]
+            count = f"{verdict.detections} of {CONFIRMATION_ROUNDS}"
+            row = [result.best.label, f"{verdict.gain:+.2f}", count]
         rows.append([result.protocol.upper(), result.detector, *row])
     columns = ("protocol", "unseen by", "mix of malicious users", "gain", "seen in")
     return Table(columns, rows, "the highest gains found that are not seen", 2)

@@ -129,7 +129,7 @@ def _draw(panel: "Axes", experiment: Experiment, cells: Sequence[Cell], summary:
     for label, style in zip(labels, ("-", "--", ":"), strict=False):
         line = [cell for cell in cells if cell.label == label]
         x = [getattr(cell, experiment.varied) for cell in line]
-        for method in experiment.drawn:
+        for method in experiment.figure_methods:
             heights = _heights(summary, line, method, experiment.number)
             if points := [point for point in zip(x, heights, strict=True) if not isnan(point[1])]:
                 name, colour = METHODS[method]["label"], METHODS[method]["colour"]
@@ -159,7 +159,7 @@ def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Fig
     number = experiment.number
     for panel, source, protocol in panels:
         cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
-        heights = {m: _heights(summary, cells, m, number) for m in experiment.drawn}
+        heights = {m: _heights(summary, cells, m, number) for m in experiment.figure_methods}
         shown = {m: values for m, values in heights.items() if not all(map(isnan, values))}
         bars(
             panel,

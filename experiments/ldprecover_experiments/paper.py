@@ -82,7 +82,7 @@ _ORACLE = Reference("oracle", lambda round_, eta: _oracle(round_))
 class Experiment:
     """One table or figure: its settings, as cells without a data set, and the parameter that it
     varies, if it does. `columns` are the methods of its table and `headers` other headers
-    than theirs, `drawn` those of its figure, which shows `number`.
+    than theirs, `figure_methods` those of its figure, which shows `number`.
     """
 
     name: str
@@ -97,7 +97,13 @@ class Experiment:
         *("detection", "detection-projected", "oracle"),
     )
     headers: Mapping[str, str] = field(default_factory=dict)
-    drawn: Sequence[str] = ("poisoned", "norm-sub", "ldprecover", "ldprecover-star", "oracle")
+    figure_methods: Sequence[str] = (
+        "poisoned",
+        "norm-sub",
+        "ldprecover",
+        "ldprecover-star",
+        "oracle",
+    )
 
     def cells(self, data: str, trials: int) -> Iterator[Cell]:
         """Yield the cells over one data set, the trials of a setting together."""

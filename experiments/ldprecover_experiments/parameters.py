@@ -1,9 +1,10 @@
 """Parameters of experiments: genuine users, cells, and the seeds derived from both."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
@@ -91,20 +92,20 @@ def load_genuine_users(
 
 def load_users_by_data(
     sources: Iterable[Any],
-    column: str | None = None,
+    column: str | Sequence[str | None] | None = None,
     users: int | None = None,
     *,
-    columns: Mapping[int, str] | None = None,
     targets: int = TARGETS,
 ) -> dict[str, GenuineUsers]:
     """Return the genuine users of several data sets, by the name of the data set.
 
-    `columns` holds, by position, the columns of single sources; `column` is that of the others.
-    Raises as `load_genuine_users` does, and ParameterError for two data sets of one name.
+    `column` is that of all sources, or one for each of them. Raises as `load_genuine_users` does,
+    and ParameterError for two data sets of one name.
     """
     users_by_data: dict[str, GenuineUsers] = {}
-    for i, source in enumerate(sources):
-        loaded = load_genuine_users(source, (columns or {}).get(i, column), users, targets=targets)
+    columns = repeat(column) if column is None or isinstance(column, str) else column
+    for source, own in zip(sources, columns, strict=False):
+        loaded = load_genuine_users(source, own, users, targets=targets)
         if loaded.name in users_by_data:
             raise ParameterError(
                 f"two data sets are called {loaded.name}: rename one, its name is in the results"

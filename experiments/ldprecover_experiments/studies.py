@@ -12,13 +12,13 @@ methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, nam
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, PlainValidator
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.recovery import METHODS, RecoveryRequest
@@ -39,12 +39,13 @@ from ldprecover_experiments.parameters import (
 from ldprecover_experiments.poisoned_round import RoundSimulation
 from ldprecover_experiments.results import Results
 from ldprecover_experiments.runs import Work, run_cells
-from ldprecover_experiments.validation import Form, OneOrMore, check, suggestion
+from ldprecover_experiments.validation import Form, OneOrMore, listed, suggestion
 
 
 class DataForm(Form):
     """A data file of a study, and the column to count."""
 
+    owner: ClassVar[str] = "data"
     file: str
     column: str | None = None
 
@@ -52,6 +53,7 @@ class DataForm(Form):
 class AttackForm(Form):
     """An attack of a study."""
 
+    owner: ClassVar[str] = "an attack"
     name: str
     model: str = "crafted"
     targets: Annotated[int, Field(ge=1)] | Annotated[list[str], Field(min_length=1)] | None = None
@@ -68,6 +70,7 @@ class AttackForm(Form):
 class MethodForm(Form):
     """A method of a study: the fields of MethodSpec."""
 
+    owner: ClassVar[str] = "a method"
     method: str
     name: str | None = None
     eta: float | str | None = None
@@ -79,49 +82,83 @@ class MethodForm(Form):
     history: bool = False
 
 
-class StudyForm(Form):
-    """A study file. Absent keys take the defaults of Study."""
+def _plain_name(name: str) -> str:
+    plain = name.isprintable() and not name.isspace() and not set(name) & set("/\\")
+    if not plain or name in ("", ".", ".."):
+        raise ParameterError(f"name must be a plain file name, without a folder, not {name!r:.40}")
+    return name
 
-    name: str = "study"
-    methods: OneOrMore[str | dict[str, Any]]
-    attacks: OneOrMore[str | dict[str, Any]]
-    data: OneOrMore[str | dict[str, Any]] | None = None
-    protocols: OneOrMore[str] | None = None
-    epsilon: OneOrMore[float] | None = None
-    beta: OneOrMore[float] | None = None
-    eta: OneOrMore[float] | None = None
-    users: int | None = None
-    trials: int | None = None
-    seed: int | None = None
+
+def _source(source: Any, folder: Path = Path()) -> tuple[Any, str | None]:
+    """Return a source of `dataset_of` and its column; files are relative to the folder."""
+    if isinstance(source, Mapping):
+        form = DataForm.of_mapping(source)
+        return folder / form.file, form.column
+    if isinstance(source, str) and source not in NAMES:
+        source = folder / source
+    return source if isinstance(source, tuple) else (source, None)
+
+
+def _attack(attack: Any) -> tuple[AttackSpec | None, str]:
+    if isinstance(attack, tuple):
+        return attack
+    if attack == "none":
+        return None, "none"
+    form = AttackForm.of_mapping({"name": attack} if isinstance(attack, str) else attack)
+    if form.name not in ATTACKS:
+        names = ", ".join(sorted(ATTACKS))
+        raise ParameterError(f"attack must be none or one of {names}, not {form.name!r}")
+    spec = AttackSpec.of(**form.model_dump(exclude={"model"}, exclude_unset=True))
+    if "targets" in spec.options and not spec.targeted:
+        raise ParameterError(f"targets does not belong to {form.name}")
+    spec.make(form.model, (0,) if spec.targeted else None)  # raises for impossible options
+    return spec, form.model
+
+
+def _method(method: Any) -> MethodSpec:
+    if isinstance(method, MethodSpec):
+        return method
+    fields = {"method": method} if isinstance(method, str) else method
+    form = MethodForm.of_mapping(fields)
+    if form.method not in METHODS:
+        hint = suggestion(form.method, METHODS)
+        raise ParameterError(f"there is no method {form.method!r}; {hint}")
+    METHODS[form.method].checked(form.options)
+    rest = ", ".join(
+        f"{key} {value}" for key, value in fields.items() if key not in ("method", "name")
+    )
+    default_name = f"{form.method} ({rest})" if rest else form.method
+    return MethodSpec(**form.model_dump() | {"name": form.name or default_name})
 
 
 MAX_CELLS = 1_000_000
 """Limit of a study; the fastest cells take some hours then."""
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(Form):
     """Every combination of attacks, protocols, data sets and parameters, with every method.
 
-    `data` holds sources of `dataset_of`. `attacks` are pairs of an attack (None for no attack) and
-    its report model. `users` None is the paper's number for its stand-ins, and that of the data
-    otherwise. `name` is a plain file name. Values must be distinct, and a study has at most
-    MAX_CELLS cells. Raises ParameterError and DatasetError.
+    `data` holds sources of `dataset_of`, or pairs of a source and its column. `attacks` are names,
+    mappings, or pairs of an attack (None for no attack) and its report model; `methods` are names,
+    mappings or specifications. `users` None is the paper's number for its stand-ins, and that of
+    the data otherwise. `name` is a plain file name. Values must be distinct, and a study has at
+    most MAX_CELLS cells. Raises ParameterError and DatasetError.
     """
 
-    name: str
-    methods: Sequence[MethodSpec]
-    attacks: Sequence[tuple[AttackSpec | None, str]]
-    data: Sequence[Any] = ("cities",)
-    protocols: Sequence[str] = PROTOCOLS
-    epsilon: Sequence[float] = (EPSILON,)
-    beta: Sequence[float] = (BETA,)
-    eta: Sequence[float] = (ETA,)
-    users: int | None = None
-    trials: int = 10
-    seed: int = 0
-    columns: Mapping[int, str] = field(default_factory=dict)
-    """The column to count, by the position of its source in `data`."""
+    owner: ClassVar[str] = "a study"
+    name: Annotated[str, AfterValidator(_plain_name)] = "study"
+    methods: OneOrMore[Annotated[MethodSpec, PlainValidator(_method)]]
+    attacks: OneOrMore[Annotated[tuple[AttackSpec | None, str], PlainValidator(_attack)]]
+    data: OneOrMore[Annotated[tuple[Any, str | None], PlainValidator(_source)]] = (
+        ("cities", None),
+    )
+    protocols: OneOrMore[str] = PROTOCOLS
+    epsilon: OneOrMore[float] = (EPSILON,)
+    beta: OneOrMore[float] = (BETA,)
+    eta: OneOrMore[float] = (ETA,)
+    users: Annotated[int, Field(ge=1)] | None = None
+    trials: Annotated[int, Field(ge=1)] = 10
+    seed: Annotated[int, Field(ge=0)] = 0
 
     @classmethod
     def load(cls, file: str | Path) -> Self:
@@ -152,29 +189,12 @@ class Study:
 
         `data` replaces its data sets, by data in memory for example. Raises ParameterError.
         """
-        form = check(StudyForm, document, "a study")
-        rest = form.model_dump(exclude={"name", "methods", "attacks", "data"}, exclude_none=True)
-        if data is not None:
-            rest["data"] = data
-        elif form.data:
-            sources = [_source(source, folder or Path()) for source in form.data]
-            rest["data"] = [source for source, _ in sources]
-            rest["columns"] = {i: column for i, (_, column) in enumerate(sources) if column}
-        return cls(
-            form.name,
-            [_method(method) for method in form.methods],
-            [_attack(attack) for attack in form.attacks],
-            **rest,
-        )
+        own = listed(document.get("data", "cities")) if data is None else data
+        sources = [_source(source, folder or Path()) for source in own]
+        return cls.of_mapping({**document, "data": sources})
 
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        for name, least in (("users", 1), ("trials", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if (name, value) != ("users", None) and (type(value) is not int or value < least):
-                raise ParameterError(
-                    f"{name} must be an integer of at least {least}, not {value!r:.40}"
-                )
+    def model_post_init(self, context: Any, /) -> None:
+        """Raise ParameterError for values that do not fit together."""
         names = [spec.name for spec in self.methods]
         for name in names:
             if name in ("genuine", "poisoned"):
@@ -203,9 +223,8 @@ class Study:
         """The users of each data set, by its name. Raises DatasetError and ParameterError."""
         counts = [spec.targets for spec, _ in self.attacks if spec is not None and spec.targeted]
         targets = max((r if isinstance(r, int) else len(r) for r in counts), default=1)
-        return load_users_by_data(
-            self.data, users=self.users, columns=self.columns, targets=targets
-        )
+        sources, columns = zip(*self.data, strict=True)
+        return load_users_by_data(sources, columns, self.users, targets=targets)
 
     @property
     def _number(self) -> int:
@@ -267,62 +286,9 @@ class Study:
         return Results(self.name, {cell: outcomes[cell] for cell in cells})
 
 
-def _check_name(name: Any) -> None:
-    plain = (
-        isinstance(name, str)
-        and name.isprintable()
-        and not name.isspace()
-        and not set(name) & set("/\\")
-    )
-    if not plain or name in ("", ".", ".."):
-        raise ParameterError(f"name must be a plain file name, without a folder, not {name!r:.40}")
-
-
 def _check_once(key: str, values: Sequence[Any]) -> None:
     earlier = set()
     for value in values:
         if value in earlier:
             raise ParameterError(f"{key} has {value} twice")
         earlier.add(value)
-
-
-def _source(source: str | Mapping[str, Any], folder: Path) -> tuple[str | Path, str | None]:
-    if isinstance(source, str):
-        return source if source in NAMES else folder / source, None
-    form = check(DataForm, source, "data")
-    return folder / form.file, form.column
-
-
-def _attack(attack: str | Mapping[str, Any]) -> tuple[AttackSpec | None, str]:
-    if attack == "none":
-        return None, "none"
-    fields = {"name": attack} if isinstance(attack, str) else attack
-    form = check(AttackForm, fields, "an attack")
-    if form.name not in ATTACKS:
-        names = ", ".join(sorted(ATTACKS))
-        raise ParameterError(f"attack must be none or one of {names}, not {form.name!r}")
-    own = {"name", "model", "kind", "attackers"}
-    spec = AttackSpec(
-        form.name,
-        form.kind,
-        form.attackers,
-        form.model_dump(exclude=own, exclude_unset=True),
-    )
-    if "targets" in spec.options and not spec.targeted:
-        raise ParameterError(f"targets does not belong to {form.name}")
-    spec.make(form.model, (0,) if spec.targeted else None)  # raises for impossible options
-    return spec, form.model
-
-
-def _method(method: str | Mapping[str, Any]) -> MethodSpec:
-    fields = {"method": method} if isinstance(method, str) else method
-    form = check(MethodForm, fields, "a method")
-    if form.method not in METHODS:
-        hint = suggestion(form.method, METHODS)
-        raise ParameterError(f"there is no method {form.method!r}; {hint}")
-    METHODS[form.method].checked(form.options)
-    rest = ", ".join(
-        f"{key} {value}" for key, value in fields.items() if key not in ("method", "name")
-    )
-    default_name = f"{form.method} ({rest})" if rest else form.method
-    return MethodSpec(**form.model_dump() | {"name": form.name or default_name})

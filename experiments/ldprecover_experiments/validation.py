@@ -2,54 +2,62 @@
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ldprecover import ParameterError
 
 T = TypeVar("T")
-M = TypeVar("M", bound=BaseModel)
 
 
 class Form(BaseModel):
-    """A model without coercion, unknown keys, NaN or infinity."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def _listed(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
-OneOrMore = Annotated[list[T], BeforeValidator(_listed), Field(min_length=1)]
-"""A value or a list of values."""
-
-
-def check(model: type[M], value: Any, owner: str) -> M:
-    """Return the value as this model. `owner` names it in messages: "a study".
+    """A model without coercion, unknown keys, NaN or infinity. `owner` names it in messages.
 
     Raises ParameterError, with the field and the value, for the first error.
     """
-    if not isinstance(value, Mapping):
-        raise ParameterError(f"{owner} must be an object, not {value!r:.40}")
-    try:
-        return model.model_validate(dict(value))
-    except ValidationError as error:
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    owner: ClassVar[str]
+
+    def __init__(self, /, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise ParameterError(self._sentence(error)) from error
+
+    @classmethod
+    def of_mapping(cls, value: Any) -> Self:
+        """Return the form with these fields. Raises ParameterError."""
+        if not isinstance(value, Mapping):
+            raise ParameterError(f"{cls.owner} must be an object, not {value!r:.40}")
+        return cls(**value)
+
+    @classmethod
+    def _sentence(cls, error: ValidationError) -> str:
         first = error.errors(include_url=False)[0]
-    field = str(first["loc"][0])
-    match first["type"]:
-        case "extra_forbidden":
-            hint = suggestion(field, model.model_fields)
-            raise ParameterError(f"there is no key {field!r} of {owner}; {hint}")
-        case "missing":
-            raise ParameterError(f"{owner} needs the key {field!r}")
-        case "value_error":  # raised by a validator, with its own sentence
-            raise ParameterError(str(first["ctx"]["error"]))
-        case "too_short":
-            raise ParameterError(f"{field} must name at least one")
-    message = first["msg"].replace("Input should be", "must be")
-    raise ParameterError(f"{field} {message}, not {first['input']!r:.40}")
+        field = ".".join(map(str, first["loc"][:1]))
+        match first["type"]:
+            case "extra_forbidden":
+                hint = suggestion(field, cls.model_fields)
+                return f"there is no key {field!r} of {cls.owner}; {hint}"
+            case "missing":
+                return f"{cls.owner} needs the key {field!r}"
+            case "value_error":  # raised by a validator, with its own sentence
+                return str(first["ctx"]["error"])
+            case "too_short":
+                return f"{field} must name at least one"
+        message = first["msg"].replace("Input should be", "must be")
+        return f"{field} {message}, not {first['input']!r:.40}"
+
+
+def listed(value: Any) -> tuple[Any, ...]:
+    """Return a list of values, or the one value, as a tuple."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+OneOrMore = Annotated[tuple[T, ...], BeforeValidator(listed), Field(min_length=1)]
+"""A value or a list of values."""
 
 
 def suggestion(name: object, names: Iterable[str]) -> str:

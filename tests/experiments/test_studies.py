@@ -179,9 +179,9 @@ def test_variant_depends_on_the_methods() -> None:
         ("beta = 0.95", "beta must be from 0 to 0.9"),
         ("beta = true", "beta must be a valid number, not True"),
         ("eta = 11", "eta must be from 0 to 10"),
-        ("users = 0", "users must be an integer of at least 1"),
+        ("users = 0", "users must be greater than or equal to 1, not 0"),
         ("trials = 1.5", "trials must be a valid integer, not 1.5"),
-        ("seed = -1", "seed must be an integer of at least 0"),
+        ("seed = -1", "seed must be greater than or equal to 0, not -1"),
         ('data = ["cities", "cities"]', "two data sets are called cities"),
         ('protocols = ["ss", "ss"]', "protocols has ss twice"),
         ("epsilon = [1, 0.5, 1.0]", "epsilon has 1.0 twice"),
@@ -275,9 +275,12 @@ def test_sets_divide_the_targets_among_attackers() -> None:
 @pytest.fixture(scope="module")
 def results() -> Results:
     """Two settings, one of them with targets; a method that refuses GRR; a name that is markup."""
-    spec = [MethodSpec("<b>norm</b>", "norm-sub"), MethodSpec("fiad", "fiad")]
-    attacks = [(AttackSpec("mga"), "crafted"), (AttackSpec("manip"), "crafted")]
-    return Study("<i>x", spec, attacks, protocols=("grr",), users=1000, trials=2).run()
+    methods = (MethodSpec("<b>norm</b>", "norm-sub"), MethodSpec("fiad", "fiad"))
+    attacks = ((AttackSpec("mga"), "crafted"), (AttackSpec("manip"), "crafted"))
+    study = Study(
+        name="<i>x", methods=methods, attacks=attacks, protocols=("grr",), users=1000, trials=2
+    )
+    return study.run()
 
 
 def test_results_come_back_from_json(results: Results) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -19,7 +19,7 @@ from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.demo_settings import DemoSettings
 from ldprecover_experiments.drill.drill_round import MAX_BYTES, MAX_USERS, DrillRound, method_specs
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS, MAX_TRIALS, HeatMap
-from ldprecover_experiments.validation import Form, check
+from ldprecover_experiments.validation import Form
 
 _METHODS = ("ldprecover", "unmix")
 """The default methods."""
@@ -50,6 +50,7 @@ MethodName = Annotated[str, _one_of(lambda: METHODS.keys() - {_PROJECTION}, "met
 class CommonForm(Form):
     """The fields of rounds and heat maps."""
 
+    owner: ClassVar[str] = "a drill"
     kind: Literal["round", "map"] = "round"
     dataset: str
     protocol: ProtocolName
@@ -165,7 +166,7 @@ class FormChoices:
             if model is MapForm:
                 defaults["users"] = _MAP_USERS
             form_data = {n: v for n, v in defaults.items() if n in model.model_fields} | form_data
-        form = check(model, form_data, "a drill")
+        form = model.of_mapping(form_data)
         if form.dataset not in self.datasets:
             raise ParameterError(
                 f"dataset must be one of {', '.join(self.datasets)}, not {form.dataset!r:.40}"
