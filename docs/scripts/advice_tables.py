@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from measured_rounds import TABLES, Ratios
+from measured_rounds import TABLES
 
 from ldprecover import RecoveryRequest, frequency_oracle
 from ldprecover.estimation.metrics import mse
@@ -21,6 +21,7 @@ from ldprecover_experiments.attacks import TARGETS, AttackSpec
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.parameters import Cell, GenuineUsers, load_users_by_data
 from ldprecover_experiments.poisoned_round import simulate_round
+from ldprecover_experiments.scores import Ratios
 from ldprecover_experiments.tables import Table
 
 NEAR = 1.05

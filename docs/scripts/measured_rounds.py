@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -161,25 +161,3 @@ def cells_of(table: str) -> Mapping[str, Mapping[str, str]]:
         [cell.strip() for cell in line.split("|")[1:-1]] for line in table.strip().splitlines()
     )
     return {line[0]: dict(zip(head, line, strict=True)) for line in lines}
-
-
-Key = TypeVar("Key")
-
-
-class Ratios(dict[Key, float]):
-    """The ratios of two methods' errors by setting."""
-
-    @property
-    def mean(self) -> float:
-        """The geometric mean."""
-        return float(np.exp(np.log(list(self.values())).mean()))
-
-    @property
-    def least(self) -> Key:
-        """The setting of the least ratio."""
-        return min(self, key=lambda setting: self[setting])
-
-    @property
-    def greatest(self) -> Key:
-        """The setting of the greatest ratio."""
-        return max(self, key=lambda setting: self[setting])

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from math import nan
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -52,16 +52,6 @@ class Estimate:
     frequencies: Vector
     malicious: Vector | None = None
     conclusions: Conclusions | None = None
-
-
-class Estimator(Protocol):
-    """Anything that estimates the frequencies of a round: a Reference or a MethodSpec."""
-
-    @property
-    def name(self) -> str: ...
-
-    def estimate(self, round_: PoisonedRound, eta: float) -> Estimate:
-        """Return the estimate. Raises ParameterError for a round that does not fit."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +136,10 @@ class MethodSpec:
         assumes = "malicious_model" in METHODS[self.method].uses
         malicious = recovery.malicious if assumes else None
         return Estimate(recovery.recovered, malicious, recovery.conclusions)
+
+
+Estimator = Reference | MethodSpec
+"""Anything that estimates the frequencies of a round."""
 
 
 def known_targets(round_: PoisonedRound, number: int = TARGETS // 2) -> Targets:

@@ -29,6 +29,7 @@ FLOOR = "the floor"
 _LOWEST, _OTHERS = 12, 4
 _REFERENCES = (*("genuine", "poisoned", "ldprecover", "norm-sub", "genuine, projected", "uniform"),)
 T = TypeVar("T")
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,27 @@ class SettingMeans:
         return not (oracle.traits.one_item or self.cell.model == "input" or natural)
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """The ratios of two methods' errors: geometric mean, minimum, and number of settings."""
+class Ratios(dict[Key, float]):
+    """The ratios of two methods' errors by setting."""
 
-    mean: float
-    least: float
-    settings: int
+    @property
+    def mean(self) -> float:
+        """The geometric mean, NaN without settings."""
+        ratios = np.maximum(list(self.values()), 1e-300)
+        return float(np.exp(np.log(ratios).mean())) if self else nan
+
+    @property
+    def least(self) -> Key:
+        """The setting of the least ratio."""
+        return min(self, key=lambda setting: self[setting])
+
+    @property
+    def greatest(self) -> Key:
+        """The setting of the greatest ratio."""
+        return max(self, key=lambda setting: self[setting])
 
     def __str__(self) -> str:
-        return "" if not self.settings else f"{self.mean:.2f} ({self.least:.2f})"
+        return f"{self.mean:.2f} ({self[self.least]:.2f})" if self else ""
 
 
 class Scores:
@@ -105,17 +117,10 @@ class Scores:
         others = [n for n in self.methods if n not in _REFERENCES and not n.startswith("floor")]
         return unmixed or others[:_OTHERS] or ["norm-sub"]
 
-    def ratio(self, over: str, method: str) -> Ratio:
+    def ratio(self, over: str, method: str) -> Ratios[Cell]:
         """Return the ratios of the error of `over` to that of `method`."""
-        pairs = ((s.error(over), s.error(method)) for s in self.settings)
-        ratios = np.array([a / b for a, b in pairs if not isnan(a) and not isnan(b) and b > 0])
-        if not ratios.size:
-            return Ratio(nan, nan, 0)
-        return Ratio(
-            float(np.exp(np.log(np.maximum(ratios, 1e-300)).mean())),
-            float(ratios.min()),
-            ratios.size,
-        )
+        errors = ((s.cell, s.error(over), s.error(method)) for s in self.settings)
+        return Ratios({cell: a / b for cell, a, b in errors if not isnan(a) and b > 0})
 
     def gain(self, method: str) -> float:
         """Return the mean |FG| over settings with targets; NaN without any."""
@@ -158,9 +163,9 @@ class Scores:
                 continue
             ratios = [self.ratio(one, method) for one in ("ldprecover", "norm-sub", BETTER)]
             over, gain = self.ratio(method, FLOOR), self.gain(method)
-            floor = f"{over.mean:.2f}" if over.settings else ""
+            floor = f"{over.mean:.2f}" if over else ""
             shown = "" if isnan(gain) else f"{gain:.3f}"
-            rows.append([method, str(ratios[0].settings), *map(str, ratios), floor, shown])
+            rows.append([method, str(len(ratios[0])), *map(str, ratios), floor, shown])
         return rows
 
     def _lowest(self) -> Table:

@@ -144,10 +144,10 @@ def test_a_score_is_the_geometric_mean_of_ratios_of_means_over_trials() -> None:
     scores = scored()
     ratio = scores.ratio("ldprecover", "unmix")
     assert ratio.mean == pytest.approx(exp((log(3) + log(12)) / 2))
-    assert (ratio.least, ratio.settings, str(ratio)) == (3, 2, "6.00 (3.00)")
+    assert (ratio[ratio.least], len(ratio), str(ratio)) == (3, 2, "6.00 (3.00)")
     assert scores.ratio(BETTER, "unmix").mean == pytest.approx(exp((log(3) + log(5)) / 2))
     assert scores.gain("ldprecover") == pytest.approx(0.125)  # |mean FG| of each setting
-    assert scores.ratio("ldprecover", "absent").settings == 0
+    assert not scores.ratio("ldprecover", "absent")
     assert isnan(scores.ratio("ldprecover", "absent").mean)
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from ldprecover import project_simplex
-from ldprecover.estimation.metrics import frequency_gain, mse
+from ldprecover_experiments.measures import errors
 from ldprecover_experiments.poisoned_round import Targets, Vector
 
 PROJECTION = "projection alone"
@@ -67,56 +67,49 @@ class Score:
 
     def rows(self) -> Sequence[Row]:
         """Return the rows: genuine, poisoned, projection alone, then each method."""
-        floor, before = mse(self.genuine, self.true), mse(self.poisoned, self.true)
+        floor, before = self._errors(self.genuine), self._errors(self.poisoned)
         attack = (
             "Nobody attacked."
             if not self.malicious
-            else f"The attack made the error {_ratio(before, floor)}."
+            else f"The attack made the error {_ratio(before[0], floor[0])}."
         )
         own = "Before the attack: what privacy alone costs."
-        rows = [
-            Row("genuine", floor, self._gain(self.genuine), None, own),
-            Row("poisoned", before, self._gain(self.poisoned), None, attack),
-            self._row(PROJECTION, Recovered(self.projected)),
+        every = {PROJECTION: Recovered(self.projected), **self.recovered}
+        return [
+            Row("genuine", *floor, None, own),
+            Row("poisoned", *before, None, attack),
+            *(self._row(name, each) for name, each in every.items()),
         ]
-        return [*rows, *(self._row(name, each) for name, each in self.recovered.items())]
 
     def as_json(self) -> dict[str, Any]:
         """Return the rows, and each estimate as a column over the items."""
-        columns = {
+        estimates = {
             "true": self.true,
             "genuine": self.genuine,
             "poisoned": self.poisoned,
             PROJECTION: self.projected,
-        }
-        columns |= {
-            name: each.estimate
-            for name, each in self.recovered.items()
-            if each.estimate is not None
+            **{name: each.estimate for name, each in self.recovered.items()},
         }
         return {
             "rows": [asdict(row) for row in self.rows()],
             "items": list(self.items),
             "targets": None if self.targets is None else list(self.targets),
-            "columns": {name: column.tolist() for name, column in columns.items()},
+            "columns": {name: f.tolist() for name, f in estimates.items() if f is not None},
         }
 
-    def _gain(self, estimate: Vector) -> float | None:
-        return (
-            None if self.targets is None else frequency_gain(estimate, self.genuine, self.targets)
-        )
+    def _errors(self, estimate: Vector) -> tuple[float, float | None]:
+        return errors(estimate, self.true, self.genuine, self.targets)
 
     def _row(self, name: str, recovered: Recovered) -> Row:
         if recovered.estimate is None:
             return Row(name, None, None, None, f"It refuses: {recovered.refused}")
-        before, beside, after = (
-            mse(f, self.true) for f in (self.poisoned, self.projected, recovered.estimate)
-        )
-        times = None if name == PROJECTION or not after else beside / after
-        says = _left(before, after)
+        before, beside = (self._errors(f)[0] for f in (self.poisoned, self.projected))
+        after, gain = self._errors(recovered.estimate)
+        says, times = _left(before, after), None
         if name != PROJECTION:
+            times = beside / after if after else None
             says += f" {_beside(beside, after)}"
-        return Row(name, after, self._gain(recovered.estimate), times, says, recovered.notes)
+        return Row(name, after, gain, times, says, recovered.notes)
 
 
 def _left(before: float, after: float) -> str:
