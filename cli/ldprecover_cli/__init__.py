@@ -1,6 +1,7 @@
 """The command `ldprecover`: serve, open, report to, attack, read and recover rounds."""
 
 import io
+import signal
 import sys
 from typing import NoReturn
 
@@ -9,6 +10,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line and exit with 0 or a code of `errors`."""
+    if sys.argv[1:2] == ["serve"]:  # a stopped server exits with 0, also while it starts
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     try:
         try:
             from ldprecover_cli.app import run

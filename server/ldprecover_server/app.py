@@ -1,7 +1,7 @@
 """The ASGI application, composed of its services, middleware and routes."""
 
 import contextlib
-from asyncio import create_task, get_running_loop, wait
+from asyncio import create_task, gather, get_running_loop, wait
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from importlib.metadata import version
@@ -61,7 +61,7 @@ from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import SharedCall, ThreadPool
 
 _DRAIN_SECONDS = 1.0
-"""Seconds that shutdown waits for the calls of each thread pool whose callers are gone."""
+"""Seconds that shutdown waits for calls in thread pools whose callers are gone."""
 
 
 _PROBE_SECONDS = 1.0
@@ -110,7 +110,7 @@ class Application:
             on_count=self.metrics.connections.set,
             on_evict=self.metrics.connections_evicted.inc,
         )
-        self.edge = Edge(connections, _rejection_response)
+        self.edge = Edge(connections, _rejection_response, self.workers.close)
         rates = None
         if settings.report_rate:
             rates = ReportRates(settings.report_rate, settings.report_burst)
@@ -209,14 +209,14 @@ class Application:
             housekeeping.cancel()
             await wait([housekeeping])  # cancelled or failed
             services = self._services
-            for pool in (
+            pools = (
                 services.submitting,
                 services.reading,
                 services.keyed,
                 services.readiness,
                 services.scrape,
-            ):
-                await pool.drain(_DRAIN_SECONDS)
+            )
+            await gather(*(pool.drain(_DRAIN_SECONDS) for pool in pools))
             await to_thread.run_sync(self._close)
 
     def _close(self) -> None:

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
@@ -41,6 +42,11 @@ _LARGE_BLOCK_BYTES = 1 << 20
 _TRIM_BYTES = 16 << 20
 _ARENAS = 2
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_CLOSE_SECONDS = 5
+"""Seconds to close the storage after the requests in progress, before the process ends anyway."""
+
 _ACCEPTS_PER_TURN = 16
 """Connections accepted in one turn of the event loop. uvloop accepts one per listening socket: with
 one socket, a client would wait 1,000 turns behind 1,000 that reconnect without end."""
@@ -55,6 +61,24 @@ def serve(settings: Settings) -> None:
     Raises ConfigurationError for settings that cannot work, and OSError if the limit on open files
     is too low.
     """
+    signal.signal(signal.SIGALRM, _end)
+    handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    threads = {*threading.enumerate()}
+    try:
+        _serve(settings)
+    except KeyboardInterrupt:
+        pass  # the server did not run yet
+    except BaseException:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        raise
+    for thread in {*threading.enumerate()} - threads:
+        if not thread.daemon:
+            thread.join()  # while the alarm is set
+    signal.alarm(0)
+
+
+def _serve(settings: Settings) -> None:
     try:
         plugins.load(settings.plugins)
     except PluginError as error:
@@ -108,8 +132,8 @@ def serve(settings: Settings) -> None:
                 _Supervisor(config, sockets=listeners).run()
             return
         server = _Server(config)
-        # uvicorn handles signals only once its loop runs; a signal before must stop the server too.
-        for number in (signal.SIGINT, signal.SIGTERM):
+        # uvicorn handles signals only once its loop runs.
+        for number in _SIGNALS:
             signal.signal(number, server.handle_exit)
         server.run(sockets=[*listeners, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1))])
 
@@ -171,30 +195,61 @@ def _application(settings: Settings, storage: Storage) -> ASGIApp:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which prints that it stops."""
+    """uvicorn's server, which prints that it stops, and ends in time."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:
             _print_stopping()
+            signal.alarm(_stop_seconds(self.config))
         super().handle_exit(sig, frame)
 
 
 class _Supervisor(Multiprocess):
-    """uvicorn's supervisor, which prints that it stops."""
+    """uvicorn's supervisor, which waits neither for a process that starts nor for one that hangs.
 
-    def handle_int(self) -> None:
+    uvicorn's own looks at a signal only after it has pinged each process.
+    """
+
+    def run(self) -> None:
+        for number in _SIGNALS:
+            signal.signal(number, signal.default_int_handler)
+        try:
+            super().run()
+        except KeyboardInterrupt:
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+            self._stop()
+
+    def _stop(self) -> None:
         _print_stopping()
-        super().handle_int()
-
-    def handle_term(self) -> None:
-        _print_stopping()
-        super().handle_term()
-
-    def terminate_all(self) -> None:
         # The server processes close their copies; with this one the port rejects new clients.
         for listener in self.sockets:
             listener.close()
-        super().terminate_all()
+        ends_at = time.monotonic() + _stop_seconds(self.config)
+        processes = multiprocessing.active_children()
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(max(0.0, ends_at - time.monotonic()))
+            process.kill()
+            process.join()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.alarm(_CLOSE_SECONDS)
+    raise KeyboardInterrupt
+
+
+def _stop_seconds(config: uvicorn.Config) -> int:
+    return (config.timeout_graceful_shutdown or 0) + _CLOSE_SECONDS
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End the process: a thread, or a callback of the event loop, has not come to its end.
+
+    Nothing that was answered is lost.
+    """
+    os._exit(0)
 
 
 def _exit_with(supervisor: BaseProcess) -> None:

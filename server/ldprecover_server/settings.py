@@ -195,8 +195,9 @@ class Settings(BaseSettings):
     """Free bytes on the disk of a SQLite file below which the server is not ready."""
     log_format: LogFormat = "console"
     """Format of the log on standard error: console or json."""
-    shutdown_seconds: Positive = 30
-    """Time for requests in progress to finish after SIGTERM."""
+    shutdown_seconds: Positive = 8
+    """Time for requests in progress to finish after SIGTERM, in seconds. Analyses fail immediately.
+    The process ends 5 seconds after this time at the latest."""
 
     @model_validator(mode="after")
     def _check_scheduler(self) -> "Settings":

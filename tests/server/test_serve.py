@@ -200,3 +200,36 @@ def test_readiness_and_metrics_are_served_on_their_own_port_alone(
     }
     assert statuses[server.url] == [404, 404, 200, 200, 200, 200]
     assert statuses[server.operation_url] == [200, 200, 200, 200, 404, 404]
+
+
+def test_server_stopped_while_it_starts_exits_with_zero(tmp_path: Path) -> None:
+    program = """
+import os, signal
+from ldprecover import counting
+from ldprecover_server import Settings, serve
+counting.warm_up = lambda: os.kill(os.getpid(), signal.SIGTERM)
+serve(Settings(database_url="sqlite:///ldprecover.db", port=0))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+NEVER_ENDS = """
+import threading
+from ldprecover_server import storage
+from ldprecover_server.serve import serve
+serve.__globals__["_CLOSE_SECONDS"] = 1
+close = storage.Storage.close
+def close_and_hang(self):
+    close(self)
+    threading.Thread(target=threading.Event().wait).start()
+storage.Storage.close = close_and_hang
+"""
+
+
+def test_stopped_server_does_not_wait_for_threads(start_server: StartServer) -> None:
+    server = start_server(first=NEVER_ENDS, shutdown_seconds=1)
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0

@@ -96,11 +96,17 @@ class WorkerPool:
         self._is_stopped = False
         self._idle = [None] * self._count
 
-    async def stop(self) -> None:
-        """Kill the workers; tasks in progress fail."""
+    def close(self) -> None:
+        """Fail the tasks in progress, those in the queue and later ones, and kill the workers."""
         self._is_stopped = True
         for run in self._runs:
             run.worker.kill()
+            if not run.result.done():
+                run.result.set_exception(_stopping())
+
+    async def stop(self) -> None:
+        """Close, and wait for the threads and processes."""
+        self.close()
         try:
             await asyncio.wait_for(self._is_idle.wait(), _STOP_SECONDS)
         except TimeoutError:
@@ -166,7 +172,7 @@ class WorkerPool:
 
     def _check_running(self) -> None:
         if self._is_stopped:
-            raise AnalysesBusyError("the server stops")
+            raise _stopping()
 
     def _begin(self, prepare: Prepare, keyed: bool, on_progress: OnProgress) -> _Run:
         self._check_running()
@@ -226,9 +232,7 @@ class WorkerPool:
             if failure is None:
                 run.result.set_result(result)
             else:
-                run.result.set_exception(
-                    AnalysesBusyError("the server stops") if self._is_stopped else failure
-                )
+                run.result.set_exception(failure)
         if self._is_stopped and worker is not None:
             worker.close()
             worker = None
@@ -236,6 +240,10 @@ class WorkerPool:
         self._admission.release(keyed=run.keyed)
         if not self._runs:
             self._is_idle.set()
+
+
+def _stopping() -> AnalysesBusyError:
+    return AnalysesBusyError("the server stops")
 
 
 def _call(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:

@@ -32,10 +32,15 @@ def _plain_response(rejected: RejectedError) -> Response:
 
 @dataclass(frozen=True)
 class Edge:
-    """What an application gives its connections: their limit, and the response to a rejection."""
+    """What an application gives its connections.
+
+    That is their limit, the response to a rejection, and a function that is called when the server
+    begins to stop, possibly once per connection.
+    """
 
     connections: ConnectionLimit = field(default_factory=ConnectionLimit)
     respond: Callable[[RejectedError], Response] = _plain_response
+    on_stop: Callable[[], object] = lambda: None
 
 
 class EdgeProtocol(HttpToolsProtocol):
@@ -109,8 +114,15 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.waits_for_client or self._ends_at is not None:
             return False
         self._ends_at = self.loop.time() + limits.HALF_CLOSED_SECONDS
-        self.shutdown()
+        super().shutdown()
         return True
+
+    # Called by the server
+
+    def shutdown(self) -> None:
+        """Tell the application, whose responses the server waits for."""
+        self._edge.on_stop()
+        super().shutdown()
 
     # The parser's callbacks
 
@@ -164,7 +176,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self._drops_input = True
         if self.is_answering and (self.cycle.response_started or not self.cycle.more_body):
             self.flow.pause_reading()
-            self.shutdown()
+            super().shutdown()
             return
         error = sys.exception()
         if not isinstance(error, RejectedError):
