@@ -5,9 +5,9 @@ import ctypes
 import errno
 import functools
 import gc
-import logging
 import multiprocessing
 import os
+import platform
 import signal
 import socket
 import sys
@@ -29,8 +29,6 @@ from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
-
-_log = logging.getLogger(__name__)
 
 _HEALTHCHECK_SECONDS = 30
 """Seconds without an answer after which uvicorn replaces a server process. One that starts does not
@@ -84,8 +82,6 @@ def _serve(settings: Settings) -> None:
     except PluginError as error:
         raise ConfigurationError(f"plugins: {error}") from error
     max_connections(settings.connections, settings.analyses)
-    logs.configure(settings.log_format)
-    _warn_of_slow_cookies()
     with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
         listeners = [listener]
         if settings.operation_port is not None:
@@ -109,6 +105,7 @@ def _serve(settings: Settings) -> None:
         if len(listeners) > 1:
             print(f"Readiness and metrics: {_url(listeners[1])}", flush=True)
         print(f"API reference: {url}/docs", flush=True)
+        _warn_of_slow_cookies()
         # Other server processes read their settings from the environment.
         os.environ.update(settings.environment())
         config = uvicorn.Config(
@@ -128,6 +125,7 @@ def _serve(settings: Settings) -> None:
             timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
         )
         if settings.workers > 1:
+            logs.configure(settings.log_format)
             with shared_by_processes():
                 _Supervisor(config, sockets=listeners).run()
             return
@@ -141,10 +139,10 @@ def _serve(settings: Settings) -> None:
 def _warn_of_slow_cookies() -> None:
     """Warn if this Python parses cookies in quadratic time (CVE-2024-7592)."""
     if sys.version_info < (3, 11, 10) or (3, 12) <= sys.version_info < (3, 12, 6):
-        _log.warning(
-            "Python %d.%d.%d parses cookies in quadratic time (CVE-2024-7592). This server drops "
-            "them, but other programs under this Python may not: update to 3.11.10, 3.12.6 or 3.13",
-            *sys.version_info[:3],
+        print(
+            f"Warning: Python {platform.python_version()} parses cookies in quadratic time "
+            "(CVE-2024-7592). The server drops them; update to 3.11.10, 3.12.6 or 3.13 anyway",
+            flush=True,
         )
 
 

@@ -139,16 +139,14 @@ def test_warns_of_a_python_with_slow_cookies(
     version: tuple[int, ...],
     warns: bool,
     monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("ldprecover_server.logs.configure", Mock())
     monkeypatch.setattr("sys.version_info", version)
-    with (
-        closing(socket.create_server(("127.0.0.1", 0))) as taken,
-        pytest.raises(ConfigurationError, match="cannot listen"),
-    ):
-        serve(Settings(port=taken.getsockname()[1]))
-    assert ("CVE-2024-7592" in caplog.text) == warns
+    monkeypatch.setitem(serve.__globals__, "_Server", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    serve(Settings(port=0, database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"))
+    assert ("CVE-2024-7592" in capsys.readouterr().out) == warns
 
 
 @pytest.mark.parametrize(
