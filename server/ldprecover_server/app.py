@@ -60,6 +60,10 @@ from ldprecover_server.storage import Storage
 from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import SharedCall, ThreadPool
 
+_SHORT_STARTS, _STARTS = 32, 4
+"""Submissions and health checks, and other requests, that start in one turn of the event loop. The
+others take a millisecond each or more, so they do not delay the short ones."""
+
 _DRAIN_SECONDS = 1.0
 """Seconds that shutdown waits for calls in thread pools whose callers are gone."""
 
@@ -143,11 +147,13 @@ class Application:
             scrape=self.scrape,
         )
         self.api = self._make_api()
+        self._short = StartLimit(self._answer_short, _SHORT_STARTS)
         self._submit = SubmissionRoute(self._services)
-        self._others = CloseUnreadBodies(
-            Backpressure(
-                SecurityHeaders(Head(self.api)), settings.answer_bytes, settings.answer_seconds
-            )
+        self._health = CloseUnreadBodies(SecurityHeaders(operation.HEALTH))
+        others = SecurityHeaders(Head(self.api))
+        self._others = StartLimit(
+            CloseUnreadBodies(Backpressure(others, settings.answer_bytes, settings.answer_seconds)),
+            _STARTS,
         )
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
@@ -156,7 +162,7 @@ class Application:
             app = OperationPort(app, settings.operation_port)
         if (names := settings.host_names) is not None:
             app = AllowedHosts(app, names)
-        self._app = Instrumentation(StartLimit(app), self.metrics, self.rejections)
+        self._app = Instrumentation(app, self.metrics, self.rejections)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -164,10 +170,20 @@ class Application:
         await self._app(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and paths.is_submission(scope["path"]):
-            await self._submit(scope, receive, send)
+        if scope["type"] == "http" and (
+            paths.is_submission(scope["path"])
+            or (scope["path"] == paths.HEALTHZ and scope["method"] == "GET")
+        ):
+            await self._short(scope, receive, send)
         else:
             await self._others(scope, receive, send)
+
+    async def _answer_short(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == paths.HEALTHZ:
+            scope["route_path"] = paths.HEALTHZ
+            await self._health(scope, receive, send)
+        else:
+            await self._submit(scope, receive, send)
 
     def _make_api(self) -> FastAPI:
         """Return the FastAPI application of all calls but submissions."""
@@ -176,7 +192,7 @@ class Application:
             version=version("ldprecover"),
             docs_url=None,
             redoc_url=None,
-            openapi_url=paths.OPENAPI,
+            openapi_url=None,
             redirect_slashes=False,
             generate_unique_id_function=openapi.operation_id,
             lifespan=self._lifespan,

@@ -243,7 +243,7 @@ def _stop_seconds(config: uvicorn.Config) -> int:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """End the process: a thread, or a callback of the event loop, has not come to its end.
+    """End the process although a thread or a callback of the event loop still runs.
 
     Nothing that was answered is lost.
     """

@@ -1,6 +1,7 @@
 """Bounded thread pools (bulkheads), and blocking calls whose result many callers share."""
 
 import asyncio
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -87,6 +88,7 @@ class SharedCall(Generic[T]):
         if self._call is None or (
             self._call.done() and loop.time() >= self._ended_at + self.seconds
         ):
+            self._ended_at = math.inf  # callbacks run a turn after the end
             self._call = asyncio.ensure_future(self._pool.run(self._function))
             self._call.add_done_callback(self._end)
         return await asyncio.shield(self._call)

@@ -321,15 +321,18 @@ def test_all_who_ask_share_one_check_for_a_second(
     app = start_in_process()
     check = Mock(wraps=app.storage.check_writable)
     monkeypatch.setattr(app.storage, "check_writable", check)
-    for number, seconds in enumerate((3600.0, 0.0), 1):
+    paths = 20 * ["/readyz", "/metrics"]
+    # Without the second, those share a check that start while it runs.
+    for seconds, limit in ((3600.0, 1), (0.0, 15)):
         app.readiness.seconds = app.scrape.seconds = seconds
-        paths = 20 * ["/readyz", "/metrics"]
+        check.reset_mock()
         answers = app.gather(*(("GET", path, {}) for path in paths))
         assert {answer.status_code for answer in answers} == {200}
-        assert check.call_count == number
+        assert 1 <= check.call_count <= limit
     app.readiness.seconds = 3600.0
+    check.reset_mock()
     assert app.get("/readyz").status_code == 200
-    assert check.call_count == 2
+    assert check.call_count == 0
 
 
 @pytest.mark.both

@@ -132,11 +132,15 @@ class EdgeProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def on_headers_complete(self) -> None:
-        """Stop the timeout of the head, and give the application the ABORT extension."""
+        """Stop the timeout of the head, and read no further until the application receives.
+
+        The scope gets the ABORT extension.
+        """
         self._head_since = None
         self._connections.progressed(self)
         cast(Scope, self.scope)["extensions"] = {ABORT: self.cut_off}
         super().on_headers_complete()
+        self.flow.pause_reading()  # `receive` and the end of the response resume it
 
     def on_body(self, body: bytes) -> None:
         """Record progress every PROGRESS_BYTES."""
@@ -175,7 +179,6 @@ class EdgeProtocol(HttpToolsProtocol):
         """
         self._drops_input = True
         if self.is_answering and (self.cycle.response_started or not self.cycle.more_body):
-            self.flow.pause_reading()
             super().shutdown()
             return
         error = sys.exception()

@@ -5,37 +5,35 @@ from collections import deque
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-STARTS = 32
-"""Requests that start in one turn. A start takes up to a millisecond."""
-
 
 class StartLimit:
-    """ASGI middleware that starts at most STARTS requests in one turn; the others wait in order.
+    """ASGI middleware that starts at most `starts` requests in one turn; the others wait in order.
 
     Accepting, reading and answering take a turn each. If thousands of requests started in each of
     them, a new client would wait for all of them several times.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, starts: int) -> None:
         self._app = app
+        self._starts = starts
         self._started = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            if not self._started:
-                asyncio.get_running_loop().call_soon(self._next_turn)
-            self._started += 1
-            if self._started > STARTS:
-                self._waiting.append(asyncio.get_running_loop().create_future())
-                await self._waiting[-1]
+        if not self._started:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        self._started += 1
+        if self._started > self._starts:
+            self._waiting.append(asyncio.get_running_loop().create_future())
+            await self._waiting[-1]
         await self._app(scope, receive, send)
 
     def _next_turn(self) -> None:
-        self._started = min(STARTS, len(self._waiting))
-        for _ in range(self._started):
+        self._started = 0
+        while self._waiting and self._started < self._starts:
             start = self._waiting.popleft()
-            if not start.done():  # it was cancelled
+            if not start.done():  # else it was cancelled
                 start.set_result(None)
+                self._started += 1
         if self._started:
             asyncio.get_running_loop().call_soon(self._next_turn)

@@ -25,6 +25,10 @@ _READY_SECONDS = 5.0
 _VERSION = version("ldprecover")  # reading it takes milliseconds
 
 
+HEALTH = Response(Status(status="ok").to_json(), media_type="application/json")
+"""The response to a health check."""
+
+
 @router.get(paths.HEALTHZ)
 async def get_health() -> Status:
     """Return `ok`: the process answers."""

@@ -1,6 +1,7 @@
 """The API reference and the errors page; every asset is served from here."""
 
 import base64
+import functools
 import hashlib
 import html
 import mimetypes
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.openapi.docs import get_swagger_ui_html
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from ldprecover_interface import paths
@@ -111,3 +112,11 @@ async def asset(request: Request, name: str) -> Response:
 def install(app: FastAPI) -> None:
     """Add the pages and their assets."""
     app.include_router(router)
+
+    @functools.cache  # writing it takes milliseconds
+    def document() -> Response:
+        return JSONResponse(app.openapi())
+
+    @app.get(paths.OPENAPI, include_in_schema=False)
+    async def openapi() -> Response:
+        return document()

@@ -271,6 +271,7 @@ def test_connect_is_405(server: ServerProcess) -> None:
 
 
 OVERRIDDEN = {
+    "shutdown",
     "__init__",
     "connection_lost",
     "connection_made",

@@ -5,9 +5,11 @@ import asyncio
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from ldprecover_server.http.middleware.start_limit import STARTS, StartLimit
+from ldprecover_server.http.middleware.start_limit import StartLimit
 
 pytestmark = pytest.mark.anyio
+
+STARTS = 8
 
 
 async def nothing() -> Message:
@@ -24,7 +26,7 @@ async def test_starts_few_requests_in_a_turn_and_all_in_order() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         started.append(scope["number"])
 
-    limit = StartLimit(app)
+    limit = StartLimit(app, STARTS)
 
     def begin(number: int) -> "asyncio.Task[None]":
         return asyncio.create_task(limit({"type": "http", "number": number}, nothing, drop))
@@ -37,7 +39,7 @@ async def test_starts_few_requests_in_a_turn_and_all_in_order() -> None:
         await asyncio.sleep(0)
         assert len(started) - before <= STARTS
         turns += 1
-        if turns == 2:
+        if turns == 1:
             cancelled.cancel()
     assert started == [number for number in range(4 * STARTS) if number != 2 * STARTS]
     await asyncio.gather(*tasks)
