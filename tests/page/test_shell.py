@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import httpx
 import pytest
 from tests.conftest import ServerProcess
-from tests.page.conftest import Visitor
+from tests.page.conftest import Visit, Visitor
 
 from ldprecover_server import page
 
@@ -112,3 +112,9 @@ def test_unknown_view_shows_message(visitor: Visitor) -> None:
     assert "there is no such view" in shown.locator("main [role=alert]").inner_text()
     shown.get_by_role("link", name="All rounds").click()
     shown.get_by_role("heading", name="Rounds", exact=True).wait_for()
+
+
+def test_the_api_reference_works_under_its_policy(visit: Visit, server: ServerProcess) -> None:
+    """What the policy blocks stands in the console, which fails the test."""
+    reference = visit(server.url).open("docs")
+    reference.locator(".opblock-summary").first.wait_for()
