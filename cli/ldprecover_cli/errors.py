@@ -44,14 +44,6 @@ _OTHER_OPTIONS = {
     "targets": "--target",
 }
 
-_NAME = "1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
-_FORMS = {
-    "name": _NAME,
-    "retention": "forever, none, or hours or days, as 36h or 7d",
-    "series": _NAME,
-}
-"""Allowed values of fields that the interface declares as patterns."""
-
 _SHOWN_FIELDS = 3
 
 
@@ -119,17 +111,11 @@ def with_notes(text: str, error: BaseException | None) -> str:
 
 def _rejected_fields(error: "RefusedError") -> str:
     """Return one line that names the options the server rejects, each with the reason."""
-    reasons: dict[str, list[str]] = {}
+    lines = []
     for field, reason in error.fields[:_SHOWN_FIELDS]:
         name, _, rest = field.partition(".")
-        option = _option(name) + (f": item {int(rest) + 1}" if rest.isdecimal() else "")
-        form = f" ({_FORMS[name]})" if name in _FORMS else ""
-        # A field that takes either of two types has a reason for each.
-        reasons.setdefault(option, []).append(reason + form)
-    lines = (
-        f"{option}{'' if texts[0].startswith('must ') else ':'} {', or '.join(texts)}"
-        for option, texts in reasons.items()
-    )
+        place = f": item {int(rest) + 1}" if rest.isdecimal() else ""
+        lines.append(f"{_option(name)}{place} {reason}")
     return "; ".join(lines) or _with_option(error.detail or error.title)
 
 

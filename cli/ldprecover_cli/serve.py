@@ -15,6 +15,7 @@ from typer import Option
 
 from ldprecover.errors import ParameterError
 from ldprecover_cli.errors import CommandError, UsageError
+from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_server import ConfigurationError, Settings, serve
 from ldprecover_server.errors import KeyNotFoundError, ServiceError
 
@@ -78,12 +79,13 @@ def _translate_errors() -> Iterator[None]:
         raise CommandError(str(error)) from error
     except ValidationError as error:
         # Without the value: it may be a key.
-        faults = error.errors(include_input=False, include_url=False, include_context=False)
+        errors = error.errors(include_input=False, include_url=False)
+        names = {each["loc"][0]: None for each in errors}
+        faults = invalid_fields(errors, names, Settings.model_json_schema(), show=False)
         raise UsageError(
-            "; ".join(f"{_option_names(e['loc'])}: {e['msg']}" for e in faults)
+            "; ".join(f"{_option_names(name)}: {reason}" for name, reason in faults)
         ) from None
 
 
-def _option_names(location: tuple[int | str, ...]) -> str:
-    name = str(location[0])
+def _option_names(name: str) -> str:
     return f"--{name.replace('_', '-')} or {_PREFIX}{name.upper()}"

@@ -25,6 +25,7 @@ from ldprecover_client.errors import (
 from ldprecover_interface import analysis, plans, results, rounds, submissions
 from ldprecover_interface.base import REFERENCE as _REFERENCE
 from ldprecover_interface.base import Message
+from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.problems import MEDIA_TYPE as _PROBLEM
 
 _TOLERANCE = 1e-9
@@ -367,8 +368,9 @@ def _read(model: type[M], answer: Answer) -> tuple[M, JsonObject]:
     try:
         return model.model_validate(body), body
     except ValidationError as invalid:
-        error = invalid.errors(include_url=False, include_input=False)[0]
-    raise InvalidAnswerError(_plain(f"{'.'.join(map(str, error['loc']))}: {error['msg']}"))
+        errors = invalid.errors(include_url=False, include_input=False)
+    (path, reason), *_ = invalid_fields(errors, body, model.model_json_schema(), show=False)
+    raise InvalidAnswerError(_plain(f"{path} {reason}"))
 
 
 def _object(answer: Answer) -> JsonObject:

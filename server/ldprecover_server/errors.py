@@ -190,7 +190,7 @@ class InvalidRequestError(ServiceError):
     def __init__(self, message: str, field: str | None = None, *others: tuple[str, str]) -> None:
         # Pairs of a field and the reason why it is invalid; none for a body that is not JSON.
         self.errors = () if field is None else ((field, message), *others)
-        super().__init__("; ".join(": ".join(each) for each in self.errors) or message)
+        super().__init__("; ".join(" ".join(each) for each in self.errors) or message)
 
     @property
     def members(self) -> Mapping[str, Any]:

@@ -148,10 +148,10 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
     [
         ("--target reno", "did you mean 'Reno, NV'"),
         ("--method magic", "--method must be one of ldprecover, norm-sub"),
-        ("--eta 11", "--eta: Input should be less than or equal to 10"),
+        ("--eta 11", "--eta must be a number from 0 to 10 or 'auto', not 11"),
         ("--eta nan", "--eta"),
         ("--eta 1_0", "--eta"),
-        ("--malicious-model fuzzy", "--malicious-model: Input should be 'paper', 'exact'"),
+        ("--malicious-model fuzzy", "--malicious-model must be 'paper', 'exact'"),
         ("--malicious-model custom", "--malicious-model custom needs support"),
         ("--infer-targets --target 'Reno, NV'", "give either --target or --infer-targets"),
         ("--method base-cut --option alpha", "--option takes a name and a number"),

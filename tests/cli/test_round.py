@@ -74,7 +74,7 @@ def test_protocol_auto_is_the_best_and_explained(on_server: Run, name: str) -> N
         ),
         ("--protocol grr --parameter dummies=3", "; grr has none"),
         ("--protocol kue", "with LDPRECOVER_PLUGINS naming the plugin"),
-        ("--protocol kue --parameter dummies=3", "--protocol: Input should be"),
+        ("--protocol kue --parameter dummies=3", "--protocol must be 'grr', 'oue'"),
         ("--protocol auto --users 0", "number of users"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
         ("--given-seeds 128", "--given-seeds: tickets pick the seeds, so access must be 'ticket'"),

@@ -117,7 +117,7 @@ def test_a_running_server_owns_its_port_and_database_and_takes_new_keys(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("serve --port 65536", "--port or LDPRECOVER_PORT: "),
+        ("serve --port 65536", "--port or LDPRECOVER_PORT: must be an integer from 0 to 65535"),
         ("serve --port x", "Invalid value for '--port'"),
         ("serve --port 0 --database-url nonsense", "sqlite:///"),
         ("serve --port 0 --database-url sqlite:///no/such/folder/a.db", "no/such/folder"),

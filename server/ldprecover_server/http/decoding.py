@@ -38,7 +38,7 @@ def _check_unique(pairs: list[tuple[str, Any]]) -> None:
     names: set[str] = set()
     for name, _ in pairs:
         if name in names:
-            raise InvalidRequestError("the field is given twice", name[:_SHOWN])
+            raise InvalidRequestError("is given twice", name[:_SHOWN])
         names.add(name)
 
 

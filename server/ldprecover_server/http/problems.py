@@ -1,10 +1,14 @@
 """Problems (RFC 9457): the response to every error, and the handlers that make it."""
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -12,7 +16,9 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from ldprecover.errors import LDPRecoverError
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_interface import paths
+from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
 from ldprecover_server.http.middleware import security_headers
@@ -49,7 +55,7 @@ GONE = 499
 """The status that metrics show if the caller disconnected before the response, as in nginx."""
 
 _MAX_FIELDS = 3
-_MAX_NAME = 60  # characters that are shown of a name that the caller chose
+_CACHED = 64  # schemas of bodies and parameters
 
 
 def problem_of(error: errors.ServiceError) -> Problem:
@@ -110,7 +116,7 @@ def install(app: FastAPI) -> None:
 
     async def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        (field, reason), *others = _invalid_fields(error)[:_MAX_FIELDS]
+        (field, reason), *others = _invalid_fields(error, request.scope["route"])[:_MAX_FIELDS]
         return problem_response(errors.InvalidRequestError(reason, field, *others))
 
     async def on_http(request: Request, error: Exception) -> Response:
@@ -135,32 +141,26 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, on_failure)
 
 
-def _invalid_fields(error: RequestValidationError) -> list[tuple[str, str]]:
-    """Return each invalid field with Pydantic's first reason.
+def _invalid_fields(error: RequestValidationError, route: APIRoute) -> list[tuple[str, str]]:
+    """Return each invalid field of the body, or each parameter, and why it is invalid."""
+    errors = error.errors()
+    protocols = tuple(PROTOCOLS)
+    if errors[0]["loc"][0] == "body":
+        assert route.body_field is not None
+        value, schema = error.body, _schema(route.body_field, protocols)
+    else:
+        fields = get_flat_params(route.dependant)
+        value = {each["loc"][1]: each["input"] for each in errors}
+        schema = {"properties": {each.alias: _schema(each, protocols) for each in fields}}
+    inside = [each | {"loc": each["loc"][1:]} for each in errors]
+    return invalid_fields(inside, value, schema)
 
-    For a union Pydantic gives the reasons of each member; the one that is furthest inside stays.
-    """
-    reasons: dict[str, str] = {}
-    for each in error.errors():
-        source, *location = each["loc"]
-        body = error.body if source == "body" else dict.fromkeys(location)
-        field = _field(location, body, each["type"]) if location else "body"
-        reasons.setdefault(field, each["msg"])
-    outer = {field.rpartition(".")[0] for field in reasons}
-    return [(field, reason) for field, reason in reasons.items() if field not in outer - {""}]
 
-
-def _field(location: list[int | str], value: Any, kind: str) -> str:
-    """Return the JSON path of a location; Pydantic also puts the members of unions into it."""
-    path = []
-    for part in location:
-        if isinstance(value, dict) and (part in value or kind == "missing"):
-            path.append(str(part)[:_MAX_NAME])
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int):
-            path.append(str(part))
-            value = value[part]
-    return ".".join(path)
+@lru_cache(_CACHED)
+def _schema(field: Any, protocols: tuple[str, ...]) -> dict[str, Any]:
+    """Return the JSON schema of a body or a parameter. That of a round depends on `protocols`."""
+    annotated: Any = Annotated[field.field_info.annotation, field.field_info]
+    return TypeAdapter(annotated).json_schema()
 
 
 def _methods_of(request: Request) -> str:
