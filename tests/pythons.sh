@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the given tests, which need no more than the packages, on every Python that pyproject.toml names: those that are
 # on the PATH, or that uv knows. Those that are not installed are named. Fails where a test fails, or where none ran.
+# On the first of them tests/smoke.py runs too, with the lowest versions that pyproject.toml allows; that needs uv.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -13,7 +14,17 @@ found() { # what runs as this version, if anything does: a shim may be there for
     done
 }
 
-passed= failed= missing=
+smoke() { # runs tests/smoke.py on this Python with the lowest versions
+    pins=.venv-lowest/requirements.txt
+    uv venv --quiet --clear --python "$1" .venv-lowest &&
+        uv pip compile --quiet --resolution lowest-direct --python "$1" --extra all --extra cluster --extra experiments \
+            --output-file "$pins" pyproject.toml &&
+        uv pip install --quiet --python .venv-lowest/bin/python --requirement "$pins" &&
+        uv pip install --quiet --python .venv-lowest/bin/python --no-deps --editable . &&
+        .venv-lowest/bin/python tests/smoke.py >/dev/null
+}
+
+passed= failed= missing= lowest=
 for version in $(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml); do
     python=$(found "$version")
     if [ -z "$python" ]; then
@@ -26,6 +37,12 @@ for version in $(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*
     else
         failed="$failed $version"
     fi
+    if [ -z "$lowest" ] && command -v uv >/dev/null; then
+        lowest=$version
+        echo "== The lowest versions on Python $version"
+        if smoke "$python"; then passed="$passed lowest"; else failed="$failed lowest"; fi
+    fi
 done
+[ -n "$lowest" ] || missing="$missing uv, for the lowest versions"
 echo "Passed:${passed:- none}. Failed:${failed:- none}. Not installed, and so not run:${missing:- none}."
 [ -z "$failed" ] && [ -n "$passed" ]

@@ -1,10 +1,13 @@
-"""The pages of settings and metrics have the tables that the server's own are made into."""
+"""The pages have the tables that the server's own are made into, and the right numbers."""
 
 import re
 
 import pytest
 import reference_tables
 from tests.docs.markdown import ROOT
+
+from ldprecover.protocols import PROTOCOLS
+from ldprecover_attacker import ATTACKS
 
 
 @pytest.mark.parametrize("page", ["settings", "metrics"])
@@ -16,3 +19,9 @@ def test_the_page_has_the_whole_table(page: str) -> None:
         r"^\| `(?:LDPRECOVER|ldprecover)_", re.MULTILINE
     )  # the page may have other tables beside it
     assert len(rows.findall(text)) == len(rows.findall(table)) > 0
+
+
+def test_the_readme_counts_attacks_and_protocols() -> None:
+    words = {6: "six", 9: "nine"}
+    counts = f"by {words[len(ATTACKS)]} attacks on {words[len(PROTOCOLS)]} protocols"
+    assert counts in (ROOT / "README.md").read_text(encoding="utf-8")
