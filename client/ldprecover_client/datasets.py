@@ -145,7 +145,12 @@ def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tupl
         raise DatasetError(f"{name} is empty")
     for column in columns:
         if column not in header:
-            present = ", ".join(header[:20]) + (", …" if len(header) > 20 else "")
+            # The first line of any other file may be a secret rather than a header.
+            if name.endswith((".csv", ".csv.gz")):
+                present = ", ".join(cell[:80] for cell in header[:20])
+                present += ", …" if len(header) > 20 else ""
+            else:
+                present = "one column" if len(header) == 1 else f"{len(header)} columns"
             hint = (
                 "; for a file of one row a user, name the column to count"
                 if column in ("item", "count")

@@ -116,6 +116,13 @@ def test_rejects_malformed_file_with_place(
     assert words in str(caught.value)
 
 
+def test_file_of_another_kind_is_not_repeated(csv_file: Callable[..., Path]) -> None:
+    with pytest.raises(DatasetError) as caught:
+        load_dataset(csv_file("root:secret:0\n", "passwd"))
+    assert "passwd has no column 'item'; it has one column" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
