@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ldprecover_server import Application
 
 _DEFAULT = DemoSettings()
+_STOPPED = "Stopped."
 
 Part = Literal["round", "users", "attacker", "analyst"]
 
@@ -221,6 +222,7 @@ def _serve_page(
         note(f"Open {drill.address} in a browser; the drill runs until Ctrl-C.")
         with suppress(KeyboardInterrupt):
             drill.run_until_signal()
+        note(_STOPPED)
 
 
 def _own_server(folder: Path, key: str) -> "Application":
@@ -277,6 +279,7 @@ def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
             note(f"The server stays at {server.url} until Ctrl-C; its admin key is {server.key}")
             with suppress(KeyboardInterrupt):
                 server.wait()
+            note(_STOPPED)
 
 
 def _key(key: str | None, file: Path | None) -> str | None:

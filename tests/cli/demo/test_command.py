@@ -129,8 +129,8 @@ def test_kept_server_responds_until_ctrl_c(start_demo: StartDemo, temporary: Pat
         assert http.get("/rounds/demo").json()["n"] == 1053
         assert http.post("/rounds/demo/close").json()["state"] == "closed"
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate()
-    assert process.returncode == 0
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, "Stopped.\n")
     assert json.loads(out)["settings"]["users"] == 1000
     assert_nothing_remains(temporary)
 

@@ -52,7 +52,7 @@ def test_drill_on_its_own_server_runs_until_ctrl_c(start_demo: StartDemo, tempor
         assert begun.status_code == 202, begun.text
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
-    assert process.returncode == 0
+    assert (process.returncode, err.splitlines()[-1]) == (0, "Stopped.")
     assert "Traceback" not in err
     assert_nothing_remains(temporary)
 
