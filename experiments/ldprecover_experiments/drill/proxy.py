@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ldprecover_client.bulk import MAX_BODY_BYTES
 from ldprecover_experiments.drill.guard import HEADER
 from ldprecover_experiments.drill.responses import problem
 
@@ -37,10 +38,15 @@ _OWN = {"cookie", "host", "origin", "referer", HEADER.lower()}
 _WRITTEN_HERE = {"date", "server"}
 
 
+class _BodyTooLargeError(Exception):
+    """The body of a request exceeds MAX_BODY_BYTES."""
+
+
 class Proxy:
     """An ASGI application that sends requests to the base URL of `client`.
 
-    Bodies are streamed both ways. A call is cancelled when its caller disconnects.
+    Bodies are streamed both ways, those of requests up to the limit of a server. A call is
+    cancelled when its caller disconnects.
     """
 
     def __init__(self, client: httpx.AsyncClient) -> None:
@@ -56,7 +62,11 @@ class Proxy:
                 tasks.cancel_scope.cancel()
 
             async def body() -> AsyncIterator[bytes]:
+                size = 0
                 async for piece in incoming.stream():
+                    size += len(piece)
+                    if size > MAX_BODY_BYTES:
+                        raise _BodyTooLargeError
                     yield piece
                 tasks.start_soon(cancel_on_disconnect)
 
@@ -77,6 +87,10 @@ class Proxy:
                 answer = await self._client.send(request, stream=True)
             except ClientDisconnect:
                 pass
+            except _BodyTooLargeError:
+                reason = f"The drill passes on no body of more than {MAX_BODY_BYTES:,} bytes."
+                too_large = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
+                await too_large(scope, receive, send)
             except httpx.InvalidURL:
                 invalid = problem(HTTPStatus.BAD_REQUEST, "The path cannot be read.")
                 await invalid(scope, receive, send)

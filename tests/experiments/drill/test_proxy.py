@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, StartDrill
 
+from ldprecover_client.bulk import MAX_BODY_BYTES
 from ldprecover_experiments.drill.app import HEAD
 from ldprecover_experiments.drill.guard import HEADER
 
@@ -154,6 +155,12 @@ def test_drill_adds_no_key_to_requests(echo: RunningDrill) -> None:
     headers = echo.http.get("/rounds").json()["headers"]
     assert "authorization" not in headers
     assert "user-agent" in headers
+
+
+def test_body_of_a_request_has_the_servers_limit(echo: RunningDrill) -> None:
+    response = echo.http.post("/rounds", content=bytes(MAX_BODY_BYTES + 1))
+    assert (response.status_code, response.json()["status"]) == (413, 413)
+    assert "16,777,216 bytes" in response.json()["detail"]
 
 
 @pytest.mark.parametrize("method", ["HEAD", "DELETE", "OPTIONS"])
