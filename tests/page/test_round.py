@@ -204,12 +204,27 @@ def test_truth_stays_in_browser(
         (frequencies - truth)[19:22].sum(), abs=2e-4
     )
     assert table(page)[0][-2:] == ["truth", "Change"]
-    page.wait_for_timeout(300)
+    page.evaluate("fetch('healthz').then((answer) => answer.text())")  # what was due has been sent
     assert not [each for each in sent if "nobody" in each or "count" in each or "300000" in each]
     other = tmp_path / "other.csv"
     other.write_text("label,count\nLagos,many\n")
     page.get_by_label("Truth file").set_input_files(other)
     assert "could not be read" in page.get_by_role("alert").filter(has_text="file").inner_text()
+
+
+def test_downloads_wait_for_the_recovery(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    requests: list[Any] = []
+    visitor.page.route("**/recover", lambda route: requests.append(route))
+    with visitor.page.expect_request("**/recover"):
+        page = visitor.open(f"#/rounds/{attacked['name']}")
+    page.get_by_role("table", name="Frequencies").wait_for()
+    downloads = [page.get_by_role("button", name=f"{kind}: Frequencies") for kind in ("CSV", "PNG")]
+    assert all(button.is_disabled() for button in downloads)
+    requests[0].continue_()
+    wait_for_recovery(page)
+    page.unroute("**/recover")
+    page.locator("button:enabled", has_text="CSV").wait_for()
+    assert all(button.is_enabled() for button in downloads)
 
 
 def test_html_label_is_text_in_page_and_csv(

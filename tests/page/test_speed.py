@@ -11,15 +11,36 @@ from tests.page.rounds import report
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession, Page
 
-# The machine may be busy with other tests, so what counts is the processor time of the page's own
-# thread.
+# The machine may be slow, and busy with other tests. So what counts is the processor time of the
+# page's own thread, as a multiple of the time that a known piece of work takes it.
 _TASK_SECONDS = "TaskDuration"
+_WORK = """(() => {
+  const place = document.createElement("table");
+  document.body.append(place);
+  for (let i = 0; i < 1000; i++) {
+    const row = place.insertRow();
+    for (const text of [i, "an item", i / 7]) row.insertCell().textContent = text;
+  }
+  place.getBoundingClientRect();
+  place.remove();
+})()"""
 
 
 def busy(session: "CDPSession") -> float:
     """Seconds of work of the page's main thread."""
     metrics: dict[str, Any] = session.send("Performance.getMetrics")
     return next(each["value"] for each in metrics["metrics"] if each["name"] == _TASK_SECONDS)
+
+
+def known_work(page: "Page", session: "CDPSession") -> float:
+    """Seconds that a table of 1,000 rows takes here and now, the least of three."""
+
+    def once() -> float:
+        before = busy(session)
+        page.evaluate(_WORK)
+        return busy(session) - before
+
+    return min(once() for _ in range(3))
 
 
 def accounted(page: "Page") -> "CDPSession":
@@ -42,7 +63,7 @@ def ten_thousand(server: ServerProcess) -> dict[str, Any]:
     return opened
 
 
-def test_first_view_takes_at_most_200_ms(
+def test_first_view_is_little_work(
     new_visitor: Callable[..., Visitor], server: ServerProcess, thousand: dict[str, Any]
 ) -> None:
     visitor = new_visitor(server.url)
@@ -52,10 +73,13 @@ def test_first_view_takes_at_most_200_ms(
     before = busy(session)
     page.goto(f"{visitor.url}/#/rounds/{thousand['name']}")
     page.get_by_role("heading", name=thousand["name"]).wait_for()
-    assert busy(session) - before < 0.2
+    spent = busy(session) - before
+    assert spent < 8 * known_work(page, session)
 
 
-def test_thousand_items_redraw_within_100_ms(visitor: Visitor, thousand: dict[str, Any]) -> None:
+def test_redraw_of_a_thousand_items_is_little_work(
+    visitor: Visitor, thousand: dict[str, Any]
+) -> None:
     page = visitor.open(f"#/rounds/{thousand['name']}?targets=990,991&model=exact")
     page.get_by_text("η = 0.2, 2 targets.").wait_for()
     page.get_by_text("No alarm is raised").or_(page.get_by_text("raised: honest users")).wait_for()
@@ -66,7 +90,8 @@ def test_thousand_items_redraw_within_100_ms(visitor: Visitor, thousand: dict[st
     for k in range(1, steps + 1):
         page.keyboard.press("ArrowRight")
         page.get_by_text(f"η = {round(0.2 + k / 100, 2)}, 2 targets.").wait_for()
-    assert (busy(session) - before) / steps < 0.1
+    spent = (busy(session) - before) / steps
+    assert spent < 3 * known_work(page, session)
 
 
 def test_ten_thousand_items_have_no_long_task(
@@ -100,7 +125,7 @@ def test_ten_thousand_items_have_no_long_task(
             f" it.value = '{text}'; it.dispatchEvent(new Event('input')); }})()"
         )
         assert table.get_by_role("row").nth(1).is_visible()
-    assert max(spent)[0] < 0.1, max(spent)
+    assert max(spent)[0] < 3 * known_work(page, session), max(spent)
     assert table.get_attribute("aria-rowcount") == "10001"
     assert page.locator(".rows[role=table] .line").count() < 60
 

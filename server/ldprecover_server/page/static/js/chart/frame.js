@@ -39,41 +39,31 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
   };
   details.addEventListener("toggle", showTable);
 
+  // Disabled until there are numbers, and while further ones are on their way.
+  const downloads = [
+    ["CSV", () => downloadCsv(name, columns, rows)],
+    ["PNG", save],
+  ].map(([kind, onclick]) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "small",
+        disabled: true,
+        onclick,
+        "aria-label": `${kind}: ${title}`,
+      },
+      kind,
+    ),
+  );
+
   const self = {
     plot,
     picture: null,
     root: h(
       "figure",
       { class: "card" },
-      h(
-        "div",
-        { class: "head" },
-        h(`h${level}`, {}, title),
-        h(
-          "div",
-          { class: "row" },
-          h(
-            "button",
-            {
-              type: "button",
-              class: "small",
-              onclick: () => downloadCsv(name, columns, rows),
-              "aria-label": `CSV: ${title}`,
-            },
-            "CSV",
-          ),
-          h(
-            "button",
-            {
-              type: "button",
-              class: "small",
-              onclick: () => save(),
-              "aria-label": `PNG: ${title}`,
-            },
-            "PNG",
-          ),
-        ),
-      ),
+      h("div", { class: "head" }, h(`h${level}`, {}, title), h("div", { class: "row" }, downloads)),
       legend,
       plot,
       summary,
@@ -95,9 +85,11 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
         entries.map((each) => h("li", {}, sign(each), each.name)),
       );
     },
-    /** Set the table's columns `{title, value(row), text(value, row), kind}` and rows, and options of `table`. */
-    setTable(newColumns, newRows, newOptions = {}) {
+    /** Set the table's columns `{title, value(row), text(value, row), kind}` and rows, and options of `table`.
+     * While more columns are `pending` nothing can be downloaded. */
+    setTable(newColumns, newRows, { pending = false, ...newOptions } = {}) {
       [columns, rows, options, stale] = [newColumns, newRows, newOptions, true];
+      for (const button of downloads) button.disabled = pending;
       showTable();
     },
   };

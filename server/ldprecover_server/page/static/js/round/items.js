@@ -28,8 +28,9 @@ export function itemsChart(round, signal, toggle) {
     root: shown.root,
     plot: shown.plot,
     labels,
-    /** Draw estimates, `recovered` `[{name, answer}]` and the truth of the items that settings select. */
-    draw({ estimates, recovered, truth, settings, suspicion }) {
+    /** Draw estimates, `recovered` `[{name, answer}]` and the truth of the items that settings select; `pending`
+     * tells whether further recoveries have been requested. */
+    draw({ estimates, recovered, pending, truth, settings, suspicion }) {
       const series = columns(estimates, recovered, truth);
       const all = chosen(series, folded, settings, suspicion);
       const order = settings.top === "all" ? all : all.subarray(0, Number(settings.top));
@@ -40,6 +41,7 @@ export function itemsChart(round, signal, toggle) {
       shown.setTable(tableColumns(labels, series, estimates, settings, toggle), order, {
         isChosen: (index) => settings.targets.has(index),
         long: true,
+        pending,
       });
     },
   };

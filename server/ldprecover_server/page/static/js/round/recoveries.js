@@ -92,6 +92,7 @@ export function recoveries(id, changed, signal) {
   return {
     ask,
     get: (name) => known.get(name) ?? null,
+    isPending: (name) => running.has(name),
     cancel: (name) => {
       const now = running.get(name);
       if (now) now.again = null;

@@ -146,7 +146,8 @@ async function live({ main, query, signal }, round) {
     const recovered = names
       .map((name) => ({ name, answer: known.get(name)?.answer }))
       .filter((each) => each.answer);
-    items.draw({ estimates, recovered, truth: truth.get(), settings, suspicion });
+    const pending = names.some(known.isPending);
+    items.draw({ estimates, recovered, pending, truth: truth.get(), settings, suspicion });
     notes.show(names, known, (name) => (isLong(name) ? estimates.n : 0), {
       again: (name) => {
         known.forget(name);
