@@ -53,3 +53,10 @@ def is_integer(value: object, low: int, high: float = math.inf) -> TypeGuard[int
 def whole(value: object) -> int | None:
     """Return an integer, also of numpy, as an int; None for any other value, and for a bool."""
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def is_finite_array(vector: object, d: int) -> bool:
+    """Return whether a value is a numpy array of d finite numbers."""
+    if not isinstance(vector, np.ndarray) or vector.shape != (d,) or vector.dtype.kind not in "fiu":
+        return False
+    return bool(np.isfinite(vector).all())

@@ -1,5 +1,6 @@
 """The distributions that the loaded plugins come from."""
 
+import traceback
 from dataclasses import dataclass
 
 
@@ -39,6 +40,22 @@ def named_in(module: str) -> str:
         for (group, name), origin in LOADED.items()
         if f"{origin.value.partition(':')[0]}.".startswith(f"{module}.")
     )
+
+
+def blamed(error: BaseException) -> str:
+    """Return the names of the loaded plugins that raised an error, or "".
+
+    The innermost frame counts that runs a plugin's code, or has an object of a plugin's class.
+    """
+    cause: BaseException | None = error
+    while LOADED and cause is not None:
+        for frame, _ in reversed(list(traceback.walk_tb(cause.__traceback__))):
+            classes = map(type, frame.f_locals.values())
+            for module in (frame.f_globals.get("__name__"), *(kind.__module__ for kind in classes)):
+                if names := named_in(str(module)):
+                    return names
+        cause = cause.__cause__
+    return ""
 
 
 def plugin_distributions() -> tuple[str, ...]:

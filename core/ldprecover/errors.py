@@ -3,7 +3,7 @@
     LDPRecoverError
     ├── ParameterError      the caller's parameters are outside their range
     │   └── PluginError     a plugin is not installed, or cannot be loaded
-    ├── ContractError       a recovery method or an attack breaks its contract
+    ├── ContractError       a protocol, a recovery method or an attack breaks its contract
     └── ReportError         a report does not fit the round it was sent to
 
 ParameterError, PluginError and ReportError are ValueErrors too.
@@ -23,7 +23,7 @@ class PluginError(ParameterError):
 
 
 class ContractError(LDPRecoverError):
-    """A recovery method or an attack breaks its contract.
+    """A protocol, a recovery method or an attack breaks its contract.
 
     It raised or returned what the contract does not allow. The message names it and its
     distribution.

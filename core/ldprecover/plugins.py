@@ -17,6 +17,7 @@ from typing import Any, get_args, get_type_hints
 from ldprecover._origins import (
     LOADED,
     Origin,
+    blamed,
     distribution_of,
     named,
     named_in,
@@ -30,6 +31,7 @@ __all__ = [
     "GROUPS",
     "REGISTRIES",
     "Registry",
+    "blamed",
     "check_class",
     "check_name",
     "distribution_of",

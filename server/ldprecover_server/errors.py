@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from ldprecover.errors import ContractError, LDPRecoverError, ReportError
+from ldprecover.plugins import named
+from ldprecover.protocols import FrequencyOracle
 from ldprecover_interface.problems import ProblemType
 
 
@@ -444,8 +446,8 @@ class AnalysisTooLargeError(ServiceError):
 class AnalysisFailedError(ServiceError):
     """The worker of the analysis ended, or raised an unexpected error.
 
-    The worker process ended, or an error of the server or of a plugin's recovery method stopped
-    it. The detail names the plugin; the server's log has the traceback. Nothing was changed,
+    The worker process ended, or an error of the server or of a plugin stopped it. The detail
+    names the plugin; the server's log has the traceback. Nothing was changed,
     and the call can be repeated.
     """
 
@@ -513,7 +515,8 @@ class DatabaseGoneError(ServiceError):
 class InternalError(ServiceError):
     """The server failed.
 
-    The server's log has the traceback. A submission can safely be sent again with the same
+    The server's log has the traceback, and the detail names the plugin that failed, if one did.
+    A submission can safely be sent again with the same
     idempotency key and the same bytes.
     """
 
@@ -534,6 +537,17 @@ class KeyNotFoundError(Exception):
 def service_errors() -> Iterator[type[ServiceError]]:
     """Yield the error of every type of problem, sorted by slug."""
     yield from sorted(ServiceError.__subclasses__(), key=lambda error: error.type.slug)
+
+
+def protocol_failed(oracle: FrequencyOracle, step: str, error: BaseException) -> ContractError:
+    """Return the error of a protocol that raised while it `step` reports.
+
+    It leaves out the protocol's own message, which may contain another caller's report.
+    """
+    kind = type(error).__name__
+    return ContractError(
+        f"{named('protocol', oracle.protocol)} raised {kind} while it {step} reports"
+    )
 
 
 def as_service_error(error: Exception) -> ServiceError:

@@ -3,9 +3,10 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.conftest import ADMIN_KEY, ServerProcess
+from tests.conftest import ADMIN_KEY, PACKED, ServerProcess
 from tests.plugins.conftest import Run, StartWithPlugins, write_plugins
 
 COMMAND = ("-m", "ldprecover_cli")
@@ -15,10 +16,12 @@ import os
 import signal
 import sys
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from ldprecover import OUE
+from ldprecover import GRR, OUE
+from ldprecover.protocols.wire import IntegerForm
 from ldprecover.recovery import METHODS, Method
 from ldprecover_attacker import Attack, Plan
 
@@ -29,6 +32,49 @@ class Odd(OUE):
 
     def perturb(self, items, rng=None):
         raise KeyError("odd boom")
+
+
+class Form(IntegerForm):
+    def __init__(self, oracle):
+        self.fail = oracle.fail
+        super().__init__(GRR(1.0, 2).wire.forms, oracle.domain_size, "item")
+
+    def check(self, reports):
+        self.fail("check")
+
+    def join(self, values):
+        self.fail("join")
+        return super().join(values).astype(np.int64 if int(self.fail.__self__.epsilon) == 5 else "<u4")
+
+
+@dataclass(frozen=True)
+class Steps(GRR):
+    """Fails at one step, which epsilon chooses."""
+
+    protocol = "steps"
+    STEPS = ["check", "join", "summarise", "estimate", "", "counts_from", ""]
+
+    def fail(self, step):
+        if self.STEPS[int(self.epsilon) - 1] == step:
+            if self.epsilon == int(self.epsilon):
+                raise KeyError("secret")
+            raise SystemExit("secret")
+
+    @cached_property
+    def wire(self):
+        return Form(self)
+
+    def summarise(self, reports):
+        self.fail("summarise")
+        return super().summarise(reports)
+
+    def counts_from(self, summary):
+        self.fail("counts_from")
+        return super().counts_from(summary)
+
+    def estimate(self, counts, n):
+        self.fail("estimate")
+        return super().estimate(counts, n)
 
 
 def method(name, change):
@@ -78,14 +124,14 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of plugins that load and fail later."""
     methods = "\n".join(f"{name} = others:{name.upper()}" for name in METHODS)
     attacks = "shape = others:Shape\nboom = others:Boom"
-    groups = {"protocols": "odd = others:Odd", "methods": methods, "attacks": attacks}
+    groups = {"protocols": "odd = others:Odd\nsteps = others:Steps", "methods": methods, "attacks": attacks}
     return write_plugins(tmp_path_factory.mktemp("failing"), groups, MODULE)
 
 
 @pytest.fixture(scope="module")
 def with_methods(start_with_plugins: StartWithPlugins, failing: Path) -> ServerProcess:
     """A server that has the methods loaded."""
-    return start_with_plugins(failing, ",".join(METHODS))
+    return start_with_plugins(failing, ",".join([*METHODS, "steps"]))
 
 
 @pytest.fixture
@@ -119,6 +165,34 @@ def test_failing_method_is_a_problem_that_names_it(with_methods: ServerProcess, 
         assert answer.json()["detail"].startswith(f"the method '{name}' of the distribution others")
         assert words in answer.json()["detail"]
     assert http.post(f"{place}/recover", json={}, headers=admin).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["KeyError", "SystemExit"])
+def test_failing_protocol_is_a_500_that_names_it(with_methods: ServerProcess, kind: str) -> None:
+    http, admin = with_methods.http, with_methods.admin
+    raised = f"the protocol 'steps' of the distribution others raised {kind} while it "
+    named = "the protocol 'steps' of the distribution others"
+    fraction = 0.0 if kind == "KeyError" else 0.5
+
+    def fails(epsilon: int, method: str, path: str, words: str, **options: Any) -> None:
+        opened = with_methods.open_round("steps", epsilon + fraction, domain_size=4)["id"]
+        if path != "reports":
+            assert with_methods.submit(opened, bytes(12)).status_code == 202
+        headers = admin | (PACKED if "content" in options else {})
+        answer = http.request(method, f"/rounds/{opened}/{path}", headers=headers, **options)
+        assert (answer.status_code, words in answer.text) == (500, True), answer.text
+        assert "secret" not in answer.text
+
+    fails(1, "POST", "reports", raised + "read", content=bytes(4))
+    fails(2, "POST", "reports", raised + "read", json={"reports": [1]})
+    fails(3, "POST", "reports", raised + "counted", json={"reports": [1]})
+    fails(4, "GET", "frequencies", named)
+    fails(4, "POST", "recover", named, json={})
+    fails(5, "POST", "reports", "read", json={"reports": [1]})
+    fails(6, "GET", "frequencies?format=csv", named)
+    fails(6, "GET", "alarms", named)
+    healthy = with_methods.open_round("steps", 7, domain_size=4)["id"]
+    assert http.post(f"/rounds/{healthy}/reports", json={"reports": [1]}).status_code == 202
 
 
 def test_failed_job_names_its_method(with_methods: ServerProcess, place: str) -> None:

@@ -1,16 +1,20 @@
 """Tallies: summaries of reports that add."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from ldprecover.errors import ParameterError
+from ldprecover._origins import named
+from ldprecover.errors import ContractError, ParameterError
 from ldprecover.types import Int64Array, Reports
 
 
 class ReportCounter(Protocol):
     """The part of a frequency oracle that counts its reports."""
+
+    protocol: ClassVar[str]
+    domain_size: int
 
     @property
     def summary_size(self) -> int:
@@ -57,8 +61,16 @@ class Tally:
 
     @classmethod
     def of(cls, oracle: ReportCounter, reports: Reports) -> "Tally":
-        """Return the tally of these reports."""
-        return cls(oracle.summarise(reports), len(reports))
+        """Return the tally of these reports.
+
+        Raises ContractError if the oracle's summary is not one.
+        """
+        summary = oracle.summarise(reports)
+        _check(oracle, summary, oracle.summary_size)
+        try:
+            return cls(summary, len(reports))
+        except ParameterError as error:
+            raise ContractError(f"{_subject(oracle)}: {error}") from error
 
     @classmethod
     def from_bytes(cls, data: bytes, n: int) -> "Tally":
@@ -72,13 +84,16 @@ class Tally:
     def counts(self, oracle: ReportCounter) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the oracle's d items.
 
-        Raises ParameterError if the summary is not of this oracle's size.
+        Raises ParameterError if the summary is not of this oracle's size, and ContractError if the
+        oracle returns something else than counts.
         """
         if self.summary.size != oracle.summary_size:
             raise ParameterError(
                 f"the tally is of {self.summary.size} items, not of {oracle.summary_size}"
             )
-        return oracle.counts_from(self.summary)
+        counts = oracle.counts_from(self.summary)
+        _check(oracle, counts, oracle.domain_size)
+        return counts
 
     def __add__(self, other: "Tally") -> "Tally":
         self._fits(other)
@@ -102,3 +117,17 @@ class Tally:
             )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _check(oracle: ReportCounter, counts: object, size: int) -> None:
+    """Raise ContractError, with the oracle's protocol, unless these are `size` integers."""
+    if (
+        not isinstance(counts, np.ndarray)
+        or counts.shape != (size,)
+        or counts.dtype.kind not in "iu"
+    ):
+        raise ContractError(f"{_subject(oracle)}: it must be a numpy array of {size} integers")
+
+
+def _subject(oracle: ReportCounter) -> str:
+    return f"{named('protocol', oracle.protocol)} returned what it may not as counts"

@@ -10,9 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from ldprecover._origins import named
 from ldprecover.counting.tally import Tally
 from ldprecover.distributions import binomial_threshold
-from ldprecover.errors import ParameterError
+from ldprecover.errors import ContractError, ParameterError
 from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
@@ -99,6 +100,11 @@ def split_by_size(oracle: FrequencyOracle, reports: Reports) -> tuple[BoolArray,
     if not impossible.any():
         return np.zeros(len(reports), np.bool_), Tally.of(oracle, reports)
     summary, sizes = oracle.summarise_with_sizes(reports)
+    if np.shape(sizes) != (len(reports),):
+        raise ContractError(
+            f"{named('protocol', oracle.protocol)} returned what it may not: the sizes of "
+            f"{len(reports)} reports have the shape {np.shape(sizes)}"
+        )
     bad: BoolArray = impossible[sizes]
     everything = Tally(summary, len(reports))
     return bad, everything - Tally.of(oracle, reports[bad]) if bad.any() else everything

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ldprecover._checks import real
+from ldprecover._checks import is_finite_array, real
 from ldprecover._origins import named
 from ldprecover.errors import ContractError, LDPRecoverError
 from ldprecover.recovery.conclusions import Conclusions
@@ -43,7 +43,7 @@ def _wrong(recovery: object, method: Method, d: int) -> str | None:
     if recovery.method != method.name:
         return f"method must be {method.name!r}, not {recovery.method!r:.80}"
     for name in ("poisoned", "malicious", "genuine", "recovered"):
-        if not _finite(getattr(recovery, name), d):
+        if not is_finite_array(getattr(recovery, name), d):
             return f"{name} must be a numpy array of {d} finite numbers"
     for name in ("eta", "malicious_sum"):
         number = getattr(recovery, name)
@@ -87,7 +87,7 @@ def _wrong_conclusions(conclusions: object, d: int) -> str | None:
         return f"conclusions must be Conclusions or None, not {conclusions!r:.80}"
     for name in ("standard_deviations", "lower", "upper"):
         vector = getattr(conclusions, name)
-        if vector is not None and not _finite(vector, d):
+        if vector is not None and not is_finite_array(vector, d):
             return f"{name} of the conclusions must be a numpy array of {d} finite numbers, or None"
     for name in ("attack_probability", "beta", "beta_low", "beta_high", "history_weight"):
         number = getattr(conclusions, name)
@@ -99,9 +99,3 @@ def _wrong_conclusions(conclusions: object, d: int) -> str | None:
 def _finite_number(value: object) -> bool:
     number = real(value)
     return number is not None and math.isfinite(number)
-
-
-def _finite(vector: object, d: int) -> bool:
-    if not isinstance(vector, np.ndarray) or vector.shape != (d,) or vector.dtype.kind not in "fiu":
-        return False
-    return bool(np.isfinite(vector).all())

@@ -1,12 +1,9 @@
 """Runs analyses: in the caller's thread, or in workers behind a cache of results."""
 
-import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
-from ldprecover.errors import ContractError
 from ldprecover.evidence.suspects import Suspects
-from ldprecover.plugins import named
 from ldprecover.recovery import METHODS, Method, RecoveryRequest
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.kinds import (
@@ -22,8 +19,6 @@ from ldprecover_server.analysis.worker_pool import OnProgress, WorkerPool
 from ldprecover_server.errors import AnalysisFailedError
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
-
-_log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -85,16 +80,7 @@ class Analyses:
         ContractError for a method that breaks its contract.
         """
         analysis = RecoveryAnalysis(self._reader, round, request, targets, history)
-        try:
-            return await self._run(analysis, caller, on_progress)
-        except ContractError:
-            _log.exception("a recovery failed")
-            raise
-        except AnalysisFailedError as error:
-            plugin = named("method", request.method)
-            if not analysis.is_plugin or plugin in str(error):
-                raise
-            raise AnalysisFailedError(f"{plugin}: {error}") from error
+        return await self._run(analysis, caller, on_progress)
 
     async def alarms(self, round: RoundInfo, rate: float, caller: Caller) -> AlarmsResult:
         """Return the alarms of a round. Raises NoReportsError and what `WorkerPool.run` raises."""
@@ -131,6 +117,11 @@ class Analyses:
             )
 
         key = await caller.run(analysis.key)
-        return analysis.unpack(
-            await self._cache.get(key, work, keyed=keyed, on_progress=on_progress)
-        )
+        try:
+            result = await self._cache.get(key, work, keyed=keyed, on_progress=on_progress)
+        except AnalysisFailedError as error:
+            plugins = analysis.plugins
+            if not plugins or any(plugin in str(error) for plugin in plugins):
+                raise
+            raise AnalysisFailedError(f"{' or '.join(plugins)}: {error}") from error
+        return analysis.unpack(result)

@@ -11,7 +11,7 @@ import numpy as np
 from ldprecover.counting.tally import Tally
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.items import find_items
-from ldprecover.plugins import distribution_of
+from ldprecover.plugins import distribution_of, named
 from ldprecover.recovery import METHODS, NEEDS, RecoveryRequest
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import (
@@ -67,6 +67,11 @@ class Analysis(ABC, Generic[R]):
         """
         self.tally, self.is_complete = self.reader.evidence(self.round)
         self._check(key)
+
+    @property
+    def plugins(self) -> list[str]:
+        """The plugins that it runs, as `named`."""
+        return _plugins("protocol", self.round.oracle.protocol)
 
     def key(self) -> bytes:
         """Return a digest of everything that the result depends on, and release the tally.
@@ -132,12 +137,14 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         super().__init__(reader, round)
         self.request = request
         self.method = METHODS[request.method]
-        # A plugin's method may take any time or end its process, so it never runs in the server.
-        self.is_plugin = distribution_of("ldprecover.methods", self.method.name) is not None
         self._targets = targets
         self._history_names = history
         self._earlier: list[StoredRound] | None = None
         self._history: list[StoredRound] = []
+
+    @property
+    def plugins(self) -> list[str]:
+        return [*_plugins("method", self.method.name), *super().plugins]
 
     def _check(self, key: str | None) -> None:
         targets: Sequence[int] = ()
@@ -156,7 +163,8 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         if self.reads and not self.is_complete:
             raise self._incomplete()
         self._history = self.reader.history(self.round, self._history_names, key)
-        is_long = self.reads or self.is_plugin or method.long
+        # A plugin may take any time or end its process, so it never runs in the server.
+        is_long = self.reads or bool(self.plugins) or method.long
         self.is_quick = not is_long and oracle.domain_size <= _QUICK_ITEMS
 
     def _arguments(self) -> list[object]:
@@ -223,7 +231,7 @@ class SuspectsAnalysis(Analysis[Suspects]):
         super().__init__(reader, round)
         self._rate = rate
         self._drift = drift
-        self.is_quick = round.oracle.domain_size <= _QUICK_ITEMS
+        self.is_quick = round.oracle.domain_size <= _QUICK_ITEMS and not self.plugins
         self.earlier: list[StoredRound] = []
 
     def _check(self, key: str | None) -> None:
@@ -236,6 +244,11 @@ class SuspectsAnalysis(Analysis[Suspects]):
     def _task(self, tally: Tally, is_complete: bool) -> SuspectsTask:
         earlier = self.reader.tallies(self.round, self.earlier)
         return SuspectsTask(self.round.oracle, tally, earlier, self._rate, self._drift)
+
+
+def _plugins(kind: str, name: str) -> list[str]:
+    """Return the name of a plugin in a list, which is empty for a built-in."""
+    return [named(kind, name)] if distribution_of(f"ldprecover.{kind}s", name) is not None else []
 
 
 def _versions(rounds: Sequence[StoredRound]) -> list[tuple[int, int]]:

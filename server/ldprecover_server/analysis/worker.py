@@ -140,8 +140,10 @@ def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> None:
         except EngineError:  # only the log may name the cluster's address
             message = "the cluster that works on it was lost, or not found"
             reply = framing.FAILED, f"{message}\n{traceback.format_exc()}"
-        except Exception:  # noqa: BLE001  the server logs the traceback
-            reply = framing.FAILED, f"\n{traceback.format_exc()}"
+        except BaseException as error:  # noqa: BLE001  the server logs the traceback
+            kind = type(error).__name__
+            message = f"{name} raised {kind}" if (name := plugins.blamed(error)) else ""
+            reply = framing.FAILED, f"{message}\n{traceback.format_exc()}"
         else:
             framing.write(sink, framing.RESULT, result)
             return

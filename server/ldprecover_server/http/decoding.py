@@ -74,17 +74,20 @@ class ReportDecoder:
         """Return the packed reports. Raises ReportError for the first invalid one."""
         try:
             columns = msgspec.structs.astuple(self._decoder.decode(body))
-            reports = self._wire.from_columns(columns)
         except msgspec.ValidationError as error:
             raise self._fault(body, str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ReportError(_no_json(error, body)) from None
+        reports = self._wire.from_columns(columns)
         # Only names and text values have quotes, and text values contain none, so one quote more
         # is a repeated column.
         if _has_more_quotes(body, 2 * (len(columns) + self._texts * len(columns[0]))):
             raise ReportError(f"{' or '.join(self._names)} is given twice")
         self._wire.check_submission(reports)
-        return wire.pack(reports)
+        packed = wire.pack(reports)
+        if len(packed) != len(columns[0]) * self._wire.size:
+            raise TypeError(f"{len(columns[0])} reports were packed into {len(packed)} bytes")
+        return packed
 
     def _fault(self, body: bytes | bytearray, message: str) -> ReportError:
         """Return the error for the first invalid report, or for the body as a whole."""

@@ -1,5 +1,6 @@
 """Problems (RFC 9457): the response to every error, and the handlers that make it."""
 
+import logging
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any
@@ -15,13 +16,16 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from ldprecover.errors import LDPRecoverError
+from ldprecover import plugins
+from ldprecover.errors import ContractError, LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_interface import paths
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
 from ldprecover_server.http.middleware import security_headers
+
+_log = logging.getLogger(__name__)
 
 ADMIN = (errors.UnauthorizedError, errors.ForbiddenError)
 """Errors of calls that need a key."""
@@ -112,6 +116,8 @@ def install(app: FastAPI) -> None:
     """Answer every error of the application with a problem."""
 
     async def on_error(request: Request, error: Exception) -> Response:
+        if isinstance(error, ContractError):
+            _log.error("a plugin failed", exc_info=error)
         return problem_response(error)
 
     async def on_validation(request: Request, error: Exception) -> Response:
@@ -128,7 +134,9 @@ def install(app: FastAPI) -> None:
 
     async def on_failure(request: Request, error: Exception) -> Response:
         # Starlette raises the error again for the log, and uvicorn then cuts the connection.
-        return problem_response(errors.InternalError(), {"Connection": "close"})
+        return problem_response(
+            errors.InternalError(plugins.blamed(error)), {"Connection": "close"}
+        )
 
     async def on_disconnect(request: Request, error: Exception) -> Response:
         return Response(status_code=GONE)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ldprecover import FrequencyOracle, Tally
+from ldprecover import ContractError, FrequencyOracle, Tally
 from ldprecover.evidence.quarantine import split_by_size
 from ldprecover.types import BoolArray, Reports
+from ldprecover_server.errors import protocol_failed
 from ldprecover_server.shuffle import shuffled
 from ldprecover_server.storage import SealedBatch
 
@@ -40,6 +41,7 @@ class Submission:
         "packed",
         "quarantine",
         "seq",
+        "tally_bytes",
     )
 
     def __init__(
@@ -56,17 +58,14 @@ class Submission:
         self.oracle = oracle
         self.packed = packed
         self.quarantine = quarantine
+        self.tally_bytes = 8 * oracle.summary_size
+        """The memory of a tally of its round."""
         self.cells = len(packed) // oracle.wire.size * oracle.hash_tests
         self.key = hashlib.sha256(key).digest()[:_KEY_BYTES]
         self._salt = key + b"\0"
         self.digest = b""
         self.future: asyncio.Future[bool] | None = None
         self.counted: _Counted | None = None
-
-    @property
-    def tally_bytes(self) -> int:
-        """The memory of a tally of its round."""
-        return 8 * self.oracle.summary_size
 
     @property
     def takes_long(self) -> bool:
@@ -99,9 +98,15 @@ class _Counted:
 
     @classmethod
     def of(cls, oracle: FrequencyOracle, reports: Reports, quarantine: bool) -> "_Counted":
-        if not quarantine:
-            return cls(Tally.of(oracle, reports), None)
-        bad, tally = split_by_size(oracle, reports)
+        """Count reports. Raises ContractError, whatever the protocol's code raises."""
+        try:
+            if not quarantine:
+                return cls(Tally.of(oracle, reports), None)
+            bad, tally = split_by_size(oracle, reports)
+        except ContractError:
+            raise
+        except BaseException as error:  # SystemExit would end the thread
+            raise protocol_failed(oracle, "counted", error) from error
         return cls(tally, bad)
 
 
@@ -115,11 +120,32 @@ class Batch:
     quarantined: int = 0
     """Number of quarantined reports in the last sealed batch."""
 
-    def count(self) -> None:
-        """Hash, count, shuffle and seal all submissions."""
+    def count(self) -> dict[Submission, ContractError]:
+        """Hash, count, shuffle and seal all submissions.
+
+        Removes the submissions that the protocol cannot count; returns them with the error.
+        """
         for submission in self.submissions:
             submission.hash()
-        self.whole = self._sealed(self.submissions)
+        failed = self._failed(self.submissions)
+        if failed and len(self.submissions) > 1:
+            # One report must not take the others of its round with it.
+            failed = {}
+            for submission in self.submissions:
+                failed |= self._failed([submission])
+            rest = [each for each in self.submissions if each not in failed]
+            if rest:
+                failed |= self._failed(rest)
+        self.submissions = [each for each in self.submissions if each not in failed]
+        return failed
+
+    def _failed(self, submissions: list[Submission]) -> dict[Submission, ContractError]:
+        """Seal submissions; return all with the error if the protocol cannot count them."""
+        try:
+            self.whole = self._sealed(submissions)
+        except ContractError as error:
+            return dict.fromkeys(submissions, error)
+        return {}
 
     def seal(self, positions: Sequence[int]) -> SealedBatch:
         assert self.whole is not None

@@ -9,7 +9,9 @@ import queue
 import threading
 import time
 
+from ldprecover import plugins
 from ldprecover_server.errors import (
+    InternalError,
     KeyReusedError,
     QueueFullError,
     RoundClosedError,
@@ -22,7 +24,7 @@ from ldprecover_server.metrics import Metrics
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.timeouts import Timeouts
 
-Results = dict[Submission, Outcome]
+Results = dict[Submission, Outcome | ServiceError]
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +120,7 @@ class Ingest:
         """Store a submission; return whether it is a duplicate of an earlier one.
 
         Raises QueueFullError, RoundNotFoundError, RoundClosedError, KeyReusedError,
-        StorageFullError or StoreUnavailableError.
+        StorageFullError, StoreUnavailableError, or InternalError if the protocol cannot count it.
         """
         assert self._loop is not None
         self._check_queue()
@@ -212,9 +214,7 @@ class Ingest:
                 self._loop.call_soon_threadsafe(self._deliver, group, results, not following)
                 group = following
 
-    def _deliver(
-        self, group: list[Submission], results: Results | ServiceError, last: bool
-    ) -> None:
+    def _deliver(self, group: list[Submission], results: Results, last: bool) -> None:
         if last:
             self._hand_over()
         self._metrics.queue.set(max(0, self.waiting - len(group)))
@@ -222,51 +222,62 @@ class Ingest:
             future = submission.future
             if future is None or future.done():  # the request was cancelled
                 continue
-            outcome = results if isinstance(results, ServiceError) else results[submission]
+            outcome = results[submission]
             if outcome is Outcome.STORED or outcome is Outcome.DUPLICATE:
                 future.set_result(outcome is Outcome.DUPLICATE)
             else:
                 future.set_exception(_error_of(outcome))
 
-    def _commit(self, group: list[Submission]) -> Results | ServiceError:
+    def _commit(self, group: list[Submission]) -> Results:
+        """Return the outcome of every submission, whatever is raised: a request waits for each."""
+        try:
+            return self._store(group)
+        except ServiceError as error:
+            self._is_failing = True
+            _log.warning("a group of %d submissions was not stored: %s", len(group), error)
+            return dict.fromkeys(group, error)
+        except BaseException as error:  # noqa: BLE001
+            # The writer must survive it: the next groups must be stored.
+            _log.exception("a group of %d submissions failed", len(group))
+            rounds = {submission.seq for submission in group}
+            if len(rounds) == 1:
+                return dict.fromkeys(group, InternalError(plugins.blamed(error)))
+        results: Results = {}
+        for seq in rounds:  # the error may be of one round
+            results |= self._commit([each for each in group if each.seq == seq])
+        return results
+
+    def _store(self, group: list[Submission]) -> Results:
         by_round: dict[int, Batch] = {}
         for submission in group:
             by_round.setdefault(submission.seq, Batch(submission.seq)).submissions.append(
                 submission
             )
-        batches = list(by_round.values())
         metrics = self._metrics
-        try:
-            with metrics.counting_seconds.time():
-                for batch in batches:
-                    batch.count()
-            with metrics.commit_seconds.time():
-                outcomes = self._commit_with_retries(batches)
-            self._is_failing = False
-        except ServiceError as error:
-            self._is_failing = True
-            _log.warning("a group of %d submissions was not stored: %s", len(group), error)
-            return error
-        except Exception:  # noqa: BLE001
-            # The writer must survive an error in one group: the next ones must be stored.
-            _log.exception("a group of %d submissions failed", len(group))
-            return StoreUnavailableError("the server failed to store the submission")
-        results = {
-            submission: outcome
-            for batch, batch_outcomes in zip(batches, outcomes, strict=True)
-            for submission, outcome in zip(batch.submissions, batch_outcomes, strict=True)
-        }
-        stored = [
-            len(submission.packed) // submission.oracle.wire.size
-            for submission, outcome in results.items()
-            if outcome is Outcome.STORED
-        ]
+        results: Results = {}
+        with metrics.counting_seconds.time():
+            for batch in by_round.values():
+                failed = batch.count()
+                for error in [*failed.values()][:1]:
+                    _log.error("%d submissions were not counted", len(failed), exc_info=error)
+                results |= {each: InternalError(str(error)) for each, error in failed.items()}
+        batches = [batch for batch in by_round.values() if batch.submissions]
+        if not batches:
+            return results
+        with metrics.commit_seconds.time():
+            outcomes = self._commit_with_retries(batches)
+        self._is_failing = False
+        stored = []
+        for batch, batch_outcomes in zip(batches, outcomes, strict=True):
+            for submission, outcome in zip(batch.submissions, batch_outcomes, strict=True):
+                results[submission] = outcome
+                if outcome is Outcome.STORED:
+                    stored.append(len(submission.packed) // submission.oracle.wire.size)
+            if batch.quarantined and Outcome.STORED in batch_outcomes:
+                metrics.quarantined.labels("size").inc(batch.quarantined)
         metrics.commit_submissions.observe(len(group))
         metrics.submissions.inc(len(stored))
         metrics.reports.inc(sum(stored))
-        for batch, batch_outcomes in zip(batches, outcomes, strict=True):
-            if batch.quarantined and Outcome.STORED in batch_outcomes:
-                metrics.quarantined.labels("size").inc(batch.quarantined)
         return results
 
     def _commit_with_retries(self, batches: list[Batch]) -> list[list[Outcome]]:

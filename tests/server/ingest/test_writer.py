@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from tests.conftest import ADMIN_KEY, PACKED
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
-from ldprecover import frequency_oracle
+from ldprecover import GRR, frequency_oracle
 from ldprecover.protocols import wire
+from ldprecover.types import Reports
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 from ldprecover_server.ingest.batches import Submission
 from ldprecover_server.storage.schema import submission_keys
@@ -198,7 +199,7 @@ def test_writer_survives_a_fault_in_one_group(
 ) -> None:
     commits.before = [ZeroDivisionError("a fault nobody foresaw")]
     answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
-    assert {problem_of(r) for r in answers} == {"store-unavailable"}
+    assert {problem_of(r) for r in answers} == {"internal-error"}
     assert all("nobody foresaw" not in r.text for r in answers)
     assert "ZeroDivisionError" in caplog.text
     assert [r.status_code for r in app.gather(post(id, [1], "a"), post(id, [2], "b"))] == [202, 202]
@@ -434,3 +435,54 @@ def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> 
     assert len({row.digest for row in rows}) == 2
     plain = hashlib.sha256(np.array([7], dtype="<u4").tobytes()).digest()
     assert all(row.digest not in plain for row in rows)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        KeyError("boom"),
+        SystemExit(3),
+        MemoryError(),
+        np.full(50, np.nan),
+        np.full(50, -1),
+        np.zeros(1, np.int64),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_protocol_that_cannot_count_fails_its_own_report_alone(
+    app: InProcess,
+    id: str,
+    commits: Commits,
+    broken: BaseException | np.ndarray,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The protocol fails for reports of item 49, in two of the three rounds of a group."""
+    summarise = GRR.summarise
+
+    def summarise_or_fail(self: GRR, reports: Reports) -> Any:
+        if (reports != 49).all():
+            return summarise(self, reports)
+        if isinstance(broken, BaseException):
+            raise broken
+        return broken
+
+    monkeypatch.setattr(GRR, "summarise", summarise_or_fail)
+    culprit, other = (app.open_round("grr", domain_size=50) for _ in range(2))
+    requests = [post(id, [1]), post(id, [49]), post(id, [2]), post(culprit, [49]), post(other, [3])]
+    answers = in_one_group(app, commits, *requests)
+    assert [answer.status_code for answer in answers] == [202, 500, 202, 500, 202]
+    assert "the protocol 'grr' r" in answers[1].json()["detail"]
+    assert commits.sizes == [1, 3]
+    assert [np.flatnonzero(counts(app, each)).tolist() for each in (id, other)] == [[1, 2], [3]]
+    assert app.run(send(app, post(culprit, [5]))).status_code == 202
+
+
+def test_unknown_error_of_a_commit_fails_one_round_of_its_group(
+    app: InProcess, id: str, commits: Commits
+) -> None:
+    other = app.open_round("grr", domain_size=50)
+    commits.before = [ValueError("boom"), GeneratorExit()]
+    answers = in_one_group(app, commits, post(id, [1]), post(other, [2]))
+    assert sorted(answer.status_code for answer in answers) == [202, 500]
+    assert commits.sizes == [1, 2, 1, 1]
+    assert app.run(send(app, post(id, [1]))).status_code == 202
