@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import NewDatabase, ServerProcess
@@ -20,7 +21,7 @@ _OURS = os.environ.get("PYTHONPATH")  # before a test puts plugins there for a s
 
 Install = Callable[[str, str, dict[str, str]], Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
-StartWithPlugins = Callable[[Path, str], ServerProcess]
+StartWithPlugins = Callable[..., ServerProcess]
 
 
 def shown(start: str) -> str:
@@ -74,10 +75,12 @@ def start_with_plugins(
     """Start servers with these plugins of a folder; all end with the module."""
     with ExitStack() as stack:
 
-        def start(site: Path, plugins: str) -> ServerProcess:
+        def start(site: Path, plugins: str, **settings: Any) -> ServerProcess:
             folder = tmp_path_factory.mktemp("server")
             url = stack.enter_context(new_database(folder))
-            process = ServerProcess(folder, url, kernels="numpy", analyses=1, plugins=plugins)
+            process = ServerProcess(
+                folder, url, kernels="numpy", analyses=1, plugins=plugins, **settings
+            )
             stack.callback(process.kill)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("PYTHONPATH", python_path(site))

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.conftest import ADMIN_KEY, PACKED, ServerProcess
 from tests.plugins.conftest import Run, StartWithPlugins, write_plugins
@@ -44,7 +45,13 @@ class Form(IntegerForm):
 
     def join(self, values):
         self.fail("join")
-        return super().join(values).astype(np.int64 if int(self.fail.__self__.epsilon) == 5 else "<u4")
+        wrong = int(self.fail.__self__.epsilon) == 5
+        return super().join(values).astype(np.int64 if wrong else "<u4")
+
+
+def loop():
+    while True:
+        pass
 
 
 @dataclass(frozen=True)
@@ -52,9 +59,11 @@ class Steps(GRR):
     """Fails at one step, which epsilon chooses."""
 
     protocol = "steps"
-    STEPS = ["check", "join", "summarise", "estimate", "", "counts_from", ""]
+    STEPS = ["check", "join", "summarise", "estimate", "", "counts_from", "", ""]
 
     def fail(self, step):
+        if self.epsilon > 7.5 and step == self.STEPS[int(10 * self.epsilon) % 10]:
+            sum(range(10**18)) if step == "check" else loop()  # the one with the interpreter's lock
         if self.STEPS[int(self.epsilon) - 1] == step:
             if self.epsilon == int(self.epsilon):
                 raise KeyError("secret")
@@ -124,7 +133,11 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of plugins that load and fail later."""
     methods = "\n".join(f"{name} = others:{name.upper()}" for name in METHODS)
     attacks = "shape = others:Shape\nboom = others:Boom"
-    groups = {"protocols": "odd = others:Odd\nsteps = others:Steps", "methods": methods, "attacks": attacks}
+    groups = {
+        "protocols": "odd = others:Odd\nsteps = others:Steps",
+        "methods": methods,
+        "attacks": attacks,
+    }
     return write_plugins(tmp_path_factory.mktemp("failing"), groups, MODULE)
 
 
@@ -193,6 +206,25 @@ def test_failing_protocol_is_a_500_that_names_it(with_methods: ServerProcess, ki
     fails(6, "GET", "alarms", named)
     healthy = with_methods.open_round("steps", 7, domain_size=4)["id"]
     assert http.post(f"/rounds/{healthy}/reports", json={"reports": [1]}).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "content", "words"),
+    [
+        (8.0, bytes(4), " in check"),  # in the event loop
+        (8.0, bytes(1 << 19), " in check"),  # in a thread, which has the interpreter's lock
+        (8.2, bytes(4), " in loop"),  # in the writer
+    ],
+)
+def test_watchdog_ends_a_server_that_a_protocol_holds_in_a_loop(
+    start_with_plugins: StartWithPlugins, failing: Path, epsilon: float, content: bytes, words: str
+) -> None:
+    server = start_with_plugins(failing, "steps", watchdog_seconds=0.5)
+    opened = server.open_round("steps", epsilon, domain_size=4)["id"]
+    with pytest.raises(httpx.TransportError):
+        server.submit(opened, content)
+    assert server.wait() == 27
+    assert words in server.log.read_text()
 
 
 def test_failed_job_names_its_method(with_methods: ServerProcess, place: str) -> None:

@@ -14,7 +14,10 @@ class ReportCounter(Protocol):
     """The part of a frequency oracle that counts its reports."""
 
     protocol: ClassVar[str]
-    domain_size: int
+
+    @property
+    def domain_size(self) -> int:
+        """The number of items."""
 
     @property
     def summary_size(self) -> int:

@@ -19,6 +19,7 @@ from ldprecover_server.analysis.worker_pool import OnProgress, WorkerPool
 from ldprecover_server.errors import AnalysisFailedError
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
+from ldprecover_server.watchdog import watched
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -61,7 +62,8 @@ class Analyses:
             available = frozenset(
                 {"counts", "n", "targets"} | ({"reports"} if is_complete else set())
             )
-            return [(each, each.refusal(round.oracle, available)) for each in METHODS.values()]
+            with watched():
+                return [(each, each.refusal(round.oracle, available)) for each in METHODS.values()]
 
         return await caller.run(check)
 

@@ -13,6 +13,7 @@ from ldprecover.types import BoolArray, Reports
 from ldprecover_server.errors import protocol_failed
 from ldprecover_server.shuffle import shuffled
 from ldprecover_server.storage import SealedBatch
+from ldprecover_server.watchdog import watched
 
 _KEY_BYTES = 16
 _MANY_CELLS = 1 << 19  # hashed in 0.05 to 0.15 ms; a thread switch takes a fraction of it
@@ -100,9 +101,10 @@ class _Counted:
     def of(cls, oracle: FrequencyOracle, reports: Reports, quarantine: bool) -> "_Counted":
         """Count reports. Raises ContractError, whatever the protocol's code raises."""
         try:
-            if not quarantine:
-                return cls(Tally.of(oracle, reports), None)
-            bad, tally = split_by_size(oracle, reports)
+            with watched():
+                if not quarantine:
+                    return cls(Tally.of(oracle, reports), None)
+                bad, tally = split_by_size(oracle, reports)
         except ContractError:
             raise
         except BaseException as error:  # SystemExit would end the thread

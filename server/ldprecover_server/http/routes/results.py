@@ -38,6 +38,7 @@ from ldprecover_server.http.responses import json_response, quarantined
 from ldprecover_server.http.routes.jobs import job_status
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
+from ldprecover_server.watchdog import watched
 
 router = APIRouter(tags=["results"], route_class=BodyRoute)
 
@@ -62,7 +63,8 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
     def respond() -> Response:
         info, tally, uncounted = caller.services.results.counted(round, caller.key)
         labels = caller.services.rounds.labels(info)
-        message = _frequencies(info, labels, tally, uncounted)
+        with watched():
+            message = _frequencies(info, labels, tally, uncounted)
         if form == "csv":
             return _frequencies_as_csv(message, labels)
         return json_response(message, labels=labels)

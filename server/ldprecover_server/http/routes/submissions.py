@@ -32,6 +32,7 @@ from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.problems import ProblemResponse, problem_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import CURRENT
+from ldprecover_server.watchdog import watched
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +115,9 @@ class SubmissionRoute:
             sent = await body.read(self._limit(round, sender, packed), _TYPES)
             if len(sent) > THREAD_BYTES:
                 reports = await to_thread.run_sync(
-                    decode_reports, round.oracle, sent, packed, limiter=services.bodies.threads
+                    watched()(decode_reports),
+                    *(round.oracle, sent, packed),
+                    limiter=services.bodies.threads,
                 )
             else:
                 reports = decode_reports(round.oracle, sent, packed)
