@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import OUE
+from ldprecover import OLH, OUE
 from ldprecover.crafting.bit_vectors import padded_rows
 from ldprecover.protocols.description import Traits
 from ldprecover.types import Reports
@@ -20,7 +20,7 @@ class Subsets(OUE):
     fixed_size = 5
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        values = self._items(items)
+        values = self.item_indices(items)
         return padded_rows(
             values[:, None], np.full(values.size, 5), self.domain_size, np.random.default_rng(rng)
         )
@@ -32,3 +32,11 @@ class Bare(OUE):
 
     protocol = "bare"
     crafter = None
+
+
+@dataclass(frozen=True)
+class BareOLH(OLH):
+    """The same, whose reports support several items."""
+
+    protocol = "bareolh"
+    crafter = None  # type: ignore[assignment]

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import ContractError, FrequencyOracle, LDPRecoverError, ParameterError, ReportError
-from ldprecover.crafting.crafter import ENCODED_LAW
 from ldprecover.distributions import binomial_law
-from ldprecover.laws import required
 from ldprecover.plugins import named
 from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
@@ -227,9 +225,7 @@ class ModelledAttack(ItemAttack):
             return self._crafted(oracle, weights)
         return Plan(
             send=lambda m, rng: oracle.encode(draw_items(weights, m, rng), rng),
-            support=lambda m: required(
-                oracle.crafter, oracle.protocol, ENCODED_LAW
-            ).encoded_support(weights),
+            support=lambda m: crafter_of(oracle).encoded_support(weights),
             sizes=lambda: encoded_sizes(oracle),
         )
 

@@ -101,7 +101,7 @@ def can_travel(cell: Cell) -> bool:
     if cell.protocol == HASH_ONLY or cell.xi:
         return False
     others = crafter_of(frequency_oracle(cell.protocol, cell.epsilon, _ANY_DOMAIN)).encoded_others
-    return not (others and cell.model == "one-hot" and cell.beta > 0)
+    return not (others != 0 and cell.model == "one-hot" and cell.beta > 0)
 
 
 def run_over_http(cells: Sequence[Cell], work: Work) -> Generator[Done, None, None]:

@@ -199,7 +199,7 @@ class RoundSimulation:
         """Return m malicious packed reports. Raises ParameterError for a model without reports."""
         rng, model = self.malicious_rng, self.cell.model
         m = self.m if m is None else m
-        if model == "one-hot" and crafter_of(self.oracle).encoded_others:
+        if model == "one-hot" and crafter_of(self.oracle).encoded_others != 0:
             name = self.oracle.protocol.upper()
             raise ParameterError(
                 f"no {name} report supports exactly one item: such malicious users are counts alone"

@@ -254,9 +254,13 @@ class Study(Form):
                 self.beta if spec else (0.0,), self.epsilon, self.eta
             ):
                 cell = Cell(data, protocol, spec, model, float(beta), float(epsilon), float(eta))
-                simulation = RoundSimulation(cell, self.users_by_data[data], self.seed)
-                if model == "crafted" or self.work.reads_reports:
-                    simulation.malicious_reports(1)  # raises for a model without reports
+                try:
+                    simulation = RoundSimulation(cell, self.users_by_data[data], self.seed)
+                    if model == "crafted" or self.work.reads_reports:
+                        simulation.malicious_reports(1)  # raises for a model without reports
+                except ParameterError as error:
+                    subject = "no attack" if spec is None else f"the attack {spec}"
+                    raise ParameterError(f"{subject} on {protocol} reports: {error}") from error
                 every.append(cell)
         return every
 

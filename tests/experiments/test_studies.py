@@ -165,7 +165,7 @@ def test_variant_depends_on_the_methods() -> None:
             'attacks = [{name = "mga", model = "two-hot"}]',
             "the model of mga must be one of crafted, input, one-hot",
         ),
-        ('attacks = [{name = "apa2"}]\nprotocols = ["grr"]', "apa2"),
+        ('attacks = [{name = "apa2"}]\nprotocols = ["grr"]', "the attack apa2 on grr reports: "),
         ('attacks = [{name = "aa", kind = "round"}]', "kind"),
         (
             (

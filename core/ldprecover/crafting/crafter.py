@@ -18,7 +18,6 @@ Aim = Literal["most", "balanced", "honest"]
 Search = int | Literal["exhaustive"]
 """The number of random seeds that a malicious user tries, or all seeds of the hash."""
 
-CRAFTED = "crafted reports"
 CRAFTED_LAW = "a law of crafted reports that is the same for all items"
 COINS = "reports crafted by coins"
 ENCODED_LAW = "a law of encoded reports"

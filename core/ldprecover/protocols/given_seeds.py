@@ -98,7 +98,7 @@ class GivenSeedsOLH(OLH):
         return holders
 
     def encode(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        held = self._items(items)
+        held = self.item_indices(items)
         places = self._pick(held.size, rng)
         return self.reports(self._list[places], self._table[places, held])
 
@@ -250,7 +250,7 @@ class GivenSeedsOLH(OLH):
         counts = np.take_along_axis(cells, self._table.astype(np.int64), axis=1).sum(axis=0)
         return Tally(counts, int(cells.sum()))
 
-    def _lacks(self, what: str) -> ParameterError:
+    def lacks(self, what: str) -> ParameterError:
         return ParameterError(f"{self.protocol} with given seeds lacks {what}")
 
 

@@ -55,7 +55,7 @@ class GRR(FrequencyOracle):
         return IntegerForm(_FORMS, self.domain_size, "item")
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        user_items = self._items(items)
+        user_items = self.item_indices(items)
         words = words_from(rng)
         d = self.domain_size
         keep = words(user_items.size) < np.uint64(self.thresholds["keep_below"])
@@ -64,7 +64,7 @@ class GRR(FrequencyOracle):
         return np.where(keep, user_items, other).astype("<u4")
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        return self._items(items).astype("<u4")
+        return self.item_indices(items).astype("<u4")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.grr_counts(reports, self.domain_size)

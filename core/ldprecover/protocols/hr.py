@@ -85,14 +85,14 @@ class HR(FrequencyOracle):
         return 1 << self.bits
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        user_items = self._items(items)
+        user_items = self.item_indices(items)
         words = words_from(rng)
         odd = words(user_items.size) >= np.uint64(self.thresholds["keep_below"])
         return self._columns_of(user_items, odd, words(user_items.size))
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return a random column that supports the item."""
-        user_items = self._items(items)
+        user_items = self.item_indices(items)
         return self._columns_of(
             user_items, np.zeros(user_items.size, np.bool_), words_from(rng)(user_items.size)
         )
@@ -150,7 +150,7 @@ class HR(FrequencyOracle):
         )
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        mass = self._supported_mass(reports, frequencies)
+        mass = self.supported_mass(reports, frequencies)
         return np.log((self.p * mass + (1 - self.p) * (1 - mass)) * (2 / self.summary_size))
 
     @property

@@ -98,7 +98,7 @@ class OLH(FrequencyOracle):
         return reports
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        user_items = self._items(items)
+        user_items = self.item_indices(items)
         seeds = (words_from(rng)(user_items.size) >> np.uint64(32)).astype(np.uint32)
         return self.reports(seeds, self.buckets(seeds, user_items))
 
@@ -144,7 +144,7 @@ class OLH(FrequencyOracle):
         )
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        p, mass = self.p, self._supported_mass(reports, frequencies)
+        p, mass = self.p, self.supported_mass(reports, frequencies)
         return np.log(p * mass + (1 - p) / (self.hash_range - 1) * (1 - mass))
 
     @property

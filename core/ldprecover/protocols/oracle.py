@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover.crafting.crafter import COINS, CRAFTED, CoinCrafter, Crafter
+from ldprecover.crafting.crafter import COINS, CoinCrafter, Crafter
+from ldprecover.crafting.encoding_search import EncodingCrafter
 from ldprecover.errors import ParameterError
 from ldprecover.laws import (
     FixedSize,
@@ -172,7 +173,7 @@ class FrequencyOracle(ABC):
 
     def seeds(self, reports: Reports) -> UInt32Array:
         """Return each report's hash seed. Raises ParameterError for a protocol without seeds."""
-        raise self._lacks("hash seeds")
+        raise self.lacks("hash seeds")
 
     @property
     def listed_seeds(self) -> int | None:
@@ -184,7 +185,7 @@ class FrequencyOracle(ABC):
 
         Raises ParameterError for a protocol without given seeds.
         """
-        raise self._lacks("given seeds")
+        raise self.lacks("given seeds")
 
     def with_seeds(self, seeds: ArrayLike) -> Self:
         """Return the protocol for users who were given these seeds.
@@ -192,7 +193,7 @@ class FrequencyOracle(ABC):
         Each report takes the next seed. Raises ParameterError for a protocol without given seeds,
         and ReportError for a seed that is not in the list.
         """
-        raise self._lacks("given seeds")
+        raise self.lacks("given seeds")
 
     @property
     def summary_size(self) -> int:
@@ -271,7 +272,10 @@ class FrequencyOracle(ABC):
 
     @property
     def crafter(self) -> Crafter | None:
-        """Crafts reports as malicious users do; None for a protocol that does not say how."""
+        """Crafts reports as malicious users do; None for a protocol that does not say how.
+
+        `crafter_of` then returns a search among encoded items.
+        """
         return None
 
     @property
@@ -279,11 +283,15 @@ class FrequencyOracle(ABC):
         """Draws tallies of simulated users; by default it draws their reports."""
         return Simulation(self)
 
-    def _supported_mass(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
+    def supported_mass(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         """Return the frequencies of the items that each report supports, summed."""
         return self.supports(reports).astype(np.float64) @ frequencies
 
-    def _items(self, items: ArrayLike) -> Int64Array:
+    def item_indices(self, items: ArrayLike) -> Int64Array:
+        """Return items as an array of int64, for `perturb` and `encode`.
+
+        Raises ParameterError unless they are a vector of integers from 0 to d - 1.
+        """
         array = np.asarray(items)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
             if array.size == 0 and array.ndim == 1:
@@ -293,14 +301,24 @@ class FrequencyOracle(ABC):
             raise ParameterError(f"items must be from 0 to {self.domain_size - 1}")
         return array.astype(np.int64, copy=False)
 
-    def _lacks(self, part: str) -> ParameterError:
+    def lacks(self, part: str) -> ParameterError:
         """Return the error for a part that this protocol does not have."""
         return ParameterError(f"{self.protocol} lacks {part}")
 
 
 def crafter_of(oracle: FrequencyOracle) -> Crafter:
-    """Return the crafter of a protocol. Raises ParameterError where it has none."""
-    return required(oracle.crafter, oracle.protocol, CRAFTED)
+    """Return the crafter of a protocol; where it has none, a search among encoded items."""
+    if oracle.crafter is not None:
+        return oracle.crafter
+    return EncodingCrafter(
+        oracle.protocol,
+        oracle.domain_size,
+        oracle.q,
+        math.floor(oracle.laws.mean_size),
+        encode=oracle.encode,
+        supports=oracle.supports,
+        support_counts=oracle.support_counts,
+    )
 
 
 def coins_of(oracle: FrequencyOracle) -> CoinCrafter:

@@ -41,7 +41,7 @@ class OUE(UnaryEncoding):
         return {"flip_below": flip_threshold(self.epsilon)}
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        user_items = self._items(items)
+        user_items = self.item_indices(items)
         words = words_from(rng)
         rows = counting.unary_rows(
             user_items.size, self.domain_size, self.thresholds["flip_below"], words

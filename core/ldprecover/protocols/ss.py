@@ -81,7 +81,7 @@ class SS(UnaryEncoding):
         return {"hold_below": hold_threshold(self.epsilon, self.domain_size, self.subset_size)}
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        user_items = self._items(items)
+        user_items = self.item_indices(items)
         words = words_from(rng)
         holds = words(user_items.size) < np.uint64(self.thresholds["hold_below"])
         return self._subsets(user_items, holds, words)
@@ -103,7 +103,7 @@ class SS(UnaryEncoding):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, k, d = self.p, self.subset_size, self.domain_size
-        mass = self._supported_mass(reports, frequencies)
+        mass = self.supported_mass(reports, frequencies)
         # There are (d-k)/k times as many sets of k others as sets of k - 1.
         return np.log(p * (d - k) / k * mass + (1 - p) * (1 - mass)) - log_choose(d - 1, k)
 

@@ -45,7 +45,7 @@ class SUE(UnaryEncoding):
         return {"turn_below": flip_threshold(self.epsilon / 2)}
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        user_items = self._items(items)
+        user_items = self.item_indices(items)
         words = words_from(rng)
         turned = self.thresholds["turn_below"]
         rows = counting.unary_rows(user_items.size, self.domain_size, turned, words)

@@ -52,7 +52,7 @@ class UnaryEncoding(FrequencyOracle):
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return each item's bit as one, and as many random others as a fixed size needs."""
-        user_items = self._items(items)
+        user_items = self.item_indices(items)
         if self.fixed_size is not None:
             sizes = np.full(user_items.size, self.fixed_size)
             return padded_rows(
@@ -88,7 +88,7 @@ class UnaryEncoding(FrequencyOracle):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, q, d = self.p, self.q, self.domain_size
-        mass = self._supported_mass(reports, frequencies)
+        mass = self.supported_mass(reports, frequencies)
         sizes = self.support_sizes(reports)
         log = sizes * math.log(q) + (d - sizes) * math.log1p(-q)
         log += np.log(p / q * mass + (1 - p) / (1 - q) * (1 - mass))

@@ -95,8 +95,12 @@ def test_reports_of_a_fixed_size_keep_it() -> None:
 
 def test_a_protocol_without_a_crafter_is_named() -> None:
     oracle = Bare(1.0, D)
-    assert oracle.crafter is None
-    with pytest.raises(ParameterError, match=r"^bare lacks crafted reports$"):
-        crafter_of(oracle)
+    for call in (
+        lambda: crafter_of(oracle).uniform_reports(1, rng()),
+        lambda: crafter_of(oracle).report_of_size(3, rng()),
+        lambda: crafter_of(oracle).log_likelihood(oracle.encode([0]), 0),
+    ):
+        with pytest.raises(ParameterError, match=r"^bare lacks .*: it states no crafter$"):
+            call()
     with pytest.raises(ParameterError, match=r"^bare lacks reports crafted by coins$"):
         coins_of(oracle)

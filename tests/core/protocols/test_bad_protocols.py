@@ -38,7 +38,7 @@ class Plain(GRR):
     q = 1e-12
 
     def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        return self._items(items).astype("<u4")
+        return self.item_indices(items).astype("<u4")
 
 
 @dataclass(frozen=True)

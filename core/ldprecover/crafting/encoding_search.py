@@ -1,0 +1,125 @@
+"""Crafting for a protocol that states no crafter: a search among encoded items."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
+from ldprecover.errors import ParameterError
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+
+_TRIES = 32
+"""Encoded items among which a malicious user chooses, at most."""
+_SAMPLE = 1 << 14
+"""Reports from which a share of support is estimated."""
+_LEAST_SAMPLE = 256
+_CELLS = 1 << 22  # (report, item) pairs in memory
+_SAMPLE_CELLS = 1 << 28  # the most pairs of a sample
+
+
+@dataclass(frozen=True)
+class EncodingCrafter(Crafter):
+    """A malicious user encodes wanted items up to 32 times, and sends the best of these reports.
+
+    So it needs nothing but `encode`, `supports` and `support_counts` of the protocol. Its reports
+    are encoded items, whatever the aim. Shares of support are estimated from 16,384 reports, fewer
+    over thousands of items; they are the same each time.
+    """
+
+    encode: Callable[[Int64Array, np.random.Generator], Reports]
+    supports: Callable[[Reports, Int64Array], BoolArray]
+    support_counts: Callable[[Reports], Int64Array]
+
+    def craft(
+        self,
+        wanted_items: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return the first of each user's reports that supports most of its wanted items."""
+        m, r = wanted_items.shape
+        tries = self._tries(r, search)
+        step = max(1, _CELLS // (tries * self.domain_size))
+        blocks = [wanted_items[start : start + step] for start in range(0, max(m, 1), step)]
+        return np.concatenate([self._best(block, tries, rng) for block in blocks])
+
+    def _best(self, wanted_items: Int64Array, tries: int, rng: np.random.Generator) -> Reports:
+        n, r = wanted_items.shape
+        users = np.arange(n)
+        chosen = wanted_items[users[:, None], rng.integers(r, size=(n, tries))]
+        reports = self.encode(chosen.reshape(-1), rng)
+        items, column = np.unique(wanted_items, return_inverse=True)
+        supported = self.supports(reports, items).reshape(n, tries, items.size)
+        hits = np.take_along_axis(supported, column.reshape(n, 1, r), axis=2).sum(axis=2)
+        best: Reports = reports.reshape(n, tries, *reports.shape[1:])[users, hits.argmax(axis=1)]
+        return best
+
+    def _tries(self, r: int, search: Search) -> int:
+        return 1 if r == 1 else min(_TRIES, search) if isinstance(search, int) else _TRIES
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> None:
+        """Return None: nothing says that items are equally likely."""
+
+    def crafted_support(
+        self,
+        included: FloatArray,
+        r: int,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+        m: int = 1,
+    ) -> FloatArray:
+        rng, positive = np.random.default_rng(0), np.flatnonzero(included)
+
+        def draw_wanted_items(n: int) -> Int64Array:
+            if r == 1:
+                return rng.choice(included.size, size=(n, 1), p=included / included.sum())
+            keys = rng.random((n, positive.size))
+            return positive[np.argpartition(keys, r - 1, axis=1)[:, :r]]
+
+        return self._share(
+            self._tries(r, search), lambda n: self.craft(draw_wanted_items(n), rng, search=search)
+        )
+
+    def encoded_support(self, weights: FloatArray) -> FloatArray:
+        rng = np.random.default_rng(0)
+        return self._share(1, lambda n: self.encode(rng.choice(weights.size, n, p=weights), rng))
+
+    def _share(self, tries: int, make: Callable[[int], Reports]) -> FloatArray:
+        """Return the share of a sample of reports that supports each item."""
+        counts = np.zeros(self.domain_size, np.int64)
+        n = _SAMPLE_CELLS // (tries * self.domain_size)
+        n = max(_LEAST_SAMPLE, min(_SAMPLE, n))
+        for size in _blocks(n, max(1, _CELLS // self.domain_size)):
+            counts += self.support_counts(make(size))
+        share: FloatArray = counts / n
+        return share
+
+    def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        raise self._lacks("a likelihood of crafted reports")
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        raise self._lacks("uniform reports")
+
+    @property
+    def uniform_support(self) -> float:
+        raise self._lacks("uniform reports")
+
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        raise self._lacks("reports crafted for a size")
+
+    def _lacks(self, part: str) -> ParameterError:
+        return ParameterError(f"{self.protocol} lacks {part}: it states no crafter")
+
+
+def _blocks(n: int, step: int) -> Iterator[int]:
+    """Yield numbers of at most `step` that sum to n."""
+    for start in range(0, n, step):
+        yield min(step, n - start)
