@@ -52,11 +52,17 @@ def to_batch(dtype: np.dtype, reports: Reports) -> "pa.RecordBatch":
 
 def check_columns(dtype: np.dtype, schema: "pa.Schema") -> None:
     """Raise ReportDatasetError for columns that differ from `arrow_schema`."""
-    if not schema.equals(arrow_schema(dtype), check_metadata=False):
-        columns = ", ".join(f"{field.name} {field.type}" for field in schema)
+    expected = arrow_schema(dtype)
+    if not schema.equals(expected, check_metadata=False):
         raise ReportDatasetError(
-            f"its columns are {columns[:200]}, not those of the round's reports"
+            f"its columns are {_shown(schema)}; those of the round's reports are {_shown(expected)}"
         )
+
+
+def _shown(schema: "pa.Schema") -> str:
+    return ", ".join(
+        f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema
+    )[:200]
 
 
 def from_table(dtype: np.dtype, table: "pa.Table") -> Reports:

@@ -62,9 +62,15 @@ class ParquetPart:
 
     def _arrays(self, data: bytes) -> Iterator[Reports]:
         pa = optional_module("pyarrow")
+        footer = int.from_bytes(data[-8:-4], "little")
+        if data[-4:] != b"PAR1" or footer > len(data):
+            raise ReportDatasetError("it is not a Parquet file")
         # Parsed metadata takes many times the size of the footer.
-        if int.from_bytes(data[-8:-4], "little") > _OVERHEAD_BYTES:
-            raise ReportDatasetError("it is not a Parquet file of reports: its footer is too large")
+        if footer > _OVERHEAD_BYTES:
+            raise ReportDatasetError(
+                f"its footer has {footer} bytes; the limit is {_OVERHEAD_BYTES}. An export writes "
+                "a few columns and row groups"
+            )
         try:
             file = optional_module("pyarrow.parquet").ParquetFile(pa.BufferReader(data))
             n, groups, schema = file.metadata.num_rows, file.num_row_groups, file.schema_arrow

@@ -108,14 +108,16 @@ def test_rejects_other_files(any_dataset: ReportDataset) -> None:
     part = any_dataset.parts[0]
     schema = arrow_schema(part.dtype)
     nulls = {field.name: pa.array([None, None], field.type) for field in schema}
-    columns = "not those of the round's reports"
+    columns = "its columns are .*; those of the round's reports are .* not null"
+    footer = (1 << 21).to_bytes(4, "little") + b"PAR1"
     for data, n, message in (
         (b"PAR1" * 20, part.n, "is not a Parquet file"),
         (path_of(part).read_bytes(), part.n + 1, f"has {part.n} reports instead of {part.n + 1}"),
         (path_of(part).read_bytes(), 10**12, f"has {part.n} reports instead of 1000000000000"),
         (parquet(pa.table({"other": [1, 2]})), 2, columns),
         (parquet(pa.table({"report": pa.array([1, 2], pa.int8())})), 2, columns),
-        (parquet(pa.table(nulls)), 2, "not those|has a null"),
+        (parquet(pa.table(nulls)), 2, columns),
+        (bytes(1 << 21) + footer, 10**6, "its footer has 2097152 bytes; the limit is 1048576"),
     ):
         with pytest.raises(ReportDatasetError, match=f"(?s){part.name}.*{message}"):
             read(replaced(part, data, n))

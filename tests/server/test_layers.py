@@ -26,7 +26,17 @@ LAYERS = [
     {"ingest", "access", "rounds", "rejections"},
     {"storage"},
     {"settings", "keys", "byte_cache", "memory_budget", "thread_pools"},
-    {"errors", "timeouts", "file_limits", "logs", "metrics", "page", "retention", "shuffle", "watchdog"},
+    {
+        "errors",
+        "timeouts",
+        "file_limits",
+        "logs",
+        "metrics",
+        "page",
+        "retention",
+        "shuffle",
+        "watchdog",
+    },
 ]
 """From the top; a room may use those below it, and not those beside it."""
 
