@@ -42,9 +42,9 @@ def fill(
     for hour, n in hours.items():
         totals[folder_hours[hour]] += n
     files: dict[int, _Hour] = {}
-    first = 0
+    first, total = 0, totals.total()
     for hour, n in sorted(totals.items()):
-        number = part_count(oracle, n)
+        number = part_count(oracle, n, total)
         files[hour] = _Hour(first, np.zeros(number, np.int64))
         first += number
     rng, remaining, buffered = secure_generator(), dict(hours), 0

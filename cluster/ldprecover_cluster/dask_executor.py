@@ -4,7 +4,7 @@ import logging
 import pickle
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +14,7 @@ from ldprecover import plugins
 from ldprecover_cluster.errors import EngineError
 from ldprecover_cluster.executor import TranslatingExecutor
 from ldprecover_cluster.scheduler import Scheduler, TlsFiles
-from ldprecover_cluster.tasks import Task, run
+from ldprecover_cluster.tasks import Task, add_results, run
 
 _TIMEOUT = 5.0  # seconds for the scheduler to answer, also after a lost connection
 _CACHE_SECONDS = 1.0  # age up to which the number of workers is not requested again
@@ -33,7 +33,8 @@ def dask_executor(
     Each worker process calls `initializer` before its first task. Tasks of a worker that dies are
     repeated elsewhere. `max_workers` limits how many workers tasks are prepared for, and with it
     the memory of this process. `notify` gets a message if there is no worker yet. At the end of
-    the block queued tasks are cancelled; workers finish their current task.
+    the block queued tasks are cancelled; workers finish their current task. The executor's
+    `submit_sum` adds results in the workers, in order.
 
     Raises EngineError if Dask is not installed, the scheduler cannot be reached or is lost, or a
     task has killed every worker that ran it.
@@ -59,12 +60,20 @@ def dask_executor(
             future: Future[Any] = executor.submit(run, task)
             return future
 
+        def submit_sum(add: Callable[..., Any], calls: Sequence[Callable[[], Any]]) -> Future[Any]:
+            tasks = [client.submit(run, Task.of(call, initializer), pure=False) for call in calls]
+            future: Future[Any] = executor.submit(
+                run, Task.of(partial(add_results, add), initializer), *tasks
+            )
+            return future
+
         executor = client.get_executor(pure=False)
         yield TranslatingExecutor(
             submit,
             workers,
             partial(_translate, client, scheduler.url),
             pickle.loads,
+            submit_sum,
         )
     finally:
         client.close(_TIMEOUT)

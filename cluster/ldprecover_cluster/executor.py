@@ -22,9 +22,12 @@ class TranslatingExecutor(Executor):
         workers: Callable[[], int],
         translate: Translate,
         decode: Decode = lambda result: result,
+        submit_sum: Callable[..., Future[Any]] | None = None,
     ) -> None:
         self._submit, self._workers = submit, workers
         self._translate_error, self._decode = translate, decode
+        self.submit_sum = None if submit_sum is None else partial(self._outer, submit_sum)
+        """Submits a function and calls whose results it adds in order; None if no worker adds."""
 
     @property
     def _max_workers(self) -> int:
@@ -33,8 +36,11 @@ class TranslatingExecutor(Executor):
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Submit a call to a worker. Raises EngineError if there is no worker any more."""
+        return self._outer(self._submit, call, *args, **kwargs)
+
+    def _outer(self, submit: Callable[..., Future[Any]], *args: Any, **kwargs: Any) -> Future[Any]:
         try:
-            inner = self._submit(call, *args, **kwargs)
+            inner = submit(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  translated, or raised unchanged
             raise self._translated(error)  # noqa: B904  it has its cause
         outer: Future[Any] = Future()

@@ -5,6 +5,9 @@ import numpy as np
 PAIRS = 1 << 30
 """Largest number of (report, item) pairs in a part: about a second of counting."""
 
+PARTS = 1 << 16
+"""Number of parts from which on a part has more pairs."""
+
 FILE_BYTES = 64 << 20
 """Largest part file in bytes."""
 
@@ -13,6 +16,9 @@ GROUP_BYTES = 1 << 22
 
 ROUND_FILE_BYTES = 64 << 20
 """Largest `_round.json` in bytes."""
+
+ENTRY_BYTES = 160
+"""Most bytes that a part takes there."""
 
 
 def rows_per_group(form: np.dtype) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover_cluster.columns import row_bytes
-from ldprecover_cluster.limits import FILE_BYTES, PAIRS
+from ldprecover_cluster.limits import FILE_BYTES, PAIRS, PARTS
 
 MIN_REPORTS = 1_000
 """Fewest reports in an hour's folder, so that a report is hidden among many."""
@@ -44,11 +44,13 @@ def merge_small_hours(hours: Mapping[int, int]) -> dict[int, int]:
     return {hour: group[0] for group in merged for hour in group}
 
 
-def part_count(oracle: FrequencyOracle, n: int) -> int:
-    """Return the number of parts for n reports of an hour, so that no part exceeds the limits."""
-    largest = max(
-        1, min(PAIRS // oracle.domain_size, _REPORT_BYTES // row_bytes(oracle.wire.dtype))
-    )
+def part_count(oracle: FrequencyOracle, n: int, total: int) -> int:
+    """Return the number of parts for n reports of an hour, so that no part exceeds the limits.
+
+    `total` is the number of the round's reports.
+    """
+    counted = max(PAIRS // oracle.domain_size, math.ceil(total / PARTS))
+    largest = max(1, min(counted, _REPORT_BYTES // row_bytes(oracle.wire.dtype)))
     mean = max(1, largest - math.ceil(_SPREADS * math.sqrt(largest)))
     return max(1, math.ceil(n / mean))
 

@@ -4,7 +4,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from importlib.metadata import version
 from typing import Any
 
@@ -27,13 +27,13 @@ class Task:
     call: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, call: Callable[[], Any], initializer: Callable[[], None] | None) -> "Task":
+    def of(cls, call: Callable[..., Any], initializer: Callable[[], None] | None) -> "Task":
         """Return the task of a call."""
         return cls(_version(), _pickled(initializer), pickle.dumps(call))
 
 
-def run(task: Task) -> bytes:
-    """Return the pickled result of a task.
+def run(task: Task, *arguments: bytes) -> bytes:
+    """Return the pickled result of a task; `arguments` are the results of others, as they are.
 
     It is pickled here so that a result that cannot be pickled is the task's error, not a failure
     of the connection. Raises EngineError in a worker of another version, of ldprecover or of a
@@ -58,7 +58,12 @@ def run(task: Task) -> bytes:
             f"the workers have another version of a package: {error}; install the same packages "
             "there as here"
         ) from error
-    return pickle.dumps(call())
+    return pickle.dumps(call(*arguments))
+
+
+def add_results(add: Callable[[Any, Any], Any], *results: bytes) -> Any:
+    """Return the sum of pickled results in order, by a function that takes None as empty sum."""
+    return reduce(add, map(pickle.loads, results), None)
 
 
 @cache

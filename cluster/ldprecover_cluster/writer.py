@@ -37,6 +37,7 @@ from ldprecover_cluster.folders import (
     translate_errors,
     write_atomically,
 )
+from ldprecover_cluster.limits import ENTRY_BYTES, ROUND_FILE_BYTES
 from ldprecover_cluster.optional_imports import optional_module
 from ldprecover_cluster.parts import encode, part_path
 
@@ -45,6 +46,7 @@ WORK = ".export"
 
 _PLAN, _DONE, _LOCK = "plan.json", "done.json", "lock"
 _PAIRS = 1 << 22  # (report, item) pairs counted in one block
+_CHECKPOINTS = 256  # times that the list of finished parts is written, each time whole
 
 Progress = Callable[[int, int], None]
 """Called with the numbers of reports written and of all reports."""
@@ -122,9 +124,14 @@ class DatasetWriter:
         with translate_errors(str(self.work)):
             self._clear()
             buckets = fill(self.work, export.parameters.oracle, hours, pieces)
+            export = replace(export, reports=None)
+            if len(round_file(export)) + len(buckets) * ENTRY_BYTES > ROUND_FILE_BYTES:
+                raise ReportDatasetError(
+                    f"{ROUND_FILE} would be larger than the limit of {ROUND_FILE_BYTES >> 20} MiB"
+                )
             plan = {
                 "folder": self._folder.url,
-                "export": replace(export, reports=None).to_dict(),
+                "export": export.to_dict(),
                 "buckets": buckets,
             }
             write_atomically(self.work / _PLAN, json.dumps(plan).encode())
@@ -139,21 +146,26 @@ class DatasetWriter:
         assert self._export is not None
         oracle, total = self._export.parameters.oracle, sum(n for _, n in self._buckets)
         parts, tally = self._read_done(oracle)
+        indices = range(len(self._buckets))
+        every = max(1, len(indices) // _CHECKPOINTS)
         with translate_errors(str(self.work)):
             self._remove_partial_files()
             finished = {part.name for part in parts}
-            for index, (hour, n) in enumerate(self._buckets):
-                name = f"part-{index:05}.parquet"
-                if n and name not in finished:
-                    step(tally.n, total)
-                    new, counted = self._write_part(index, hour, name, oracle)
-                    parts, tally = [*parts, new], tally + counted
-                    done = {
-                        "parts": [vars(part) for part in parts],
-                        "summary": tally.summary.tolist(),
-                    }
-                    write_atomically(self.work / _DONE, json.dumps(done).encode())
-                bucket_path(self.work, index).unlink(missing_ok=True)
+            for group in (indices[first : first + every] for first in indices[::every]):
+                for index in group:
+                    (hour, n), name = self._buckets[index], f"part-{index:05}.parquet"
+                    if n and name not in finished:
+                        step(tally.n, total)
+                        new, counted = self._write_part(index, hour, name, oracle)
+                        parts.append(new)
+                        tally += counted
+                done = {
+                    "parts": [vars(part) for part in parts],
+                    "summary": tally.summary.tolist(),
+                }
+                write_atomically(self.work / _DONE, json.dumps(done).encode())
+                for index in group:
+                    bucket_path(self.work, index).unlink(missing_ok=True)
         step(tally.n, total)
         self._check_sum(tally)
         complete = replace(self._export, reports=tuple(parts))

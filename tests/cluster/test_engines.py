@@ -36,10 +36,12 @@ from ldprecover import (
 )
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS, ReportSource
+from ldprecover.recovery import reports as recovery_reports
 from ldprecover.types import Reports
 from ldprecover_attacker import MGA
 from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, dask_executor, engine
 from ldprecover_cluster.dask_executor import tls_security
+from ldprecover_cluster.executor import TranslatingExecutor
 from ldprecover_cluster.tasks import Task, run
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import MethodSpec
@@ -67,6 +69,12 @@ CASES = {
 """Each protocol with one method that reads reports, and each such method with one protocol."""
 
 
+@pytest.fixture(autouse=True)
+def _few_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers add the results of two or three tasks, not only of more than 64."""
+    monkeypatch.setattr(recovery_reports, "_MOST_SUMS", 2)
+
+
 @pytest.fixture(scope="module")
 def executors(scheduler: Scheduler) -> Iterator[list[Executor | None]]:
     """Two processes, and two workers of a cluster."""
@@ -84,7 +92,7 @@ def poisoned(oracle: FrequencyOracle) -> Reports:
     return rows
 
 
-def in_parts(oracle: FrequencyOracle, rows: Reports, number: int = 4) -> list[InMemoryPart]:
+def in_parts(oracle: FrequencyOracle, rows: Reports, number: int = 5) -> list[InMemoryPart]:
     parts = np.array_split(rows, number)
     return [InMemoryPart(part.tobytes(), oracle.wire.dtype) for part in parts]
 
@@ -128,6 +136,26 @@ def test_em_repeats_to_the_bit_on_a_cluster(executors: list[Executor]) -> None:
     assert isinstance(first, Recovery)
     assert isinstance(second, Recovery)
     assert first.recovered.tobytes() == second.recovered.tobytes()
+
+
+def test_workers_add_the_results_of_a_pass(scheduler: Scheduler) -> None:
+    """Two sums of 40 tasks reach this process."""
+    oracle = ORACLES["olh"]
+    rows = poisoned(oracle)
+    results: list[object] = []
+
+    def loads(data: bytes) -> object:
+        results.append(pickle.loads(data))
+        return results[-1]
+
+    with engine(scheduler=scheduler) as executor:
+        assert isinstance(executor, TranslatingExecutor)
+        executor._decode = loads
+        source = ReportSource.of_parts(
+            oracle, in_parts(oracle, rows, 40), executor=executor, apart=True
+        )
+        assert source.tally() == Tally.of(oracle, rows)
+    assert [type(result) for result in results] == [Tally, Tally]
 
 
 def _die() -> None:

@@ -20,8 +20,12 @@ from ldprecover_cluster import (
     ReportDataset,
     ReportDatasetError,
     buckets,
+    limits,
+    partitioning,
     write_dataset,
+    writer,
 )
+from ldprecover_cluster.dataset import round_file
 
 pytest.importorskip(
     "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
@@ -266,7 +270,7 @@ def test_every_order_of_an_hour_is_equally_likely(
     """Of 24 orders in 960 runs; chi squared with 23 degrees of freedom is above 60 once in 25,000
     runs.
     """
-    monkeypatch.setattr(buckets, "part_count", lambda oracle, n: 2)
+    monkeypatch.setattr(buckets, "part_count", lambda oracle, n, total: 2)
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     oracle = RoundParameters("grr", 1.0, tuple("abcd")).oracle
     reports = np.arange(4, dtype="<u4")
@@ -279,6 +283,20 @@ def test_every_order_of_an_hour_is_equally_likely(
             path.unlink()
         orders[tuple(order)] += 1
     assert sum((n - 40) ** 2 / 40 for n in orders.values()) + 40 * (24 - len(orders)) < 60
+
+
+def test_writes_no_list_of_parts_that_readers_reject(
+    make_round: MakeRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export, reports = make_round(6_000)
+    limit = len(round_file(export)) + 3 * limits.ENTRY_BYTES
+    monkeypatch.setattr(writer, "ROUND_FILE_BYTES", limit)
+    with pytest.raises(ReportDatasetError, match=r"_round\.json would be larger than the limit of"):
+        write(tmp_path / "many", export, reports)
+    assert not (tmp_path / "many").exists()
+    monkeypatch.setattr(partitioning, "PARTS", 2)  # so that each has more reports
+    assert len(write(tmp_path / "few", export, reports).parts) == 3
+    assert (tmp_path / "few" / "_round.json").stat().st_size <= limit
 
 
 def test_rejects_a_plan_of_another_folder_and_a_damaged_plan(

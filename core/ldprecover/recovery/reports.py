@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ IndexedMeasure = Callable[[FrequencyOracle, Reports, int], T]
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
 _TASK_CELLS = 1 << 30  # pairs that make parts enough for one task: half a second of counting
+_MOST_TASKS = 1 << 12  # tasks of a pass, where the number of its reports is known before
+_MOST_SUMS = 64  # sums of tasks that reach this process in such a pass
 _TESTS, _LEAST = 1 << 22, 1 << 10  # hashes of a block of reports, and its fewest reports
 _AHEAD = 2  # tasks handed to each worker before the first of them is waited for
 
@@ -92,8 +95,11 @@ class ReportSource:
         """Return the source of the reports of some parts, each read once in every pass.
 
         The executor receives the parts in tasks of one or several and reads them; without one this
-        thread does. Tasks are cut at the same parts with any executor, so a sum is the same to the
-        bit. With `apart` each part is one task: for parts that hold their reports in memory.
+        thread does. A sequence of parts makes up to 4,096 tasks, and consecutive tasks up to 65
+        sums, which an executor with `submit_sum` adds in its workers: of a larger number only these
+        sums reach this process. Tasks and sums are cut at the same parts with any executor, so the
+        total is the same to the bit. With `apart` each part is one task: for parts that hold their
+        reports in memory.
         """
 
         def arrays() -> Iterator[Reports]:
@@ -151,11 +157,14 @@ class ReportSource:
             raise
 
     def _sum(self, measure: IndexedMeasure[T], over: Sequence[np.ndarray] | None) -> T:
+        total: Any = None
         summed: Any = None
         read = 0
         with closing(self._results(self._tasks(measure, over))) as results:
-            for rows, result in results:
+            for rows, is_last, result in results:
                 summed = _added(summed, result)
+                if is_last:
+                    total, summed = _added(total, summed), None
                 read += rows
                 if self._progress is not None:
                     self._progress(self._passes, read)
@@ -165,45 +174,87 @@ class ReportSource:
             )
         self.n = read
         self._passes += 1
-        if summed is None:
+        if total is None:
             return measure(self.oracle, _no_reports(self.oracle), 0)
-        return summed  # type: ignore[no-any-return]
+        return total  # type: ignore[no-any-return]
 
     def _tasks(
         self, measure: IndexedMeasure[T], over: Sequence[np.ndarray] | None
-    ) -> Iterator[tuple[int, Callable[[], T]]]:
-        """Yield each task with its number of reports: it measures one block, or some parts."""
-        if over is None and self._parts is not None:
-            enough = 1 if self._apart else _TASK_CELLS // self.oracle.domain_size
-            first = 0
-            for parts in _gathered(self._parts, enough):
-                rows = sum(part.n for part in parts)
-                yield rows, partial(_of_parts, measure, self.oracle, parts, first, self._size)
-                first += rows
-            return
-        blocks = self._blocks() if over is None else ((block, 0) for block in over)
-        for block, first in blocks:
-            yield len(block), partial(measure, self.oracle, block, first)
+    ) -> Iterator[tuple[int, bool, Callable[[], T]]]:
+        """Yield each task, its number of reports, and whether it is the last of a sum.
 
-    def _results(self, tasks: Iterator[tuple[int, Callable[[], T]]]) -> Generator[tuple[int, T]]:
-        """Yield the number of reports and the result of each task, in order."""
-        if self._executor is None:
-            for rows, task in tasks:
-                yield rows, task()
+        It measures one block, or some parts.
+        """
+        if over is not None or self._parts is None:
+            blocks = self._blocks() if over is None else ((block, 0) for block in over)
+            for block, first in blocks:
+                yield len(block), True, partial(measure, self.oracle, block, first)
             return
-        waiting: deque[tuple[int, Future[T]]] = deque()
+        n = sum(part.n for part in self._parts) if isinstance(self._parts, Sequence) else 0
+        enough = 1 if self._apart else _TASK_CELLS // self.oracle.domain_size
+        first = summed = 0
+        for parts in _gathered(self._parts, max(enough, -(-n // _MOST_TASKS))):
+            rows = sum(part.n for part in parts)
+            task = partial(_of_parts, measure, self.oracle, parts, first, self._size)
+            first += rows
+            is_last = first == n or (first - summed) * _MOST_SUMS >= n
+            yield rows, is_last, task
+            if is_last:
+                summed = first
+
+    def _results(
+        self, tasks: Iterator[tuple[int, bool, Callable[[], T]]]
+    ) -> Generator[tuple[int, bool, T]]:
+        """Yield the number of reports, whether it ends a sum, and the result of each task.
+
+        They are in order. If the executor adds, those of a sum are one result.
+        """
+        if self._executor is None:
+            for rows, is_last, task in tasks:
+                yield rows, is_last, task()
+            return
+        waiting: deque[_Submitted[T]] = deque()
         try:
-            for rows, task in tasks:
-                waiting.append((rows, self._executor.submit(task)))
-                if len(waiting) >= _AHEAD * number_of_workers(self._executor):
-                    read, future = waiting.popleft()
-                    yield read, future.result()
+            for submitted in _submitted(self._executor, tasks):
+                waiting.append(submitted)
+                # Without the oldest: the last task of a sum may run alone.
+                later = sum(each.tasks for each in waiting) - waiting[0].tasks
+                if later >= _AHEAD * number_of_workers(self._executor) - 1:
+                    yield waiting.popleft().result()
             while waiting:
-                read, future = waiting.popleft()
-                yield read, future.result()
+                yield waiting.popleft().result()
         finally:
-            for _, future in waiting:
-                future.cancel()
+            for submitted in waiting:
+                submitted.future.cancel()
+
+
+@dataclass(frozen=True)
+class _Submitted(Generic[T]):
+    """Consecutive tasks in work, their reports, and whether they end a sum."""
+
+    tasks: int
+    rows: int
+    is_last: bool
+    future: Future[T]
+
+    def result(self) -> tuple[int, bool, T]:
+        return self.rows, self.is_last, self.future.result()
+
+
+def _submitted(
+    executor: Executor, tasks: Iterator[tuple[int, bool, Callable[[], T]]]
+) -> Iterator[_Submitted[T]]:
+    """Submit tasks, those of a sum together if the executor adds."""
+    submit_sum: Any = getattr(executor, "submit_sum", None)
+    pending: list[Callable[[], T]] = []
+    read = 0
+    for rows, is_last, task in tasks:
+        pending.append(task)
+        read += rows
+        if submit_sum is None or is_last:
+            future = executor.submit(task) if len(pending) == 1 else submit_sum(_added, pending)
+            yield _Submitted(len(pending), read, is_last, future)
+            pending, read = [], 0
 
 
 def number_of_workers(executor: Executor) -> int:

@@ -370,6 +370,17 @@ def test_progress_is_reported_after_each_task_of_parts(monkeypatch: pytest.Monke
     assert progress == [(0, 1_400), (0, 2_500)]
 
 
+def test_a_pass_has_a_limited_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "_TASK_CELLS", D)
+    monkeypatch.setattr(reports, "_MOST_TASKS", 4)
+    read: list[int] = []
+    parts = in_parts(np.zeros(2_500, "<u4"), 100)
+    ReportSource.of_parts(
+        ORACLES["grr"], parts, progress=lambda passes, number: read.append(number)
+    ).tally()
+    assert read == [700, 1_400, 2_100, 2_500]
+
+
 @pytest.mark.parametrize("in_pieces", [in_parts, in_arrays])
 def test_position_of_a_bad_report_is_among_all_reports(in_pieces: Callable[..., Any]) -> None:
     rows, oracle = np.zeros(2_500, "<u4"), ORACLES["grr"]
