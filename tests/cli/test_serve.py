@@ -124,7 +124,10 @@ def test_a_running_server_owns_its_port_and_database_and_takes_new_keys(
         ("serve --port 0 --workers 2", "workers"),
         ("key create --database-url nonsense", "cannot be read"),
         ("migrate --database-url mysql://x", "postgresql"),
-        ("serve --database-url postgres://a@b/db", "write postgresql+psycopg:// for postgres://"),
+        (
+            "serve --port 0 --database-url postgres://a@b/db",
+            "write postgresql+psycopg:// for postgres://",
+        ),
         (
             "migrate --database-url postgresql://a@b/db",
             "write postgresql+psycopg:// for postgresql://",

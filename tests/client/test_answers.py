@@ -182,11 +182,11 @@ def test_unknown_protocol_is_named() -> None:
     [
         ({"epsilon": "0.5"}, "epsilon"),
         ({"epsilon": True}, "epsilon"),
-        ({"p": None}, "p: "),
-        ({"q": 10**400}, "q: "),
+        ({"p": None}, "p must be "),
+        ({"q": 10**400}, "q must be "),
         ({"hash_range": None}, "hash_range"),
-        ({"thresholds": ["1"]}, "thresholds: "),
-        ({"thresholds": {"keep_below": KEEP}}, "thresholds.keep_below: "),
+        ({"thresholds": ["1"]}, "thresholds must be "),
+        ({"thresholds": {"keep_below": KEEP}}, "thresholds.keep_below must be "),
         ({"hash_range": 3.0}, "hash_range"),
         ({"items": "abc"}, "items"),
         ({"items": ["a", 2]}, "items"),
@@ -241,13 +241,13 @@ def test_rejects_invalid_submission_response(changes: dict[str, Any]) -> None:
     [
         ({"counts": [4]}, "1 values for 2 items"),
         ({"counts": [5, 0]}, "counts: the value of item 0"),
-        ({"counts": [4, -1]}, "counts.1: "),
-        ({"frequencies": [1.1, None]}, "frequencies.1: "),
+        ({"counts": [4, -1]}, "counts.1 must be "),
+        ({"frequencies": [1.1, None]}, "frequencies.1 must be "),
         ({"frequencies": None}, "frequencies"),
         ({"standard_errors": [0.1, 0.1, 0.1]}, "standard_errors"),
         ({"sum": None}, "sum"),
         ({"n": 0, "counts": [0, 0]}, "without reports"),
-        ({"n": -1}, "n: "),
+        ({"n": -1}, "n must be "),
     ],
 )
 def test_rejects_invalid_frequencies(changes: dict[str, Any], words: str) -> None:

@@ -113,7 +113,7 @@ def test_port_in_use_is_an_error(tmp_path: Path) -> None:
 
 def test_several_processes_on_sqlite_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="workers"):
-        serve(Settings(workers=2, database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"))
+        serve(Settings(workers=2, port=0, database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"))
 
 
 @pytest.mark.postgres

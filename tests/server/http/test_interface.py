@@ -46,3 +46,20 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
     ]
     for model, body in responses:
         assert json.loads(model.model_validate_json(body).to_json()) == json.loads(body), model
+
+
+def test_optional_bodies_may_be_null_as_their_schema_says(in_process: InProcess) -> None:
+    paths = in_process.get("/openapi.json").json()["paths"]
+    optional = {
+        path: operation["requestBody"]["content"]["application/json"]["schema"]
+        for path, operations in paths.items()
+        for operation in operations.values()
+        if "requestBody" in operation and not operation["requestBody"].get("required")
+    }
+    assert optional.keys() == {"/recover", "/rounds/{round}/recover"}
+    assert all({"type": "null"} in schema["anyOf"] for schema in optional.values())
+    round = in_process.open_round()
+    in_process.post(f"/rounds/{round}/reports", json={"reports": [1]})
+    headers = {"Content-Type": "application/json"}
+    answer = in_process.post(f"/rounds/{round}/recover", content=b"null", headers=headers)
+    assert answer.status_code == 200
