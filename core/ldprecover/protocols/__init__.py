@@ -25,7 +25,7 @@ from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.ss import SS, default_subset_size
 from ldprecover.protocols.sue import SUE
 from ldprecover.protocols.unary import UnaryEncoding
-from ldprecover.protocols.wire import WireForm
+from ldprecover.protocols.wire import IntegerForm, WireForm, raise_first
 
 __all__ = [
     "DEFAULT_SEARCH",
@@ -48,6 +48,7 @@ __all__ = [
     "Crafter",
     "FrequencyOracle",
     "GivenSeedsOLH",
+    "IntegerForm",
     "OwnParameter",
     "ReportForms",
     "Search",
@@ -62,6 +63,7 @@ __all__ = [
     "frequency_oracle",
     "own_parameter",
     "own_parameters",
+    "raise_first",
 ]
 
 PROTOCOLS: dict[str, type[FrequencyOracle]] = {
