@@ -69,9 +69,9 @@ _DRAIN_SECONDS = 1.0
 """Seconds that shutdown waits for calls in thread pools whose callers are gone."""
 
 
-_PROBE_SECONDS = 1.0
-"""Seconds that the results of `/readyz` and `/metrics` are kept: anybody may call them, and each
-check writes to the database."""
+_READINESS_SECONDS = 1.0
+"""Seconds that the result of `/readyz` is kept: anybody may call it, and each check writes to the
+database."""
 
 
 class Application:
@@ -125,8 +125,8 @@ class Application:
             round_directory, access, self.ingest, self.rejections, storage, settings
         )
         tallies = Results(round_directory, access, storage, self.rejections)
-        self.readiness = SharedCall(submissions.readiness_error, _PROBE_SECONDS)
-        self.scrape = SharedCall(self.metrics.render, _PROBE_SECONDS)
+        self.readiness = SharedCall(submissions.readiness_error, _READINESS_SECONDS)
+        self.scrape = SharedCall(self.metrics.render, 0.0)
         self._services = Services(
             settings=settings,
             rounds=round_directory,

@@ -324,7 +324,7 @@ def test_all_who_ask_share_one_check_for_a_second(
     paths = 20 * ["/readyz", "/metrics"]
     # Without the second, those share a check that start while it runs.
     for seconds, limit in ((3600.0, 1), (0.0, 15)):
-        app.readiness.seconds = app.scrape.seconds = seconds
+        app.readiness.seconds = seconds
         check.reset_mock()
         answers = app.gather(*(("GET", path, {}) for path in paths))
         assert {answer.status_code for answer in answers} == {200}
