@@ -179,6 +179,8 @@ def test_stats_work_while_a_round_is_deleted(
     waiting = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     with ThreadPoolExecutor(1) as pool:
         with server.sql() as deleting:
+            seq = "(SELECT seq FROM rounds WHERE id = :id)"
+            deleting.execute(sa.text(f"DELETE FROM labels WHERE round = {seq}"), {"id": deleted})
             deleting.execute(sa.text("DELETE FROM rounds WHERE id = :id"), {"id": deleted})
             answer = pool.submit(server.http.get, f"/rounds/{other}/stats")
             while not answer.done() and not deleting.scalar(waiting):
