@@ -61,7 +61,7 @@ from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import SharedCall, ThreadPool
 from ldprecover_server.watchdog import run_watchdog
 
-_SHORT_STARTS, _STARTS = 32, 4
+_SHORT_STARTS, _STARTS = 128, 4
 """Submissions and health checks, and other requests, that start in one turn of the event loop. The
 others take a millisecond each or more, so they do not delay the short ones."""
 
