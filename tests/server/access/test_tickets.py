@@ -218,4 +218,4 @@ def test_tickets_are_not_stored_and_survive_a_restart(
             name: database.scalar(sa.select(sa.func.count()).select_from(t))
             for name, t in metadata.tables.items()
         }
-    assert {name for name, n in rows.items() if n} == {"rounds", "secrets"}
+    assert {name for name, n in rows.items() if n} == {"labels", "rounds", "secrets"}
