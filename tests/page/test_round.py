@@ -223,7 +223,7 @@ def test_downloads_wait_for_the_recovery(visitor: Visitor, attacked: dict[str, A
     requests[0].continue_()
     wait_for_recovery(page)
     page.unroute("**/recover")
-    page.locator("button:enabled", has_text="CSV").wait_for()
+    page.locator("button[aria-label='CSV: Frequencies']:enabled").wait_for()
     assert all(button.is_enabled() for button in downloads)
 
 

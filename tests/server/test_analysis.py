@@ -144,7 +144,9 @@ def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(
     inferred = in_process.post("/rounds/week-2/recover", json=body).json()["targets"]
     assert set(TARGETS) <= set(inferred)
     nan = in_process.get("/rounds/week-2/suspects", params={"drift": "nan"}).json()
-    assert nan["errors"] == [{"field": "drift", "reason": "Input should be a finite number"}]
+    assert nan["errors"] == [
+        {"field": "drift", "reason": "must be a number from 0 to 1, not 'nan'"}
+    ]
     quiet = in_process.get("/rounds/week-2/suspects", params={"drift": 1}).json()
     assert quiet["suspects"] == []
 

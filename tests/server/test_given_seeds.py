@@ -79,7 +79,10 @@ def test_a_round_says_how_many_seeds_are_given(in_process: InProcess, given_roun
             {"protocol": "grr", "given_seeds": 64, "access": "ticket"},
             "given_seeds belongs to olh; grr has none",
         ),
-        ({"protocol": "olh", "given_seeds": 63, "access": "ticket"}, "greater than or equal to 64"),
+        (
+            {"protocol": "olh", "given_seeds": 63, "access": "ticket"},
+            "must be an integer from 64 to 4096, not 63",
+        ),
         ({"protocol": "olh", "given_seeds": 64.5, "access": "ticket"}, "given_seeds"),
         (
             {"protocol": "olh", "given_seeds": 64, "access": "ticket", "domain_size": 200},

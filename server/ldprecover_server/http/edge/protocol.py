@@ -77,6 +77,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self._drops_input = False
         self._dropped_bytes = 0
         self._is_half_closed = False
+        self._early = b""
 
     # asyncio's callbacks
 
@@ -94,12 +95,22 @@ class EdgeProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Drop up to LINGER_BYTES after an error, and start the timeout of a head."""
+        """Drop up to LINGER_BYTES after an error, and start the timeout of a head.
+
+        A request that comes before the last response waits for it, up to HEAD_BYTES of it; the
+        rest stays unread. Pausing before would cost a fifth of the short requests a second.
+        """
         if self._drops_input:
             self._dropped_bytes += len(data)
             if self._dropped_bytes > limits.LINGER_BYTES:
                 self.transport.abort()
             return
+        if self.is_answering and not self.cycle.more_body:
+            self.flow.pause_reading()
+            self._early += data
+            if len(self._early) <= limits.HEAD_BYTES:
+                return
+            data = self._early  # the parser rejects it
         super().data_received(data)
         if self._parser.in_head and not self.is_answering and self._head_since is None:
             self._head_since = self.loop.time()
@@ -132,15 +143,18 @@ class EdgeProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def on_headers_complete(self) -> None:
-        """Stop the timeout of the head, and read no further until the application receives.
-
-        The scope gets the ABORT extension.
-        """
+        """Stop the timeout of the head. The scope gets the ABORT extension."""
         self._head_since = None
         self._connections.progressed(self)
         cast(Scope, self.scope)["extensions"] = {ABORT: self.cut_off}
         super().on_headers_complete()
-        self.flow.pause_reading()  # `receive` and the end of the response resume it
+
+    def on_response_complete(self) -> None:
+        """Take the request that came early."""
+        super().on_response_complete()
+        early, self._early = self._early, b""
+        if early and not self.transport.is_closing():
+            self.data_received(early)
 
     def on_body(self, body: bytes) -> None:
         """Record progress every PROGRESS_BYTES."""

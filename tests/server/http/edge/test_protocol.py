@@ -279,6 +279,7 @@ OVERRIDDEN = {
     "eof_received",
     "on_body",
     "on_headers_complete",
+    "on_response_complete",
     "send_400_response",
 }
 USED = {"cycle", "flow", "loop", "parser", "pipeline", "scope", "shutdown", "transport"}
