@@ -97,8 +97,8 @@ class EdgeProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Drop up to LINGER_BYTES after an error, and start the timeout of a head.
 
-        A request that comes before the last response waits for it, up to HEAD_BYTES of it; the
-        rest stays unread. Pausing before would cost a fifth of the short requests a second.
+        A request that comes before the last response waits for it, up to HEAD_BYTES of it; a longer
+        one is rejected. Pausing at each head would cost a fifth of the short requests a second.
         """
         if self._drops_input:
             self._dropped_bytes += len(data)

@@ -1,13 +1,17 @@
 """HTTP itself: HEAD, transfer codings, early requests and upgrades."""
 
+import asyncio
 import contextlib
 import json
+from typing import Any
 
 import httpx
 import pytest
 from tests.conftest import ServerProcess
 from tests.server.conftest import InProcess
+from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS
@@ -178,6 +182,43 @@ def test_answers_first_of_early_requests_and_closes(server: ServerProcess, size:
     assert answered.startswith(b"HTTP/1.1 202 ")
     assert server.frequencies(id)["n"] == answered.count(b"HTTP/1.1 202 ")
     assert server.get("/healthz").status_code == 200
+
+
+@pytest.mark.anyio
+async def test_answers_a_request_that_comes_early() -> None:
+    begun, released = asyncio.Event(), asyncio.Event()
+    paths: list[str] = []
+    protocols: list[EdgeProtocol] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        paths.append(scope["path"])
+        begun.set()
+        await released.wait()
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    config = Config(app)
+    config.load()
+    loop = asyncio.get_running_loop()
+
+    def connect() -> EdgeProtocol:
+        protocols.append(EdgeProtocol(config, ServerState(), {}, loop))
+        return protocols[-1]
+
+    server = await loop.create_server(connect, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    writer.write(b"GET /1 HTTP/1.1\r\nHost: test\r\n\r\n")
+    await begun.wait()
+    early = b"GET /2 HTTP/1.1\r\nHost: test\r\n\r\n"
+    protocols[0].data_received(early[:9])
+    protocols[0].data_received(early[9:])
+    assert paths == ["/1"]
+    released.set()
+    for _ in range(2):
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
+    assert paths == ["/1", "/2"]
+    writer.close()
+    server.close()
 
 
 @pytest.mark.parametrize(
