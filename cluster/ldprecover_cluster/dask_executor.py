@@ -94,7 +94,7 @@ def _translate(client: Any, url: str, error: BaseException) -> BaseException:
         message = f"the connection to the scheduler {url} was lost, or it dropped the tasks"
     elif isinstance(error, ModuleNotFoundError):
         missing = plugins.named_in(error.name or "") or error.name
-        message = f"the workers lack {missing}: install the same packages there as here"
+        message = f"{error.msg} {missing}: install the same packages there as here"
     else:
         return error
     return EngineError(message)

@@ -54,8 +54,11 @@ class ParquetPart:
             data = Folder(self.url).read(part_path(self.hour, self.name), limit + 1)
         except FileNotFoundError:
             raise ReportDatasetError("the file is missing") from None
-        if len(data) > FILE_BYTES:
-            raise ReportDatasetError(f"it is larger than the limit of {FILE_BYTES >> 20} MiB")
+        if len(data) > limit:
+            raise ReportDatasetError(
+                f"it is larger than {limit} bytes, the limit for {self.n} reports: it is damaged "
+                "or was changed"
+            )
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise ReportDatasetError("its digest is wrong: it is damaged or was changed")
         return data

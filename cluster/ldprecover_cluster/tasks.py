@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from importlib.metadata import version
+from socket import gethostname
 from typing import Any
 
 from ldprecover_cluster.errors import EngineError
@@ -37,28 +38,32 @@ def run(task: Task, *arguments: bytes) -> bytes:
 
     It is pickled here so that a result that cannot be pickled is the task's error, not a failure
     of the connection. Raises EngineError in a worker of another version, of ldprecover or of a
-    plugin, and ModuleNotFoundError if the worker lacks a package.
+    plugin, and ModuleNotFoundError if the worker lacks a package; both name its machine.
     """
+    worker = f"the worker on {gethostname()}"
     if task.version != _version():
         raise EngineError(
-            f"the workers have ldprecover {_version()}, and this process has {task.version}: "
+            f"{worker} has ldprecover {_version()}, and this process has {task.version}: "
             "install the same version"
         )
-    with _lock:
-        if task.initializer not in _initialized:
-            # Unpickling runs code: the scheduler admits only trusted clients.
-            initializer = pickle.loads(task.initializer)  # noqa: S301
-            if initializer is not None:
-                initializer()
-            _initialized.add(task.initializer)
     try:
-        call = pickle.loads(task.call)  # noqa: S301
-    except AttributeError as error:
-        raise EngineError(
-            f"the workers have another version of a package: {error}; install the same packages "
-            "there as here"
-        ) from error
-    return pickle.dumps(call(*arguments))
+        with _lock:
+            if task.initializer not in _initialized:
+                # Unpickling runs code: the scheduler admits only trusted clients.
+                initializer = pickle.loads(task.initializer)  # noqa: S301
+                if initializer is not None:
+                    initializer()
+                _initialized.add(task.initializer)
+        try:
+            call = pickle.loads(task.call)  # noqa: S301
+        except AttributeError as error:
+            raise EngineError(
+                f"{worker} has another version of a package: {error}; install the same packages "
+                "there as here"
+            ) from error
+        return pickle.dumps(call(*arguments))
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{worker} lacks", name=error.name) from error
 
 
 def add_results(add: Callable[[Any, Any], Any], *results: bytes) -> Any:

@@ -330,7 +330,7 @@ def test_a_worker_rejects_tasks_of_another_version() -> None:
     task = Task.of(_start_count, None)
     assert pickle.loads(run(task)) == _starts
     with pytest.raises(
-        EngineError, match=r"the workers have ldprecover .*, and this process has 0\.0\.0"
+        EngineError, match=r"the worker on .* has ldprecover .*, and this process has 0\.0\.0"
     ):
         run(Task("0.0.0", task.initializer, task.call))
 
@@ -369,7 +369,7 @@ def test_workers_need_the_protocol_of_the_round_and_no_plugin_beside(
                 for oracle in oracles
             )
             assert one.tally() == Tally.of(oracles[0], rows)
-            lacks = "the workers lack the protocol 'other' .* and the method 'beside' of the "
+            lacks = "the worker on .* lacks the protocol 'other' .* and the method 'beside' of the "
             with pytest.raises(EngineError, match=f"{lacks}distribution others: install the same"):
                 other.tally()
         users = GenuineUsers("users", ("a", "b"), np.array([5, 5]))
