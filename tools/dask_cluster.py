@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ldprecover_cluster import Scheduler
@@ -16,7 +16,7 @@ class DaskCluster:
     """A scheduler and workers of one thread each; all processes end with `close`.
 
     `tls` are the files of a CA, a certificate and its key, by default new ones. `command` are the
-    scheduler's words after `ldprecover`, and `environment` is added to the test's.
+    scheduler's words after `ldprecover`.
     """
 
     def __init__(
@@ -25,7 +25,6 @@ class DaskCluster:
         tls: tuple[str, str, str] | None = None,
         *,
         command: Sequence[str] | None = None,
-        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.tls = tls or certificates(folder)
@@ -35,7 +34,7 @@ class DaskCluster:
         self.log: list[str] = []
         """Lines that the processes have printed since they started, whole after `close`."""
         default = ["cluster", "scheduler", "--port", "0", *self._files]
-        self.scheduler = self.start("Scheduler at ", *(command or default), environment=environment)
+        self.scheduler = self.start("Scheduler at ", *(command or default))
         self.url = self._line.split()[-1]
         self.address = Scheduler(self.url, *self.tls)
         self.options = " ".join(["--scheduler", self.url, *self._files])
@@ -49,9 +48,7 @@ class DaskCluster:
         self.workers.append(worker)
         return worker
 
-    def start(
-        self, until: str, *command: str, environment: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str]:
+    def start(self, until: str, *command: str) -> subprocess.Popen[str]:
         """Return a process once it has printed `until`; its later output goes to the log."""
         path = os.pathsep.join(filter(None, sys.path))
         # If the tests are killed, the scheduler ends without them, and its workers with it.
@@ -59,7 +56,7 @@ class DaskCluster:
         process = subprocess.Popen(
             [sys.executable, "-m", "ldprecover_cli", *command],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": path, **idle, **(environment or {})},
+            env={**os.environ, "PYTHONPATH": path, **idle},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -92,27 +92,12 @@ def _check_protocol(url: str) -> None:
 
     if "::" in url:  # fsspec opens it, but its files have no URL that workers could open
         raise ReportDatasetError(f"cannot open {url}: chained URLs are not supported")
-    if protocol not in fsspec.available_protocols():
-        raise ReportDatasetError(f"cannot open {url}: unknown file system {protocol}")
     try:
         kind = fsspec.get_filesystem_class(protocol)
-    except ImportError as error:
-        raise ReportDatasetError(
-            f"cannot open {url}: {_missing(error)} is not installed"
-        ) from error
+    except (ImportError, ValueError) as error:
+        raise ReportDatasetError(f"cannot open {url}: {error}") from error
     if issubclass(kind, AbstractArchiveFileSystem):
         raise ReportDatasetError(f"cannot open {url}: it is an archive; unpack it")
-
-
-def _missing(error: BaseException) -> str:
-    """Return the name of the missing module of an import error."""
-    name = "its file system package"
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ImportError) and cause.name:
-            name = cause.name.partition(".")[0]
-        cause = cause.__cause__ or cause.__context__
-    return name
 
 
 def _read_regular(path: Path, limit: int) -> bytes:

@@ -1,6 +1,6 @@
 """Rules of every message: strict types, finite numbers, and parameters of single protocols."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -62,6 +62,9 @@ class OwnParametersMixin(Message):
 
     model_config = ConfigDict(extra="allow")
 
+    own_required: ClassVar[bool] = True
+    """Whether a response always has the parameters that the class does not declare."""
+
     @property
     def own(self) -> dict[str, int | None]:
         """Every protocol's own parameters by name; None for one that the round does not have."""
@@ -109,7 +112,7 @@ class OwnParametersMixin(Message):
                     "description": "; ".join(dict.fromkeys(each.meaning for each in parameters)),
                 },
             )
-            if not is_request:
+            if cls.own_required and not is_request:
                 target["required"].append(name)
         target["additionalProperties"] = not is_request
         return schema

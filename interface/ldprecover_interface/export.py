@@ -2,17 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import ConfigDict, Field
 
-from ldprecover.protocols import own_parameters
-from ldprecover_interface.base import Count, OwnParametersMixin, Text
+from ldprecover_interface.base import Count, OwnParametersMixin, Text, optional
 from ldprecover_interface.rounds import Canaries, Items, Quarantined
 
 
 class Export(OwnParametersMixin):
     """A round with its parameters, tally and checksum."""
+
+    model_config = ConfigDict(json_schema_extra=optional("canaries", "quarantined"))
+
+    own_required = False
 
     format: Literal["ldprecover-export-1"]
     round: Text
@@ -32,13 +33,3 @@ class Export(OwnParametersMixin):
         description="SHA-256 in hex of digest, n (u8), counts (i8), then round and name, each as "
         "a length (u4) and UTF-8; little-endian."
     )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        schema = super().__get_pydantic_json_schema__(core_schema, handler)
-        target = handler.resolve_ref_schema(schema)
-        absent = {"canaries", "quarantined", *own_parameters()} - {"hash_range"}
-        target["required"] = [name for name in target["required"] if name not in absent]
-        return schema

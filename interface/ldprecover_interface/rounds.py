@@ -111,7 +111,7 @@ class NewRound(OwnParametersMixin, Request):
     @classmethod
     def _check_protocol(cls, protocol: str) -> str:
         if protocol not in PROTOCOLS:
-            raise PydanticKnownError("literal_error", {"expected": _either(PROTOCOLS)})
+            raise PydanticKnownError("literal_error", {"expected": ", ".join(PROTOCOLS)})
         return protocol
 
     @classmethod
@@ -214,8 +214,3 @@ class Stats(Message):
     quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")
     duplicates: Count = Field(description="Submissions that repeated a stored one.")
     refusals: dict[str, Count] = Field(description="Rejected submissions by problem type.")
-
-
-def _either(names: object) -> str:
-    *others, last = (f"'{name}'" for name in names)  # type: ignore[attr-defined]
-    return f"{', '.join(others)} or {last}"

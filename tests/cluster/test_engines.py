@@ -203,8 +203,8 @@ def test_failures_of_a_cluster_are_errors_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This cluster gives a task to one worker only."""
-    environment = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
-    with closing(DaskCluster(tmp_path, environment=environment)) as cluster:
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    with closing(DaskCluster(tmp_path)) as cluster:
         scheduler, messages = cluster.address, list[str]()
         with engine(scheduler=scheduler, notify=messages.append):
             pass

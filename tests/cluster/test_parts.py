@@ -188,8 +188,8 @@ def test_names_the_part_of_an_invalid_report(dataset: ReportDataset) -> None:
     [
         ("zip://x", "it is an archive"),
         ("simplecache::file:///x", "chained URLs are not supported"),
-        ("bogus://x", "unknown file system bogus"),
-        ("s3://bucket/x", "s3fs is not installed$"),
+        ("bogus://x", "Protocol not known: bogus"),
+        ("s3://bucket/x", "Install s3fs to access S3$"),
     ],
 )
 def test_rejects_a_url_that_cannot_be_opened(

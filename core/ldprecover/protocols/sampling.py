@@ -31,8 +31,7 @@ def keep_threshold(epsilon: float, k: int) -> int:
     Generalised randomised response over k values keeps its value if a word is below t: with
     probability t/2^64, just under p = e^epsilon/(e^epsilon + k - 1).
     """
-    with localcontext() as context:
-        context.prec = _DIGITS
+    with localcontext(prec=_DIGITS):
         e = Decimal(epsilon).exp()
         return int((Decimal(1 << 64) * e / (e + (k - 1))).to_integral_value(ROUND_FLOOR))
 
@@ -43,8 +42,7 @@ def flip_threshold(epsilon: float) -> int:
     A zero bit of optimised unary encoding is sent as one if a word is below t: with probability
     t/2^64, just over q = 1/(e^epsilon + 1).
     """
-    with localcontext() as context:
-        context.prec = _DIGITS
+    with localcontext(prec=_DIGITS):
         e = Decimal(epsilon).exp()
         return int((Decimal(1 << 64) / (e + 1)).to_integral_value(ROUND_CEILING))
 
@@ -55,8 +53,7 @@ def hold_threshold(epsilon: float, d: int, k: int) -> int:
     Subset selection reports k of d items that contain the user's if a word is below t: with
     probability t/2^64, just under p = k e^epsilon/(k e^epsilon + d - k).
     """
-    with localcontext() as context:
-        context.prec = _DIGITS
+    with localcontext(prec=_DIGITS):
         e = Decimal(epsilon).exp()
         return int((Decimal(1 << 64) * k * e / (k * e + (d - k))).to_integral_value(ROUND_FLOOR))
 
