@@ -14,7 +14,7 @@ from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack,
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.subsets import APA, MGAA, SubsetAttack
-from ldprecover_attacker.targeted import APA2, MGA, RIA, TargetedAttack
+from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint, TargetedAttack
 from ldprecover_attacker.untargeted import AA, AGAINST, MLA, RPA, Manip
 from ldprecover_client.lazy_names import lazy_getattr
 
@@ -38,6 +38,7 @@ __all__ = [
     "CampaignResult",
     "InputPoisoning",
     "ItemAttack",
+    "Joint",
     "Manip",
     "ModelledAttack",
     "Plan",

@@ -7,11 +7,11 @@ from ldprecover import ParameterError
 from ldprecover_attacker.base import Attack
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.subsets import APA, MGAA
-from ldprecover_attacker.targeted import APA2, MGA, RIA
+from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint
 from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
 
 ATTACKS: dict[str, type[Attack]] = {
-    attack.name: attack for attack in (AA, APA, APA2, MGA, MGAA, MLA, Manip, RIA, RPA)
+    attack.name: attack for attack in (AA, APA, APA2, Joint, MGA, MGAA, MLA, Manip, RIA, RPA)
 }
 """Name to class."""
 

@@ -205,6 +205,59 @@ class APA2(TargetedAttack):
 
 
 @dataclass(frozen=True)
+class Joint(TargetedAttack):
+    """Supports all targets together or none of them, in reports of honest sizes.
+
+    `rate` is the probability of all; without it the protocol's q, and the counts of the targets do
+    not move, but pairs of them go together, as if fakes shared them: this frames popular items.
+    `item` is one more item, an index or a label, that every report supports.
+
+    - OUE, SUE, SS: as many ones as an honest report; reports with room for all targets have them.
+    - OLH: a scanned seed that hashes all targets to one bucket, or a random seed and bucket without
+      a target. ParameterError where fewer than 524,288 seeds of the hash do.
+    - GRR: a target with probability `rate`, another item else; `item` alone, if there is one.
+    - HR and given seeds: ParameterError.
+
+    The gain is beta (r(rate - q)/(p-q) - f_T), but for GRR.
+    """
+
+    name = "joint"
+
+    _: KW_ONLY
+    rate: float | None = None
+    item: int | str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rate = 0.0 if self.rate is None else self.rate
+        if not isinstance(rate, int | float) or not 0 <= rate <= 1:
+            raise ParameterError(
+                f"rate, the probability to support all targets, must be from 0 to 1, not {rate!r}"
+            )
+        if self.item is not None:
+            object.__setattr__(self, "item", index_or_label(self.item))
+            if self.item in self.targets:
+                raise ParameterError(f"item must not be a target, and {self.item!r} is one")
+
+    def resolve(self, items: Sequence[str]) -> Self:
+        item = None if self.item is None else find_items([self.item], items)[0]
+        return replace(super().resolve(items), item=item)
+
+    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+        d = oracle.domain_size
+        send, support = crafter_of(oracle).together(
+            self.target_indices(d),
+            oracle.q if self.rate is None else self.rate,
+            None if self.item is None else check_index(self.item, d),
+        )
+        return Plan(
+            send=send,
+            support=lambda m: support,
+            sizes=lambda: None if oracle.traits.seeded else oracle.laws.size_law().probabilities(),
+        )
+
+
+@dataclass(frozen=True)
 class RIA(TargetedAttack):
     """Claims a random target and follows the protocol (Cao et al., USENIX Security 2021).
 

@@ -45,8 +45,8 @@ def attack(
     name: Annotated[
         AttackName,
         Argument(
-            help="mga, mga-a, apa, apa2 and ria raise targets; aa, manip, mla and rpa distort "
-            "everything.",
+            help="mga, mga-a, apa, apa2 and ria raise targets; joint frames them; aa, manip, mla "
+            "and rpa distort everything.",
             metavar="ATTACK",
             autocompletion=completion.attacks,
         ),
@@ -81,9 +81,12 @@ def attack(
     ] = None,
     each: Annotated[int | None, Option(help="mga-a, apa: targets that each user promotes.")] = None,
     rate: Annotated[
-        float | None, Option(help="apa2: chance that a user promotes a target, 0 to 1.")
+        float | None,
+        Option(help="apa2, joint: chance that a user promotes a target, or all; 0 to 1."),
     ] = None,
-    item: Annotated[str | None, Option(help="mla on grr: the item that all users claim.")] = None,
+    item: Annotated[
+        str | None, Option(help="joint, and mla on grr: an item that all users claim.")
+    ] = None,
     against: Annotated[
         str | None, Option(help="mla: how estimates are used, raw or projected.")
     ] = None,

@@ -1,6 +1,6 @@
 """Oracles and attacks that the whole suite runs over."""
 
-from tests.attacker.strategies import tosses_coins
+from tests.attacker.strategies import has_room_together, tosses_coins
 
 from ldprecover import GRR, OLH, OUE, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
@@ -14,6 +14,7 @@ from ldprecover_attacker import (
     RIA,
     RPA,
     InputPoisoning,
+    Joint,
     Manip,
     Several,
 )
@@ -53,6 +54,8 @@ ATTACKS = {
     "mga-a, one target": MGAA([2], search=50),
     "apa": APA([1, 4], 1, search=50),
     "apa2": APA2([3, 0], search=50),
+    "joint": Joint([3, 0]),
+    "joint, with an item": Joint([3, 0], rate=0.5, item=4),
     "mla": MLA(search=50),
     "mla, raw, on an item": MLA(2, against="raw", search=50),
     "mla input poisoning": InputPoisoning(MLA()),
@@ -66,6 +69,12 @@ ATTACKS = {
 NO_ROOM = OLH(2.0, 21, 300)  # an honest report supports 0.09 items
 REFUSED = {("apa", NO_ROOM), ("apa2", NO_ROOM)} | {
     ("apa2", oracle) for oracle in ORACLES if not tosses_coins(oracle)
+}
+REFUSED |= {
+    (name, oracle)
+    for name, r in (("joint", 2), ("joint, with an item", 3))
+    for oracle in ORACLES
+    if not has_room_together(oracle, r)
 }
 CASES = {
     f"{name}-{oracle}": (oracle, attack)

@@ -19,6 +19,7 @@ from ldprecover_attacker import (
     Attack,
     InputPoisoning,
     ItemAttack,
+    Joint,
     Manip,
     Several,
 )
@@ -31,6 +32,13 @@ models = st.sampled_from(MODELS)
 def tosses_coins(oracle: FrequencyOracle) -> bool:
     """Return whether APA2 has reports of this protocol."""
     return crafter_of(oracle).coins is not None
+
+
+def has_room_together(oracle: FrequencyOracle, r: int) -> bool:
+    """Return whether reports can support r items together, as Joint makes them."""
+    if type(crafter_of(oracle)).together is Crafter.together:
+        return False
+    return not oracle.traits.seeded or oracle.own["hash_range"] ** (r - 1) <= 8192
 
 
 def items_are_alike(oracle: FrequencyOracle) -> bool:
@@ -50,6 +58,7 @@ def oracles(draw: st.DrawFn, max_size: int = 40) -> FrequencyOracle:
 @st.composite
 def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
     targets = draw(st.lists(st.integers(0, d - 1), min_size=1, max_size=d, unique=True))
+    others = [item for item in range(d) if item not in targets]
     each, size = (draw(st.none() | st.integers(1, limit)) for limit in (len(targets), d))
     search = draw(searches)
     return draw(
@@ -62,6 +71,11 @@ def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
                 MGAA(targets, each, search=search),
                 APA(targets, each, search=search),
                 APA2(targets, rate=draw(st.floats(0.01, 0.99)), search=search),
+                Joint(
+                    targets,
+                    rate=draw(st.none() | st.floats(0, 1)),
+                    item=draw(st.none() | st.sampled_from(others)) if others else None,
+                ),
                 MLA(
                     draw(st.none() | st.integers(0, d - 1)),
                     against=draw(st.sampled_from(AGAINST)),

@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.attacker.strategies import attacks, items_are_alike, oracles, tosses_coins
+from tests.attacker.strategies import (
+    attacks,
+    has_room_together,
+    items_are_alike,
+    oracles,
+    tosses_coins,
+)
 
 from ldprecover import OLH, FrequencyOracle, ParameterError, Tally
 from ldprecover.protocols import coins_of, crafter_of
-from ldprecover_attacker import APA, APA2, Attack, Several
+from ldprecover_attacker import APA, APA2, Attack, Joint, Several
 
 NO_ROOM = "in a report that supports as many items as an honest one"
 
@@ -23,6 +29,11 @@ def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
         return next(
             (reason for inner in attack.attacks if (reason := refusal(inner, oracle))), None
         )
+    if isinstance(attack, Joint):
+        r = len(attack.targets) + (attack.item is not None)
+        if not has_room_together(oracle, r):
+            return rf"lacks reports that support a set|too few .* seeds put {r} items into one"
+        return None
     if isinstance(attack, APA2) and oracle.fixed_size == 1:
         return f"a {oracle.protocol} report supports one item"
     if isinstance(attack, APA2) and not tosses_coins(oracle):

@@ -18,6 +18,7 @@ from ldprecover_attacker import (
     RPA,
     Attack,
     InputPoisoning,
+    Joint,
     Manip,
     Several,
     attack_options,
@@ -42,6 +43,7 @@ from ldprecover_attacker import (
         ("mga-a", {"targets": [1, 2], "each": 1, "search": 7}, MGAA([1, 2], 1, search=7)),
         ("apa", {"targets": [1, 2]}, APA([1, 2])),
         ("apa2", {"targets": [1, 2], "rate": 0.4}, APA2([1, 2], rate=0.4)),
+        ("joint", {"targets": [1, 2], "item": "b"}, Joint([1, 2], item="b")),
         ("mla", {}, MLA()),
         ("mla", {"item": "b", "against": "raw"}, MLA("b", against="raw")),
         (
@@ -63,7 +65,7 @@ def test_a_name_and_options_make_the_attack(
         (
             "mpa",
             {},
-            "attack must be one of aa, apa, apa2, manip, mga, mga-a, mla, ria, rpa, not 'mpa'",
+            "one of aa, apa, apa2, joint, manip, mga, mga-a, mla, ria, rpa, not 'mpa'",
         ),
         ("mga", {}, "mga needs targets"),
         (
@@ -98,6 +100,8 @@ def test_a_name_and_options_make_the_attack(
             {"targets": [1], "rate": 0.3, "input_poisoning": True},
             "neither model nor search, so no rate",
         ),
+        ("joint", {"targets": [1], "rate": 1.5}, "must be from 0 to 1, not 1.5"),
+        ("joint", {"targets": [1, 2], "item": 2}, "item must not be a target, and 2 is one"),
         ("mla", {"against": "nobody"}, "against must be one of projected, raw"),
         ("aa", {"attackers": 0}, "attackers must be an integer from 1"),
         ("aa", {"attackers": True}, "attackers must be an integer from 1"),

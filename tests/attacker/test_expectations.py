@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.attacker.strategies import tosses_coins
+from tests.attacker.strategies import has_room_together, tosses_coins
 
 from ldprecover import OLH, OUE, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
@@ -24,6 +24,7 @@ from ldprecover_attacker import (
     RPA,
     Attack,
     InputPoisoning,
+    Joint,
     Manip,
     Several,
 )
@@ -42,6 +43,8 @@ ATTACKS: dict[str, Attack] = {
     "apa": APA(TARGETS),
     "apa2": APA2(TARGETS),
     "apa2, 0.42": APA2(TARGETS, rate=0.42, search=30),
+    "joint": Joint(TARGETS[:3]),
+    "joint, with an item": Joint(TARGETS[:3], rate=0.4, item=0),
     "mla": MLA(),
     "mla raw": MLA(TARGETS[0], against="raw"),
     "manip sampled": Manip(model="sampled"),
@@ -70,6 +73,8 @@ ORACLES = [*map(oracle_of, PROTOCOLS), frequency_oracle("olh", 0.5, 102, None, 5
 
 
 def fits(oracle: FrequencyOracle, attack: Attack) -> bool:
+    if isinstance(attack, Joint):
+        return has_room_together(oracle, len(attack.targets) + (attack.item is not None))
     return not isinstance(attack, APA2) or tosses_coins(oracle)
 
 

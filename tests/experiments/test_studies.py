@@ -52,10 +52,10 @@ def test_every_value_meets_every_other_once() -> None:
 
 def test_every_attack_runs_against_every_method() -> None:
     """All but em, which takes minutes, on GRR, where some methods are refused, and on OLH."""
-    attacks = ["none", *(name for name in ATTACKS if name != "apa2")]
+    attacks = ["none", *(name for name in ATTACKS if name not in ("apa2", "joint"))]
     methods = [name for name in METHODS if name != "em"]
     result = study(protocols=["grr", "olh"], attacks=attacks, methods=methods).run()
-    assert len(result.cells) == 2 * len(ATTACKS)
+    assert len(result.cells) == 2 * (len(ATTACKS) - 1)
     assert result.methods == ["genuine", "poisoned", *methods]
     refused = {outcome.method for outcome in result.outcomes if np.isnan(outcome.mse)}
     assert {"fiad", "diffstats"} <= refused  # under GRR

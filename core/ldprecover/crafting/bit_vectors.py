@@ -12,6 +12,7 @@ from ldprecover.crafting.crafter import (
     CoinCrafter,
     Crafter,
     Search,
+    Together,
     support_of_targets,
 )
 from ldprecover.distributions import binomial_law, log_choose
@@ -80,6 +81,39 @@ class BitCrafter(Crafter):
         sizes = np.arange(law.size)
         return float(law @ np.minimum(sizes, r)), float(law @ np.maximum(sizes - r, 0))
 
+    def together(self, targets: Int64Array, rate: float, always: int | None) -> Together:
+        """Return reports that have all targets where their honest number of ones has room for them.
+
+        Where too few have room for the rate, others have as many targets as fit.
+        """
+        law, d, r, one = (
+            self.sizes.probabilities(),
+            self.domain_size,
+            targets.size,
+            always is not None,
+        )
+        sizes = np.arange(law.size)
+        fits = sizes >= r + one
+        room = float(law[fits].sum())
+        chance = np.where(
+            fits, rate / max(room, rate, _LIKELY), max(rate - room, 0) / max(1 - room, _LIKELY)
+        )
+        free = np.maximum(sizes - one, 0)
+        full, bare = (_possible(np.full(sizes.size, h), free, r, d - one) for h in (r, 0))
+        mean = float(law @ (chance * full + (1 - chance) * bare))
+        sent = one * (1 - float(law[0]))
+        support = np.full(d, (float(law @ sizes) - mean - sent) / max(d - r - one, 1))
+        support[targets] = mean / r
+        if always is not None:
+            support[always] = sent
+
+        def craft(m: int, rng: np.random.Generator) -> Reports:
+            ones = self.sizes.draw(m, rng)
+            hits = np.where(rng.random(m) < chance[ones], full[ones], bare[ones])
+            return _rows_of_hits(targets, hits, ones, d, rng, always)
+
+        return craft, support
+
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of reports of L ones, L - 1 of them anywhere beside the target's."""
         d, ones = self.domain_size, max(self.expected_size, 1)
@@ -140,13 +174,7 @@ class _BitCoins(CoinCrafter):
         r = targets.size
         sizes = self.sizes.draw(m, rng)
         hits = _possible(rng.binomial(r, rate, size=m), sizes, r, self.domain_size)
-
-        def tossed_first(keys: FloatArray, users: Int64Array) -> None:
-            own = keys[:, targets]
-            rank = own.argsort(axis=1).argsort(axis=1)
-            keys[:, targets] = np.where(rank < hits[users, None], own - 1.0, own + 1.0)
-
-        return _lowest_keys(sizes, self.domain_size, rng, tossed_first)
+        return _rows_of_hits(targets, hits, sizes, self.domain_size, rng)
 
     def support(
         self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
@@ -172,6 +200,26 @@ def padded_rows(
         np.put_along_axis(keys, rows, np.take_along_axis(keys, rows, axis=1) - 1.0, axis=1)
 
     return _lowest_keys(sizes, d, rng, wanted_first)
+
+
+def _rows_of_hits(
+    targets: Int64Array,
+    hits: Int64Array,
+    sizes: Int64Array,
+    d: int,
+    rng: np.random.Generator,
+    always: int | None = None,
+) -> UInt8Array:
+    """Return packed rows of sizes[i] ones: `always`, hits[i] random targets, and random others."""
+
+    def hits_first(keys: FloatArray, users: Int64Array) -> None:
+        own = keys[:, targets]
+        rank = own.argsort(axis=1).argsort(axis=1)
+        keys[:, targets] = np.where(rank < hits[users, None], own - 1.0, own + 1.0)
+        if always is not None:
+            keys[:, always] -= 2.0
+
+    return _lowest_keys(sizes, d, rng, hits_first)
 
 
 def _lowest_keys(

@@ -4,7 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
+from ldprecover.crafting.crafter import (
+    DEFAULT_SEARCH,
+    Aim,
+    Crafter,
+    Search,
+    Together,
+    support_of_targets,
+)
 from ldprecover.types import FloatArray, Int64Array, Reports
 
 
@@ -33,6 +40,15 @@ class OneItemCrafter(Crafter):
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
     ) -> tuple[float, float]:
         return 1.0, 0.0
+
+    def together(self, targets: Int64Array, rate: float, always: int | None) -> Together:
+        """Return reports that name a target, or another item: there is room for one."""
+        d = self.domain_size
+        if always is not None:
+            targets, rate = np.array([always]), 1.0
+        share = rate if targets.size < d else 1.0
+        pi = support_of_targets(d, targets, share, 1 - share)
+        return lambda m, rng: rng.choice(d, size=m, p=pi).astype("<u4"), pi
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         return np.zeros(len(reports))  # it names the target

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover import counting
 from ldprecover.crafting.crafter import (
     DEFAULT_SEARCH,
     Aim,
     CoinCrafter,
     Crafter,
     Search,
+    Together,
     support_of_targets,
 )
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
 from ldprecover.crafting.seed_search import (
     SEEDS,
+    exhaustive_seeds,
     fullest_buckets,
     sampled_seeds,
     scanned_seeds,
@@ -30,6 +33,9 @@ from ldprecover.laws import SizeLaw
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt32Array
 
 _NEGLIGIBLE = 1e-12  # less likely sizes are left out of an expectation
+
+_LEAST_SEEDS = 1 << 19  # all seeds of the hash that put a set into one bucket, at least
+_TRIES = 1_000  # random seeds that a user tries for one without targets
 
 Join = Callable[[ArrayLike, ArrayLike], Reports]
 """Joins seeds and buckets into packed reports."""
@@ -107,6 +113,44 @@ class SeedCrafter(Crafter):
         if search == "exhaustive":
             return exhaustive_hits(r, g, m), rest
         return float(most_hits_law(r, g, int(search)) @ np.arange(r + 1)), rest
+
+    def together(self, targets: Int64Array, rate: float, always: int | None) -> Together:
+        """Return scanned seeds with all targets in one bucket, or random ones and a bucket of none.
+
+        Raises ParameterError where the hash has fewer than 524,288 seeds with all in one bucket.
+        """
+        g, r = self.hash_range, targets.size
+        items = (targets if always is None else np.append(targets, always)).astype(np.uint32)
+        if g ** (items.size - 1) * _LEAST_SEEDS > SEEDS:
+            raise ParameterError(
+                f"too few {self.protocol} seeds put {items.size} items into one of {g} buckets: "
+                "name fewer targets"
+            )
+        missed = (1 - 1 / g) ** r
+        support = np.full(self.domain_size, self.q)
+        # Users whose tries all had a target send the last one.
+        support[targets] = rate + (1 - rate) * (1 - missed) ** (_TRIES - 1) * self.q
+        if always is not None:
+            support[always] = 1.0
+
+        def craft(m: int, rng: np.random.Generator) -> Reports:
+            is_full = rng.random(m) < rate
+            seeds = np.empty(m, np.uint32)
+            seeds[is_full] = exhaustive_seeds(items, g, int(is_full.sum()), rng)
+            buckets = rng.integers(g, size=m, dtype=np.uint32)
+            rest = np.flatnonzero(~is_full)
+            for _ in range(_TRIES):
+                seeds[rest] = rng.integers(SEEDS, size=rest.size, dtype=np.uint32)
+                hits = counting.olh_buckets(seeds[rest, None], items, g)
+                if always is not None:
+                    buckets[rest] = hits[:, -1]
+                rest = rest[(hits[:, :r] == buckets[rest, None]).any(axis=1)]
+                if not rest.size:
+                    break
+            buckets[is_full] = counting.olh_buckets(seeds[is_full], items[:1], g)
+            return self.join(seeds, buckets)
+
+        return craft, support
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         # A random seed, as an honest one, and the bucket of the target under it.
