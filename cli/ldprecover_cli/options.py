@@ -77,7 +77,8 @@ KnownTargets = Annotated[
     list[str] | None,
     Option(
         "--target",
-        help="An item known to be attacked; repeat for several. With targets it is LDPRecover*.",
+        help="An item known to be attacked; repeat for several. With targets ldprecover is "
+        "LDPRecover*.",
     ),
 ]
 NewJsonFile = Annotated[
@@ -88,7 +89,7 @@ RecoveryMethod = Annotated[
     str,
     Option(
         "--method",
-        help="A method that `ldprecover methods` lists.",
+        help="A method that `ldprecover methods` lists; auto chooses one, and says which.",
         autocompletion=completion.methods,
     ),
 ]

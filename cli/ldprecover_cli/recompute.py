@@ -38,7 +38,7 @@ def recompute(
     *,
     target: KnownTargets = None,
     eta: Eta = "0.2",
-    method: RecoveryMethod = "ldprecover",
+    method: RecoveryMethod = "auto",
     option: MethodOptions = None,
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
@@ -76,7 +76,7 @@ def recompute(
     A method that uses reports gets only the counts, unless --reports names the round's dataset.
     Several processes or a Dask cluster can read the dataset; the numbers stay the same.
 
-    Example: ldprecover recompute cities.json --eta 0.1
+    Example: ldprecover recompute cities.json
 
     Example: ldprecover recompute cities.json --method unmix --history may.json --history june.json
 

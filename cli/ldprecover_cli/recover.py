@@ -38,7 +38,7 @@ def recover(
         Option("--infer-targets", help="Use the items of `ldprecover suspects` as targets."),
     ] = False,
     eta: Eta = "0.2",
-    method: RecoveryMethod = "ldprecover",
+    method: RecoveryMethod = "auto",
     option: MethodOptions = None,
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
@@ -62,7 +62,9 @@ def recover(
 
     The result is a distribution; the notes state its limits.
 
-    Example: ldprecover recover --round cities --target "Denver, CO" --target "Reno, NV"
+    Example: ldprecover recover --round cities
+
+    Example: ldprecover recover --round cities --method ldprecover --target "Denver, CO"
 
     Example: ldprecover recover --round cities --method unmix --history cities-in-may
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 from ldprecover.protocols.wire import MEDIA_TYPE
+from ldprecover.recovery import AUTO
 from ldprecover_client import answers
 from ldprecover_client.answers import (
     Answer,
@@ -150,7 +151,8 @@ def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
 
 
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
-    """POST /rounds/{id}/recover. Repeatable: it changes nothing."""
+    """POST /rounds/{id}/recover, by `auto` unless named. Repeatable: it changes nothing."""
+    fields = {"method": AUTO, **fields}
     return replace(
         _post(_path(reference, paths.RECOVER), answers.read_recovery, fields), is_analysis=True
     )
@@ -158,6 +160,7 @@ def recover(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
 
 def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
     """POST /rounds/{id}/recover as a job, or with a result. Repeatable: it changes nothing."""
+    fields = {"method": AUTO, **fields}
     call = _post(_path(reference, paths.RECOVER), answers.read_job, fields, status=202)
     return replace(
         call,

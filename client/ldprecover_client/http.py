@@ -450,7 +450,10 @@ class Client(_BaseClient):
         return self._call(calls.suspects(reference, rate, drift))
 
     def recover(self, reference: str, **fields: Any) -> JsonObject:
-        """Return a recovery of the round; fields are those of POST /rounds/{id}/recover."""
+        """Return a recovery of the round; fields are those of POST /rounds/{id}/recover.
+
+        The method is `auto` unless `method` names another.
+        """
         return self._call(calls.recover(reference, fields))
 
     def start_recovery(self, reference: str, **fields: Any) -> Job:

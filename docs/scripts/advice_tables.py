@@ -132,7 +132,7 @@ def _named(users: GenuineUsers, cell: Cell, trials: int) -> float:
         round_ = simulate_round(replace(cell, trial=trial), users, 1)
         items = np.random.default_rng([1, trial]).choice(len(users.items), TARGETS, replace=False)
         targets = round_.targets or tuple(sorted(items.tolist()))
-        requests = RecoveryRequest("norm-sub"), RecoveryRequest(targets=targets)
+        requests = RecoveryRequest("norm-sub"), RecoveryRequest("ldprecover", targets=targets)
         errors[trial] = [mse(round_.recover(each).recovered, round_.truth) for each in requests]
     projected, named = errors.mean(axis=0)
     return float(named / projected)

@@ -29,7 +29,7 @@ def main() -> None:
         chromium = shutil.which("chromium") or sys.exit("Chromium is not installed")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
-        page.goto(f"{server.url}/#/rounds/cities?with=norm-sub,unmix&top=20")
+        page.goto(f"{server.url}/#/rounds/cities?method=ldprecover&with=norm-sub,unmix&top=20")
         page.get_by_role("heading", name="Frequencies").wait_for()
         page.get_by_text("What it concludes").wait_for(timeout=120_000)
         truth = dict(zip(demo.dataset.items, demo.population.frequencies.tolist(), strict=True))

@@ -49,7 +49,7 @@ def naming(name: str, targets: Callable[[Trial], Targets]) -> Reference:
 
     def recovered(t: PoisonedRound, eta: float) -> Vector:
         assert isinstance(t, Trial)
-        return t.recover(RecoveryRequest(eta=eta, targets=targets(t))).recovered
+        return t.recover(RecoveryRequest("ldprecover", eta=eta, targets=targets(t))).recovered
 
     return Reference(name, recovered)
 

@@ -57,7 +57,7 @@ class Demo:
         )  # raises for a protocol it is not for
         for users in (settings.users, self.malicious_users):
             self.parameters.oracle.wire.check_users(users)
-        RecoveryRequest(eta=settings.eta)  # raises for an eta outside its range
+        RecoveryRequest("ldprecover", eta=settings.eta)  # raises for an eta outside its range
 
     def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
         """Play on the server at `url` with its admin key; return the estimates.

@@ -214,7 +214,7 @@ class Study(Form):
         for protocol, epsilon in product(self.protocols, self.epsilon):
             frequency_oracle(protocol, epsilon, 2)  # raises for an epsilon outside its range
         for eta in self.eta:
-            RecoveryRequest(eta=eta)  # raises for an eta outside its range
+            RecoveryRequest("ldprecover", eta=eta)  # raises for an eta outside its range
         for beta in self.beta:
             malicious_users(1, beta)
 

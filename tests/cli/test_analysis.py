@@ -75,7 +75,7 @@ def test_suspects_are_shown_and_inferred_as_targets(on_server: Run, series: list
     assert "item 4" in shown
     assert "item 9" in shown
     assert "No item rose" in on_server(f"suspects {at} --drift 1").out
-    recovery = on_server(f"recover {at} --infer-targets --eta 0.2 --json").json
+    recovery = on_server(f"recover {at} --method ldprecover --infer-targets --eta 0.2 --json").json
     assert {4, 9} <= set(recovery["targets"])
 
 

@@ -24,10 +24,11 @@ def exported(on_server: Run, server: ServerProcess) -> str:
 @pytest.mark.parametrize(
     ("options", "fields"),
     [
-        ("--target 1 --eta 0.1", {"targets": ["1"], "eta": 0.1}),
+        ("", {"method": "auto"}),
+        ("--method ldprecover --target 1 --eta 0.1", {"targets": ["1"], "eta": 0.1}),
         ("--method base-cut --option alpha=1", {"method": "base-cut", "options": {"alpha": 1}}),
         (
-            "--malicious-model custom --support shares.txt",
+            "--method ldprecover --malicious-model custom --support shares.txt",
             {"malicious_model": "custom", "support": [0.9, 0.1, 0, 0.5]},
         ),
     ],

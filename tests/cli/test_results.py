@@ -63,8 +63,8 @@ def test_frequencies_as_text_mark_canaries_and_count_quarantined(
     [
         (40, "frequencies"),
         (60, "frequencies"),
-        (60, "recover --target 'Reno, NV'"),
-        (80, "recover --target 'Reno, NV'"),
+        (60, "recover --method ldprecover --target 'Reno, NV'"),
+        (80, "recover --method ldprecover --target 'Reno, NV'"),
     ],
 )
 def test_rows_fit_a_narrow_terminal(
@@ -81,13 +81,16 @@ def test_rows_fit_a_narrow_terminal(
 
 def test_recovery_as_text_marks_targets_and_has_notes(on_server: Run, poisoned: Any) -> None:
     line = f"recover --round {poisoned['name']}"
-    result = on_server(f"{line} --top 2 --target 'Reno, NV'")
+    result = on_server(f"{line} --method ldprecover --top 2 --target 'Reno, NV'")
     assert result.out.startswith("5,000 reports, ldprecover*, eta 0.2")
     assert "Reno, NV (target)" in result.out
     assert "Note: LDPRecover*" in result.out
     plain = on_server(f"{line} --method norm-sub")
     assert plain.out.startswith("5,000 reports, norm-sub, ")
     assert "(target)" not in plain.out
+    chosen = on_server(f"{line} --top 2").out
+    assert chosen.startswith("5,000 reports, unmix, ")
+    assert "Note: auto chose unmix: it fits grr over 102 items." in " ".join(chosen.split())
 
 
 SHARES = [0.75 if i == 5 else 0.25 / 101 for i in range(102)]
@@ -98,11 +101,11 @@ SHARES[0] += 1 - sum(SHARES)
     ("options", "fields"),
     [
         (
-            "--eta 0.25 --target 'Reno, NV' --malicious-model exact",
+            "--method ldprecover --eta 0.25 --target 'Reno, NV' --malicious-model exact",
             {"eta": 0.25, "targets": ["Reno, NV"], "malicious_model": "exact"},
         ),
         (
-            "--malicious-model custom --support shares.txt",
+            "--method ldprecover --malicious-model custom --support shares.txt",
             {"malicious_model": "custom", "support": SHARES},
         ),
         (
@@ -132,7 +135,7 @@ def test_recovery_sends_its_options(
 )
 def test_rejects_an_invalid_support(on_server: Run, poisoned: Any, text: str, message: str) -> None:
     Path("shares.txt").write_text(text)
-    options = "--malicious-model custom --support shares.txt"
+    options = "--method ldprecover --malicious-model custom --support shares.txt"
     assert message in on_server(f"recover --round {poisoned['name']} {options}").fails(2)
 
 
@@ -147,12 +150,15 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
     ("options", "message"),
     [
         ("--target reno", "did you mean 'Reno, NV'"),
-        ("--method magic", "--method must be one of ldprecover, norm-sub"),
+        ("--method magic", "--method must be one of auto, ldprecover, norm-sub"),
         ("--eta 11", "--eta must be a number from 0 to 10 or 'auto', not 11"),
         ("--eta nan", "--eta"),
         ("--eta 1_0", "--eta"),
         ("--malicious-model fuzzy", "--malicious-model must be 'paper', 'exact'"),
-        ("--malicious-model custom", "--malicious-model custom needs support"),
+        (
+            "--method ldprecover --malicious-model custom",
+            "--malicious-model custom needs support",
+        ),
         ("--infer-targets --target 'Reno, NV'", "give either --target or --infer-targets"),
         ("--method base-cut --option alpha", "--option takes a name and a number"),
         ("--method base-cut --option =1", "--option takes a name and a number"),

@@ -415,7 +415,7 @@ def test_every_call_has_method_and_path() -> None:
     sent = {"name": "letters", "protocol": "olh", "epsilon": 0.5, "items": ["a", "b", "c"]}
     assert {call: body for call, body in bodies.items() if body is not None} == {
         ("POST", "/rounds"): sent,
-        ("POST", "/rounds/r1/recover"): {"eta": 0.1, "targets": [2]},
+        ("POST", "/rounds/r1/recover"): {"method": "auto", "eta": 0.1, "targets": [2]},
     }
 
 

@@ -109,7 +109,7 @@ def test_round_without_malicious_users_has_genuine_estimates(
         recovery = recover(
             round_.oracle,
             round_.f_genuine,
-            RecoveryRequest(eta=0, malicious_model="custom", support=round_.support),
+            RecoveryRequest("ldprecover", eta=0, malicious_model="custom", support=round_.support),
         )
         assert recovery.recovered == pytest.approx(project_simplex(round_.f_genuine))
 

@@ -79,8 +79,10 @@ def test_outcome_is_the_librarys_recovery_of_the_round() -> None:
     m = round_.malicious.n
     share = round_.malicious.counts(round_.oracle) / m
     requests = {
-        "targets": RecoveryRequest(targets=round_.targets),
-        "right": RecoveryRequest(eta=m / 5000, malicious_model="custom", support=share),
+        "targets": RecoveryRequest("ldprecover", targets=round_.targets),
+        "right": RecoveryRequest(
+            "ldprecover", eta=m / 5000, malicious_model="custom", support=share
+        ),
     }
     for name, request in requests.items():
         expected = recover(round_.oracle, round_.poisoned.frequencies, request).recovered

@@ -21,7 +21,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
     return {
         "rounds": ("#/rounds", "support-size", "quiet"),
         "round": (
-            f"#/rounds/{opened['name']}?targets=19,20,21&with=norm-sub,unmix",
+            f"#/rounds/{opened['name']}?method=ldprecover&targets=19,20,21&with=norm-sub,unmix",
             "What it concludes",
             "1 of 3 rounds",
             "rose since 2 earlier",

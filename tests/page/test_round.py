@@ -69,7 +69,7 @@ def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProc
 
 
 def test_click_or_tick_makes_target(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?sort=index")
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&sort=index")
     wait_for_recovery(page)  # which moves the chart
     chart = page.get_by_role("group", name="Items of the chart")
     with page.expect_request(
@@ -98,7 +98,9 @@ def test_click_or_tick_makes_target(visitor: Visitor, attacked: dict[str, Any]) 
 def test_eta_changes_recovery(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?targets=19,20,21&model=exact&sort=index")
+    page = visitor.open(
+        f"#/rounds/{attacked['name']}?method=ldprecover&targets=19,20,21&model=exact&sort=index"
+    )
     page.get_by_text("η = 0.2, 3 targets.").wait_for()
     slider = page.get_by_role("slider")
     slider.focus()
@@ -113,16 +115,24 @@ def test_eta_changes_recovery(
 
 
 def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?with=norm-sub")
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&with=norm-sub")
     page.get_by_role("article").filter(has_text="norm-sub").wait_for()
-    page.get_by_role("button", name="Ask unmix too").click()
-    assert page.get_by_label("unmix", exact=True).is_checked()
+    page.get_by_label("unmix", exact=True).check()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
     card.get_by_text("What it concludes").wait_for()
     assert "β, the share of malicious reports" in card.inner_text()
     assert "with=norm-sub%2Cunmix" in page.url
     assert table(page)[0][4:7] == ["ldprecover", "norm-sub", "unmix"]
     assert not page.get_by_label("detection-any", exact=True).is_enabled(), "it needs targets"
+
+
+def test_method_is_chosen_where_none_is_named(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="auto"))
+    card.get_by_text("auto chose unmix: it fits oue over 24 items.").wait_for()
+    card.get_by_text("What it concludes").wait_for()
+    assert page.get_by_label("Method").input_value() == "auto"
+    assert "method=" not in page.url
 
 
 def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
@@ -163,7 +173,7 @@ def test_useless_method_is_marked(visitor: Visitor, attacked: dict[str, Any]) ->
     page.get_by_role("article").first.wait_for()
     page.get_by_text("η = 0.2.").wait_for()
     assert page.get_by_text("This does not help beyond plain projection").count() in (0, 1)
-    page = visitor.open(f"#/rounds/{attacked['name']}?eta=0")
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&eta=0")
     page.get_by_text("This does not help beyond plain projection").wait_for()
 
 
@@ -180,7 +190,9 @@ def test_truth_stays_in_browser(
                 ("nobody", 3),
             ]
         )
-    page = visitor.open(f"#/rounds/{attacked['name']}?with=norm-sub&targets=19,20,21&model=exact")
+    page = visitor.open(
+        f"#/rounds/{attacked['name']}?method=ldprecover&with=norm-sub&targets=19,20,21&model=exact"
+    )
     page.get_by_text("η = 0.2, 3 targets.").wait_for()
     sent: list[str] = []
     page.on("request", lambda request: sent.append(f"{request.url} {request.post_data}"))
@@ -216,7 +228,7 @@ def test_downloads_wait_for_the_recovery(visitor: Visitor, attacked: dict[str, A
     requests: list[Any] = []
     visitor.page.route("**/recover", lambda route: requests.append(route))
     with visitor.page.expect_request("**/recover"):
-        page = visitor.open(f"#/rounds/{attacked['name']}")
+        page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover")
     page.get_by_role("table", name="Frequencies").wait_for()
     downloads = [page.get_by_role("button", name=f"{kind}: Frequencies") for kind in ("CSV", "PNG")]
     assert all(button.is_disabled() for button in downloads)
@@ -230,7 +242,7 @@ def test_downloads_wait_for_the_recovery(visitor: Visitor, attacked: dict[str, A
 def test_html_label_is_text_in_page_and_csv(
     visitor: Visitor, attacked: dict[str, Any], tmp_path: Path
 ) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?top=all&targets=6,7")
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&top=all&targets=6,7")
     page.get_by_role("checkbox", name=f"Target: {MARKUP}").wait_for()
     wait_for_recovery(page)
     assert page.locator("main b, main img").count() == 0
@@ -371,7 +383,7 @@ def test_refused_recovery_shows_reason(visitor: Visitor, attacked: dict[str, Any
             status=503, body=json.dumps(problem), content_type="application/problem+json"
         ),
     )
-    page = visitor.open(f"#/rounds/{attacked['name']}")
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover")
     assert (
         page.get_by_role("article").get_by_role("alert").inner_text()
         == "Too many analyses queued: try again soon."

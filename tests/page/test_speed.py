@@ -80,7 +80,9 @@ def test_first_view_is_little_work(
 def test_redraw_of_a_thousand_items_is_little_work(
     visitor: Visitor, thousand: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{thousand['name']}?targets=990,991&model=exact")
+    page = visitor.open(
+        f"#/rounds/{thousand['name']}?method=ldprecover&targets=990,991&model=exact"
+    )
     page.get_by_text("η = 0.2, 2 targets.").wait_for()
     page.get_by_text("No alarm is raised").or_(page.get_by_text("raised: honest users")).wait_for()
     session = accounted(page)
@@ -97,7 +99,7 @@ def test_redraw_of_a_thousand_items_is_little_work(
 def test_ten_thousand_items_have_no_long_task(
     visitor: Visitor, ten_thousand: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{ten_thousand['name']}?top=all")
+    page = visitor.open(f"#/rounds/{ten_thousand['name']}?method=ldprecover&top=all")
     table = page.get_by_role("table", name="Frequencies")
     table.wait_for()
     page.get_by_text("raised: honest users").or_(page.get_by_text("No alarm is raised")).wait_for()

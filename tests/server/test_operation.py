@@ -515,7 +515,10 @@ def test_export_recomputes_the_servers_responses(in_process: InProcess, protocol
     recovered = in_process.post(
         f"/rounds/{round}/recover", json={"targets": [3], "eta": 0.1}
     ).content
-    estimates, recovery = export.estimates(), export.recover(RecoveryRequest(targets=[3], eta=0.1))
+    estimates, recovery = (
+        export.estimates(),
+        export.recover(RecoveryRequest("ldprecover", targets=[3], eta=0.1)),
+    )
     for column in (estimates.frequencies, estimates.standard_errors, export.tally.counts(oracle)):
         assert msgspec.json.encode(column.tolist()) in frequencies
     for column in (recovery.poisoned, recovery.malicious, recovery.genuine, recovery.recovered):

@@ -123,12 +123,12 @@ def test_recovers_rounds_without_positive_estimates(
     users = zipf(N_GENUINE)
     f_z = attacked_round(oracle, users, rng.integers(0, D, N_GENUINE), rng).poisoned
     assert (f_z <= 0).all()
-    result = recover(oracle, f_z)
+    result = recover(oracle, f_z, "ldprecover")
     assert not result.malicious.any()
     np.testing.assert_allclose(result.recovered, project_simplex(1.2 * f_z), rtol=0, atol=1e-15)
     # With the attack known to be that, and eta its true value, the genuine frequencies come back:
     # the shift it makes is the same for every item, and the projection forgets it.
-    recovered = recover(oracle, f_z, RecoveryRequest(eta=1)).recovered
+    recovered = recover(oracle, f_z, RecoveryRequest("ldprecover", eta=1)).recovered
     assert mse(recovered, users / N_GENUINE) < mse(f_z, users / N_GENUINE) / 1000
 
 
@@ -147,10 +147,10 @@ def test_two_items_as_for_a_mean_of_signs() -> None:
     sd = np.sqrt(oracle.variance([0.4], 100_000)[0])
     assert abs(f_z[0] - 0.4 - shift) <= Z * sd
     recovered = recover(
-        oracle, f_z, RecoveryRequest(eta=0.1, targets=[0], malicious_model="exact")
+        oracle, f_z, RecoveryRequest("ldprecover", eta=0.1, targets=[0], malicious_model="exact")
     ).recovered
     assert abs((recovered[0] - recovered[1]) + 0.2) <= 2 * Z * sd
-    assert recover(oracle, f_z).recovered.sum() == pytest.approx(1, abs=1e-12)
+    assert recover(oracle, f_z, "ldprecover").recovered.sum() == pytest.approx(1, abs=1e-12)
 
 
 # Mean and standard deviation of the improvement in one round, from 3,000 rounds of counts drawn
@@ -195,7 +195,11 @@ def test_five_attackers_on_grr(
         ]
         f_z = attacked_round(oracle, users, np.concatenate(sent), rng).poisoned
         before = mse(f_z, f)
-        after.append(1 - mse(recover(oracle, f_z, RecoveryRequest(eta=0.2)).recovered, f) / before)
+        after.append(
+            1
+            - mse(recover(oracle, f_z, RecoveryRequest("ldprecover", eta=0.2)).recovered, f)
+            / before
+        )
         projected.append(1 - mse(recover(oracle, f_z, "norm-sub").recovered, f) / before)
     mean, sd = IMPROVEMENT[population, beta]
     record_property("improvement of LDPRecover", float(np.mean(after)))

@@ -174,7 +174,7 @@ def test_value_of_the_right_model_and_eta(
         return recover(
             ORACLES[protocol],
             f_z,
-            RecoveryRequest(eta=eta, targets=r.targets, malicious_model=model),
+            RecoveryRequest("ldprecover", eta=eta, targets=r.targets, malicious_model=model),
         ).recovered
 
     cell = measured(protocol, zipf(N), recovered, attacked=True)
@@ -198,7 +198,9 @@ def test_at_four_times_the_true_eta_every_target_ends_at_zero(
     oracle, users = ORACLES[protocol], zipf(N)
 
     def recovered(r: Round, f_z: np.ndarray, n: int) -> np.ndarray:
-        result = recover(oracle, f_z, RecoveryRequest(eta=0.2, targets=r.targets)).recovered
+        result = recover(
+            oracle, f_z, RecoveryRequest("ldprecover", eta=0.2, targets=r.targets)
+        ).recovered
         assert not result[list(r.targets)].any()
         return result
 
@@ -206,7 +208,7 @@ def test_at_four_times_the_true_eta_every_target_ends_at_zero(
     noise, _ = measured(
         protocol,
         users,
-        lambda _, f, n: recover(oracle, f, RecoveryRequest(eta=0.2)).recovered,
+        lambda _, f, n: recover(oracle, f, RecoveryRequest("ldprecover", eta=0.2)).recovered,
         attacked=False,
     )
     of_targets = [r.truth[list(r.targets)] for r in rounds(protocol, tuple(users.tolist()))]
@@ -231,7 +233,7 @@ def test_eta_is_read_off_the_sum_of_one_hot_oue_estimates(
     result = recover(
         oracle,
         f_z,
-        RecoveryRequest(eta="auto", targets=targets, malicious_model="exact"),
+        RecoveryRequest("ldprecover", eta="auto", targets=targets, malicious_model="exact"),
         n=tally.n,
     )
     error = 0.0624 * np.sqrt(410_415 / tally.n) / 307.3
@@ -255,7 +257,9 @@ def test_eta_is_read_off_the_sum_of_searched_olh_estimates_too(
         result = recover(
             oracle,
             f_z,
-            RecoveryRequest(eta="auto", targets=r.targets, malicious_model="searched"),
+            RecoveryRequest(
+                "ldprecover", eta="auto", targets=r.targets, malicious_model="searched"
+            ),
             n=tally.n,
         )
         assert abs(result.eta / (1 + result.eta) - 0.05) <= 6.1 * 1.42e-3 + 0.0005

@@ -69,8 +69,8 @@ def test_run_over_http_agrees_with_its_law(
 
         for request in (
             RecoveryRequest("norm-sub"),
-            RecoveryRequest(),
-            RecoveryRequest(eta=0.1, targets=(1, 2, 3), malicious_model="exact"),
+            RecoveryRequest("ldprecover"),
+            RecoveryRequest("ldprecover", eta=0.1, targets=(1, 2, 3), malicious_model="exact"),
         ):
             theirs, ours = round_.recover(request), PoisonedRound.recover(round_, request)
             assert np.abs(theirs.recovered - ours.recovered).max() < 1e-12

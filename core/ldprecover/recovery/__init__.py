@@ -24,6 +24,7 @@ from ldprecover.recovery.contract import (
 )
 from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
 from ldprecover.recovery.methods import BUILT_IN
+from ldprecover.recovery.methods.auto import chosen_method
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.share import MaliciousShare, estimate_share
 from ldprecover.recovery.simplex import noise_exceeds_signal, project_simplex
@@ -45,6 +46,7 @@ __all__ = [
     "RecoveryInputs",
     "RecoveryRequest",
     "ReportSource",
+    "chosen_method",
     "estimate_share",
     "project_simplex",
     "recover",
@@ -56,7 +58,7 @@ METHODS.update((method.name, method) for method in BUILT_IN)
 def recover(
     oracle: FrequencyOracle,
     frequencies: ArrayLike,
-    request: RecoveryRequest | str = "ldprecover",
+    request: RecoveryRequest | str = AUTO,
     *,
     n: int | None = None,
     reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None" = None,
@@ -77,7 +79,7 @@ def recover(
     ContractError, with the method's name, for a method that breaks its contract.
 
         recover(oracle, frequencies, "unmix", n=tally.n)
-        recover(oracle, frequencies, RecoveryRequest(eta=0.1, targets=[3, 40]))
+        recover(oracle, frequencies, RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40]))
     """
     if not isinstance(request, RecoveryRequest):
         request = RecoveryRequest(request)
@@ -95,7 +97,11 @@ def recover(
     if refusal is not None:
         raise ParameterError(refusal)
     recovery = recovered_by(method, inputs)
-    notes = [note for note in (method.unused(request), _noise_note(inputs, recovery)) if note]
+    notes = [
+        note
+        for note in (METHODS[recovery.method].unused(request), _noise_note(inputs, recovery))
+        if note
+    ]
     return replace(recovery, notes=(*recovery.notes, *notes)) if notes else recovery
 
 

@@ -8,7 +8,7 @@ from ldprecover._checks import is_finite_array, real
 from ldprecover._origins import named
 from ldprecover.errors import ContractError, LDPRecoverError
 from ldprecover.recovery.conclusions import Conclusions
-from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
+from ldprecover.recovery.contract import AUTO, Method, Recovery, RecoveryInputs
 
 _ROUNDING = 1e-6  # error allowed in a sum of one, relative to the sum of absolute values or to 1
 
@@ -40,7 +40,7 @@ def _wrong(recovery: object, method: Method, d: int) -> str | None:
     """Return what is wrong with a result, or None."""
     if not isinstance(recovery, Recovery):
         return f"it must be a Recovery, not {recovery!r:.80}"
-    if recovery.method != method.name:
+    if method.name not in (recovery.method, AUTO):  # auto returns the recovery of another
         return f"method must be {method.name!r}, not {recovery.method!r:.80}"
     for name in ("poisoned", "malicious", "genuine", "recovered"):
         if not is_finite_array(getattr(recovery, name), d):

@@ -20,7 +20,7 @@ from ldprecover.types import FloatArray
 
 DEFAULT_ETA, MAX_ETA = 0.2, 10.0
 AUTO = "auto"
-"""The value of eta that asks for an estimate from the counts."""
+"""The eta that is estimated from the counts, and the method that is chosen for the round."""
 
 NEEDS = ("counts", "history", "n", "reports", "targets")
 """What a method can need: frequencies, earlier rounds, n, the reports, and targets."""
@@ -30,20 +30,20 @@ NEEDS = ("counts", "history", "n", "reports", "targets")
 class RecoveryRequest:
     """Which method recovers a round, and what it may assume about the attack.
 
-    `method` is a key of METHODS and `options` are its options by name; missing ones are filled in
-    with their defaults. `eta` is the assumed ratio m/n of malicious to genuine users, from 0 to 10,
-    or "auto". `targets` are the indices of the attacked items; they become a sorted tuple without
-    duplicates. `malicious_model` is a key of MALICIOUS_MODELS. `support` belongs to the model
-    custom: support[v] is the share of malicious reports that support item v, pi(v) in the paper.
-    `history` holds earlier rounds over the same items, each as its oracle and its tally; their
-    reports are taken to be honest.
+    `method` is a key of METHODS; "auto" chooses one. `options` are its options by name; missing
+    ones are filled in with their defaults. `eta` is the assumed ratio m/n of malicious to genuine
+    users, from 0 to 10, or "auto". `targets` are the indices of the attacked items; they become a
+    sorted tuple without duplicates. `malicious_model` is a key of MALICIOUS_MODELS. `support`
+    belongs to the model custom: support[v] is the share of malicious reports that support item v,
+    pi(v) in the paper. `history` holds earlier rounds over the same items, each as its oracle and
+    its tally; their reports are taken to be honest.
 
     Raises ParameterError. `RecoveryInputs` checks what depends on the number of items d.
 
         RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40])
     """
 
-    method: str = "ldprecover"
+    method: str = AUTO
     eta: float | str = DEFAULT_ETA
     targets: Iterable[int] = ()
     malicious_model: str = "paper"

@@ -14,7 +14,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
 from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import own_parameters
-from ldprecover.recovery import Recovery, RecoveryRequest, ReportSource, recover
+from ldprecover.recovery import AUTO, Recovery, RecoveryRequest, ReportSource, recover
 from ldprecover.rounds.merging import MergedRound, bytes_of, called_together, check_merged
 from ldprecover.rounds.parameters import RoundParameters, text_bytes
 from ldprecover.rounds.report_files import ReportPart, check_parts, digest_of_parts
@@ -46,7 +46,7 @@ class RoundExport:
 
         export = RoundExport.from_json(path.read_bytes())
         frequencies = export.estimates().frequencies
-        recovered = export.recover("ldprecover").recovered
+        recovered = export.recover().recovered
 
     `quarantined` are the numbers of quarantined reports by their size and by their seed; the latter
     is None if seeds are not judged yet. They are in no count; None for a round without quarantine.
@@ -253,7 +253,7 @@ class RoundExport:
 
     def recover(
         self,
-        request: RecoveryRequest | str = "ldprecover",
+        request: RecoveryRequest | str = AUTO,
         *,
         history: "Sequence[RoundExport]" = (),
         reports: ReportSource | None = None,

@@ -12,7 +12,7 @@ from ldprecover.counting.tally import Tally
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.items import find_items
 from ldprecover.plugins import distribution_of, named
-from ldprecover.recovery import METHODS, NEEDS, RecoveryRequest
+from ldprecover.recovery import AUTO, METHODS, NEEDS, RecoveryRequest, chosen_method
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import (
     AlarmsResult,
@@ -156,7 +156,10 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
             targets = find_items(self._targets, items)
         self._require_reports("recover from")
         self.request = replace(self.request, targets=targets)
-        method, oracle = self.method, self.round.oracle
+        oracle = self.round.oracle
+        if self.request.method == AUTO:
+            self.method, _ = chosen_method(oracle, _ALL_NEEDS)
+        method = self.method
         self.reads = method.refusal(oracle, _ALL_NEEDS) is None and (
             "reports" in method.needs or (self.is_complete and "reports" in method.better_with)
         )

@@ -327,7 +327,9 @@ def test_a_known_model_of_the_attack_recovers_given_seeds(model: str) -> None:
     )
     poisoned = Estimates.of(oracle, genuine + malicious).frequencies
     found = recover(
-        oracle, poisoned, RecoveryRequest(targets=targets, eta=0.1, malicious_model=model)
+        oracle,
+        poisoned,
+        RecoveryRequest("ldprecover", targets=targets, eta=0.1, malicious_model=model),
     )
     assert ((found.recovered - truth) ** 2).sum() < ((poisoned - truth) ** 2).sum()
     if model == "searched":  # the exact law of what was sent: what is left is noise

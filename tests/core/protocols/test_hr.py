@@ -110,7 +110,9 @@ def test_solved_model_subtracts_crafted_columns() -> None:
     total = genuine + malicious
     poisoned = oracle.estimate(total.counts(oracle), total.n)
     result = recover(
-        oracle, poisoned, RecoveryRequest(eta=m / n, targets=targets, malicious_model="solved")
+        oracle,
+        poisoned,
+        RecoveryRequest("ldprecover", eta=m / n, targets=targets, malicious_model="solved"),
     )
     clean = oracle.estimate(genuine.counts(oracle), genuine.n)
     # What is left of the malicious reports is their own noise: eta/(p-q) sqrt(pi(1-pi)/m), six
@@ -123,7 +125,11 @@ def test_solved_model_subtracts_crafted_columns() -> None:
 def test_the_solved_model_is_of_columns_alone() -> None:
     oracle = PROTOCOLS["grr"](0.5, 8)
     with pytest.raises(ParameterError, match="solved is of hr reports"):
-        recover(oracle, np.full(8, 1 / 8), RecoveryRequest(targets=[1], malicious_model="solved"))
+        recover(
+            oracle,
+            np.full(8, 1 / 8),
+            RecoveryRequest("ldprecover", targets=[1], malicious_model="solved"),
+        )
 
 
 def test_many_targets_take_little_memory() -> None:
@@ -131,11 +137,15 @@ def test_many_targets_take_little_memory() -> None:
     oracle = HR(0.5, 100_000)
     uniform = np.full(oracle.domain_size, 1 / oracle.domain_size)
     recover(
-        oracle, uniform, RecoveryRequest(targets=[0], malicious_model="solved")
+        oracle, uniform, RecoveryRequest("ldprecover", targets=[0], malicious_model="solved")
     )  # what is imported once
     tracemalloc.start()
     try:
-        recover(oracle, uniform, RecoveryRequest(targets=range(99_999), malicious_model="solved"))
+        recover(
+            oracle,
+            uniform,
+            RecoveryRequest("ldprecover", targets=range(99_999), malicious_model="solved"),
+        )
         assert oracle.laws.hits is not None
         oracle.laws.hits.of_others(np.arange(65_535))  # whose rows are all sums of each other
         assert tracemalloc.get_traced_memory()[1] < 64 << 20

@@ -18,7 +18,9 @@ def subtracted(oracle: FrequencyOracle, model: str, **fields: Any) -> np.ndarray
     """Return f~_Y of a model, without the estimates having a part in it."""
     d = oracle.domain_size
     return recover(
-        oracle, np.full(d, 1 / d), RecoveryRequest(targets=TARGETS, malicious_model=model, **fields)
+        oracle,
+        np.full(d, 1 / d),
+        RecoveryRequest("ldprecover", targets=TARGETS, malicious_model=model, **fields),
     ).malicious
 
 
@@ -52,7 +54,9 @@ def test_sum_of_padded_reports_falls_short_by_the_floor(
 def test_more_targets_than_ones_leave_none_for_padding() -> None:
     oracle = OUE(0.5, 12)  # 4.65 ones in an honest report
     malicious = recover(
-        oracle, np.zeros(12), RecoveryRequest(targets=range(8), malicious_model="padded")
+        oracle,
+        np.zeros(12),
+        RecoveryRequest("ldprecover", targets=range(8), malicious_model="padded"),
     ).malicious
     assert malicious[8:] == pytest.approx(-oracle.q / (oracle.p - oracle.q))
 
@@ -63,8 +67,12 @@ def test_custom_is_the_given_support() -> None:
     pi = np.zeros(D)
     pi[:10] = 0.1
     f_z = np.linspace(-0.2, 0.3, D)
-    exact = recover(oracle, f_z, RecoveryRequest(targets=TARGETS, malicious_model="exact"))
-    custom = recover(oracle, f_z, RecoveryRequest(malicious_model="custom", support=pi))
+    exact = recover(
+        oracle, f_z, RecoveryRequest("ldprecover", targets=TARGETS, malicious_model="exact")
+    )
+    custom = recover(
+        oracle, f_z, RecoveryRequest("ldprecover", malicious_model="custom", support=pi)
+    )
     np.testing.assert_allclose(custom.malicious, exact.malicious, rtol=1e-12)
     np.testing.assert_allclose(custom.recovered, exact.recovered, rtol=0, atol=1e-12)
 
@@ -96,7 +104,7 @@ def test_error_states_why_a_model_does_not_fit(
         recover(
             oracle,
             np.zeros(oracle.domain_size),
-            RecoveryRequest(malicious_model=model, **{"targets": TARGETS, **fields}),
+            RecoveryRequest("ldprecover", malicious_model=model, **{"targets": TARGETS, **fields}),
         )
 
 
@@ -117,7 +125,7 @@ def test_auto_eta_inverts_a_noiseless_attack(oracle: FrequencyOracle, model: str
     result = recover(
         oracle,
         (f + 0.08 * f_y) / 1.08,
-        RecoveryRequest(eta="auto", targets=TARGETS, malicious_model=model),
+        RecoveryRequest("ldprecover", eta="auto", targets=TARGETS, malicious_model=model),
         n=10**8,
     )
     assert result.eta == pytest.approx(0.08)
@@ -129,7 +137,9 @@ def test_without_targets_eta_is_estimated_from_the_printed_sum() -> None:
     """sum f~_Z = 1 + beta(S - 1): S = -306.3 and beta = 1/10 make it -29.73."""
     oracle = OUE(0.5, D)
     total = 1 + 0.1 * (oracle.laws.malicious_sum - 1)
-    result = recover(oracle, np.full(D, total / D), RecoveryRequest(eta="auto"), n=400_000)
+    result = recover(
+        oracle, np.full(D, total / D), RecoveryRequest("ldprecover", eta="auto"), n=400_000
+    )
     assert result.eta == pytest.approx(1 / 9)
 
 
@@ -145,7 +155,9 @@ def test_standard_error_of_the_share_at_the_papers_setting() -> None:
 def test_a_sum_that_noise_explains_is_no_attack() -> None:
     """Above 1 by a little: eta is 0, which is projection, and it is said how little that proves."""
     oracle = OUE(0.5, D)
-    result = recover(oracle, np.full(D, 1.05 / D), RecoveryRequest(eta="auto"), n=400_000)
+    result = recover(
+        oracle, np.full(D, 1.05 / D), RecoveryRequest("ldprecover", eta="auto"), n=400_000
+    )
     assert result.eta == 0
     assert any("within 4 standard errors of no malicious report" in note for note in result.notes)
 
@@ -172,4 +184,6 @@ def test_error_if_the_sum_does_not_tell_eta(
 ) -> None:
     d = oracle.domain_size
     with pytest.raises(ParameterError, match=reason):
-        recover(oracle, np.full(d, total / d), RecoveryRequest(eta="auto", **fields), n=n)
+        recover(
+            oracle, np.full(d, total / d), RecoveryRequest("ldprecover", eta="auto", **fields), n=n
+        )

@@ -65,7 +65,7 @@ def test_ldprecover_is_algorithm_1(
 ) -> None:
     f_z = data.draw(poisoned_of(oracle).filter(lambda f: (f > 0).any()))
     s = (1 - oracle.q * oracle.domain_size) / (oracle.p - oracle.q)
-    result = recover(oracle, f_z, RecoveryRequest(eta=eta))
+    result = recover(oracle, f_z, RecoveryRequest("ldprecover", eta=eta))
     assert result.malicious_sum == s
     assert result.malicious.sum() == pytest.approx(s)
     np.testing.assert_allclose(result.recovered, algorithm_1(f_z, s, eta), rtol=0, atol=1e-10)
@@ -81,7 +81,7 @@ def test_malicious_sum_has_no_effect_on_large_positive_estimates(
     """
     f_z = data.draw(poisoned_of(oracle).filter(lambda f: (f > 0).any()))
     positive = (1 + eta) * f_z[f_z > 0].sum()
-    result = recover(oracle, f_z, RecoveryRequest(eta=eta))
+    result = recover(oracle, f_z, RecoveryRequest("ldprecover", eta=eta))
     if oracle.protocol == "grr" or min(positive, positive - eta * oracle.laws.malicious_sum) >= 1:
         np.testing.assert_allclose(
             result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-10
@@ -96,7 +96,7 @@ def test_malicious_sum_matters_for_small_positive_estimates() -> None:
     oracle = OUE(0.5, 20)
     f_z = np.full(20, -0.3)
     f_z[4], f_z[9] = 0.02, -0.01
-    result = recover(oracle, f_z, RecoveryRequest(eta=0.2))
+    result = recover(oracle, f_z, RecoveryRequest("ldprecover", eta=0.2))
     assert result.recovered[4] == 1
     assert project_simplex(1.2 * f_z)[9] > 0.2
     assert not any(SAME in note for note in result.notes)
@@ -104,11 +104,11 @@ def test_malicious_sum_matters_for_small_positive_estimates() -> None:
 
 def test_two_items_are_recovered_by_hand() -> None:
     """GRR with d = 2, as for Harmony's mean: f~_Z = (1.2, -0.2), S = 1 on item 0 alone."""
-    result = recover(GRR(0.5, 2), [1.2, -0.2], RecoveryRequest(eta=0.5))
+    result = recover(GRR(0.5, 2), [1.2, -0.2], RecoveryRequest("ldprecover", eta=0.5))
     assert result.malicious == pytest.approx([1, 0])
     assert result.genuine == pytest.approx([1.3, -0.3])
     assert result.recovered.tolist() == [1, 0]
-    balanced = recover(GRR(0.5, 2), [0.7, 0.3], RecoveryRequest(eta=0.5))
+    balanced = recover(GRR(0.5, 2), [0.7, 0.3], RecoveryRequest("ldprecover", eta=0.5))
     assert balanced.malicious == pytest.approx([0.5, 0.5])
     assert balanced.recovered == pytest.approx([0.8, 0.2])  # 1.05 - 0.25 and 0.45 - 0.25
 
@@ -119,7 +119,7 @@ def test_eta_zero_is_norm_sub(oracle: FrequencyOracle, data: st.DataObject, eta:
     f_z = data.draw(poisoned_of(oracle))
     expected = project_simplex(f_z).tolist()
     for targets in ([], [0]):
-        request = RecoveryRequest(eta=0, targets=targets)
+        request = RecoveryRequest("ldprecover", eta=0, targets=targets)
         assert recover(oracle, f_z, request).recovered.tolist() == expected
     plain = recover(oracle, f_z, RecoveryRequest("norm-sub", eta=eta, targets=[1]))
     assert plain.recovered.tolist() == expected
@@ -140,7 +140,9 @@ def test_targeted_models_sum_to_s_with_their_own_totals(
     others = np.setdiff1d(np.arange(d), unique)
     for model, others_total in (("paper", -q * d / gap), ("exact", -q * (d - r) / gap)):
         result = recover(
-            oracle, np.zeros(d), RecoveryRequest(targets=targets, malicious_model=model)
+            oracle,
+            np.zeros(d),
+            RecoveryRequest("ldprecover", targets=targets, malicious_model=model),
         )
         malicious = result.malicious
         assert malicious.sum() == pytest.approx(result.malicious_sum, abs=1e-9)
@@ -160,10 +162,14 @@ def test_note_states_the_excess_of_the_printed_model(oracle: FrequencyOracle, ex
     """
     by_hand = 1 + 10 * oracle.q * 102 / 92
     assert f"{by_hand:.3g}" == excess
-    printed = recover(oracle, np.full(102, 1 / 102), RecoveryRequest(targets=range(10)))
+    printed = recover(
+        oracle, np.full(102, 1 / 102), RecoveryRequest("ldprecover", targets=range(10))
+    )
     assert any(f"{excess} times" in note for note in printed.notes)
     exact = recover(
-        oracle, np.full(102, 1 / 102), RecoveryRequest(targets=range(10), malicious_model="exact")
+        oracle,
+        np.full(102, 1 / 102),
+        RecoveryRequest("ldprecover", targets=range(10), malicious_model="exact"),
     )
     assert not any("times" in note and "printed" in note for note in exact.notes)
 
@@ -177,7 +183,7 @@ def test_exact_model_inverts_a_noiseless_attack(oracle: FrequencyOracle) -> None
     result = recover(
         oracle,
         (f + 0.05 * f_y) / 1.05,
-        RecoveryRequest(eta=0.05, targets=[d - 1], malicious_model="exact"),
+        RecoveryRequest("ldprecover", eta=0.05, targets=[d - 1], malicious_model="exact"),
     )
     tolerance = 1e-12 * max(1, np.abs(f_y).max())
     np.testing.assert_allclose(result.recovered, f, rtol=0, atol=tolerance)
@@ -202,12 +208,12 @@ def test_exact_model_inverts_a_noiseless_attack(oracle: FrequencyOracle) -> None
 )
 def test_frequencies_are_finite_and_of_the_rounds_items(frequencies: Any) -> None:
     with pytest.raises(ParameterError, match="frequencies must be"):
-        recover(OUE(1, 3), frequencies)
+        recover(OUE(1, 3), frequencies, "ldprecover")
 
 
 def test_frequencies_that_overflow_are_refused_not_returned() -> None:
     with pytest.raises(ParameterError, match="must be finite"):
-        recover(OUE(1, 3), [1.7e308, 0, 0], RecoveryRequest(eta=10))
+        recover(OUE(1, 3), [1.7e308, 0, 0], RecoveryRequest("ldprecover", eta=10))
 
 
 SUPPORT = np.full(9, 0.5)
@@ -236,7 +242,10 @@ def test_recovery_is_frozen_and_shares_no_memory_with_its_input() -> None:
 def test_malicious_sum_at_the_papers_settings(oracle: FrequencyOracle, s: float) -> None:
     """(1 - qd)/(p - q), to the second decimal."""
     assert oracle.laws.malicious_sum == pytest.approx(s, abs=0.005)
-    assert recover(oracle, np.zeros(oracle.domain_size)).malicious_sum == oracle.laws.malicious_sum
+    assert (
+        recover(oracle, np.zeros(oracle.domain_size), "ldprecover").malicious_sum
+        == oracle.laws.malicious_sum
+    )
 
 
 @pytest.mark.parametrize("method", ["ldprecover", "norm-sub"])
@@ -299,8 +308,8 @@ def test_numbers_of_numpy_are_numbers() -> None:
     oracle, f_z = OUE(1, 6), np.linspace(-0.2, 0.5, 6)
     numpys: dict[str, Any] = {"eta": np.float32(0.5), "targets": np.array([2], np.uint8)}
     n: Any = np.int64(1000)
-    plain = recover(oracle, f_z, RecoveryRequest(eta=0.5, targets=[2]), n=1000)
-    result = recover(oracle, f_z.astype(object), RecoveryRequest(**numpys), n=n)
+    plain = recover(oracle, f_z, RecoveryRequest("ldprecover", eta=0.5, targets=[2]), n=1000)
+    result = recover(oracle, f_z.astype(object), RecoveryRequest("ldprecover", **numpys), n=n)
     assert result.recovered.tolist() == plain.recovered.tolist()
     assert (type(result.eta), result.eta, result.targets) == (float, 0.5, (2,))
     assert type(result.targets[0]) is int
@@ -309,7 +318,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("method", "magic", r"method must be one of ldprecover, norm-sub, .*, not 'magic'"),
+        ("method", "magic", r"method must be one of auto, ldprecover, norm-sub, .*, not 'magic'"),
         ("method", ["norm-sub"], "method must be"),
         ("malicious_model", "magic", r"malicious_model must be one of paper, .*, not 'magic'"),
         ("malicious_model", None, "malicious_model must be"),
@@ -330,20 +339,21 @@ def test_rejects_a_field_with_another_value(field: str, value: Any, message: str
 def test_rejects_all_items_as_targets() -> None:
     with pytest.raises(ParameterError, match="leave out at least one of the 6 items"):
         recover(OUE(1, 6), np.zeros(6), RecoveryRequest("norm-sub", targets=[*range(6), 0]))
-    request = RecoveryRequest(targets=range(5))
+    request = RecoveryRequest("ldprecover", targets=range(5))
     assert recover(OUE(1, 6), np.zeros(6), request).recovered.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("bad", [[6], [-1], [1.0], ["1"], [True], [None], "12", [2**70]])
 def test_rejects_targets_outside_the_items(bad: Any) -> None:
     with pytest.raises(ParameterError, match=r"every target must be an integer (from 0 to 5|of)"):
-        recover(OUE(1, 6), np.zeros(6), RecoveryRequest(targets=bad))
+        recover(OUE(1, 6), np.zeros(6), RecoveryRequest("ldprecover", targets=bad))
 
 
 def test_models_are_the_same_without_targets() -> None:
     oracle, f_z = OUE(0.5, 8), np.linspace(-1, 1, 8)
     paper, exact = (
-        recover(oracle, f_z, RecoveryRequest(malicious_model=model)) for model in ("paper", "exact")
+        recover(oracle, f_z, RecoveryRequest("ldprecover", malicious_model=model))
+        for model in ("paper", "exact")
     )
     assert paper.recovered.tolist() == exact.recovered.tolist()
     assert any("the malicious models paper and exact are the same" in note for note in exact.notes)
@@ -351,7 +361,7 @@ def test_models_are_the_same_without_targets() -> None:
 
 def test_subtracts_nothing_if_no_estimate_is_positive() -> None:
     f_z = np.array([-0.5, -0.1, 0.0, -2.0, -0.3, -0.1])
-    result = recover(OUE(0.5, 6), f_z)
+    result = recover(OUE(0.5, 6), f_z, "ldprecover")
     assert not result.malicious.any()
     np.testing.assert_allclose(result.recovered, project_simplex(1.2 * f_z), rtol=0, atol=1e-15)
     assert any("no estimate is positive" in note for note in result.notes)
@@ -365,7 +375,9 @@ def test_result_is_the_projection_of_its_genuine_frequencies(
     d = oracle.domain_size
     f_z = data.draw(poisoned_of(oracle))
     targets = data.draw(st.lists(st.integers(0, d - 1), max_size=d - 1))
-    result = recover(oracle, f_z, RecoveryRequest(eta=eta, targets=targets, malicious_model=model))
+    result = recover(
+        oracle, f_z, RecoveryRequest("ldprecover", eta=eta, targets=targets, malicious_model=model)
+    )
     assert (result.recovered >= 0).all()
     assert result.recovered.sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_array_equal(result.poisoned, f_z)

@@ -41,11 +41,11 @@ def test_candidate_costs_match_a_tally(export: RoundExport) -> None:
     oracle = export.parameters.oracle
     expected = Estimates.of(oracle, export.tally)
     assert export.estimates().frequencies.tolist() == expected.frequencies.tolist()
-    recovered = export.recover(RecoveryRequest(eta=0.3, targets=[2]))
+    recovered = export.recover(RecoveryRequest("ldprecover", eta=0.3, targets=[2]))
     assert (
         recovered.recovered.tolist()
         == recover(
-            oracle, expected.frequencies, RecoveryRequest(eta=0.3, targets=[2])
+            oracle, expected.frequencies, RecoveryRequest("ldprecover", eta=0.3, targets=[2])
         ).recovered.tolist()
     )
 

@@ -97,7 +97,7 @@ def test_poisoned_mean_shifts_as_predicted_and_is_recovered() -> None:
         recovered = recover(
             ORACLE,
             frequencies,
-            RecoveryRequest(eta=m / n, targets=targets, malicious_model="exact"),
+            RecoveryRequest("ldprecover", eta=m / n, targets=targets, malicious_model="exact"),
         ).recovered
         assert -1 <= recovered[1] - recovered[0] <= 1
     # Told the target and the true eta, LDPRecover* is back at the mean: the exact model is exact

@@ -77,7 +77,11 @@ def test_merge_equals_the_export_of_one_server(
     assert (
         at_once.estimates().standard_errors.tolist() == single.estimates().standard_errors.tolist()
     )
-    for request in (RecoveryRequest(eta=0.1), RecoveryRequest(targets=[2]), "base-cut"):
+    for request in (
+        RecoveryRequest("ldprecover", eta=0.1),
+        RecoveryRequest("ldprecover", targets=[2]),
+        "base-cut",
+    ):
         expected, actual = single.recover(request), at_once.recover(request)
         assert actual.recovered.tolist() == expected.recovered.tolist()
         assert actual.malicious.tolist() == expected.malicious.tolist()

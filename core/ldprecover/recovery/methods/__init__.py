@@ -1,6 +1,7 @@
 """The recovery methods of this package, one module each."""
 
 from ldprecover.recovery.methods import (
+    auto,
     conditional,
     detection,
     diffstats,
@@ -15,6 +16,7 @@ from ldprecover.recovery.methods import (
 __all__ = ["BUILT_IN"]
 
 BUILT_IN = (
+    auto.METHOD,
     ldprecover.METHOD,
     *post_processing.METHODS,
     *detection.METHODS,

@@ -2,9 +2,8 @@
 
 import { field, fill, h } from "../dom.js";
 import { isFast } from "./recoveries.js";
-import { MAX_COMPARED, SORTS, TOPS, methodsOf, reasonAgainst } from "./settings.js";
+import { MAX_COMPARED, SORTS, TOPS, reasonAgainst } from "./settings.js";
 
-const UNMIX = "unmix"; // the method that needs no assumption and states conclusions about the attack
 const MODELS = ["paper", "exact", "padded", "searched", "solved"];
 
 /** Make the controls; they call `changed` with "methods", "assumptions" or "shown" after a change of `settings`. */
@@ -47,25 +46,6 @@ export function controls(settings, labels, changed) {
     h("div", { class: "row" }, slider, exact, h("label", {}, auto, " estimate it")),
   );
   const modelField = field("Malicious model", model);
-  const alsoUnmix = h(
-    "button",
-    {
-      type: "button",
-      class: "small",
-      onclick: () => {
-        settings.compared = [...settings.compared, UNMIX].slice(-MAX_COMPARED);
-        show();
-        changed("methods");
-      },
-    },
-    "Ask unmix too",
-  );
-  const offer = h(
-    "p",
-    { hidden: true },
-    "Is there an attack, how large, and on which items? ",
-    alsoUnmix,
-  );
   const targets = h("p", {});
   const clean = h("ul", { class: "legend" });
   const cleaning = h(
@@ -197,7 +177,6 @@ export function controls(settings, labels, changed) {
               if (settings.compared.length > MAX_COMPARED) settings.compared.shift();
               for (const other of compared.querySelectorAll("input"))
                 other.checked = settings.compared.includes(other.name.slice(5));
-              showOffer();
               changed("methods");
             });
             return h(
@@ -209,14 +188,7 @@ export function controls(settings, labels, changed) {
           }),
       ),
     );
-    showOffer();
     showTargets();
-  }
-
-  function showOffer() {
-    const unmix = methods.find((each) => each.name === UNMIX);
-    offer.hidden =
-      !unmix || reasonAgainst(unmix, settings) !== null || methodsOf(settings).includes(UNMIX);
   }
 
   function showTargets() {
@@ -254,7 +226,6 @@ export function controls(settings, labels, changed) {
       h("div", { class: "controls" }, field("Method", method), etaField, modelField),
       summary,
       targets,
-      offer,
       comparing,
       cleaning,
     ),

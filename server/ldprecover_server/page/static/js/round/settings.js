@@ -13,7 +13,7 @@ export const SORTS = {
 export const TOPS = ["20", "50", "200", "all"];
 export const MAX_COMPARED = 4;
 const DEFAULTS = {
-  method: "ldprecover",
+  method: "auto",
   eta: "0.2",
   model: "paper",
   sort: "frequency",

@@ -1,0 +1,56 @@
+"""The method auto: which method it chooses, and what it says about it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldprecover import RecoveryRequest, Tally, recover
+from ldprecover.protocols import GRR, HR, OUE, FrequencyOracle
+from ldprecover.recovery import NEEDS, chosen_method
+
+N = 2_000
+
+
+def _frequencies(oracle: FrequencyOracle) -> Any:
+    users = np.random.default_rng(1).integers(0, oracle.domain_size // 2, N)
+    return oracle.estimate(Tally.of(oracle, oracle.perturb(users)).counts(oracle), N)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "n", "chosen", "reason"),
+    [
+        (OUE(1, 16), N, "unmix", "it fits oue over 16 items"),
+        (GRR(1, 30), N, "unmix", "it fits grr over 30 items"),
+        (OUE(1, 15), N, "norm-sub", "unmix needs at least 16 items, not 15"),
+        (HR(1, 30), N, "norm-sub", "unmix: hr lacks a law"),
+        (OUE(1, 30), None, "norm-sub", "unmix needs the number of reports"),
+    ],
+)
+def test_chooses_a_method_and_says_why(
+    oracle: FrequencyOracle, n: int | None, chosen: str, reason: str
+) -> None:
+    f = _frequencies(oracle)
+    result, named = recover(oracle, f, n=n), recover(oracle, f, chosen, n=n)
+    assert result.method == named.method == chosen
+    assert result.recovered.tolist() == named.recovered.tolist()
+    assert result.notes[0].startswith(f"auto chose {chosen}: {reason}")
+    assert result.notes[1:] == named.notes
+
+
+def test_names_the_assumptions_that_the_chosen_method_ignores() -> None:
+    result = recover(OUE(1, 4), [0.4, 0.3, 0.2, 0.1], RecoveryRequest(eta=0.1, targets=[1]))
+    assert (result.method, result.eta, result.targets) == ("norm-sub", 0, ())
+    assert "norm-sub does not use eta, targets." in result.notes
+
+
+def test_falls_back_where_a_protocol_cannot_say_whether_it_fits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(self: OUE) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(OUE, "crafter", property(broken))
+    method, reason = chosen_method(OUE(1, 20), frozenset(NEEDS))
+    assert method.name == "norm-sub"
+    assert "RuntimeError: broken" in reason
