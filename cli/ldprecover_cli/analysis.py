@@ -62,6 +62,8 @@ def frequencies(
         top=top,
     )
     out.print(f"Sum of all estimates: {result['sum']:.3f}; 1 is expected of honest reports.")
+    for note in result.get("notes") or ():
+        out.print(f"Note: {plain(note)}")
 
 
 def stats(

@@ -175,6 +175,7 @@ def _line(snapshot: _Snapshot, top: int) -> str:
             for i in largest(shares, top)
         )
         parts.append(joined(shown))
+        parts += map(plain, result.get("notes") or ())
     if snapshot.error:
         parts.append(plain(snapshot.error))
     return "; ".join(parts)
@@ -204,6 +205,8 @@ def _picture(out: "Console", snapshot: _Snapshot, top: int) -> "Group":
                 "reports."
             )
         )
+        notes = snapshot.frequencies.get("notes") or ()
+        lines += [Text(plain(f"Note: {note}")) for note in notes]
     if snapshot.error:
         lines.append(Text(plain(f"{snapshot.error}; trying again"), style="red"))
     elif status.state == "open":

@@ -26,7 +26,7 @@ class Mean(Message):
 class Frequencies(Message):
     """Unbiased estimates, never clipped; columns are in the order of the items."""
 
-    model_config = ConfigDict(json_schema_extra=optional("mean"))
+    model_config = ConfigDict(json_schema_extra=optional("mean", "notes"))
 
     round: Text
     protocol: Text
@@ -50,6 +50,10 @@ class Frequencies(Message):
     mean: Mean | None = Field(
         default=None,
         description='Only for rounds for numbers, which are GRR over the items "-1" and "1".',
+    )
+    notes: list[str] | None = Field(
+        default=None,
+        description="Only if the noise exceeds what tells the items apart: a sentence with both.",
     )
 
 

@@ -57,6 +57,32 @@ def test_closed_round_is_one_line(on_server: Run, server: ServerProcess) -> None
     assert "blue" not in shown.out
 
 
+NOISE = "The noise exceeds what tells the items apart: noise 250 points, spread 0 points."
+
+
+@pytest.fixture
+def noisy(server: ServerProcess) -> str:
+    """A closed round of 30 reports of three items, 10 of each."""
+    id: str = server.open_round("grr", 0.1, items=("red", "green", "blue"))["id"]
+    assert server.submit(id, pack(GRR(0.1, 3).encode([0, 1, 2] * 10))).status_code == 202
+    close(server, id)
+    return id
+
+
+def test_line_names_the_noise(on_server: Run, noisy: str) -> None:
+    assert on_server(f"watch {noisy}").out.endswith(f"; {NOISE}\n")
+
+
+def test_terminal_names_the_noise(server: ServerProcess, noisy: str, watching: Any) -> None:
+    assert watching(server, noisy, terminal=True).watch(NOISE[:40])
+
+
+@pytest.mark.parametrize("command", ["frequencies", "recover"])
+def test_results_name_the_noise(on_server: Run, noisy: str, command: str) -> None:
+    shown = " ".join(on_server(f"{command} --round {noisy}").out.split())
+    assert f"Note: {NOISE}" in shown
+
+
 def test_every_change_is_a_line_until_the_round_is_closed(
     server: ServerProcess, watching: Any
 ) -> None:

@@ -135,6 +135,17 @@ def test_method_is_chosen_where_none_is_named(visitor: Visitor, attacked: dict[s
     assert "method=" not in page.url
 
 
+def test_noise_is_named(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("oue", items=CITIES, epsilon=0.2)
+    report(server, opened, 300)
+    sentence = "The noise exceeds what tells the items apart: noise"
+    (note,) = server.frequencies(opened["id"])["notes"]
+    assert note.startswith(sentence)
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    expect(page.locator("figure .chart + p").first).to_contain_text(note)
+    page.get_by_role("article").get_by_text(note).wait_for()
+
+
 def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
     methods: list[str] = []
 

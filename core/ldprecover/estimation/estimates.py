@@ -15,6 +15,8 @@ from ldprecover.laws import SUMS, required
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import FloatArray
 
+_CHANCE = 1e-3  # probability that the noise of a round lifts one item as high as a popular one
+
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
@@ -52,6 +54,12 @@ class Estimates:
         )
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what the estimates cannot tell: `noise_note`, if there is one."""
+        note = noise_note(self.frequencies, self.standard_errors)
+        return () if note is None else (note,)
+
+    @property
     def sum(self) -> float:
         """The sum of the frequencies, 1 in expectation if every report is honest."""
         return float(self.frequencies.sum())
@@ -78,6 +86,33 @@ class Estimates:
             errors = np.sqrt(errors**2 + f * (1 - f) / self.n)
         half = NormalDist().inv_cdf((1 + confidence) / 2) * errors
         return self.frequencies - half, self.frequencies + half
+
+
+def noise_note(frequencies: FloatArray, standard_errors: FloatArray) -> str | None:
+    """Return the sentence that the noise of the items hides their differences, or None.
+
+    The noise is the median standard error. The spread is the root of the variance of the
+    frequencies over the items less the mean squared standard error: what noise does not explain.
+    The note is returned if the spread is the smaller, unless an item lies above the mean by more
+    than the noise of d items exceeds once in 1,000 rounds: among very many items a few popular
+    ones add little to the variance.
+    """
+    with np.errstate(all="ignore"):  # of numbers that have no variance
+        noise = float(np.median(standard_errors))
+        excess = np.var(frequencies) - np.mean(standard_errors**2)
+        highest = ((frequencies - frequencies.mean()) / standard_errors).max()
+    spread = math.sqrt(max(0.0, float(excess)))
+    if not spread < noise or highest > NormalDist().inv_cdf(1 - _CHANCE / frequencies.size):
+        return None
+    return (
+        f"The noise exceeds what tells the items apart: noise {_points(noise)} points, spread "
+        f"{_points(spread)} points."
+    )
+
+
+def _points(share: float) -> str:
+    """Return a share in percentage points, with two significant digits."""
+    return np.format_float_positional(100 * share, precision=2, fractional=False, trim="-")
 
 
 def partial_sum_variance(oracle: FrequencyOracle, r: int, share: float, n: int) -> float:

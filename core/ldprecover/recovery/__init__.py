@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.estimates import noise_note
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.checking import recovered_by
 from ldprecover.recovery.conclusions import Conclusions, Dropped
@@ -27,7 +28,7 @@ from ldprecover.recovery.methods import BUILT_IN
 from ldprecover.recovery.methods.auto import chosen_method
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.share import MaliciousShare, estimate_share
-from ldprecover.recovery.simplex import noise_exceeds_signal, project_simplex
+from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import Reports
 
 __all__ = [
@@ -98,25 +99,15 @@ def recover(
         raise ParameterError(refusal)
     recovery = recovered_by(method, inputs)
     notes = [
-        note
-        for note in (METHODS[recovery.method].unused(request), _noise_note(inputs, recovery))
-        if note
+        note for note in (METHODS[recovery.method].unused(request), _noise_note(inputs)) if note
     ]
     return replace(recovery, notes=(*recovery.notes, *notes)) if notes else recovery
 
 
-def _noise_note(inputs: RecoveryInputs, recovery: Recovery) -> str | None:
-    """Return the note on a round too small for its noise; None where the method states its own
-    errors.
-    """
-    if inputs.n is None or recovery.conclusions is not None:
+def _noise_note(inputs: RecoveryInputs) -> str | None:
+    if inputs.n is None:
         return None
-    if not noise_exceeds_signal(inputs.poisoned, float(inputs.oracle.variance(0.0, inputs.n))):
-        return None
-    return (
-        "The noise of so few reports exceeds what tells the items apart: 1/d for every item is "
-        "expected to be nearer to their frequencies than the projection of the estimates is."
-    )
+    return noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, inputs.n))
 
 
 def _source(

@@ -6,8 +6,6 @@ from numpy.typing import ArrayLike
 from ldprecover._checks import finite_vector
 from ldprecover.types import FloatArray
 
-_HUGE = 1e100  # squares beyond it overflow
-
 
 def project_simplex(x: ArrayLike) -> FloatArray:
     """Return the point of {y : y >= 0, sum y = 1} nearest to the vector x.
@@ -34,18 +32,3 @@ def project_simplex(x: ArrayLike) -> FloatArray:
     margin = (1 - (candidates[:positive] - least).sum()) / positive
     projected: FloatArray = np.maximum((below - least) + margin, 0.0)
     return projected
-
-
-def noise_exceeds_signal(x: FloatArray, variance: float) -> bool:
-    """Return whether 1/d for every item has a smaller expected error than the projection of x.
-
-    Each entry of x has normal noise of this variance. Both expected squared errors are estimated
-    without bias by Stein's formula (1981), |x - g(x)|^2 + 2 variance div g(x) - d variance: the
-    divergence of the projection is the number of its positive entries less one, that of a constant
-    is 0.
-    """
-    projected = project_simplex(x)
-    if np.abs(x).max() > _HUGE:
-        return False
-    loss = float(((x - projected) ** 2).sum()) + 2 * variance * (np.count_nonzero(projected) - 1)
-    return bool(loss > ((x - 1 / x.size) ** 2).sum())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
+from ldprecover.estimation.estimates import noise_note
 
 
 def test_estimates_of_a_tally_are_the_oracles(
@@ -90,3 +91,48 @@ def test_intervals_cover_population_and_users(
     assert narrow_in / rounds < 0.9
     with pytest.raises(ParameterError, match="users or population"):
         estimates.interval(of="people")  # type: ignore[arg-type]
+
+
+def _round(
+    shares: np.ndarray, protocol: str, epsilon: float, n: int, rng: np.random.Generator
+) -> Estimates:
+    oracle = frequency_oracle(protocol, epsilon, shares.size)
+    return Estimates.of(oracle, oracle.simulation.population_tally(shares, n, rng))
+
+
+def _zipf(d: int) -> np.ndarray:
+    shares = 1 / np.arange(1, d + 1)
+    return np.asarray(shares / shares.sum())
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+def test_notes_that_noise_hides_the_items(protocol: str, rng: np.random.Generator) -> None:
+    """5,000 users of 102 items at epsilon 0.2: a standard error of 14 points and more."""
+    estimates = _round(_zipf(102), protocol, 0.2, 5_000, rng)
+    noise = 100 * np.median(estimates.standard_errors)
+    (note,) = estimates.notes
+    assert note.startswith(
+        f"The noise exceeds what tells the items apart: noise {noise:.0f} points"
+    )
+
+
+@pytest.mark.parametrize("d", [10, 100, 10_000])
+@pytest.mark.parametrize("protocol", ["oue", "olh"])
+def test_has_no_note_where_items_stand_out(protocol: str, d: int, rng: np.random.Generator) -> None:
+    """The popular ones of 10,000 stand out, though the spread over all items is below the noise."""
+    assert not _round(_zipf(d), protocol, 0.5, 1_000_000, rng).notes
+
+
+def test_noise_and_spread_have_two_digits() -> None:
+    f = np.array([0.28, 0.24, 0.26, 0.22])
+    assert noise_note(f, np.full(4, 0.04)) == (
+        "The noise exceeds what tells the items apart: noise 4 points, spread 0 points."
+    )
+    assert noise_note(f, np.full(4, 0.02)) == (
+        "The noise exceeds what tells the items apart: noise 2 points, spread 1 points."
+    )
+    assert noise_note(f, np.full(4, 0.0123)) is None
+
+
+def test_numbers_without_a_variance_have_no_note() -> None:
+    assert noise_note(np.array([1.7e308, 1.7e308]), np.array([1.0, 1.0])) is None

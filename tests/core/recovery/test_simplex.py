@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ldprecover import ParameterError, project_simplex
-from ldprecover.recovery.simplex import noise_exceeds_signal
 
 VECTORS = st.lists(st.floats(-10, 10), min_size=1, max_size=40)
 WILD = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40)
@@ -132,18 +131,3 @@ def test_examples_by_hand(x: list[float], expected: list[float]) -> None:
 def test_rejects_what_is_not_a_finite_vector(x: object) -> None:
     with pytest.raises(ParameterError, match="x must be"):
         project_simplex(x)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("fall", "drowned"), [(0.999, True), (0.7, False)])
-def test_noise_exceeds_signal_where_the_constant_is_nearer(fall: float, drowned: bool) -> None:
-    """200 draws each of noise on frequencies that differ by far less than it, and by far more."""
-    rng, d, noise = np.random.default_rng(8), 50, 0.02
-    f = fall ** np.arange(d)
-    f /= f.sum()
-    found_by_rule = nearer = 0
-    for _ in range(200):
-        x = f + noise * rng.standard_normal(d)
-        found_by_rule += noise_exceeds_signal(x, noise**2)
-        nearer += ((f - 1 / d) ** 2).sum() < ((f - project_simplex(x)) ** 2).sum()
-    assert (found_by_rule > 150) == (nearer > 150) == drowned
-    assert (found_by_rule < 50) == (nearer < 50) != drowned

@@ -77,9 +77,11 @@ def _frequencies(
 ) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
-    mean: dict[str, Any] = {}
+    optional: dict[str, Any] = {}
+    if estimates and (notes := estimates.notes):
+        optional["notes"] = notes
     if labels == _NUMBERS and oracle.traits.one_item:  # as `is_for_numbers`, without parameters
-        mean["mean"] = _mean(round, tally)
+        optional["mean"] = _mean(round, tally)
     return Frequencies.model_construct(
         round=round.id,
         protocol=oracle.protocol,
@@ -95,7 +97,7 @@ def _frequencies(
         sum_standard_error=estimates.sum_standard_error if estimates else None,
         canaries=round.canaries,
         quarantined=quarantined(uncounted),
-        **mean,
+        **optional,
     )
 
 

@@ -16,7 +16,14 @@ const LOOKS = [
 
 /** Show the chart below an element. */
 export function frequencies(place, data, signal) {
-  const { items, frequencies: poisoned, standard_errors: errors, sum, canaries } = data.frequencies;
+  const {
+    items,
+    frequencies: poisoned,
+    standard_errors: errors,
+    sum,
+    canaries,
+    notes = [],
+  } = data.frequencies;
   const all = items.map((_, i) => i);
   const targets = new Set(data.recoveries.flatMap((each) => each.targets));
   const series = [
@@ -95,7 +102,7 @@ export function frequencies(place, data, signal) {
     });
     const chosen = targets.size ? ` ${count(targets.size)} of them were named as targets.` : "";
     chart.describe(
-      `${count(order.length)} of ${count(items.length)} items; whiskers are intervals at 95 %, which hold if every report is honest. The poisoned estimates add up to ${number(sum, 4)}, where 1 is expected of honest reports.${chosen}`,
+      `${count(order.length)} of ${count(items.length)} items; whiskers are intervals at 95 %, which hold if every report is honest. The poisoned estimates add up to ${number(sum, 4)}, where 1 is expected of honest reports.${chosen}${notes.map((note) => ` ${note}`).join("")}`,
     );
     chart.setTable(columns(shown), order);
   }

@@ -117,7 +117,7 @@ function sentence(order, all, round, estimates, settings) {
       ? `of ${count(round.items.length)} items`
       : `of ${count(all.length)} items found among ${count(round.items.length)}`;
   const sum = `The estimates sum to ${number(estimates.sum, 4)}; honest reports make it 1${estimates.sum_standard_error > 0 ? ` ± ${number(WIDE * estimates.sum_standard_error, 2)}` : ""}.`;
-  return `${count(order.length)} ${what}, of ${count(estimates.n)} reports. ${sum} Whiskers hold 95 %.${settings.targets.size ? ` ${count(settings.targets.size)} targets are marked.` : ""}`;
+  return `${count(order.length)} ${what}, of ${count(estimates.n)} reports. ${sum} Whiskers hold 95 %.${settings.targets.size ? ` ${count(settings.targets.size)} targets are marked.` : ""}${(estimates.notes ?? []).map((note) => ` ${note}`).join("")}`;
 }
 
 function tableColumns(labels, series, estimates, settings, toggle) {
