@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -76,9 +75,6 @@ class Folder:
     def remove(self, name: str) -> None:
         """Delete a file or a folder with its content, if it exists."""
         with translate_errors(f"{self}/{name}"), suppress(FileNotFoundError):
-            if self.local is not None and (self.local / name).is_dir():
-                shutil.rmtree(self.local / name)
-                return
             self._files.rm(f"{self._path}/{name}", recursive=True)
 
 

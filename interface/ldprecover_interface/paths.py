@@ -1,38 +1,37 @@
 """The paths of the interface: this is the one place that spells them."""
 
 import re
-from typing import Final
 
-ROOT: Final = "/"
-DOCS: Final = "/docs"
-ERRORS: Final = "/docs/errors"
-OPENAPI: Final = "/openapi.json"
-STATIC: Final = "/static"
-PAGE: Final = "/page"
+ROOT = "/"
+DOCS = "/docs"
+ERRORS = "/docs/errors"
+OPENAPI = "/openapi.json"
+STATIC = "/static"
+PAGE = "/page"
 
-HEALTHZ: Final = "/healthz"
-READYZ: Final = "/readyz"
-METRICS: Final = "/metrics"
-VERSION: Final = "/version"
+HEALTHZ = "/healthz"
+READYZ = "/readyz"
+METRICS = "/metrics"
+VERSION = "/version"
 
-PLAN: Final = "/plan"
+PLAN = "/plan"
 
-ROUNDS: Final = "/rounds"
-ROUND: Final = "/rounds/{round}"
+ROUNDS = "/rounds"
+ROUND = "/rounds/{round}"
 
 # Below ROUND; the first three also at the root, where they mean the current round.
-REPORTS: Final = "/reports"
-FREQUENCIES: Final = "/frequencies"
-RECOVER: Final = "/recover"
-PARAMETERS: Final = "/parameters"
-CLOSE: Final = "/close"
-TICKETS: Final = "/tickets"
-STATS: Final = "/stats"
-EXPORT: Final = "/export"
-METHODS: Final = "/methods"
-ALARMS: Final = "/alarms"
-SUSPECTS: Final = "/suspects"
-JOB: Final = "/jobs/{job}"
+REPORTS = "/reports"
+FREQUENCIES = "/frequencies"
+RECOVER = "/recover"
+PARAMETERS = "/parameters"
+CLOSE = "/close"
+TICKETS = "/tickets"
+STATS = "/stats"
+EXPORT = "/export"
+METHODS = "/methods"
+ALARMS = "/alarms"
+SUSPECTS = "/suspects"
+JOB = "/jobs/{job}"
 
 _SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
 

@@ -1,13 +1,12 @@
 """Problems (RFC 9457): the body of every error, and the types of problems."""
 
 from enum import Enum
-from typing import Final
 
 from pydantic import ConfigDict, Field
 
 from ldprecover_interface.base import Message, optional
 
-MEDIA_TYPE: Final = "application/problem+json"
+MEDIA_TYPE = "application/problem+json"
 
 
 class ProblemType(Enum):

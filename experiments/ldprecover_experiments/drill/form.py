@@ -1,12 +1,12 @@
 """The forms of a drill: their fields, choices, defaults and limits."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ldprecover import ParameterError
 from ldprecover.protocols import PROTOCOLS
@@ -30,30 +30,13 @@ _PROJECTION = "norm-sub"
 _MAP_USERS, _MAP_TRIALS = 20_000, 1
 
 
-def _one_of(names: Callable[[], Iterable[str]], field: str) -> AfterValidator:
-    """Return a validator of names in a registry, which plugins may extend before the call."""
-
-    def validate(name: str) -> str:
-        if name not in names():
-            raise ParameterError(f"{field} must be one of {', '.join(names())}, not {name!r:.40}")
-        return name
-
-    return AfterValidator(validate)
-
-
-ProtocolName = Annotated[str, _one_of(lambda: PROTOCOLS, "protocol")]
-AttackName = Annotated[str, _one_of(lambda: ATTACKS, "attack")]
-ModelName = Annotated[str, _one_of(lambda: MODELS, "model")]
-MethodName = Annotated[str, _one_of(lambda: METHODS.keys() - {_PROJECTION}, "methods")]
-
-
 class CommonForm(Form):
     """The fields of rounds and heat maps."""
 
     owner: ClassVar[str] = "a drill"
     kind: Literal["round", "map"] = "round"
     dataset: str
-    protocol: ProtocolName
+    protocol: str
     epsilon: float
     beta: float
     eta: float
@@ -64,10 +47,10 @@ class RoundForm(CommonForm):
     """A round on the server."""
 
     users: int = Field(ge=1, le=MAX_USERS)
-    attack: AttackName
-    model: ModelName
+    attack: str
+    model: str
     targets: int = Field(ge=1, le=MAX_USERS)
-    methods: list[MethodName] = Field(default=list(_METHODS))
+    methods: list[str] = Field(default=list(_METHODS))
     told: bool = True  # phrases: quoted
 
 
@@ -149,7 +132,12 @@ class FormChoices:
                 f"users: their reports would take {size >> 20:,} MiB, and a drill makes at most "
                 f"{MAX_BYTES >> 20:,}; take fewer users or another protocol"
             )
-        chosen = [name for name in METHODS if name in form.methods]
+        names = [name for name in METHODS if name != _PROJECTION]
+        if unknown := set(form.methods).difference(names):
+            raise ParameterError(
+                f"methods must be one of {', '.join(names)}, not {min(unknown)!r:.40}"
+            )
+        chosen = [name for name in names if name in form.methods]
         knows_targets = form.told and demo.targets is not None
         return DrillRound(demo, tuple(method_specs(chosen, knows_targets=knows_targets)))
 
