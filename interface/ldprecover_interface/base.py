@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from ldprecover.protocols import own_parameters
 
@@ -73,27 +73,24 @@ class OwnParametersMixin(Message):
 
     @model_validator(mode="after")
     def _check_own(self) -> Self:
-        errors: list[Any] = []
-        for name, value in (self.model_extra or {}).items():
-            if error := self._error_of(name, value):
-                errors.append(error | {"loc": (name,), "input": value})
+        errors = [
+            InitErrorDetails(type=fault, loc=(name,), input=value)
+            for name, value in (self.model_extra or {}).items()
+            if (fault := self._fault(name, value))
+        ]
         if errors:
             raise ValidationError.from_exception_data(type(self).__name__, errors)
         return self
 
     @classmethod
-    def _error_of(cls, name: str, value: object) -> dict[str, Any] | None:
+    def _fault(cls, name: str, value: object) -> PydanticCustomError | None:
         """Return what is wrong with a field that the class does not declare, if anything is."""
+        is_request = issubclass(cls, Request)
         if name not in own_parameters():
-            return {"type": _UNKNOWN} if issubclass(cls, Request) else None
-        if value is None:
-            return None
-        if type(value) is not int:
-            return {"type": "int_type"}
-        low, high = _range(name) if issubclass(cls, Request) else (0, (1 << 63) - 1)
-        if value < low:
-            return {"type": "greater_than_equal", "ctx": {"ge": low}}
-        return {"type": "less_than_equal", "ctx": {"le": high}} if value > high else None
+            return _UNKNOWN if is_request else None
+        low, high = _range(name) if is_request else (0, (1 << 63) - 1)
+        allowed = value is None or (type(value) is int and low <= value <= high)
+        return None if allowed else _NOT_ALLOWED
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -119,6 +116,7 @@ class OwnParametersMixin(Message):
 
 
 _UNKNOWN = PydanticCustomError("extra_forbidden", "the field is not known")
+_NOT_ALLOWED = PydanticCustomError("own_parameter", "the value is not allowed")
 
 
 def _range(name: str) -> tuple[int, int]:

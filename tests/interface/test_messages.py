@@ -67,17 +67,11 @@ def test_long_array_stops_at_first_error() -> None:
     assert errors_of(NewRound, ROUND | {"items": [1] * 1000}) == [(("items", 0), "string_type")]
 
 
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [
-        (1, "greater_than_equal"),
-        (1 << 40, "less_than_equal"),
-        (3.0, "int_type"),
-        (True, "int_type"),
-    ],
-)
-def test_parameter_of_one_protocol_is_checked(value: object, kind: str) -> None:
-    assert errors_of(NewRound, ROUND | {"hash_range": value}) == [(("hash_range",), kind)]
+@pytest.mark.parametrize("value", [1, 1 << 40, 3.0, True])
+def test_parameter_of_one_protocol_is_checked(value: object) -> None:
+    assert errors_of(NewRound, ROUND | {"hash_range": value}) == [
+        (("hash_range",), "own_parameter")
+    ]
     assert NewRound.model_validate(ROUND | {"hash_range": 3}).own["hash_range"] == 3
 
 
