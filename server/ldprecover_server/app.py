@@ -5,6 +5,7 @@ from asyncio import create_task, gather, get_running_loop, wait
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from importlib.metadata import version
+from threading import Lock
 from typing import Any
 
 from anyio import to_thread
@@ -26,7 +27,7 @@ from ldprecover_server.file_limits import max_connections
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, problems
 from ldprecover_server.http.bodies import BodyMemory
-from ldprecover_server.http.dependencies import DECODED_BYTES, Services
+from ldprecover_server.http.dependencies import DECODED_BYTES, UNWRITTEN_BYTES, Services
 from ldprecover_server.http.edge import EDGE, ConnectionLimit, Edge, RejectedError
 from ldprecover_server.http.middleware.allowed_hosts import AllowedHosts
 from ldprecover_server.http.middleware.backpressure import Backpressure
@@ -54,7 +55,7 @@ from ldprecover_server.memory_budget import MemoryBudget
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.rejections import Rejections
 from ldprecover_server.results import Results
-from ldprecover_server.rounds import Rounds
+from ldprecover_server.rounds import LABELS_BYTES, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
 from ldprecover_server.submissions import Submissions
@@ -64,6 +65,9 @@ from ldprecover_server.watchdog import run_watchdog
 _SHORT_STARTS, _STARTS = 128, 4
 """Submissions and health checks, and other requests, that start in one turn of the event loop. The
 others take a millisecond each or more, so they do not delay the short ones."""
+
+_LEAST_ANALYSIS = 16 << 20
+"""Least bytes of an analysis without a key: most methods need them for 100,000 items."""
 
 _DRAIN_SECONDS = 1.0
 """Seconds that shutdown waits for calls in thread pools whose callers are gone."""
@@ -94,7 +98,10 @@ class Application:
         )
         self.rejections = Rejections(storage)
         self.bodies = BodyMemory(
-            settings.queue_bytes, settings.body_seconds, settings.anonymous_body_seconds
+            settings.queue_bytes,
+            settings.body_seconds,
+            settings.anonymous_body_seconds,
+            anonymous=0.5 / settings.workers,
         )
         cluster = None
         if settings.scheduler is not None:
@@ -105,6 +112,7 @@ class Application:
             seconds=settings.analysis_seconds,
             key_seconds=settings.analysis_key_seconds,
             memory_bytes=settings.analysis_bytes,
+            anonymous_bytes=max(_LEAST_ANALYSIS, settings.analysis_bytes // settings.workers),
             disk_bytes=settings.analysis_disk_bytes,
             metrics=self.metrics,
             cluster=cluster,
@@ -120,7 +128,9 @@ class Application:
         if settings.report_rate:
             rates = ReportRates(settings.report_rate, settings.report_burst)
         access = Access(storage, settings.secret_key, rates=rates)
-        round_directory = Rounds(storage, settings.max_domain_size)
+        round_directory = Rounds(
+            storage, settings.max_domain_size, LABELS_BYTES // settings.workers
+        )
         submissions = Submissions(
             round_directory, access, self.ingest, self.rejections, storage, settings
         )
@@ -135,12 +145,14 @@ class Application:
             analyses=Analyses(
                 RoundReader(round_directory, tallies, storage),
                 self.workers,
-                ResultCache(settings.analysis_cache_bytes),
+                ResultCache(settings.analysis_cache_bytes // settings.workers),
             ),
             jobs=self.jobs,
             access=access,
             bodies=self.bodies,
             decoded=MemoryBudget(DECODED_BYTES),
+            unwritten=MemoryBudget(UNWRITTEN_BYTES // settings.workers),
+            writing=Lock(),
             submitting=ThreadPool(2, settings.queue_requests, settings.request_seconds),
             reading=ThreadPool(2, settings.reads, settings.request_seconds),
             keyed=ThreadPool(2, settings.reads, settings.request_seconds),

@@ -12,8 +12,8 @@ from ldprecover_server.byte_cache import ByteCache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
 _CACHE_SIZE = 256  # rounds, without their labels
-_LABELS_BYTES = 16 << 20
-"""Bytes of cached labels; those of a round may be megabytes."""
+LABELS_BYTES = 16 << 20
+"""Bytes of cached labels of all processes; those of a round may be megabytes."""
 
 T = TypeVar("T")
 
@@ -58,13 +58,15 @@ class _Cache(OrderedDict[str, T], Generic[T]):
 class Rounds:
     """The rounds of a storage."""
 
-    def __init__(self, storage: Storage, max_domain_size: int) -> None:
+    def __init__(
+        self, storage: Storage, max_domain_size: int, labels_bytes: int = LABELS_BYTES
+    ) -> None:
         self._storage = storage
         self._max_domain_size = max_domain_size
         self._infos: _Cache[RoundInfo] = _Cache()
         self._ids: _Cache[str] = _Cache()
         """Ids by name, as last looked up."""
-        self._labels: ByteCache[int] = ByteCache(_LABELS_BYTES)
+        self._labels: ByteCache[int] = ByteCache(labels_bytes)
 
     def open(
         self,

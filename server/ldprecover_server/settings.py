@@ -117,8 +117,9 @@ class Settings(BaseSettings):
     """Largest request body after decompression, in bytes."""
     queue_requests: Positive = 10_000
     """Submissions that wait for their commit; beyond it, 503."""
-    queue_bytes: Annotated[int, Field(ge=1024)] = 256 * MIB
-    """Memory of all request bodies, as sent and decoded, in bytes; beyond it, 503."""
+    queue_bytes: Annotated[int, Field(ge=1024)] = 112 * MIB
+    """Memory of the request bodies of a process, as sent and decoded, in bytes; beyond it, 503.
+    Callers without a key have half of it, divided among the processes."""
     group_bytes: Annotated[int, Field(ge=1024)] = 8 * MIB
     """Decoded bytes after which a commit takes no further submission."""
     reports_per_submission: Positive = 1_000_000
@@ -149,7 +150,7 @@ class Settings(BaseSettings):
     """The same for a caller without a key."""
     reads: Positive = 256
     """Calls that wait to read from the database, with and without a key each; beyond it, 503."""
-    answer_bytes: Annotated[int, Field(ge=MIB)] = 64 * MIB
+    answer_bytes: Annotated[int, Field(ge=MIB)] = 32 * MIB
     """Memory of unread responses of more than 32 KiB, in bytes; beyond it, the slowest reader is
     cut off."""
     answer_seconds: Positive = 60
@@ -172,8 +173,9 @@ class Settings(BaseSettings):
     504."""
     analysis_key_seconds: Positive = 600
     """The same for a caller with an analyst or admin key."""
-    analysis_bytes: Annotated[int, Field(ge=MIB)] = 128 * MIB
-    """Memory of an analysis above that of an idle worker process, in bytes; Linux only."""
+    analysis_bytes: Annotated[int, Field(ge=MIB)] = 96 * MIB
+    """Memory of an analysis above that of an idle worker process, in bytes; Linux only. Without a
+    key it is divided by the number of server processes."""
     analysis_disk_bytes: Annotated[int, Field(ge=MIB)] = 4096 * MIB
     """Reports that an analysis may store in a temporary file in TMPDIR, in bytes; it stores those
     of a whole round."""
@@ -189,8 +191,8 @@ class Settings(BaseSettings):
     """Certificate of the server for the cluster, a PEM file."""
     analysis_tls_key: str | None = None
     """Private key of that certificate, a PEM file."""
-    analysis_cache_bytes: Annotated[int, Field(ge=0)] = 32 * MIB
-    """Memory of cached results in each process, in bytes."""
+    analysis_cache_bytes: Annotated[int, Field(ge=0)] = 16 * MIB
+    """Memory of cached results, in bytes, divided among the processes."""
     min_free_bytes: Annotated[int, Field(ge=0)] = 64 * MIB
     """Free bytes on the disk of a SQLite file below which the server is not ready."""
     log_format: LogFormat = "console"

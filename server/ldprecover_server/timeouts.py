@@ -46,6 +46,10 @@ class Timeouts:
             return due - self.seconds, on_timeout
         return None
 
+    def expire_oldest(self) -> None:
+        """Call the callback of the oldest operation now."""
+        self._pending.pop(next(iter(self._pending)))[1]()
+
     def remove(self, number: int) -> None:
         """Remove an operation that has ended."""
         self._pending.pop(number, None)

@@ -2,8 +2,14 @@
 
 import pytest
 
+from ldprecover_server import Settings
 from ldprecover_server.errors import BusyError
+from ldprecover_server.http.dependencies import UNWRITTEN_BYTES
 from ldprecover_server.memory_budget import MemoryBudget
+from ldprecover_server.rounds import LABELS_BYTES
+
+PROMISED_BYTES = 400 << 20
+"""The most that a server takes under attack above its start, as threat-model.md says."""
 
 
 def test_reserves_up_to_limit() -> None:
@@ -23,6 +29,19 @@ def test_share_bounds_its_class_alone() -> None:
     assert budget.reserve(50, {"anonymous": 0})
     budget.release(50, {"anonymous": 50})
     assert budget.reserve(10, {"anonymous": 10})
+
+
+def test_default_budgets_sum_to_less_than_promised() -> None:
+    settings = Settings()
+    budgets = (
+        settings.queue_bytes,
+        settings.answer_bytes,
+        settings.analyses * settings.analysis_bytes,
+        settings.analysis_cache_bytes,
+        LABELS_BYTES,
+        UNWRITTEN_BYTES,
+    )
+    assert sum(budgets) <= PROMISED_BYTES
 
 
 def test_holds_inside_the_block() -> None:

@@ -105,9 +105,14 @@ class Analyses:
     async def _run(
         self, analysis: Analysis[R], caller: Caller, on_progress: OnProgress | None = None
     ) -> R:
-        await caller.run(analysis.look_up, caller.key)
-        if analysis.is_quick:
-            return await caller.run(analysis.compute)
+        def begin() -> tuple[bytes, R | None]:
+            # In one call: between two of them, hundreds of callers would hold their tallies.
+            analysis.look_up(caller.key)
+            return (b"", analysis.compute()) if analysis.is_quick else (analysis.key(), None)
+
+        key, computed = await caller.run(begin)
+        if computed is not None:
+            return computed
         keyed = caller.is_known
 
         def work(report_progress: OnProgress) -> Coroutine[Any, Any, bytes]:
@@ -118,12 +123,11 @@ class Analyses:
                 on_progress=report_progress,
             )
 
-        key = await caller.run(analysis.key)
         try:
-            result = await self._cache.get(key, work, keyed=keyed, on_progress=on_progress)
+            packed = await self._cache.get(key, work, keyed=keyed, on_progress=on_progress)
         except AnalysisFailedError as error:
             plugins = analysis.plugins
             if not plugins or any(plugin in str(error) for plugin in plugins):
                 raise
             raise AnalysisFailedError(f"{' or '.join(plugins)}: {error}") from error
-        return analysis.unpack(result)
+        return analysis.unpack(packed)

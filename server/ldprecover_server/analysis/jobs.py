@@ -30,8 +30,9 @@ _STOP_SECONDS = 1.0
 """Seconds that `stop` waits for the ends of jobs to be written."""
 _THREADS = 2
 
-JobWork = Callable[[OnProgress], Coroutine[Any, Any, bytes]]
-"""Returns the result of a job as bytes and reports its progress; it is cancelled with its job."""
+JobWork = Callable[[OnProgress], Coroutine[Any, Any, Callable[[], bytes]]]
+"""Reports the progress of a job, and returns what writes its result in a thread; it is cancelled
+with its job."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class _LocalJob:
         self.seq = seq
         self.keyed = keyed
         self.begun: asyncio.Task[None] | None = None
-        """The task once it runs; one that is cancelled before would not clean up."""
+        """The task while it works; one that is cancelled before or after would not clean up."""
         self.made_room = False
         """Whether it was cancelled for another job."""
         self.state: JobState = "queued"
@@ -102,6 +103,8 @@ class Jobs:
         self._local: dict[str, _LocalJob] = {}
         self._beating: asyncio.Task[None] | None = None
         self._threads = ThreadPool(_THREADS)
+        # Results of megabytes wait unwritten.
+        self._finishing = asyncio.Lock()
         # Separate, so that many status calls do not delay heartbeats.
         self._reading = ThreadPool(1, waiting)
         self._stopped = False
@@ -169,10 +172,10 @@ class Jobs:
 
     async def _run(self, id: str, job: _LocalJob, work: JobWork) -> None:
         job.begun = asyncio.current_task()
-        result: bytes | None = None
-        failure: Exception | None = None
+        write: Callable[[], bytes] | None = None
+        failure: ServiceError | LDPRecoverError | None = None
         try:
-            result = await work(job.report_progress)
+            write = await work(job.report_progress)
         except asyncio.CancelledError:
             # If the job was cancelled, its row has ended already, and this changes nothing.
             failure = (
@@ -180,24 +183,35 @@ class Jobs:
                 if job.made_room
                 else AnalysisFailedError("the server stopped meanwhile")
             )
-        except (ServiceError, ParameterError) as error:
-            failure = error
-        except Exception:  # noqa: BLE001  the caller reads the failure later
-            _log.exception("a job failed")
-            failure = AnalysisFailedError("the server's log says why")
+        except Exception as error:  # noqa: BLE001  the caller reads the failure later
+            failure = _failure_of(error)
+        job.begun = None
         try:
-            state: Literal["done", "failed"] = "done" if failure is None else "failed"
-            self._metrics.jobs.labels(state).inc()
-            encoded = None if failure is None else _encode_error(failure)
-            await self._threads.run(
-                lambda: self._storage.jobs.finish(id, state, result=result, error=encoded)
-            )
+            async with self._finishing:
+                await self._threads.run(self._finish, id, write, failure)
         except ServiceError as error:
             _log.warning("the end of a job could not be written: %s", error)
         except Exception:  # noqa: BLE001  nobody awaits this task
             _log.exception("the end of a job could not be written")
         finally:
             del self._local[id]
+
+    def _finish(
+        self,
+        id: str,
+        write: Callable[[], bytes] | None,
+        failure: ServiceError | LDPRecoverError | None,
+    ) -> None:
+        """Store the end of a job: the result, or the failure."""
+        result: bytes | None = None
+        try:
+            result = write() if write is not None else None
+        except Exception as error:  # noqa: BLE001  as above
+            failure = _failure_of(error)
+        state: Literal["done", "failed"] = "done" if failure is None else "failed"
+        self._metrics.jobs.labels(state).inc()
+        encoded = None if failure is None else _encode_error(failure)
+        self._storage.jobs.finish(id, state, result=result, error=encoded)
 
     async def _beat(self) -> None:
         while self._local:
@@ -216,6 +230,13 @@ class Jobs:
                 continue
             for id in ended:
                 self._cancel_local(id)
+
+
+def _failure_of(error: Exception) -> ServiceError | LDPRecoverError:
+    if isinstance(error, ServiceError | ParameterError):
+        return error
+    _log.error("a job failed", exc_info=error)
+    return AnalysisFailedError("the server's log says why")
 
 
 def _encode_error(error: Exception) -> str:

@@ -47,8 +47,8 @@ class WorkerPool:
 
     An analysis may run for `seconds`, of a caller with a key for `key_seconds`; it waits for
     admission as long at most. While others wait, one without a key has a sixth of its seconds.
-    `memory_bytes` limits its memory above that of an idle worker, `disk_bytes` its reports in a
-    temporary file. Workers of a `cluster` read large rounds.
+    `memory_bytes` limits its memory above that of an idle worker, without a key `anonymous_bytes`,
+    and `disk_bytes` its reports in a temporary file. Workers of a `cluster` read large rounds.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class WorkerPool:
         seconds: float,
         key_seconds: float,
         memory_bytes: int,
+        anonymous_bytes: int | None = None,
         disk_bytes: int,
         metrics: Metrics,
         cluster: Cluster | None = None,
@@ -66,7 +67,7 @@ class WorkerPool:
         self._admission = AdmissionQueue(count, waiting)
         # By whether the caller has a key.
         self._limits = {
-            False: TaskLimits(seconds, memory_bytes, disk_bytes, cluster),
+            False: TaskLimits(seconds, anonymous_bytes or memory_bytes, disk_bytes, cluster),
             True: TaskLimits(key_seconds, memory_bytes, disk_bytes, cluster),
         }
         # How often a running analysis is checked for others that wait.

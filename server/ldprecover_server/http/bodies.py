@@ -35,7 +35,6 @@ _THREAD_GZIP_BYTES = _PIECE_BYTES // 4
 _LARGE_BYTES = 1 << 16
 """Bodies above this size count against the share of large bodies."""
 _LARGE_SHARE = 3 / 4
-_ANONYMOUS_SHARE = 7 / 8
 
 _LENGTH_DIGITS = 18
 """Digits of a Content-Length; a longer number exceeds every limit, and `int` rejects 4,300."""
@@ -57,8 +56,8 @@ class BodyMemory:
     """The memory of all request bodies, from their first byte until they are decoded.
 
     Of `limit` bytes, bodies above 64 KiB take at most 3/4 and bodies of anonymous callers at most
-    7/8, so small submissions and callers with a key find room. If there is no room, a body takes
-    that of the anonymous body that has been arriving for longest, if it has been for at least
+    `anonymous`, so small submissions and callers with a key find room. If there is no room, a body
+    takes that of the anonymous body that has been arriving for longest, if it has been for at least
     `patience` seconds. So nobody blocks others by sending slowly.
 
     A body must arrive within `seconds`, of an anonymous caller within `anonymous_seconds`. A body
@@ -71,8 +70,9 @@ class BodyMemory:
         seconds: float = 30.0,
         anonymous_seconds: float = 10.0,
         patience: float = 1.0,
+        anonymous: float = 7 / 8,
     ) -> None:
-        self.budget = MemoryBudget(limit, large=_LARGE_SHARE, anonymous=_ANONYMOUS_SHARE)
+        self.budget = MemoryBudget(limit, large=_LARGE_SHARE, anonymous=anonymous)
         self.threads = CapacityLimiter(1)  # decoded JSON takes many times the memory of its text
         self._patience = patience
         self._timeouts, self._anonymous_timeouts = Timeouts(seconds), Timeouts(anonymous_seconds)
@@ -105,7 +105,8 @@ class BodyMemory:
             too_recent = began > self._anonymous_timeouts.loop.time() - self._patience
             if too_recent or evict == body.expire:
                 return False
-            evict()
+            # Its entry must go too: its task ends later, and would be the oldest until then.
+            self._anonymous_timeouts.expire_oldest()
         return True
 
     def release(self, body: "Body") -> None:

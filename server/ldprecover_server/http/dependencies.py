@@ -1,7 +1,9 @@
 """Dependencies of the routes: the services, the round in the path, and the caller."""
 
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar
 
@@ -26,6 +28,10 @@ T = TypeVar("T")
 _ANONYMOUS_BYTES = 1 << 20
 DECODED_BYTES = 4 * _ANONYMOUS_BYTES
 """Bytes of large bodies of anonymous callers that may be in progress."""
+UNWRITTEN_BYTES = 16 << 20
+"""Bytes of results that wait for a thread to write them, of anonymous callers."""
+_LARGE_ITEMS = 4096
+"""Items of a round from which on its responses are written one at a time."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,9 @@ class Services:
     decoded: MemoryBudget
     """For large bodies of anonymous callers, from decoding to the response. Decoded they take up to
     20 times the memory, and an analysis may wait for minutes with them."""
+    unwritten: MemoryBudget
+    """For results of anonymous callers that wait for a thread to write them."""
+    writing: threading.Lock
     submitting: ThreadPool
     """For the lookups of submissions."""
     reading: ThreadPool
@@ -53,6 +62,13 @@ class Services:
     """Returns why a submission could not be stored now, or None."""
     scrape: SharedCall[bytes]
     """Returns the metrics in Prometheus' text format."""
+
+    def write(self, round: RoundInfo) -> AbstractContextManager[object]:
+        """Return the context in which a response with a round's items is written.
+
+        The items, columns and text of a large one take 100 MiB, so one is written at a time.
+        """
+        return self.writing if round.oracle.domain_size >= _LARGE_ITEMS else nullcontext()
 
 
 def get_services(request: Request) -> Services:

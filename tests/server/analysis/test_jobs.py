@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
@@ -70,7 +71,7 @@ class Work:
         self.finish = asyncio.Event()
         self.cancelled = asyncio.Event()
 
-    async def __call__(self, report_progress: OnProgress) -> bytes:
+    async def __call__(self, report_progress: OnProgress) -> Callable[[], bytes]:
         report_progress(0.5)
         self.begun.set()
         try:
@@ -78,11 +79,11 @@ class Work:
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
-        return self.result
+        return lambda: self.result
 
 
 def failing(error: Exception) -> JobWork:
-    async def work(report_progress: OnProgress) -> bytes:
+    async def work(report_progress: OnProgress) -> Callable[[], bytes]:
         raise error
 
     return work
@@ -163,6 +164,41 @@ async def test_failed_job_has_the_error_of_its_work(
         await state(remote, job.id, "failed")
         status = (await remote.status(1, job.id)).error
         assert (type(status), str(status)) == (type(expected_error), str(expected_error))
+
+
+async def test_results_are_written_one_at_a_time(storages: tuple[Storage, Storage]) -> None:
+    """So that those of many jobs, megabytes each, are not in memory together."""
+    writing, highest = 0, 0
+
+    def write() -> bytes:
+        nonlocal writing, highest
+        writing += 1
+        highest = max(highest, writing)
+        time.sleep(BEAT)  # another thread could begin meanwhile
+        writing -= 1
+        return b"result"
+
+    async def work(report_progress: OnProgress) -> Callable[[], bytes]:
+        return write
+
+    async with two_processes(storages) as (local, _remote):
+        jobs = [await local.start(1, work, keyed=True) for _ in range(8)]
+        for job in jobs:
+            await state(local, job.id, "done")
+    assert highest == 1
+
+
+async def test_failed_writing_fails_the_job(storages: tuple[Storage, Storage]) -> None:
+    def write() -> bytes:
+        raise RoundNotFoundError("it is deleted")
+
+    async def work(report_progress: OnProgress) -> Callable[[], bytes]:
+        return write
+
+    async with two_processes(storages) as (local, remote):
+        job = await local.start(1, work, keyed=False)
+        await state(remote, job.id, "failed")
+        assert isinstance((await remote.status(1, job.id)).error, RoundNotFoundError)
 
 
 async def test_a_job_whose_process_died_has_failed(

@@ -307,6 +307,38 @@ def test_large_and_anonymous_bodies_have_shares() -> None:
     )
 
 
+def test_body_evicts_several_in_one_step() -> None:
+    """Their tasks end later, and one that is evicted already has nothing more to release."""
+
+    async def run() -> None:
+        bodies = BodyMemory(100, patience=0.0, anonymous=1.0)
+        endless = asyncio.Event()
+
+        async def more() -> dict[str, Any]:
+            await endless.wait()
+            raise AssertionError
+
+        def slow() -> Body:
+            messages = iter([piece(40 * b"x", more=True)])
+
+            async def receive() -> dict[str, Any]:
+                return next(messages, None) or await more()
+
+            return Body(bodies, {"headers": [(b"content-length", b"99")]}, receive)
+
+        old = [asyncio.create_task(slow().read(limit(anonymous=True), ("",))) for _ in range(2)]
+        while bodies.budget.reserved < 80:
+            await asyncio.sleep(0)
+        large = a_body(bodies)
+        large.limit = limit(anonymous=True)
+        assert bodies.reserve_or_evict(large, 90)
+        for task in old:
+            with pytest.raises(BodyTimeoutError):
+                await task
+
+    asyncio.run(run())
+
+
 def test_body_evicts_slowest_anonymous_body() -> None:
     """Whoever sends a byte now and then holds no room that others need."""
     bodies = BodyMemory(100, patience=0.0)

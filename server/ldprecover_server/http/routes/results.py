@@ -42,6 +42,8 @@ from ldprecover_server.watchdog import watched
 
 router = APIRouter(tags=["results"], route_class=BodyRoute)
 
+_Write = Callable[[RoundInfo, bytes, RecoveryRequest, RecoverResult], Response]
+
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a recovery request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
 _NUMBERS = to_json(ITEMS)
@@ -62,12 +64,13 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
 
     def respond() -> Response:
         info, tally, uncounted = caller.services.results.counted(round, caller.key)
-        labels = caller.services.rounds.labels(info)
-        with watched():
-            message = _frequencies(info, labels, tally, uncounted)
-        if form == "csv":
-            return _frequencies_as_csv(message, labels)
-        return json_response(message, labels=labels)
+        with caller.services.write(info):
+            labels = caller.services.rounds.labels(info)
+            with watched():
+                message = _frequencies(info, labels, tally, uncounted)
+            if form == "csv":
+                return _frequencies_as_csv(message, labels)
+            return json_response(message, labels=labels)
 
     return await caller.run(respond)
 
@@ -109,7 +112,7 @@ def _frequencies_as_csv(message: Frequencies, labels: bytes) -> Response:
         "count": message.counts,
         "frequency": message.frequencies or [None] * d,
         "standard_error": message.standard_errors or [None] * d,
-        "canary": [i in canaries for i in range(d)],
+        "canary": (i in canaries for i in range(d)),
     }
     return _columns_as_csv(f"frequencies-{message.round}", columns)
 
@@ -165,18 +168,17 @@ async def recover_frequencies(
 ) -> Response:
     """Recover the frequencies from the stored counts, which may be poisoned."""
     recovery_request = body or RecoveryRequest()
-    write = _written_as_csv if form == "csv" else _written
     if form == "csv" or not wants_job(prefer):
+        write = _written_as_csv if form == "csv" else _written
         return await cancel_on_disconnect(
-            request, _recovered(round, recovery_request, caller, None, write)
+            request, _recovered(round, recovery_request, caller, write)
         )
     reservation = request.state.reservation.pop_all()
 
-    async def work(on_progress: OnProgress) -> bytes:
+    async def work(on_progress: OnProgress) -> Callable[[], bytes]:
         with reservation:
-            return bytes(
-                (await _recovered(round, recovery_request, caller, on_progress, write)).body
-            )
+            result = await _recover(round, recovery_request, caller, on_progress)
+        return lambda: bytes(_write(round, recovery_request, caller, result, _written).body)
 
     try:
         job = await caller.services.jobs.start(round.seq, work, keyed=caller.is_known)
@@ -191,14 +193,22 @@ async def recover_frequencies(
 
 
 async def _recovered(
+    round: RoundInfo, recovery_request: RecoveryRequest, caller: Caller, write: _Write
+) -> Response:
+    """Return a recovery, written in a thread."""
+    result = await _recover(round, recovery_request, caller, None)
+    n = 0 if caller.is_known else 4 * result.recovery.poisoned.nbytes
+    with caller.services.unwritten.hold(n):
+        return await caller.run(_write, round, recovery_request, caller, result, write)
+
+
+async def _recover(
     round: RoundInfo,
     recovery_request: RecoveryRequest,
     caller: Caller,
     on_progress: OnProgress | None,
-    write: Callable[[RoundInfo, bytes, RecoveryRequest, RecoverResult], Response],
-) -> Response:
-    """Return a recovery, written in a thread."""
-    result = await caller.services.analyses.recover(
+) -> RecoverResult:
+    return await caller.services.analyses.recover(
         round,
         recovery_request.core_request(),
         recovery_request.targets,
@@ -207,10 +217,16 @@ async def _recovered(
         on_progress,
     )
 
-    def respond() -> Response:
-        return write(round, caller.services.rounds.labels(round), recovery_request, result)
 
-    return await caller.run(respond)
+def _write(
+    round: RoundInfo,
+    recovery_request: RecoveryRequest,
+    caller: Caller,
+    result: RecoverResult,
+    write: _Write,
+) -> Response:
+    with caller.services.write(round):
+        return write(round, caller.services.rounds.labels(round), recovery_request, result)
 
 
 def _written(
@@ -248,11 +264,11 @@ def _written_as_csv(
     columns: dict[str, Iterable[object]] = {
         "label": items,
         "item": range(len(items)),
-        "poisoned": recovery.poisoned.tolist(),
-        "malicious": recovery.malicious.tolist(),
-        "genuine": recovery.genuine.tolist(),
-        "recovered": recovery.recovered.tolist(),
-        "target": [i in targets for i in range(len(items))],
+        "poisoned": map(float, recovery.poisoned),
+        "malicious": map(float, recovery.malicious),
+        "genuine": map(float, recovery.genuine),
+        "recovered": map(float, recovery.recovered),
+        "target": (i in targets for i in range(len(items))),
         "standard_deviation": conclusions.get("standard_deviations") or missing,
         "lower": conclusions.get("lower") or missing,
         "upper": conclusions.get("upper") or missing,
