@@ -92,9 +92,9 @@ class NotHttpError(ServiceError):
 
 
 class HeadTooLargeError(ServiceError):
-    """The request line or the headers are too long, or have too many parts.
+    """The request line, the headers or the framing of chunks is too long or has too many parts.
 
-    Send fewer headers, shorter headers, a shorter path or fewer query fields.
+    Send fewer headers, shorter headers, a shorter path, fewer query fields or larger chunks.
     """
 
     type = ProblemType.HEAD_TOO_LARGE

@@ -5,23 +5,12 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ldprecover_server.http.edge import limits
 
-
-class LimitedConnection(Protocol):
-    """A connection that can be evicted."""
-
-    @property
-    def waits_for_client(self) -> bool:
-        """Whether the server owes the client nothing until the client sends or reads more."""
-
-    def cut_off(self) -> None:
-        """Close the connection immediately; unread bytes are lost."""
-
-    def check(self, now: float) -> None:
-        """Close the connection if a timeout has passed. Called every CHECK_SECONDS."""
+if TYPE_CHECKING:
+    from ldprecover_server.http.edge.protocol import EdgeProtocol
 
 
 class ConnectionLimit:
@@ -44,14 +33,14 @@ class ConnectionLimit:
         self._limit = limit
         self._on_count = on_count
         self._on_evict = on_evict
-        self._connections: OrderedDict[LimitedConnection, None] = OrderedDict()
+        self._connections: OrderedDict[EdgeProtocol, None] = OrderedDict()
         """In the order of their last progress, the oldest first."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def add(self, connection: LimitedConnection, loop: asyncio.AbstractEventLoop) -> None:
+    def add(self, connection: "EdgeProtocol") -> None:
         """Add a new connection; evict another one if there are too many."""
         while len(self._connections) >= self._limit:
             oldest = islice(self._connections, limits.EVICTION_SCAN)
@@ -63,16 +52,16 @@ class ConnectionLimit:
             slowest.cut_off()
         self._connections[connection] = None
         self._on_count(len(self._connections))
-        if self._loop is not loop:
-            self._loop = loop
-            loop.call_later(limits.CHECK_SECONDS, self._check_all)
+        if self._loop is not connection.loop:
+            self._loop = connection.loop
+            self._loop.call_later(limits.CHECK_SECONDS, self._check_all)
 
-    def progressed(self, connection: LimitedConnection) -> None:
+    def progressed(self, connection: "EdgeProtocol") -> None:
         """Record progress of a connection."""
         if connection in self._connections:
             self._connections.move_to_end(connection)
 
-    def remove(self, connection: LimitedConnection) -> None:
+    def remove(self, connection: "EdgeProtocol") -> None:
         """Remove a connection that has ended."""
         if connection in self._connections:
             del self._connections[connection]

@@ -18,8 +18,10 @@ MAX_HEADERS = 100
 HEAD_SECONDS = 10.0
 """Seconds for a head to arrive; for the first one, from the connection on."""
 
-WIRE_BYTES_PER_BODY_BYTE = 9
-"""Wire bytes per body byte, beyond HEAD_BYTES. One-byte chunks need 6; the rest is reserve."""
+MAX_SMALL_CHUNKS = 256
+CHUNK_BYTES = 1 << 10
+"""A body has at most MAX_SMALL_CHUNKS, and one more per CHUNK_BYTES that have arrived. Clients send
+chunks of 4 KiB or more."""
 
 UNREAD_BYTES = 1 << 15
 """Response bytes that wait for a client before its connection writes no more."""

@@ -1,18 +1,22 @@
 """httptools' parser with limits on its input, one request at a time."""
 
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import httptools
 
 from ldprecover_server.http.edge.limits import (
+    CHUNK_BYTES,
     HEAD_BYTES,
     MAX_COMMAS,
     MAX_HEADERS,
     MAX_QUERY_FIELDS,
+    MAX_SMALL_CHUNKS,
     TARGET_BYTES,
-    WIRE_BYTES_PER_BODY_BYTE,
 )
+
+if TYPE_CHECKING:
+    from ldprecover_server.http.edge.protocol import EdgeProtocol
 
 
 class RejectedError(httptools.HttpParserError):
@@ -23,24 +27,6 @@ class RejectedError(httptools.HttpParserError):
         super().__init__(detail)
 
 
-class Handler(Protocol):
-    """The receiver of httptools' callbacks."""
-
-    url: bytes
-    headers: list[tuple[bytes, bytes]]
-
-    @property
-    def is_answering(self) -> bool:
-        """Whether a request waits for the end of its response."""
-
-    def on_message_begin(self) -> None: ...
-    def on_url(self, url: bytes) -> None: ...
-    def on_header(self, name: bytes, value: bytes) -> None: ...
-    def on_headers_complete(self) -> None: ...
-    def on_body(self, body: bytes) -> None: ...
-    def on_message_complete(self) -> None: ...
-
-
 class LimitedParser:
     """A parser of requests with httptools' interface, which takes the place of uvicorn's parser.
 
@@ -48,26 +34,31 @@ class LimitedParser:
       trailers it has at most MAX_HEADERS headers, of at most MAX_COMMAS each.
     - Cookies are dropped: frameworks parse them, and some versions of Python in quadratic time.
     - Trailers are dropped. Chunk sizes, chunk extensions and trailers together take at most
-      HEAD_BYTES and 8 bytes per body byte, because httptools would collect an endless trailer.
+      HEAD_BYTES and a byte per body byte, because httptools would collect an endless trailer.
+    - A body has at most MAX_SMALL_CHUNKS, and one more per CHUNK_BYTES: each takes a microsecond,
+      and thousands of connections may send them together.
     - An offer to change the protocol (`Upgrade: h2c`, which some clients make with every first
       request) is ignored. httptools gives everything behind such a head to the other protocol, so
       the head is parsed again without the offer, and only then passed on. CONNECT cannot be
       ignored: its head is passed on, and the input ends there.
     - A request that begins before the response to the last one has ended (pipelining) is an error.
-    - Body bytes are passed on once per piece of input, not once per chunk: a chunk may have 1 byte.
+    - Body bytes are passed on once per piece of input, not once per chunk.
 
     After an error the parser takes no more input.
     """
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: "EdgeProtocol") -> None:
         self._handler = handler
         self._body: list[bytes] = []
         self.on_body = self._body.append
         self._parser = self._new_parser()
         self.in_head = True
         """Whether the next bytes belong to a head: from the end of a request on."""
-        self._head_bytes = self._headers = 0
-        self._wire_bytes = self._body_bytes = 0  # since the last head
+        self._headers = 0
+        self._chunks = 0.0
+        """Chunks beyond one per CHUNK_BYTES."""
+        self._room = HEAD_BYTES
+        """Bytes that may come before the next byte of a body, or the end of a head."""
         self._upgrade_offered = False
 
     def _new_parser(self) -> Any:
@@ -79,19 +70,13 @@ class LimitedParser:
 
     def feed_data(self, data: bytes) -> None:
         """Parse data. Raises httptools.HttpParserError."""
-        if self.in_head:
-            room = HEAD_BYTES - self._head_bytes
-            head, data = data[:room], data[room:]
-            self._head_bytes += len(head)
-            self._feed(head)
-            if not data:
-                return
-            if self.in_head:
-                raise _too_large(f"request line and headers may be at most {HEAD_BYTES} bytes")
-        self._wire_bytes += len(data)
-        self._feed(data)
-        if self._wire_bytes > HEAD_BYTES + WIRE_BYTES_PER_BODY_BYTE * self._body_bytes:
-            raise _too_large(f"chunk sizes and trailers may be at most {HEAD_BYTES} bytes")
+        while data:
+            if not self._room:
+                part = "request line and headers" if self.in_head else "chunk sizes and trailers"
+                raise _too_large(f"{part} may be at most {HEAD_BYTES} bytes")
+            piece, data = data[: self._room], data[self._room :]
+            self._room -= len(piece)
+            self._feed(piece)
 
     def _feed(self, piece: bytes) -> None:
         try:
@@ -121,13 +106,14 @@ class LimitedParser:
         if self._body:
             body = b"".join(self._body)
             self._body.clear()
-            self._body_bytes += len(body)
+            self._room += 2 * len(body)
+            self._chunks -= len(body) / CHUNK_BYTES
             self._handler.on_body(body)
 
     def on_message_begin(self) -> None:
         if self._handler.is_answering:
             raise RejectedError(HTTPStatus.BAD_REQUEST, "a request came before the last response")
-        self._headers = 0
+        self._headers, self._chunks = 0, 0.0
         self._handler.on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -152,13 +138,19 @@ class LimitedParser:
             self._upgrade_offered = True
             return
         self.in_head = False
-        self._head_bytes = self._wire_bytes = self._body_bytes = 0
+        self._room = HEAD_BYTES
         self._handler.on_headers_complete()
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
+        if self._chunks > MAX_SMALL_CHUNKS:
+            raise _too_large(f"a body may have at most {MAX_SMALL_CHUNKS} small chunks")
 
     def on_message_complete(self) -> None:
         if not self._upgrade_offered:
             self._pass_body_on()
             self.in_head = True
+            self._room = HEAD_BYTES
             self._handler.on_message_complete()
 
     def should_upgrade(self) -> bool:

@@ -26,10 +26,6 @@ EDGE = "edge"
 """The key of the `Edge` in the state of the ASGI lifespan."""
 
 
-def _plain_response(rejected: RejectedError) -> Response:
-    return Response(str(rejected), rejected.status)
-
-
 @dataclass(frozen=True)
 class Edge:
     """What an application gives its connections.
@@ -39,7 +35,9 @@ class Edge:
     """
 
     connections: ConnectionLimit = field(default_factory=ConnectionLimit)
-    respond: Callable[[RejectedError], Response] = _plain_response
+    respond: Callable[[RejectedError], Response] = lambda rejected: Response(
+        str(rejected), rejected.status
+    )
     on_stop: Callable[[], object] = lambda: None
 
 
@@ -87,7 +85,7 @@ class EdgeProtocol(HttpToolsProtocol):
         socket.set_write_buffer_limits(high=limits.UNREAD_BYTES)
         super().connection_made(cast(asyncio.Transport, EdgeTransport(socket, self)))
         self._head_since = self.loop.time()
-        self._connections.add(self, self.loop)
+        self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave the connection limit."""
@@ -168,12 +166,15 @@ class EdgeProtocol(HttpToolsProtocol):
 
     @property
     def waits_for_client(self) -> bool:
+        """Whether the server owes the client nothing until the client sends or reads more."""
         return not self.is_answering or self.cycle.more_body or self.flow.write_paused
 
     def cut_off(self) -> None:
+        """Close the connection immediately; unread bytes are lost."""
         self.transport.abort()
 
     def check(self, now: float) -> None:
+        """Close the connection if a timeout has passed. Called every CHECK_SECONDS."""
         if self._head_since is not None and now - self._head_since > limits.HEAD_SECONDS:
             self.transport.close()
         elif self._ends_at is not None and now > self._ends_at:

@@ -1,22 +1,12 @@
 """A transport that coalesces writes and closes without losing the last response."""
 
 import asyncio
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ldprecover_server.http.edge.limits import COALESCED_BYTES
 
-
-class Peer(Protocol):
-    """The protocol that writes through the transport."""
-
-    loop: asyncio.AbstractEventLoop
-
-    @property
-    def is_client_sending(self) -> bool:
-        """Whether the client sends bytes that nobody reads."""
-
-    def linger(self) -> None:
-        """Drop further input for a few seconds."""
+if TYPE_CHECKING:
+    from ldprecover_server.http.edge.protocol import EdgeProtocol
 
 
 class EdgeTransport:
@@ -30,7 +20,7 @@ class EdgeTransport:
     protocol drop further input for a few seconds (lingering close).
     """
 
-    def __init__(self, transport: asyncio.Transport, peer: Peer) -> None:
+    def __init__(self, transport: asyncio.Transport, peer: "EdgeProtocol") -> None:
         self._transport = transport
         self._peer = peer
         self._pieces: list[bytes] = []

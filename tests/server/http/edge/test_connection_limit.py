@@ -1,10 +1,11 @@
 """The limit on connections: which one is evicted, and which are checked."""
 
 import asyncio
+from typing import cast
 
 import pytest
 
-from ldprecover_server.http.edge import ConnectionLimit
+from ldprecover_server.http.edge import ConnectionLimit, EdgeProtocol
 
 pytestmark = pytest.mark.anyio
 
@@ -14,6 +15,7 @@ class Client:
 
     def __init__(self, limit: ConnectionLimit, *, idle: bool = True) -> None:
         self.limit = limit
+        self.loop = asyncio.get_running_loop()
         self.waits_for_client = idle
         self.is_cut_off = False
         self.checks = 0
@@ -23,13 +25,13 @@ class Client:
 
     def check(self, now: float) -> None:
         self.checks += 1
-        self.limit.remove(self)
+        self.limit.remove(cast(EdgeProtocol, self))
 
 
 def add(limit: ConnectionLimit, *idle: bool) -> list[Client]:
     clients = [Client(limit, idle=each) for each in idle]
     for client in clients:
-        limit.add(client, asyncio.get_running_loop())
+        limit.add(cast(EdgeProtocol, client))
     return clients
 
 
@@ -38,7 +40,7 @@ async def test_evicts_slowest() -> None:
     evictions: list[None] = []
     limit = ConnectionLimit(3, counts.append, lambda: evictions.append(None))
     first, second, third = add(limit, True, True, True)
-    limit.progressed(first)
+    limit.progressed(cast(EdgeProtocol, first))
     add(limit, True)
     assert [client.is_cut_off for client in (first, second, third)] == [False, True, False]
     assert (len(limit), counts, len(evictions)) == (3, [1, 2, 3, 2, 3], 1)
@@ -56,9 +58,9 @@ async def test_evicts_idle_first() -> None:
 async def test_forgets_removed_connection() -> None:
     limit = ConnectionLimit(1)
     (client,) = add(limit, True)
-    limit.remove(client)
-    limit.remove(client)
-    limit.progressed(client)
+    limit.remove(cast(EdgeProtocol, client))
+    limit.remove(cast(EdgeProtocol, client))
+    limit.progressed(cast(EdgeProtocol, client))
     add(limit, True)
     assert not client.is_cut_off
     assert len(limit) == 1

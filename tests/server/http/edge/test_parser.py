@@ -1,5 +1,7 @@
 """The parser: requests from any pieces, and its limits."""
 
+from typing import Any, cast
+
 import httptools
 import pytest
 
@@ -47,7 +49,7 @@ class Heard:
 
 def fed(data: bytes, size: int = 1 << 20) -> tuple[Heard, LimitedParser]:
     heard = Heard()
-    parser = LimitedParser(heard)
+    parser = LimitedParser(cast(Any, heard))
     feed(parser, data, size)
     return heard, parser
 
@@ -94,10 +96,22 @@ def test_bounds_chunk_sizes_and_trailers(beside: bytes, size: int) -> None:
         fed(head + beside, size)
 
 
-def test_accepts_one_byte_chunks() -> None:
+@pytest.mark.parametrize(("n", "size"), [(250, 1), (5000, 1024)])
+def test_accepts_small_chunks(n: int, size: int) -> None:
     head = b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
-    heard, _ = fed(head + 100_000 * b"1\r\nx\r\n" + b"0\r\n\r\n", 5000)
-    assert heard.requests[0]["body"] == 100_000 * b"x"
+    heard, _ = fed(head + n * (b"%x\r\n%b\r\n" % (size, size * b"x")) + b"0\r\n\r\n", 5000)
+    assert heard.requests[0]["body"] == n * size * b"x"
+
+
+@pytest.mark.parametrize("size", [1, 16, 256])
+def test_limits_small_chunks_of_one_piece(size: int) -> None:
+    """Each chunk takes a microsecond, and 2,000 connections may send such a piece together."""
+    heard = Heard()
+    parser = LimitedParser(cast(Any, heard))
+    parser.feed_data(b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    with pytest.raises(RejectedError):
+        parser.feed_data(40_000 * (b"%x\r\n%b\r\n" % (size, size * b"x")))
+    assert len(heard.body) <= 256 * size
 
 
 @pytest.mark.parametrize(
@@ -148,13 +162,13 @@ def test_passes_chunks_of_one_piece_on_together() -> None:
     heard, parser = fed(b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
     bodies: list[bytes] = []
     heard.on_body = bodies.append  # type: ignore[assignment, method-assign]
-    parser.feed_data(1000 * b"1\r\nx\r\n" + b"0\r\n\r\n")
-    assert bodies == [1000 * b"x"]
+    parser.feed_data(200 * b"1\r\nx\r\n" + b"0\r\n\r\n")
+    assert bodies == [200 * b"x"]
 
 
 def test_connect_ends_the_connection() -> None:
     heard = Heard()
-    parser = LimitedParser(heard)
+    parser = LimitedParser(cast(Any, heard))
     with pytest.raises(RejectedError):
         parser.feed_data(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\nanything")
     assert heard.headed
