@@ -7,8 +7,8 @@ import resource
 LEAST_CONNECTIONS = 16
 """The fewest connections with which a server starts."""
 
-_OTHER_FILES = 60
-"""Open files beside connections: database, log, listening sockets, commits and analyses."""
+_OTHER_FILES = 108
+"""Open files beside connections: database, log, 64 listening sockets, commits and analyses."""
 _WORKER_FILES = 2
 """Open files of a worker process: its two pipes."""
 

@@ -159,20 +159,20 @@ def _limit(files: int) -> str:
     return f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))"
 
 
-@pytest.mark.parametrize("files", [79, 16])
+@pytest.mark.parametrize("files", [127, 16])
 def test_too_few_open_files_are_one_line(serve: Serve, tmp_path: Path, files: int) -> None:
     process = serve(first=_limit(files))
     out, err = process.communicate()
     assert out == ""
     assert err == (
-        f"error: the limit on open files is {files}, and the server needs at least 80; raise it "
-        "with `ulimit -n 80`\n"
+        f"error: the limit on open files is {files}, and the server needs at least 128; raise it "
+        "with `ulimit -n 128`\n"
     )
     assert (process.returncode, list(tmp_path.iterdir())) == (1, [])
 
 
-def test_eighty_open_files_are_enough(serve: Serve) -> None:
-    process = serve(first=_limit(80))
+def test_128_open_files_are_enough(serve: Serve) -> None:
+    process = serve(first=_limit(128))
     url = _url(process)
     with contextlib.ExitStack() as stack:
         clients = [

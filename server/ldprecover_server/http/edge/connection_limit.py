@@ -5,12 +5,25 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ldprecover_server.http.edge import limits
 
-if TYPE_CHECKING:
-    from ldprecover_server.http.edge.protocol import EdgeProtocol
+
+class LimitedConnection(Protocol):
+    """A connection that can be evicted."""
+
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether the server owes the client nothing until the client sends or reads more."""
+
+    def cut_off(self) -> None:
+        """Close the connection immediately; unread bytes are lost."""
+
+    def check(self, now: float) -> None:
+        """Close the connection if a timeout has passed. Called every CHECK_SECONDS."""
 
 
 class ConnectionLimit:
@@ -33,14 +46,14 @@ class ConnectionLimit:
         self._limit = limit
         self._on_count = on_count
         self._on_evict = on_evict
-        self._connections: OrderedDict[EdgeProtocol, None] = OrderedDict()
+        self._connections: OrderedDict[LimitedConnection, None] = OrderedDict()
         """In the order of their last progress, the oldest first."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def add(self, connection: "EdgeProtocol") -> None:
+    def add(self, connection: LimitedConnection) -> None:
         """Add a new connection; evict another one if there are too many."""
         while len(self._connections) >= self._limit:
             oldest = islice(self._connections, limits.EVICTION_SCAN)
@@ -56,12 +69,12 @@ class ConnectionLimit:
             self._loop = connection.loop
             self._loop.call_later(limits.CHECK_SECONDS, self._check_all)
 
-    def progressed(self, connection: "EdgeProtocol") -> None:
+    def progressed(self, connection: LimitedConnection) -> None:
         """Record progress of a connection."""
         if connection in self._connections:
             self._connections.move_to_end(connection)
 
-    def remove(self, connection: "EdgeProtocol") -> None:
+    def remove(self, connection: LimitedConnection) -> None:
         """Remove a connection that has ended."""
         if connection in self._connections:
             del self._connections[connection]

@@ -1,7 +1,7 @@
 """httptools' parser with limits on its input, one request at a time."""
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httptools
 
@@ -14,9 +14,6 @@ from ldprecover_server.http.edge.limits import (
     MAX_SMALL_CHUNKS,
     TARGET_BYTES,
 )
-
-if TYPE_CHECKING:
-    from ldprecover_server.http.edge.protocol import EdgeProtocol
 
 
 class RejectedError(httptools.HttpParserError):
@@ -47,7 +44,8 @@ class LimitedParser:
     After an error the parser takes no more input.
     """
 
-    def __init__(self, handler: "EdgeProtocol") -> None:
+    def __init__(self, handler: Any) -> None:
+        """Make a parser whose `handler` is an EdgeProtocol."""
         self._handler = handler
         self._body: list[bytes] = []
         self.on_body = self._body.append

@@ -166,15 +166,12 @@ class EdgeProtocol(HttpToolsProtocol):
 
     @property
     def waits_for_client(self) -> bool:
-        """Whether the server owes the client nothing until the client sends or reads more."""
         return not self.is_answering or self.cycle.more_body or self.flow.write_paused
 
     def cut_off(self) -> None:
-        """Close the connection immediately; unread bytes are lost."""
         self.transport.abort()
 
     def check(self, now: float) -> None:
-        """Close the connection if a timeout has passed. Called every CHECK_SECONDS."""
         if self._head_since is not None and now - self._head_since > limits.HEAD_SECONDS:
             self.transport.close()
         elif self._ends_at is not None and now > self._ends_at:

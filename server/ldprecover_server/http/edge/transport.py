@@ -1,12 +1,9 @@
 """A transport that coalesces writes and closes without losing the last response."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ldprecover_server.http.edge.limits import COALESCED_BYTES
-
-if TYPE_CHECKING:
-    from ldprecover_server.http.edge.protocol import EdgeProtocol
 
 
 class EdgeTransport:
@@ -20,7 +17,8 @@ class EdgeTransport:
     protocol drop further input for a few seconds (lingering close).
     """
 
-    def __init__(self, transport: asyncio.Transport, peer: "EdgeProtocol") -> None:
+    def __init__(self, transport: asyncio.Transport, peer: Any) -> None:
+        """Make a transport on which `peer`, an EdgeProtocol, writes."""
         self._transport = transport
         self._peer = peer
         self._pieces: list[bytes] = []

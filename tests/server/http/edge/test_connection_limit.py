@@ -1,11 +1,10 @@
 """The limit on connections: which one is evicted, and which are checked."""
 
 import asyncio
-from typing import cast
 
 import pytest
 
-from ldprecover_server.http.edge import ConnectionLimit, EdgeProtocol
+from ldprecover_server.http.edge import ConnectionLimit
 
 pytestmark = pytest.mark.anyio
 
@@ -25,13 +24,13 @@ class Client:
 
     def check(self, now: float) -> None:
         self.checks += 1
-        self.limit.remove(cast(EdgeProtocol, self))
+        self.limit.remove(self)
 
 
 def add(limit: ConnectionLimit, *idle: bool) -> list[Client]:
     clients = [Client(limit, idle=each) for each in idle]
     for client in clients:
-        limit.add(cast(EdgeProtocol, client))
+        limit.add(client)
     return clients
 
 
@@ -40,7 +39,7 @@ async def test_evicts_slowest() -> None:
     evictions: list[None] = []
     limit = ConnectionLimit(3, counts.append, lambda: evictions.append(None))
     first, second, third = add(limit, True, True, True)
-    limit.progressed(cast(EdgeProtocol, first))
+    limit.progressed(first)
     add(limit, True)
     assert [client.is_cut_off for client in (first, second, third)] == [False, True, False]
     assert (len(limit), counts, len(evictions)) == (3, [1, 2, 3, 2, 3], 1)
@@ -58,9 +57,9 @@ async def test_evicts_idle_first() -> None:
 async def test_forgets_removed_connection() -> None:
     limit = ConnectionLimit(1)
     (client,) = add(limit, True)
-    limit.remove(cast(EdgeProtocol, client))
-    limit.remove(cast(EdgeProtocol, client))
-    limit.progressed(cast(EdgeProtocol, client))
+    limit.remove(client)
+    limit.remove(client)
+    limit.progressed(client)
     add(limit, True)
     assert not client.is_cut_off
     assert len(limit) == 1

@@ -1,7 +1,5 @@
 """The parser: requests from any pieces, and its limits."""
 
-from typing import Any, cast
-
 import httptools
 import pytest
 
@@ -49,7 +47,7 @@ class Heard:
 
 def fed(data: bytes, size: int = 1 << 20) -> tuple[Heard, LimitedParser]:
     heard = Heard()
-    parser = LimitedParser(cast(Any, heard))
+    parser = LimitedParser(heard)
     feed(parser, data, size)
     return heard, parser
 
@@ -107,7 +105,7 @@ def test_accepts_small_chunks(n: int, size: int) -> None:
 def test_limits_small_chunks_of_one_piece(size: int) -> None:
     """Each chunk takes a microsecond, and 2,000 connections may send such a piece together."""
     heard = Heard()
-    parser = LimitedParser(cast(Any, heard))
+    parser = LimitedParser(heard)
     parser.feed_data(b"POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
     with pytest.raises(RejectedError):
         parser.feed_data(40_000 * (b"%x\r\n%b\r\n" % (size, size * b"x")))
@@ -168,7 +166,7 @@ def test_passes_chunks_of_one_piece_on_together() -> None:
 
 def test_connect_ends_the_connection() -> None:
     heard = Heard()
-    parser = LimitedParser(cast(Any, heard))
+    parser = LimitedParser(heard)
     with pytest.raises(RejectedError):
         parser.feed_data(b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\nanything")
     assert heard.headed
