@@ -16,7 +16,7 @@ import numpy as np
 import typer
 from bench.harness import Work, seconds
 
-from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, Tally, frequency_oracle, recover
+from ldprecover import FrequencyOracle, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import MGA
 from ldprecover_client import Population
@@ -104,10 +104,10 @@ def from_reports(rounds: int) -> Iterator[str]:
     for protocol in ("oue", "olh"):
         oracle = frequency_oracle(protocol, EPSILON, D)
         reports = poisoned(oracle)
-        estimates = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
+        tally = Tally.of(oracle, reports)
         support = oracle.supports(reports[:SAMPLE]).astype(int)
         for name in ("diffstats", "fiad"):
-            ours = median_seconds(lambda: recover(oracle, estimates, name, reports=reports), rounds)  # noqa: B023
+            ours = median_seconds(lambda: recover(oracle, reports, name, tally=tally), rounds)  # noqa: B023
             try:
                 peer = (
                     diffstats_in_python

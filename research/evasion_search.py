@@ -212,10 +212,9 @@ def _detectors(round_: PoisonedRound, detector: str) -> set[str]:
         return set()
     conclusions = recover(
         round_.oracle,
-        round_.poisoned.frequencies,
+        source,
         "unmix",
-        n=round_.together.n,
-        reports=source,
+        tally=round_.together,
     ).conclusions
     assert conclusions is not None
     suspicious = conclusions.dropped or (conclusions.attack_probability or 0) >= 0.5

@@ -6,6 +6,7 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from warnings import catch_warnings, simplefilter
 
 from typer import Argument, Option
 
@@ -202,7 +203,7 @@ def _columns(
     history: "Sequence[RoundExport]",
     reports: "ReportSource | None",
 ) -> JsonObject:
-    from ldprecover import RecoveryRequest
+    from ldprecover import CountsAloneWarning, RecoveryRequest
 
     items = exported.parameters.items
     result: JsonObject = {
@@ -216,7 +217,9 @@ def _columns(
     check_items(target, items)
     estimates = exported.estimates()
     request = RecoveryRequest(targets=[items.index(label) for label in target], **arguments)
-    recovery = exported.recover(request, history=history, reports=reports)
+    with catch_warnings():
+        simplefilter("ignore", CountsAloneWarning)  # a note says that no reports were filtered
+        recovery = exported.recover(request, history=history, reports=reports)
     return result | {
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),

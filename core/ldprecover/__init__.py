@@ -7,6 +7,7 @@ numpy alone, no I/O.
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import (
     ContractError,
+    CountsAloneWarning,
     LDPRecoverError,
     ParameterError,
     PluginError,
@@ -23,6 +24,7 @@ __all__ = [
     "OLH",
     "OUE",
     "ContractError",
+    "CountsAloneWarning",
     "Estimates",
     "FrequencyOracle",
     "LDPRecoverError",

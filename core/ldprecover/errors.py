@@ -6,7 +6,7 @@
     ├── ContractError       a protocol, a recovery method or an attack breaks its contract
     └── ReportError         a report does not fit the round it was sent to
 
-ParameterError, PluginError and ReportError are ValueErrors too.
+ParameterError, PluginError and ReportError are ValueErrors too. CountsAloneWarning is a warning.
 """
 
 
@@ -20,6 +20,10 @@ class ParameterError(LDPRecoverError, ValueError):
 
 class PluginError(ParameterError):
     """A plugin is not installed or cannot be loaded; the message names it and its distribution."""
+
+
+class CountsAloneWarning(UserWarning):
+    """A method that also filters reports got their counts alone; the message names the method."""
 
 
 class ContractError(LDPRecoverError):

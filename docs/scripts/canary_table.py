@@ -15,8 +15,9 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover import recover
+from ldprecover import RecoveryRequest
 from ldprecover.estimation.metrics import mse
+from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
 from ldprecover_experiments.paper import PROTOCOLS
 from ldprecover_experiments.parameters import Cell, GenuineUsers, load_users_by_data
 from ldprecover_experiments.poisoned_round import RoundSimulation, simulate_round
@@ -56,15 +57,17 @@ def unmixed(cell: Cell, users: GenuineUsers) -> list[tuple[float, float, float]]
     round_ = simulate_round(cell, users, 0, reports=True)
     d = round_.oracle.domain_size - CANARIES
     results = []
+    assert round_.reports is not None
     for reads, informed in VARIANTS:
-        recovery = recover(
+        inputs = RecoveryInputs(
             round_.oracle,
             round_.poisoned.frequencies,
-            "unmix",
+            RecoveryRequest("unmix"),
             n=round_.together.n,
-            reports=round_.reports if reads else None,
-            canaries=range(d, d + CANARIES) if informed else (),
+            reports=ReportSource(round_.oracle, round_.reports) if reads else None,
+            canaries=tuple(range(d, d + CANARIES)) if informed else (),
         )
+        recovery = run_method(inputs)
         assert recovery.conclusions is not None
         rise = recovery.recovered - round_.f_genuine
         gain = nan if round_.targets is None else float(rise[list(round_.targets)].sum())

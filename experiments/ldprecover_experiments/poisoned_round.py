@@ -20,10 +20,10 @@ from ldprecover import (
     RecoveryRequest,
     Tally,
     frequency_oracle,
-    recover,
 )
 from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 from ldprecover.protocols import crafter_of, default_hash_range
+from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
 from ldprecover_experiments.attacks import TARGETS
@@ -97,8 +97,12 @@ class PoisonedRound:
         `with_reports` False withholds the reports from the method.
         """
         reports = self.reports if with_reports else None
-        frequencies = self.poisoned.frequencies
-        return recover(self.oracle, frequencies, request, n=self.together.n, reports=reports)
+        source = None if reports is None else ReportSource(self.oracle, reports)
+        return run_method(
+            RecoveryInputs(
+                self.oracle, self.poisoned.frequencies, request, n=self.together.n, reports=source
+            )
+        )
 
     @cached_property
     def together(self) -> Tally:

@@ -105,9 +105,8 @@ def recovered(protocol: str, name: str, executor: Executor | None) -> Recovery |
     source = ReportSource.of_parts(oracle, in_parts(oracle, rows), executor=executor, apart=True)
     targets = TARGETS[:1] if name == "conditional-probability" else TARGETS
     request = RecoveryRequest(name, targets=targets, options=OPTIONS.get(name, {}))
-    frequencies = oracle.estimate(tally.counts(oracle), tally.n)
     try:
-        return recover(oracle, frequencies, request, reports=source)
+        return recover(oracle, source, request, tally=tally)
     except ParameterError as error:
         return str(error)
 
@@ -225,7 +224,7 @@ def test_a_killed_process_is_not_an_error_of_the_method() -> None:
     with engine(2) as pool:
         source = ReportSource.of_parts(oracle, parts, executor=pool, apart=True)
         with pytest.raises(EngineError, match="a worker process has died: it was killed"):
-            recover(oracle, np.zeros(D), "diffstats", n=N + M, reports=source)
+            recover(oracle, source, "diffstats", tally=Tally.of(oracle, poisoned(oracle)))
 
 
 def test_processes_end_when_their_parent_is_killed() -> None:

@@ -276,12 +276,8 @@ def test_unprojected_grr_detection_is_worse_than_the_attack(
     genuine = oracle.perturb(np.repeat(np.arange(D), users), rng)
     reports = np.concatenate([genuine, MGA(targets.tolist()).reports(oracle, M, rng)])
     f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-    raw = recover(
-        oracle, f_z, RecoveryRequest("detection-any-unprojected", targets=targets), reports=reports
-    )
-    projected = recover(
-        oracle, f_z, RecoveryRequest("detection-any", targets=targets), reports=reports
-    )
+    raw = recover(oracle, reports, RecoveryRequest("detection-any-unprojected", targets=targets))
+    projected = recover(oracle, reports, RecoveryRequest("detection-any", targets=targets))
     dropped = round(raw.eta / (1 + raw.eta) * len(reports)) - M
     assert dropped / N == pytest.approx(0.097, abs=0.01)
     truth = users / N
@@ -308,12 +304,7 @@ def test_random_subsets_do_not_tell_malicious_users_apart(
     reports = oracle.perturb(np.concatenate([np.repeat(np.arange(D), users), lied]), rng)
     f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
     clusters, km = (
-        recover(
-            oracle,
-            f_z,
-            RecoveryRequest(method, options={"subsets": 30, "rate": rate}),
-            reports=reports,
-        )
+        recover(oracle, reports, RecoveryRequest(method, options={"subsets": 30, "rate": rate}))
         for method in ("k-means", "ldprecover-km")
     )
     plain = mse(project_simplex(f_z), truth)

@@ -1,13 +1,17 @@
 """Recovery of the honest frequencies from a poisoned round, by one of METHODS."""
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
-from ldprecover.errors import ParameterError
-from ldprecover.estimation.estimates import noise_note
+from ldprecover.counting.tally import Tally
+from ldprecover.errors import CountsAloneWarning, ParameterError
+from ldprecover.estimation.estimates import Estimates, noise_note
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.checking import recovered_by
 from ldprecover.recovery.conclusions import Conclusions, Dropped
@@ -51,6 +55,7 @@ __all__ = [
     "estimate_share",
     "project_simplex",
     "recover",
+    "run_method",
 ]
 
 METHODS.update((method.name, method) for method in BUILT_IN)
@@ -58,49 +63,78 @@ METHODS.update((method.name, method) for method in BUILT_IN)
 
 def recover(
     oracle: FrequencyOracle,
-    frequencies: ArrayLike,
+    reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | Tally | ArrayLike",
     request: RecoveryRequest | str = AUTO,
     *,
+    tally: Tally | None = None,
     n: int | None = None,
-    reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None" = None,
     canaries: Iterable[int] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Recovery:
-    """Return what a method recovers from the poisoned, unbiased and unclipped frequencies.
+    """Return what a method recovers from the reports of a poisoned round.
 
-    `frequencies` has d entries, one for each item. `request` names the method and states the
-    assumptions about the attack; a str is short for the request with this method and the defaults.
-    A note of the result names the assumptions that the method does not use. `n` is the number of
-    reports. `reports` are the packed reports: an array, a function that returns an iterator over
-    arrays and is called for each pass, or a ReportSource of the same oracle, which can measure them
-    in other processes. `canaries` are the indices of the items that nobody holds. A long method
-    calls `progress` with the share, from 0 to 1, that is done after it has read the reports.
+    `reports` are the packed reports: an array, a function that returns an iterator over arrays and
+    is called for each pass, or a ReportSource of the same oracle, which can measure them in other
+    processes. Their `tally` saves the pass that counts them. Where the reports are not kept, the
+    Tally stands in their place; or their unbiased and unclipped frequencies do, d floats, with `n`,
+    the number of reports, if it is known.
+
+    `request` names the method and states the assumptions about the attack; a str is short for the
+    request with this method and the defaults. A note of the result names the method that `auto`
+    chose, and the assumptions that the method does not use. `canaries` are the indices of the items
+    that nobody holds. A long method calls `progress` with the share, from 0 to 1, that is done
+    after it has read the reports.
 
     Raises ParameterError, with the reason, for a request that the method cannot serve, and
-    ContractError, with the method's name, for a method that breaks its contract.
+    ContractError, with the method's name, for a method that breaks its contract. Warns with
+    CountsAloneWarning where a method would also filter the reports, and has their counts alone.
 
-        recover(oracle, frequencies, "unmix", n=tally.n)
-        recover(oracle, frequencies, RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40]))
+        recover(oracle, reports)
+        recover(oracle, tally, RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40]))
     """
     if not isinstance(request, RecoveryRequest):
         request = RecoveryRequest(request)
-    method = METHODS[request.method]
+    source, tally = _read(oracle, reports, tally)
+    if tally is None:
+        frequencies = finite_vector(cast(ArrayLike, reports), "frequencies")
+    elif n is not None:
+        raise ParameterError("n is for frequencies alone: reports and tallies have their number")
+    else:
+        frequencies, n = Estimates.of(oracle, tally).frequencies, tally.n
     inputs = RecoveryInputs(
         oracle,
-        finite_vector(frequencies, "frequencies"),
+        frequencies,
         request,
         n=n,
-        reports=_source(oracle, reports),
+        reports=source,
         canaries=tuple(canaries),
         progress=progress,
     )
-    refusal = method.refusal(oracle, inputs.available)
+    recovery = run_method(inputs)
+    filters = "reports" in METHODS[recovery.method].better_with and not oracle.traits.one_item
+    if source is None and filters:
+        warnings.warn(
+            f"{recovery.method} got counts alone, and cannot filter the reports: pass the reports "
+            "first where they are kept",
+            CountsAloneWarning,
+            stacklevel=2,
+        )
+    return recovery
+
+
+def run_method(inputs: RecoveryInputs) -> Recovery:
+    """Return what the requested method recovers from these inputs, as `recover`, without warnings.
+
+    Raises as `recover` does.
+    """
+    request = inputs.request
+    method = METHODS[request.method]
+    refusal = method.refusal(inputs.oracle, inputs.available)
     if refusal is not None:
         raise ParameterError(refusal)
     recovery = recovered_by(method, inputs)
-    notes = [
-        note for note in (METHODS[recovery.method].unused(request), _noise_note(inputs)) if note
-    ]
+    unused = METHODS[recovery.method].unused(request)
+    notes = [note for note in (unused, _noise_note(inputs)) if note]
     return replace(recovery, notes=(*recovery.notes, *notes)) if notes else recovery
 
 
@@ -110,12 +144,18 @@ def _noise_note(inputs: RecoveryInputs) -> str | None:
     return noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, inputs.n))
 
 
-def _source(
-    oracle: FrequencyOracle,
-    reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | None",
-) -> ReportSource | None:
-    if not isinstance(reports, ReportSource):
-        return None if reports is None else ReportSource(oracle, reports)
-    if reports.oracle != oracle:
-        raise ParameterError(f"reports are of the oracle {reports.oracle}, not of {oracle}")
-    return reports
+def _read(
+    oracle: FrequencyOracle, reports: object, tally: Tally | None
+) -> tuple[ReportSource | None, Tally | None]:
+    """Return the source of the reports and their tally: of frequencies, neither."""
+    if isinstance(reports, Tally):
+        return None, reports
+    if isinstance(reports, ReportSource):
+        if reports.oracle != oracle:
+            raise ParameterError(f"reports are of the oracle {reports.oracle}, not of {oracle}")
+        source = reports
+    elif callable(reports) or (isinstance(reports, np.ndarray) and reports.dtype.kind in "uiV"):
+        source = ReportSource(oracle, reports)
+    else:
+        return None, None
+    return source, source.tally() if tally is None else tally

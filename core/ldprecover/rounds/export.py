@@ -263,7 +263,7 @@ class RoundExport:
 
         A method that reads reports needs them here. `history` are exports of rounds over the same
         items that are known to be clean; the request's own history comes before them.
-        Raises ParameterError.
+        Raises ParameterError. Warns with CountsAloneWarning as `ldprecover.recover` does.
         """
         for round in history:
             if round.parameters.items != self.parameters.items:
@@ -275,11 +275,10 @@ class RoundExport:
         tallies = [(round.parameters.oracle, round.tally) for round in history]
         return recover(
             self.parameters.oracle,
-            self.estimates().frequencies,
+            self.tally if reports is None else reports,
             replace(request, history=[*request.history, *tallies]),
-            n=self.tally.n,
+            tally=self.tally,
             canaries=self.parameters.canaries,
-            reports=reports,
             progress=progress,
         )
 

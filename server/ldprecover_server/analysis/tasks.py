@@ -16,9 +16,10 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import (
     METHODS,
     Recovery,
+    RecoveryInputs,
     RecoveryRequest,
     ReportSource,
-    recover,
+    run_method,
 )
 
 T = TypeVar("T")
@@ -84,14 +85,16 @@ class RecoverTask:
             zero_eta = ", and eta is 0" if assumes_eta else ""
             notes.append(f"Targets were inferred: {_NO_SUSPECTS}{zero_eta}.")
         try:
-            recovery = recover(
-                self.oracle,
-                Estimates.of(self.oracle, self.tally).frequencies,
-                request,
-                n=self.tally.n,
-                reports=reports,
-                canaries=self.canaries,
-                progress=on_progress,
+            recovery = run_method(
+                RecoveryInputs(
+                    self.oracle,
+                    Estimates.of(self.oracle, self.tally).frequencies,
+                    request,
+                    n=self.tally.n,
+                    reports=reports,
+                    canaries=self.canaries,
+                    progress=on_progress,
+                )
             )
         except ParameterError as error:
             if not no_suspects:

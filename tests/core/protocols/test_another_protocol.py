@@ -7,7 +7,6 @@ import pytest
 from numpy.typing import ArrayLike
 
 from ldprecover import (
-    Estimates,
     ParameterError,
     RecoveryRequest,
     ReportError,
@@ -130,14 +129,9 @@ def test_alarms_and_recoveries_accept_or_reject_it_by_name() -> None:
     ]
     refused = {}
     for name, method in METHODS.items():
-        frequencies, targets = (
-            Estimates.of(oracle, tally).frequencies,
-            (3,) if "targets" in method.uses else (),
-        )
+        targets = (3,) if "targets" in method.uses else ()
         try:
-            result = recover(
-                oracle, frequencies, RecoveryRequest(name, targets=targets), n=1000, reports=reports
-            )
+            result = recover(oracle, reports, RecoveryRequest(name, targets=targets), tally=tally)
         except ParameterError as error:
             refused[name] = str(error)
         else:

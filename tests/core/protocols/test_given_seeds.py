@@ -283,7 +283,6 @@ def test_ideal_hash_laws_are_rejected(
 def test_recoveries_work_on_given_seeds_or_state_why_not(method: str) -> None:
     oracle, rng, truth = GivenSeedsOLH(2.0, 20, 9, 64), np.random.default_rng(9), _skewed(20)
     reports = oracle.perturb(rng.choice(20, 20_000, p=truth), rng)
-    poisoned = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
     refused = {
         "diffstats": "sizes of honest olh reports",
         "fiad": "support sets is not known",
@@ -291,13 +290,9 @@ def test_recoveries_work_on_given_seeds_or_state_why_not(method: str) -> None:
     }
     if method in refused:
         with pytest.raises(ParameterError, match=refused[method]):
-            recover(
-                oracle, poisoned, RecoveryRequest(method, targets=[3]), n=20_000, reports=reports
-            )
+            recover(oracle, reports, RecoveryRequest(method, targets=[3]))
         return
-    found = recover(
-        oracle, poisoned, RecoveryRequest(method, targets=[3], eta=0.01), n=20_000, reports=reports
-    ).recovered
+    found = recover(oracle, reports, RecoveryRequest(method, targets=[3], eta=0.01)).recovered
     assert found.shape == (20,)
     # Detection by targets drops all who support one; what remains of honest users differs.
     if "detection" not in method and method not in ("normalization", "conditional-probability"):
@@ -311,7 +306,7 @@ def test_em_is_no_worse_than_the_estimate_it_starts_from() -> None:
     for _ in range(5):
         reports = oracle.perturb(rng.choice(20, 20_000, p=truth), rng)
         poisoned = Estimates.of(oracle, Tally.of(oracle, reports)).frequencies
-        found = recover(oracle, poisoned, "em", n=20_000, reports=reports).recovered
+        found = recover(oracle, reports, "em").recovered
         losses.append((((found - truth) ** 2).sum(), ((poisoned - truth) ** 2).sum()))
     of_em, of_estimate = np.array(losses).sum(axis=0)
     assert of_em < of_estimate

@@ -125,7 +125,7 @@ def test_errors_of_the_report_source_pass_through() -> None:
         yield
 
     with pytest.raises(OSError, match="the disk is gone"):
-        recover(OUE(1.0, 8), [0.125] * 8, "diffstats", reports=unreadable)
+        recover(OUE(1.0, 8), unreadable, "diffstats")
 
 
 def test_error_in_unfit_is_the_reason_of_refusal() -> None:

@@ -16,9 +16,17 @@ from ldprecover import (
     ParameterError,
     Recovery,
     RecoveryRequest,
+    Tally,
     recover,
 )
-from ldprecover.recovery import METHODS, NEEDS, Method, RecoveryInputs
+from ldprecover.recovery import (
+    METHODS,
+    NEEDS,
+    Method,
+    RecoveryInputs,
+    ReportSource,
+    run_method,
+)
 
 ORACLES = [GRR(0.5, 2), GRR(1, 13), OUE(2, 13), OLH(1, 13, 4)]
 each_oracle = pytest.mark.parametrize(
@@ -49,6 +57,18 @@ def promised(method: Method, result: Recovery) -> None:
     assert all(note.endswith(".") for note in result.notes)
 
 
+def _run(
+    oracle: FrequencyOracle,
+    frequencies: Any,
+    request: RecoveryRequest,
+    n: int | None = None,
+    reports: Any = None,
+) -> Recovery:
+    """Return the recovery from frequencies that need not be those of the reports."""
+    source = None if reports is None else ReportSource(oracle, reports)
+    return run_method(RecoveryInputs(oracle, frequencies, request, n=n, reports=source))
+
+
 def attempted(
     oracle: FrequencyOracle,
     frequencies: Any,
@@ -58,13 +78,7 @@ def attempted(
 ) -> Recovery | None:
     """Return the recovery, or None if it raises ParameterError with a reason."""
     try:
-        return recover(
-            oracle,
-            frequencies,
-            RecoveryRequest(**{"method": "ldprecover", **fields}),
-            n=n,
-            reports=reports,
-        )
+        return _run(oracle, frequencies, RecoveryRequest(**fields), n, reports)
     except ParameterError as error:
         reason = str(error)
     assert len(reason) > 20
@@ -127,7 +141,7 @@ def test_refusal_is_the_error_of_the_recovery(method: Method, oracle: FrequencyO
             del fields["reports"]
         request = RecoveryRequest(method.name, targets=fields.pop("targets", ()))
         with pytest.raises(ParameterError) as error:
-            recover(oracle, np.full(oracle.domain_size, 0.3), request, **fields)
+            _run(oracle, np.full(oracle.domain_size, 0.3), request, **fields)
         assert str(error.value) == reason
 
 
@@ -145,16 +159,15 @@ def test_reports_are_an_array_or_a_function(reports: Any) -> None:
     with pytest.raises(
         ParameterError, match="reports must be an array of packed reports, or a function"
     ):
-        recover(OUE(1, 9), np.zeros(9), "ldprecover", reports=reports)
+        ReportSource(OUE(1, 9), reports)
 
 
 def test_method_without_need_reads_no_reports() -> None:
     def never() -> list[np.ndarray]:
         raise AssertionError("read")
 
-    assert recover(
-        OUE(1, 9), np.zeros(9), "norm-sub", reports=never
-    ).recovered.sum() == pytest.approx(1)
+    result = recover(OUE(1, 9), never, "norm-sub", tally=Tally(np.full(9, 5), 9))
+    assert result.recovered.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "7"])
@@ -170,7 +183,7 @@ def test_note_if_the_reports_are_not_of_the_frequencies() -> None:
     f_z = estimates_of(oracle, reports)
     request = RecoveryRequest("detection-any", targets=[1])
     for frequencies, expected in ((f_z, False), (f_z + 0.01, True)):
-        result = recover(oracle, frequencies, request, reports=reports)
+        result = _run(oracle, frequencies, request, reports=reports)
         assert ("not those of the poisoned" in result.notes[-1]) == expected
 
 
@@ -181,7 +194,7 @@ def test_note_if_the_reports_are_not_of_the_frequencies() -> None:
 )
 def test_rejects_reports_of_another_form(array: Any) -> None:
     with pytest.raises(ParameterError, match="rows of the report type of oue"):
-        recover(OUE(1, 16), np.zeros(16), "diffstats", reports=lambda: [array])
+        recover(OUE(1, 16), lambda: [array], "diffstats")
 
 
 @each_method

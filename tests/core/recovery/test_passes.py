@@ -70,9 +70,9 @@ def recovered(
     arguments: dict[str, Any] = {"targets": targets, "options": OPTIONS.get(name, {}), **fields}
     return recover(
         oracle,
-        estimates_of(oracle, rows),
+        rows if source is None else source,
         RecoveryRequest(name, **arguments),
-        reports=rows if source is None else source,
+        tally=Tally.of(oracle, rows),
     )
 
 
@@ -174,7 +174,7 @@ def test_rejects_reports_that_change_between_passes() -> None:
 def test_rejects_a_source_of_another_oracle() -> None:
     source = ReportSource(OUE(2, D), poisoned("oue"))
     with pytest.raises(ParameterError, match=r"reports are of the oracle OUE\(epsilon=2\.0"):
-        recover(ORACLES["oue"], np.zeros(D), "fiad", reports=source)
+        recover(ORACLES["oue"], source, "fiad")
 
 
 @pytest.mark.parametrize("name", [name for name in READING if name != "em"])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.recovery.poisoned_round import estimates_of
 
 from ldprecover import (
     GRR,
@@ -295,8 +294,7 @@ def test_notes_name_the_assumptions_that_are_not_used(
 ) -> None:
     oracle, rng = OUE(1, 9), np.random.default_rng(1)
     reports = oracle.perturb(rng.integers(0, 9, 400), rng)
-    f_z = estimates_of(oracle, reports)
-    result = recover(oracle, f_z, RecoveryRequest(method, **fields), reports=reports)
+    result = recover(oracle, reports, RecoveryRequest(method, **fields))
     notes = [note for note in result.notes if "does not use" in note]
     assert len(notes) == (unused is not None)
     if unused is not None:

@@ -21,7 +21,7 @@ from ldprecover import (
 from ldprecover.estimation.metrics import mse
 from ldprecover.protocols import crafter_of
 from ldprecover.protocols.given_seeds import GivenSeedsOLH
-from ldprecover.recovery import ReportSource
+from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
 from ldprecover.recovery.contract import indices_named
 from ldprecover.recovery.methods.fiad import abnormal_itemsets
 from ldprecover.recovery.methods.kmeans import two_means
@@ -45,12 +45,7 @@ def test_detection_drops_exactly_the_reports_that_match(
     remaining = r.reports[hits < (1 if reading == "any" else len(targets))]
     expected = estimates_of(oracle, remaining)
     plain, raw = (
-        recover(
-            oracle,
-            r.f_z,
-            RecoveryRequest(f"detection-{reading}{suffix}", targets=targets),
-            reports=r.reports,
-        )
+        recover(oracle, r.reports, RecoveryRequest(f"detection-{reading}{suffix}", targets=targets))
         for suffix in ("", "-unprojected")
     )
     np.testing.assert_allclose(raw.recovered, expected, rtol=1e-12, atol=1e-12)
@@ -97,7 +92,8 @@ def test_detection_counts_only_dropped_hashed_reports(
         (1e300 * f_z, n_bad + len(rows)),
     ):
         counted = 0
-        result = recover(oracle, frequencies, request, reports=rows)
+        inputs = RecoveryInputs(oracle, frequencies, request, reports=ReportSource(oracle, rows))
+        result = run_method(inputs)
         assert result.genuine.tobytes() == expected.tobytes()
         assert counted == n_counted
         noted = "not those of the poisoned frequencies" in result.notes[-1]
@@ -107,9 +103,9 @@ def test_detection_counts_only_dropped_hashed_reports(
 def test_diffstats_finds_padded_reports_by_their_size() -> None:
     """All crafted reports have L = 16 ones; honest reports of that size with a target go too."""
     r = poisoned(OUE_)
-    result = recover(OUE_, r.f_z, "diffstats", reports=r.reports)
+    result = recover(OUE_, r.reports, "diffstats")
     assert any("support 16 items" in note for note in result.notes)
-    honest = recover(OUE_, r.f_z, "diffstats", reports=r.genuine)
+    honest = recover(OUE_, r.genuine, "diffstats")
     assert any("follow the law of honest reports" in note for note in honest.notes)
     assert mse(result.recovered, r.truth) < mse(project_simplex(r.f_z), r.truth) / 4
     dropped = result.eta / (1 + result.eta) * len(r.reports)
@@ -119,10 +115,10 @@ def test_diffstats_finds_padded_reports_by_their_size() -> None:
 @UNARY
 def test_fiad_drops_the_crafted_reports_and_hardly_an_honest_one(oracle: FrequencyOracle) -> None:
     r = poisoned(oracle)
-    result = recover(oracle, r.f_z, "fiad", reports=r.reports)
+    result = recover(oracle, r.reports, "fiad")
     assert any("of item indices 7, 19, 22, 31, 40, 51." in note for note in result.notes)
     assert result.eta / (1 + result.eta) == pytest.approx(M / (N + M), rel=0.25)
-    honest = recover(oracle, r.f_z, "fiad", reports=r.genuine)
+    honest = recover(oracle, r.genuine, "fiad")
     assert honest.eta == 0
     assert mse(result.recovered, r.truth) < mse(project_simplex(r.f_z), r.truth) / 4
 
@@ -144,12 +140,12 @@ def test_k_means_and_ldprecover_km_use_the_two_clusters(oracle: FrequencyOracle)
     """The larger cluster's mean is near all reports'; KM subtracts the smaller one's."""
     r = poisoned(oracle)
     options = {"subsets": 12, "rate": 0.5, "seed": 4}
-    mean = recover(oracle, r.f_z, RecoveryRequest("k-means", options=options), reports=r.reports)
+    mean = recover(oracle, r.reports, RecoveryRequest("k-means", options=options))
     np.testing.assert_array_equal(mean.recovered, project_simplex(mean.genuine))
     error = 6 * oracle.standard_errors(r.f_z, N + M)
     assert (np.abs(mean.genuine - r.f_z) < error).all()
     request = RecoveryRequest("ldprecover-km", eta=0.1, options=options)
-    km = recover(oracle, r.f_z, request, reports=r.reports)
+    km = recover(oracle, r.reports, request)
     np.testing.assert_allclose(km.genuine, 1.1 * r.f_z - 0.1 * km.malicious, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(km.recovered, project_simplex(km.genuine))
     assert (km.malicious != mean.genuine).all()
@@ -179,7 +175,7 @@ def test_diffstats_drops_nothing_without_a_passing_removal() -> None:
     random = crafter_of(OUE_).uniform_reports(2 * N // 3, rng)
     reports = np.concatenate([poisoned(OUE_).genuine, random])
     f_z = estimates_of(OUE_, reports)
-    result = recover(OUE_, f_z, "diffstats", reports=reports)
+    result = recover(OUE_, reports, "diffstats")
     assert result.eta == 0
     assert "nothing is dropped" in result.notes[0]
     assert result.recovered.tolist() == project_simplex(f_z).tolist()
@@ -205,11 +201,11 @@ def test_conditional_probability_is_bayes_rule() -> None:
     assert dropped.sum() >= M
     for assumed, genuine in ((eta, expected), (0, r.f_z)):
         request = RecoveryRequest("conditional-probability", targets=[target], eta=assumed)
-        result = recover(oracle, r.f_z, request, reports=r.reports)
+        result = recover(oracle, r.reports, request)
         np.testing.assert_allclose(result.genuine, genuine, atol=1e-12)
     assert indices_named((2, 5)) == "item indices 2, 5"
     request = RecoveryRequest("conditional-probability", targets=[target], eta=eta)
-    note = recover(oracle, r.f_z, request, reports=r.reports).notes[0]
+    note = recover(oracle, r.reports, request).notes[0]
     assert note.startswith("Reports for the target, item index 22, are dropped where")
 
 
@@ -230,8 +226,7 @@ def test_fiad_finds_an_attack_on_three_items(
     if d == 3:
         attack[:] = 0b111
     reports = np.concatenate([genuine, attack])
-    f_z = estimates_of(oracle, reports)
-    result = recover(oracle, f_z, "fiad", reports=reports)
+    result = recover(oracle, reports, "fiad")
     assert any(note in each for each in result.notes)
     assert result.eta > 0.1
 
@@ -297,4 +292,4 @@ def test_error_states_why_a_method_cannot_run(
     if method == "detection-any":
         reports[:] = 0
     with pytest.raises(ParameterError, match=reason):
-        recover(oracle, np.full(D, 1 / D), RecoveryRequest(method, **fields), reports=reports)
+        recover(oracle, reports, RecoveryRequest(method, **fields))

@@ -24,7 +24,7 @@ from tests.server.analysis.conftest import (
     running_pool,
 )
 
-from ldprecover import Estimates, ParameterError, RecoveryRequest, Tally, frequency_oracle, recover
+from ldprecover import ParameterError, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
@@ -79,9 +79,7 @@ async def test_worker_results_equal_direct_computation() -> None:
         recovered = unpack(RecoverResult, await pool.run(lambda: (recovery("diffstats"), pieces)))
     assert (result.n, result.reports_read) == (len(REPORTS), True)
     assert result.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
-    expected = recover(
-        ORACLE, Estimates.of(ORACLE, TALLY).frequencies, "diffstats", n=TALLY.n, reports=REPORTS
-    )
+    expected = recover(ORACLE, REPORTS, "diffstats")
     assert recovered.recovery.notes == expected.notes
     assert recovered.recovery.targets == expected.targets
     for name in ("poisoned", "malicious", "genuine", "recovered"):
@@ -380,12 +378,5 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
 
     async with running_pool(count=1) as pool:
         result = unpack(RecoverResult, await pool.run(lambda: (task, [reports.tobytes()]))).recovery
-    frequencies = Estimates.of(oracle, tally).frequencies
-    expected = recover(
-        oracle,
-        frequencies,
-        RecoveryRequest("detection-any", targets=[3]),
-        n=tally.n,
-        reports=reports,
-    )
+    expected = recover(oracle, reports, RecoveryRequest("detection-any", targets=[3]))
     assert result.recovered.tolist() == expected.recovered.tolist()

@@ -189,7 +189,7 @@ def test_number_of_reports_comes_from_unfiltered_reports() -> None:
     reports = oracle.perturb(rng.integers(20, size=400), rng)
     f_z = estimates_of(oracle, reports)
     named = recover(oracle, f_z, "unmix", n=400).recovered
-    assert recover(oracle, f_z, "unmix", reports=reports).recovered.tolist() == named.tolist()
+    assert recover(oracle, reports, "unmix").recovered.tolist() == named.tolist()
 
 
 @pytest.mark.parametrize("case", [GOLDEN[3], GOLDEN[4]], ids=lambda case: case["name"])
