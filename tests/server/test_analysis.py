@@ -49,6 +49,31 @@ def listed(app: InProcess, round: str) -> dict[str, dict[str, Any]]:
     return {method["name"]: method for method in answer["methods"]}
 
 
+@pytest.mark.parametrize(
+    ("protocol", "items", "retention", "chosen"),
+    [("oue", D, "all", "unmix"), ("oue", D, "none", "unmix"), ("oue", 15, "all", "norm-sub")],
+)
+def test_auto_answers_with_the_method_that_it_chose(
+    in_process: InProcess, protocol: str, items: int, retention: str, chosen: str
+) -> None:
+    fields = {} if retention == "all" else {"retention": retention}
+    round = in_process.open_round(protocol, 1.0, domain_size=items, **fields)
+    oracle = frequency_oracle(protocol, 1.0, items)
+    send(in_process, round, oracle.perturb(np.arange(600) % items, np.random.default_rng(1)))
+    answers = {
+        name: in_process.post(f"/rounds/{round}/recover", json={"method": name}).json()
+        for name in ("auto", chosen)
+    }
+    first, *others = answers["auto"].pop("notes")
+    assert first.startswith(f"auto chose {chosen}: ")
+    assert others == answers[chosen].pop("notes")
+    assert answers["auto"] == answers[chosen]
+    read = "No reports were filtered" not in " ".join(others)
+    assert read == (retention == "all")
+    unnamed = in_process.post(f"/rounds/{round}/recover").json()
+    assert unnamed["method"] == "ldprecover"
+
+
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_every_method_that_a_round_is_said_to_give_it_gives_and_no_other(
     in_process: InProcess, protocol: str
