@@ -12,6 +12,7 @@ from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey, schedul
 from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
+from ldprecover_cli.reproduce_adversarial import evaluate as evaluate_adversarial
 from ldprecover_cli.reproduce_output import (
     check_packages,
     run_missing,
@@ -37,7 +38,8 @@ def reproduce(
     names: Annotated[
         list[str] | None,
         Argument(
-            help="Tables and figures, all by default; or unmix, or the TOML file of one study.",
+            help="Tables and figures, all by default; or unmix, adversarial, or the TOML file of "
+            "one study.",
             metavar="WHAT",
         ),
     ] = None,
@@ -79,11 +81,14 @@ def reproduce(
     only: Annotated[
         list[str] | None,
         Option(
-            help="Only these cells of unmix, by part, data, protocol, attack or method; repeat for "
-            "several.",
+            help="Only these cells of unmix, by part, data, protocol, attack or method, or of "
+            "adversarial, by part, data or protocol; repeat for several.",
             metavar="KEY=NAME[,NAME]",
         ),
     ] = None,
+    share: Annotated[
+        float, Option(min=0, max=1, help="Share of the settings of adversarial to run.")
+    ] = 1.0,
 ) -> None:
     """Rerun the tables and figures of the paper's evaluation, or run your own study.
 
@@ -96,7 +101,8 @@ def reproduce(
     A study is a TOML file with attacks, methods, protocols, data and parameters. It
     writes cells.csv and a JSON file of its name. `unmix` is another evaluation, run
     alone: recoveries without knowledge of the attack against those of the paper, on
-    more data and under more attacks. Its tables are in unmix.md.
+    more data and under more attacks. Its tables are in unmix.md. `adversarial` attacks
+    un-mixing itself, and its tables are in adversarial.md.
 
     Example: ldprecover reproduce table1 mse --out results
 
@@ -104,12 +110,16 @@ def reproduce(
 
     Example: ldprecover reproduce mse --data cities --users 20000 --trials 1 --over-http
 
+    Example: ldprecover reproduce adversarial --share 0.05 --trials 1
+
     Example: ldprecover reproduce study.toml --jobs 2
 
     Example: ldprecover reproduce study.toml --scheduler tls://dask.example.org:8786
     """
     started = time.monotonic()
     names = names or ["all"]
+    if share < 1 and names != ["adversarial"]:
+        raise UsageError("--share is for adversarial, alone")
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     jobs = 1 if cluster else jobs or os.cpu_count() or 1
     with end_on_signals():
@@ -126,10 +136,15 @@ def reproduce(
             if only:
                 raise UsageError("--only is for unmix: a study's file says all")
             _study(Path(names[0]), out, jobs, cluster)
-        elif "unmix" in names:
+        elif alone := {"unmix", "adversarial"}.intersection(names):
             if len(names) > 1 or over_http:
-                raise UsageError("unmix is run alone, and not over HTTP")
-            evaluate(only or [], data, column, users, trials, seed, out, jobs, cluster)
+                raise UsageError(f"{min(alone)} is run alone, and not over HTTP")
+            if names == ["adversarial"]:
+                evaluate_adversarial(
+                    only or [], data, column, users, trials, share, seed, out, jobs, cluster
+                )
+            else:
+                evaluate(only or [], data, column, users, trials, seed, out, jobs, cluster)
         elif only:
             raise UsageError("--only is for unmix: name tables and figures instead")
         else:

@@ -49,7 +49,7 @@ def evaluate(
         methods,
     )
 
-    named = _named(only, ("data", *(each.name for each in fields(Only))))
+    named = selected_names(only, ("data", *(each.name for each in fields(Only))))
     users_by_data = load_users_by_data(named.pop("data", ()) or data or DATA, column, users)
     part = Only(**named)
     places = cells_of(part, users_by_data, trials)
@@ -75,7 +75,7 @@ def evaluate(
     show([table for table in tables if table.title.startswith(_PRINTED)])
 
 
-def _named(only: Sequence[str], keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def selected_names(only: Sequence[str], keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return what --only names, by key: protocol=oue,olh. Raises UsageError."""
     selection: dict[str, tuple[str, ...]] = {}
     for one in only:

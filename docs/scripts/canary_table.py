@@ -35,14 +35,6 @@ VARIANTS = ((False, False), (False, True), (True, False), (True, True))
 """Whether un-mixing reads the reports, and whether it is told of the canaries."""
 
 
-def with_canaries(users: GenuineUsers) -> GenuineUsers:
-    """Return the users with ten more items, held by nobody."""
-    canaries = tuple(f"canary {i + 1}" for i in range(CANARIES))
-    return replace(
-        users, items=(*users.items, *canaries), counts=np.pad(users.counts, (0, CANARIES))
-    )
-
-
 def sparing(cell: Cell, users: GenuineUsers, trials: int) -> Iterator[Cell]:
     """Yield the first trials of a cell whose targets are no canaries."""
     d = len(users.items) - CANARIES
@@ -84,7 +76,8 @@ def table(
 ) -> Table:
     """Return by attack and protocol how many times canaries lessen the error of un-mixing."""
     users_by_data = {
-        name: with_canaries(each) for name, each in load_users_by_data(data, users=users).items()
+        name: each.with_canaries(CANARIES)
+        for name, each in load_users_by_data(data, users=users).items()
     }
     means = defaultdict(list)
     for cell, place in cells_of(Only(part=("base",), attack=attacks), users_by_data, 1).items():

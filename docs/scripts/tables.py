@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import adversarial_table
 import advice_tables
 import attack_tables
 import canary_table
@@ -31,6 +32,7 @@ _TABLE = re.compile(r"^\|.*(?:\n\|.*)+", re.MULTILINE)
 _FIRST_WORDS = 5
 
 PAGES: dict[str, tuple[list[str], Callable[[], Iterable[str]]]] = {
+    "adversarial": (["explanation/unmixing.md"], lambda: [adversarial_table.table().markdown()]),
     "attacks": (["measurements/attacks.md"], lambda: attack_tables.tables(Rounds())),
     "evaluation": (
         ["measurements/evaluation.md"],

@@ -63,6 +63,20 @@ def draw_scores(scores: "Scores", folder: Path) -> None:
             _save(figure, folder / f"unmix-{part}")
 
 
+def draw_ratios(ratios: Mapping[str, tuple[float, float]], path: Path) -> None:
+    """Draw the mean and the least ratio of each group as bars."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_LOOK):
+        figure, ((panel,),) = grid(1, 1, width=10.0)
+        mean, least = zip(*ratios.values(), strict=True)
+        bars(panel, list(ratios), {"geometric mean": mean, "least": least}, fontsize=6)
+        panel.set_yscale("log")
+        panel.axhline(1, color="black", linewidth=0.6)
+        panel.set_ylabel("MSE of projection / MSE")
+        _save(figure, path)
+
+
 def _draw_part(panel: "Axes", scores: "Scores", part: str, methods: Sequence[str]) -> None:
     values = scores.by(lambda s: s.place.value)
     places = scores.by(lambda s: s.place.attack) if set(values) <= {None} else values

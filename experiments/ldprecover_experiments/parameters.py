@@ -63,6 +63,12 @@ class GenuineUsers:
         """True frequencies f_X of the d items."""
         return self.counts / self.n
 
+    def with_canaries(self, number: int) -> Self:
+        """Return the users with this many more items, which nobody holds."""
+        canaries = (f"canary {i + 1}" for i in range(number))
+        counts = np.pad(self.counts, (0, number))
+        return replace(self, items=(*self.items, *canaries), counts=counts)
+
     @cached_property
     def digest(self) -> str:
         """Eight hex digits of SHA-256 over the counts; distinguishes files of one name."""

@@ -50,7 +50,8 @@ class PoisonedRound:
 
     `truth` holds the frequencies f_X of the genuine users. `targets` are the items that the attack
     raises, None for an attack without targets. `reports` holds all packed reports, the genuine ones
-    first; None if only counts were drawn. `earlier` is the tally of an earlier clean round, if any.
+    first; None if only counts were drawn. `earlier` is the tally of an earlier clean round, if any,
+    and `attack` the attack.
     """
 
     oracle: FrequencyOracle
@@ -60,6 +61,7 @@ class PoisonedRound:
     targets: Targets | None = None
     reports: NDArray[Any] | None = None
     earlier: Tally | None = None
+    attack: Attack | None = None
 
     @classmethod
     def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:
@@ -88,7 +90,11 @@ class PoisonedRound:
         malicious = attack.reports(self.oracle, m, rng)
         everything = np.concatenate([self.reports, malicious])
         return replace(
-            self, malicious=Tally.of(self.oracle, malicious), targets=targets, reports=everything
+            self,
+            malicious=Tally.of(self.oracle, malicious),
+            targets=targets,
+            reports=everything,
+            attack=attack,
         )
 
     def recover(self, request: RecoveryRequest, *, with_reports: bool = True) -> Recovery:
@@ -251,6 +257,7 @@ def simulate_round(
         simulation.targets,
         packed,
         earlier,
+        simulation.attack,
     )
 
 

@@ -14,7 +14,10 @@ from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.runs import Work
 
-_MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
+_MEASURED = (
+    *("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability"),
+    *("targets_coverage", "total", "innocent"),
+)
 COLUMNS = (
     *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi"),
     *("trial", "seed", "door", "method", *_MEASURED, "seconds"),  # phrases: quoted

@@ -5,11 +5,24 @@ and flat, with several modes and with items that nobody holds.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover_client import Dataset, Population, load_dataset
+
+_USERS = 200_000
+_ranks = np.arange(1.0, 513)
+_SHAPES = {
+    "steps": np.repeat([0.0938, 0.03, 0.004, 0.0013], [5, 10, 25, 60]),
+    "heavy": 150 / (_ranks[:150] - 0.5) - 0.98,  # quantiles of Pareto's law
+    "ring": 1 + 0.8 * np.cos(np.pi * (_ranks[:120] - 1) / 60),
+    "uniform": np.ones(100),
+    "two-spikes": np.append([0.45, 0.25], np.full(98, 0.3 / 98)),
+    "zipf-200": _ranks[:200] ** -1.1,
+    "zipf-512": _ranks**-1.5,
+}
 
 
 def ipums_like() -> Dataset:
@@ -62,16 +75,6 @@ def geometric() -> Dataset:
     return _dealt("geometric", 0.9 ** np.arange(57.0), 100_000, "0.9^k")
 
 
-WORLDS: dict[str, Callable[[], Dataset]] = {
-    "ipums-like": ipums_like,
-    "fire-like": fire_like,
-    "zipf": zipf,
-    "bump": bump,
-    "geometric": geometric,
-}
-"""Name -> function that returns the data set."""
-
-
 def _powered(weights: NDArray[np.float64], squares: float) -> NDArray[np.float64]:
     """Return the shares f of weights to the power s with this sum of f squared; s by bisection."""
     low, high = 0.0, 8.0
@@ -93,3 +96,13 @@ def _dealt(
     """Return a data set of `users` users, divided in these proportions."""
     labels = items or tuple(f"item {i + 1}" for i in range(weights.size))
     return Dataset(name, labels, Population(weights, users, 0, "apportioned").counts, formula)
+
+
+WORLDS: dict[str, Callable[[], Dataset]] = {
+    "ipums-like": ipums_like,
+    "fire-like": fire_like,
+    "zipf": zipf,
+    "bump": bump,
+    "geometric": geometric,
+} | {name: partial(_dealt, name, weights, _USERS, "a formula") for name, weights in _SHAPES.items()}
+"""Name -> function that returns the data set."""

@@ -174,11 +174,11 @@ def _settings(
             beta = 0.0 if attack == "none" else parameters["beta"]
             spec, model = attack_and_model
             cell = Cell(source, protocol, spec, model, beta, epsilon)
-            if _has_reports(cell, genuine_users):
+            if has_reports(cell, genuine_users):
                 yield cell, Place(name, attack, value)
 
 
-def _has_reports(cell: Cell, genuine_users: GenuineUsers) -> bool:
+def has_reports(cell: Cell, genuine_users: GenuineUsers) -> bool:
     """Return whether the protocol has reports for the attack."""
     try:
         simulation = RoundSimulation(cell, genuine_users, 0)

@@ -200,6 +200,13 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
             "unmix --only attak=MGA",
             "--only is KEY=NAME[,NAME], not 'attak=MGA'; did you mean 'attack'",
         ),
+        ("adversarial mse", "adversarial is run alone"),
+        ("unmix --share 0.5", "--share is for adversarial, alone"),
+        ("adversarial --only part=bribe", "there is no part 'bribe'; there are framing, rival,"),
+        (
+            "adversarial --only data=steps --only part=history --share 0",
+            "there are no such cells: raise --share",
+        ),
         ("unmix --only attack", "--only is KEY=NAME[,NAME], not 'attack'"),
         ("unmix --only attack=bribe --only data=geometric", "there is no attack 'bribe'; "),
         ("unmix --only data=nowhere", "there is no file nowhere"),
@@ -309,3 +316,33 @@ def test_evaluation_writes_its_files_and_resumes(run: Run, monkeypatch: pytest.M
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: None)
     run(line).succeeds()
     assert (OUT / "unmix.md").read_text() == text
+
+
+def test_adversarial_evaluation_writes_its_files_and_resumes(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = (
+        "reproduce adversarial --users 2000 --trials 1 --jobs 1 --out out --only data=steps "
+        "--only part=framing,history --only protocol=oue,grr --share 0.2"
+    )
+    result = run(line).succeeds()
+    first, second, _ = result.err.splitlines()
+    assert first.startswith("framing: ")
+    assert second.startswith("history: ")
+    assert "attacks on un-mixing itself" in result.out
+    tables = {"cells.csv", "cells.parquet", "summary.csv", "adversarial.md"}
+    assert {file.name for file in OUT.iterdir()} == tables | {"adversarial.png", "adversarial.svg"}
+    with (OUT / "summary.csv").open(newline="") as file:
+        whole = [row for row in csv.DictReader(file) if row["by"] == "all"]
+    assert [(row["part"], row["knowledge"]) for row in whole] == [
+        ("framing", ""),
+        ("history", "history"),
+    ]
+    unmixed = [row for row in rows() if row["method"].startswith("unmix")]
+    assert sum(int(row["settings"]) for row in whole) == len(unmixed)
+    assert all(row["innocent"] and row["total"] and row["targets_coverage"] for row in unmixed)
+    text = (OUT / "adversarial.md").read_text()
+    monkeypatch.setattr(Work, "run", None)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: None)
+    run(line).succeeds()
+    assert (OUT / "adversarial.md").read_text() == text

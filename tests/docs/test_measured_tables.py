@@ -5,6 +5,7 @@
 
 from itertools import chain
 
+import adversarial_table
 import advice_tables
 import attack_tables
 import canary_table
@@ -66,10 +67,13 @@ def test_rows_of_tables_are_those_of_the_page() -> None:
         assert first_cells(table)[2:] == rows("attacks")[protocol]
 
 
-def test_tables_of_advice_and_canaries_have_their_places(
-    advice: dict[str, Table], canaries: Table
-) -> None:
-    for page, tables in (("evaluation", advice.values()), ("unmixing", [canaries])):
+def test_tables_of_evaluations_have_their_places(advice: dict[str, Table], canaries: Table) -> None:
+    adversarial = adversarial_table.table(["steps"], 2_000, ("history", "clean"), 0.15)
+    for page, tables in (
+        ("evaluation", advice.values()),
+        ("unmixing", [canaries]),
+        ("adversarial", [adversarial]),
+    ):
         text = read(page)
         assert rewritten(text, [table.markdown() for table in tables]) != text
 
@@ -125,7 +129,7 @@ def test_grr_gains_more_on_a_wide_domain(advice: dict[str, Table]) -> None:
 
 def test_targets_are_never_canaries() -> None:
     """One draw of ten in six of 67 items has no canary, so that many trials are skipped."""
-    users = canary_table.with_canaries(load_users_by_data(["geometric"])["geometric"])
+    users = load_users_by_data(["geometric"])["geometric"].with_canaries(10)
     assert users.items[57:] == tuple(f"canary {i}" for i in range(1, 11))
     assert users.counts[57:].sum() == 0
     cell = Cell("geometric", "grr", AttackSpec("mga"), "sampled")
