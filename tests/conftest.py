@@ -30,7 +30,12 @@ PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
 MEMORY = Path("/dev/shm")
 """The folder of temporary files, if it has 4 GiB free and programs in it may run."""
 
-_SERVE = "from ldprecover_server import Settings, serve; serve(Settings())"
+_SERVE = """
+import signal
+from ldprecover_server import Settings, serve
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+serve(Settings())
+"""
 
 
 class Calls:

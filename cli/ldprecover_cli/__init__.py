@@ -1,6 +1,7 @@
 """The command `ldprecover`: serve, open, report to, attack, read and recover rounds."""
 
 import io
+import os
 import signal
 import sys
 from typing import NoReturn
@@ -9,9 +10,13 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line and exit with 0 or a code of `errors`."""
-    if sys.argv[1:2] == ["serve"]:  # a stopped server exits with 0, also while it starts
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    """Run the command line and exit with 0 or a code of `errors`; `serve` ends by its signal."""
+    if next((word for word in sys.argv[1:] if not word.startswith("-")), None) == "serve":
+        # A KeyboardInterrupt during an import or in a finaliser can be swallowed.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if os.getpid() == 1:  # of a container, which is sent only signals that it handles
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda number, frame: os._exit(128 + number))
     try:
         try:
             from ldprecover_cli.app import run

@@ -1,6 +1,5 @@
 """The command line: all commands; errors become one line and an exit code here."""
 
-import signal
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -52,10 +51,6 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        if name == "serve":
-            # Until the server handles signals, Ctrl-C kills the process: a KeyboardInterrupt during
-            # an import or in a finaliser can be swallowed.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
         return name, _serve_command() if name == "serve" else command, rest
 
     def invoke(self, ctx: Any) -> Any:

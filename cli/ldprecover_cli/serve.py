@@ -4,7 +4,7 @@ Importing this module loads the server, which takes longer than most commands ru
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +29,7 @@ def serve_options() -> Signature:
 
 def run_server(**options: Any) -> None:
     """Serve with these settings, and defaults for the others, until SIGINT or SIGTERM."""
-    with _translate_errors(), suppress(KeyboardInterrupt):  # Ctrl-C is the usual way to stop it
+    with _translate_errors():
         serve(_settings(options))
 
 

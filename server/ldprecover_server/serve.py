@@ -55,29 +55,14 @@ _UNSENT_BYTES = 1 << 16
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM, then finish the requests in progress.
+    """Serve until SIGINT or SIGTERM, finish the requests in progress, and raise the signal again.
+
+    The caller's handlers of the two decide how the process ends; by default SIGTERM kills it, and
+    SIGINT raises KeyboardInterrupt. They also apply until the server runs.
 
     Raises ConfigurationError for settings that cannot work, and OSError if the limit on open files
     is too low.
     """
-    signal.signal(signal.SIGALRM, _end)
-    handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
-    threads = {*threading.enumerate()}
-    try:
-        _serve(settings)
-    except KeyboardInterrupt:
-        pass  # the server did not run yet
-    except BaseException:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        raise
-    for thread in {*threading.enumerate()} - threads:
-        if not thread.daemon:
-            thread.join()  # while the alarm is set
-    signal.alarm(0)
-
-
-def _serve(settings: Settings) -> None:
     try:
         plugins.load(settings.plugins)
     except PluginError as error:
@@ -92,13 +77,13 @@ def _serve(settings: Settings) -> None:
         storage = Storage(settings.database_url)
         if settings.workers > 1 and storage.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
+        counting.warm_up()  # compiled once, for all server processes
         is_single = settings.workers == 1
         if is_single:  # claimed until the end, so that no other server opens the database
             claimed = stack.enter_context(contextlib.closing(_claim_storage(settings)))
         with contextlib.closing(storage):
             storage.prepare()
             key = Access(storage, settings.secret_key).ensure_admin_key()
-        counting.warm_up()  # compiled once, for all server processes
         url = _url(listener)
         print(f"LDPRecover serves {url} from {storage.database.name}", flush=True)
         if key is not None:
@@ -127,14 +112,11 @@ def _serve(settings: Settings) -> None:
         )
         if settings.workers > 1:
             logs.configure(settings.log_format)
-            with shared_by_processes():
-                _Supervisor(config, sockets=listeners).run()
+            _Supervisor(config, sockets=listeners).run()
             return
-        server = _Server(config)
-        # uvicorn handles signals only once its loop runs.
-        for number in _SIGNALS:
-            signal.signal(number, server.handle_exit)
-        server.run(sockets=[*listeners, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1))])
+        _Server(config).run(
+            sockets=[*listeners, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1))]
+        )
 
 
 def _warn_of_slow_cookies() -> None:
@@ -199,6 +181,7 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:
             _print_stopping()
+            signal.signal(signal.SIGALRM, functools.partial(_end, sig))
             signal.alarm(_stop_seconds(self.config))
         super().handle_exit(sig, frame)
 
@@ -209,15 +192,30 @@ class _Supervisor(Multiprocess):
     uvicorn's own looks at a signal only after it has pinged each process.
     """
 
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        self._handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+        super().__init__(config, sockets)
+
     def run(self) -> None:
+        captured: list[int] = []
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            for ignored in _SIGNALS:
+                signal.signal(ignored, signal.SIG_IGN)
+            captured.append(number)
+            raise KeyboardInterrupt
+
         for number in _SIGNALS:
-            signal.signal(number, signal.default_int_handler)
-        try:
-            super().run()
-        except KeyboardInterrupt:
-            for number in _SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-            self._stop()
+            signal.signal(number, interrupt)
+        with contextlib.suppress(KeyboardInterrupt), shared_by_processes():
+            try:
+                super().run()
+            except KeyboardInterrupt:
+                self._stop()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        for each in captured:
+            signal.raise_signal(each)
 
     def _stop(self) -> None:
         _print_stopping()
@@ -234,21 +232,18 @@ class _Supervisor(Multiprocess):
             process.join()
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    signal.alarm(_CLOSE_SECONDS)
-    raise KeyboardInterrupt
-
-
 def _stop_seconds(config: uvicorn.Config) -> int:
     return (config.timeout_graceful_shutdown or 0) + _CLOSE_SECONDS
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _end(stopped_by: int, number: int, frame: FrameType | None) -> None:
     """End the process although a thread or a callback of the event loop still runs.
 
     Nothing that was answered is lost.
     """
-    os._exit(0)
+    signal.signal(stopped_by, signal.SIG_DFL)
+    signal.raise_signal(stopped_by)
+    os._exit(128 + stopped_by)  # process 1 of a container, which its own signals do not end
 
 
 def _exit_with(supervisor: BaseProcess) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import pty
 import shlex
-import signal
 import socket
 import uuid
 from collections.abc import Callable, Iterator
@@ -87,20 +86,15 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run one command line in this process, written as in a shell; more words follow unparsed.
-
-    `serve` changes the handler of Ctrl-C, so it is restored for other tests.
-    """
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run one command line in this process, written as in a shell; more words follow unparsed."""
 
     def run_one(line: str, *words: str) -> Result:
         capfd.readouterr()
         code = app.run([*shlex.split(line), *words])
         return Result(code, *capfd.readouterr())
 
-    before = signal.getsignal(signal.SIGINT)
-    yield run_one
-    signal.signal(signal.SIGINT, before)
+    return run_one
 
 
 @pytest.fixture

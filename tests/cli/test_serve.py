@@ -30,10 +30,10 @@ def serve(forking: None, tmp_path: Path) -> Iterator[Serve]:
     with contextlib.ExitStack() as stack:
 
         def start(options: str = "--port 0", first: str = "", **environment: str) -> Process:
-            words = ["serve", *options.split()]
+            words = ["ldprecover", "serve", *options.split()]
             process = start_python(
                 "-c",
-                f"{first}\nimport sys; from ldprecover_cli.app import run; sys.exit(run({words}))",
+                f"{first}\nimport sys; from ldprecover_cli import main; sys.argv = {words}; main()",
                 folder=tmp_path,
                 environment=os.environ | {"LDPRECOVER_KERNELS": "numpy"} | environment,
             )
@@ -63,29 +63,59 @@ def test_every_setting_is_an_option_with_default_help_and_variable(run: Run) -> 
             assert f"[default: {field.default}]" in words
 
 
+SIGNALLED = """
+import signal
+from pkgutil import resolve_name
+owner, name = resolve_name({owner!r}), {name!r}
+function = getattr(owner, name)
+def signalled(*arguments, **options):
+    signal.raise_signal({number})
+    return function(*arguments, **options)
+setattr(owner, name, signalled)
+"""
+"""Sends the process a signal when it calls a function."""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ends_silently_on_a_signal(serve: Serve, number: signal.Signals) -> None:
+def test_ends_silently_by_a_signal(serve: Serve, number: signal.Signals) -> None:
     process = serve()
     assert httpx.get(f"{_url(process)}/readyz", trust_env=False).status_code == 200
     process.send_signal(number)
     out, err = process.communicate()
-    assert err == ""
+    assert (process.returncode, err) == (-number, "")
     assert out.splitlines()[-1] == STOPPING
-    assert process.returncode in (0, -signal.SIGTERM)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ends_silently_on_a_signal_while_starting(serve: Serve, number: signal.Signals) -> None:
-    """The signal comes after the first lines, while the event loop is loaded."""
-    process = serve(
-        first="import os, uvicorn\n"
-        "load = uvicorn.Config.get_loop_factory\n"
-        f"uvicorn.Config.get_loop_factory = lambda config: (os.kill(os.getpid(), {int(number)}), "
-        "load(config))[1]"
-    )
-    out, err = process.communicate()
-    assert (process.returncode, err) == (0, "")
-    assert out.splitlines()[-1] == STOPPING
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        ("ldprecover_cli.app", "run"),
+        ("ldprecover_server.storage:Storage", "prepare"),
+        ("ldprecover_server.access.access:Access", "ensure_admin_key"),
+        ("uvicorn:Config", "get_loop_factory"),
+        ("uvicorn:Config", "load"),
+        ("uvicorn:Server", "main_loop"),
+    ],
+)
+def test_ends_silently_by_a_signal_while_starting(
+    serve: Serve, number: signal.Signals, owner: str, name: str
+) -> None:
+    process = serve(first=SIGNALLED.format(owner=owner, name=name, number=int(number)))
+    _, err = process.communicate()
+    assert (process.returncode, err) == (-number, "")
+    _url(serve())  # which opens the same database
+
+
+@pytest.mark.parametrize("name", ["get_loop_factory", "load"])
+def test_process_1_of_a_container_exits_with_the_status_of_the_signal(
+    serve: Serve, name: str
+) -> None:
+    """The kernel ignores the default action of its signals."""
+    signalled = SIGNALLED.format(owner="uvicorn:Config", name=name, number=int(signal.SIGTERM))
+    process = serve(first=f"import os; os.getpid = lambda: 1\n{signalled}")
+    _, err = process.communicate()
+    assert (process.returncode, err) == (128 + signal.SIGTERM, "")
 
 
 def test_option_has_precedence_over_variable_and_default(serve: Serve, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from signal import SIGTERM
 
 import psutil
 from tests.system.anonymous.attackers import Attackers
@@ -81,7 +82,8 @@ class Report:
         )
         ended = self.exit_seconds is not None
         yield ended, f"the server had not ended {END_SECONDS:g} s after SIGTERM"
-        yield not ended or self.exit_status == 0, f"the server ended with status {self.exit_status}"
+        status = self.exit_status
+        yield not ended or status == -SIGTERM, f"the server ended with status {status}"
         yield not self.left_behind, f"processes were left behind: {self.left_behind}"
         yield (
             not self.failures,
