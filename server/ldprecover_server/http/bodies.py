@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from anyio import CapacityLimiter, to_thread
-from starlette.types import Receive, Scope
+from starlette.types import Message, Receive, Scope
 
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_server.errors import (
@@ -211,22 +211,29 @@ class Body:
 
     async def _receive_all(self) -> bytes | bytearray:
         body: bytes | bytearray = b""
+        message: Message = {}
+        piece = b""
         more = True
-        while more:
-            message = await self._receive()
-            if message["type"] != "http.request":
-                self.complete = True
-                raise BodyTimeoutError("the client disconnected before the end of the body")
-            piece, more = message.get("body", b""), message.get("more_body", False)
-            self.complete = not more
-            if len(body) + len(piece) > self.limit.sent:
-                raise self._too_large("as sent", self.limit.sent)
-            if not self._memory.reserve_or_evict(self, len(piece)):
-                raise self._no_room()
-            if not body:
-                body = piece if not more else bytearray(piece)
-            else:
-                body += piece
+        try:
+            while more:
+                message = await self._receive()
+                if message["type"] != "http.request":
+                    self.complete = True
+                    raise BodyTimeoutError("the client disconnected before the end of the body")
+                piece, more = message.get("body", b""), message.get("more_body", False)
+                self.complete = not more
+                if len(body) + len(piece) > self.limit.sent:
+                    raise self._too_large("as sent", self.limit.sent)
+                if not self._memory.reserve_or_evict(self, len(piece)):
+                    raise self._no_room()
+                if not body:
+                    body = piece if not more else bytearray(piece)
+                else:
+                    body += piece
+        except BaseException:
+            # The error keeps this frame until it is answered and the client has read the answer.
+            body, message, piece = b"", {}, b""
+            raise
         return body
 
     def _gunzip(self, body: bytes | bytearray) -> bytearray:

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import gzip
 import os
+import re
+import traceback
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -271,6 +273,26 @@ def test_rejected_body_releases_memory(
     assert bodies.budget.reserved == 0
 
 
+def kept_by(error: BaseException | None) -> str:
+    """Return the variables in `bodies` that an error and its context keep."""
+    variables = ""
+    while error is not None:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_globals["__name__"] == Body.__module__:
+                variables += repr(frame.f_locals)
+        error = error.__context__
+    return variables
+
+
+@pytest.mark.parametrize("last", [piece(100 * b"b"), piece(b"", True)], ids=["long", "cut off"])
+def test_error_keeps_no_bytes_of_the_body(last: dict[str, Any]) -> None:
+    """The client may take seconds to read the answer."""
+    with pytest.raises((BodyTooLargeError, BodyTimeoutError)) as error:
+        read(a_body(BodyMemory(10_000), piece(b"aaaa", True), piece(b"bbbb", True), last))
+    assert "'self'" in kept_by(error.value)
+    assert not re.search("aaaa|bbbb", kept_by(error.value))
+
+
 def test_reads_content_length_with_many_zeros() -> None:
     body = a_body(BodyMemory(10_000), piece(b"ab"), content_length=5000 * "0" + "2")
     assert read(body) == b"ab"
@@ -352,7 +374,7 @@ def test_body_evicts_slowest_anonymous_body() -> None:
             if sent.is_set():
                 await never.wait()
             sent.set()
-            return piece(bytes(80), True)
+            return piece(80 * b"a", True)
 
         headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
         slow = Body(bodies, {"type": "http", "headers": headers}, stalls)
@@ -366,6 +388,8 @@ def test_body_evicts_slowest_anonymous_body() -> None:
 
     refused, arrived = asyncio.run(crowd())
     assert isinstance(refused, BodyTimeoutError)
+    assert "'self'" in kept_by(refused)
+    assert "aaaa" not in kept_by(refused)
     assert arrived == bytes(50)
 
 
