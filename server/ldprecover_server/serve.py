@@ -110,13 +110,13 @@ def serve(settings: Settings) -> None:
             timeout_graceful_shutdown=settings.shutdown_seconds,
             timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
         )
+        for _ in range(_ACCEPTS_PER_TURN - 1):
+            listeners.append(stack.enter_context(listener.dup()))
         if settings.workers > 1:
             logs.configure(settings.log_format)
             _Supervisor(config, sockets=listeners).run()
-            return
-        _Server(config).run(
-            sockets=[*listeners, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1))]
-        )
+        else:
+            _Server(config).run(sockets=listeners)
 
 
 def _warn_of_slow_cookies() -> None:

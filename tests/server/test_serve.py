@@ -129,6 +129,7 @@ def test_waits_for_server_processes_that_start_slowly(
         serve(Settings(workers=2, port=0, database_url=url))
     (config,) = supervisor.call_args.args
     assert (config.workers, config.timeout_worker_healthcheck) == (2, 30)
+    assert len(supervisor.call_args.kwargs["sockets"]) == 64, "connections accepted in one turn"
 
 
 @pytest.mark.parametrize(
