@@ -108,7 +108,25 @@ class HitLaw:
 
         None where the law is not known, or depends on the item that the user holds.
         """
+        own, not_own = (self.beside(len(items), own) for own in (True, False))
+        if own is not None and not_own is not None:
+            return self.p * own + (1 - self.p) * not_own
         return np.array([1 - self.q, self.q]) if len(items) == 1 else None
+
+    def beside(self, r: int, own: bool) -> FloatArray | None:
+        """Return P(j) for j from 0 to r: how many of r items that the user does not hold.
+
+        It is given that the report supports the user's item (`own`), or does not. None where that
+        is not known, or depends on the items.
+        """
+        return None
+
+    def one_more(self, r: int, own: bool) -> FloatArray | None:
+        """Return the probability that a report supports one item more, given j of r, j from 0 to r.
+
+        The user holds none of these r + 1 items; `own` and None are as in `beside`.
+        """
+        return None
 
     def variances(self, r: int) -> tuple[float, float] | None:
         """Return the variance for a user who holds one of r items, and for one who holds none.
@@ -133,9 +151,11 @@ class OneItemHits(HitLaw):
 class IndependentHits(HitLaw):
     """The items that a report supports are independent, given the item that its user holds."""
 
-    def of_others(self, items: Int64Array) -> FloatArray:
-        law = super().of_others(items)
-        return binomial_law(len(items), self.q) if law is None else law
+    def beside(self, r: int, own: bool) -> FloatArray:
+        return binomial_law(r, self.q)
+
+    def one_more(self, r: int, own: bool) -> FloatArray:
+        return np.full(r + 1, self.q)
 
     def variances(self, r: int) -> tuple[float, float]:
         p, q = self.p, self.q

@@ -224,11 +224,12 @@ class _SubsetHits(HitLaw):
     domain_size: int
     subset_size: int
 
-    def of_others(self, items: Int64Array) -> FloatArray:
-        k, d, r = self.subset_size, self.domain_size, len(items)
-        return self.p * hypergeometric_law(d - 1, r, k - 1) + (1 - self.p) * hypergeometric_law(
-            d - 1, r, k
-        )
+    def beside(self, r: int, own: bool) -> FloatArray:
+        return hypergeometric_law(self.domain_size - 1, r, self.subset_size - own)
+
+    def one_more(self, r: int, own: bool) -> FloatArray:
+        rest = self.subset_size - own - np.arange(r + 1)
+        return np.clip(rest / (self.domain_size - 1 - r), 0.0, 1.0)
 
     def variances(self, r: int) -> tuple[float, float]:
         k, d = self.subset_size, self.domain_size

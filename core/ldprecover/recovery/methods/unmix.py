@@ -95,7 +95,7 @@ def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
     oracle, z = inputs.oracle, inputs.poisoned
     reason = unfit_for_filters(oracle)
     if inputs.reports is not None and reason is None:
-        return filter_reports(inputs.reports)
+        return filter_reports(inputs.reports, inputs.targets)
     n = inputs.n if inputs.n is not None else _counted(inputs)
     share = oracle.q + (oracle.p - oracle.q) * z
     if share.min() < -_ROUNDING or share.max() > 1 + _ROUNDING:
@@ -122,9 +122,16 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         estimates.z,
         estimates.sd,
         known_items=KnownItems(
-            inputs.targets or estimates.suspects, not inputs.targets, inputs.canaries
+            inputs.targets or tuple(estimates.suspects),
+            not inputs.targets,
+            estimates.balance,
+            inputs.canaries,
         ),
         history=history,
+        unfiltered=(
+            inputs.poisoned,
+            estimates_of_counts(oracle, inputs.poisoned, inputs.n or _counted(inputs)).sd,
+        ),
         progress=inputs.progress,
     )
     conclusions = _conclusions(inputs, estimates, unmixed, history, small=small)
@@ -167,8 +174,10 @@ def _conclusions(
         return errors
     number_dropped = sum(each.reports for each in estimates.dropped)
     beta, low, high = _shares(estimates, number_dropped, unmixed.beta)
-    likely = {int(v): float(unmixed.spikes[v]) for v in np.flatnonzero(unmixed.spikes > _SUSPECT)}
-    likely |= dict.fromkeys(estimates.shared, 1.0)
+    raised = unmixed.spikes.copy()
+    for item, probability in estimates.suspects.items():
+        raised[item] = probability
+    likely = {int(v): float(raised[v]) for v in np.flatnonzero(raised > _SUSPECT)}
     return replace(
         errors,
         attack_probability=1.0 if number_dropped else unmixed.p_attack,

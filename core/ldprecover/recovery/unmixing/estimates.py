@@ -1,11 +1,13 @@
 """Estimates with their noise: from counts alone, or from the reports that pass the filters."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
+from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
 from ldprecover.recovery.unmixing.model.noise import noise_sd
 from ldprecover.types import FloatArray
 
@@ -15,19 +17,20 @@ class NoisyEstimates:
     """Unbiased frequencies `z` of the d items from `n` reports, and what filtering found.
 
     `sd` are the standard deviations of the noise of z, given what each user holds. `suspects` are
-    the items that reports seem made to raise; of these, dropped reports supported the `shared` ones
-    together. `dropped` are the reports left out, `honest_kept` is the probability that an honest
-    report passes, and `notes` are sentences on the filters.
+    the items that too many reports share, with the probability that these reports raised them by
+    more than the noise. `dropped` are the reports left out, `honest_kept` is the probability that
+    an honest report passes, and `notes` are sentences on the filters. `balance` is the evidence of
+    what the reports that pass added to the named targets, or else to the suspects.
     """
 
     z: FloatArray
     sd: FloatArray
     n: int
-    suspects: tuple[int, ...] = ()
-    shared: tuple[int, ...] = ()
+    suspects: Mapping[int, float] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
     honest_kept: float = 1.0
     notes: tuple[str, ...] = ()
+    balance: MassBalance | None = None
 
 
 def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> NoisyEstimates:

@@ -18,7 +18,7 @@ from ldprecover.recovery.unmixing.model.hypotheses import (
 from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.spikes import Spikes
 from ldprecover.recovery.unmixing.prior import PRIOR
-from ldprecover.types import FloatArray
+from ldprecover.types import ComplexArray, FloatArray
 
 _LEVEL = math.log(1.15)  # deviations are rounded to powers of 1.15: few are distinct
 
@@ -30,9 +30,14 @@ class History:
     mean: FloatArray
     variance: FloatArray
 
+    def moved(self) -> float:
+        """Return the deviation of a frequency that moved: the largest frequency, up or down."""
+        return float(self.mean.max())
+
     def largest_deviation(self) -> float:
         """Return the largest deviation of a frequency from its mean under any drift."""
-        return math.sqrt(float((self.variance + (max(PRIOR.drifts) * self.mean) ** 2).max()))
+        drifted = self.variance + (max(PRIOR.drifts) * self.mean) ** 2
+        return math.sqrt(float(drifted.max()) + self.moved() ** 2)
 
 
 @dataclass(frozen=True)
@@ -67,54 +72,64 @@ class HistoryModel:
             )
             x = self._z - relation.a * self._history.mean + relation.c
             for drift in laws:
-                scores = log_priors + drift.log_prior
-                for each in self._groups(self._deviations(relation.a, self._variance(drift))):
-                    densities = np.maximum(each.at(x, len(group)).densities(transforms), 0.0)
-                    scores = scores + np.log(densities + self._floor).sum(axis=1)
+                total = np.zeros((len(group), d))
+                for probability, variance in self._variances(drift):
+                    for each in self._groups(self._deviations(relation.a, variance)):
+                        densities = each.at(x, len(group)).densities(transforms)
+                        total[:, each.items] += probability * np.maximum(densities, 0.0)
+                scores = log_priors + drift.log_prior + np.log(total + self._floor).sum(axis=1)
                 for choice, score in zip(group, scores.tolist(), strict=True):
-                    moments = partial(self._moments, drift, *choice, score)
+                    moments = partial(self._moments, drift, *choice)
                     yield Hypothesis(*choice, score, moments, has_history=True)
 
-    def _moments(self, drift: Drift, relation: Relation, spikes: Spikes, score: float) -> Moments:
-        """Return what a hypothesis gives each item.
+    def _moments(self, drift: Drift, relation: Relation, spikes: Spikes) -> Moments:
+        """Return what a hypothesis gives each item, whether it moved or not."""
+        d, grid = self._z.size, self._grid
+        transform = spikes.transform(relation.rho, d, grid)
+        turn = 1j * grid.omega  # one derivative
+        rows = np.array([transform, transform * turn, transform * turn**2, np.ones_like(transform)])
+        density, without, mean, square = (np.zeros(d) for _ in range(4))
+        prior_variance = 0.0
+        for probability, variance in self._variances(drift):
+            g, mean_of, variance_of = self._given(relation, variance, rows)
+            density += probability * g[0]
+            without += probability * g[3]
+            mean += probability * g[0] * mean_of
+            square += probability * g[0] * (variance_of + mean_of**2)
+            prior_variance += probability * float(variance.sum())
+        share = spikes.share(d) if relation.rho else 0.0
+        spike = np.clip(1 - (1 - share) * without / density, 0.0, 1.0)
+        return Moments(mean / density, square / density, spike * (0 < share < 1), prior_variance)
+
+    def _given(
+        self, relation: Relation, prior_variance: FloatArray, rows: ComplexArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the densities of the rows, and each frequency's mean and variance given z.
 
         z - a mu + c - s = a (f - mu) + noise =: n is normal, of variance tau^2 = sd^2 + a^2 W. Its
         mean and variance given z follow from the density g of z and its derivatives: E n = -tau^2
         g'/g (Tweedie's formula).
         """
-        a, d, grid = relation.a, self._z.size, self._grid
-        prior_variance = self._variance(drift)  # W
-        transform = spikes.transform(relation.rho, d, grid)
-        turn = 1j * grid.omega  # one derivative
-        rows = np.array([transform, transform * turn, transform * turn**2, np.ones_like(transform)])
-        x = self._z - a * self._history.mean + relation.c
-        g = np.empty((4, d))
+        a = relation.a
         tau = self._deviations(a, prior_variance)
+        x = self._z - a * self._history.mean + relation.c
+        g = np.empty((len(rows), x.size))
         for group in self._groups(tau):
             g[:, group.items] = group.at(x, len(rows)).densities(rows)
-        tau2 = tau**2
-        faint = g[0] < self._faint
-        density = np.maximum(g[0], 0.0) + self._floor
-        first = np.where(faint, 0.0, -tau2 * g[1] / density)
-        second = np.where(faint, tau2, tau2 + tau2**2 * (g[2] / density - (g[1] / density) ** 2))
+        faint, tau2 = g[0] < self._faint, tau**2
+        np.maximum(g[3], 0.0, out=g[3])
+        g[0] = np.maximum(g[0], 0.0) + self._floor
+        first = np.where(faint, 0.0, -tau2 * g[1] / g[0])
+        second = np.where(faint, tau2, tau2 + tau2**2 * (g[2] / g[0] - (g[1] / g[0]) ** 2))
         gain = a * prior_variance / tau2
-        mean = self._history.mean + gain * first
         variance = prior_variance * self._sd**2 / tau2 + gain**2 * np.clip(second, 0.0, tau2)
-        share = spikes.share(d) if relation.rho else 0.0
-        spike = np.clip(1 - (1 - share) * np.maximum(g[3], 0.0) / density, 0.0, 1.0)
-        spike[faint] = (share * (x >= 0))[faint]
-        return Moments(
-            mean,
-            variance + mean**2,
-            spike * (0 < share < 1),
-            score,
-            float(prior_variance.sum()),
-        )
+        return g, self._history.mean + gain * first, variance
 
-    def _variance(self, drift: Drift) -> FloatArray:
-        """Return W, the variances of the frequencies before the round."""
-        variance: FloatArray = self._history.variance + (drift.delta * self._history.mean) ** 2
-        return variance
+    def _variances(self, drift: Drift) -> Iterator[tuple[float, FloatArray]]:
+        """Yield W, the variances of the frequencies before the round, with their probabilities."""
+        drifted = self._history.variance + (drift.delta * self._history.mean) ** 2
+        yield 1 - PRIOR.moved, drifted
+        yield PRIOR.moved, drifted + self._history.moved() ** 2
 
     def _deviations(self, a: float, variance: FloatArray) -> FloatArray:
         """Return tau, the deviations of the estimates without spikes, rounded to a few values."""

@@ -24,10 +24,8 @@ class Prior:
     that shifts is less probable by this factor, as in a Bonferroni correction."""
 
     attack_on_targets: float = 0.9
-    """Probability that an attack is on the items named as targets, where some are named. Chosen."""
-
-    attack_elsewhere: float = 0.1
-    """Probability that an attack is on other items, where targets are named: the remainder."""
+    """Probability that an attack is on the items named as targets, where some are named; that it is
+    on others is the remainder. Chosen."""
 
     all_targets_named: float = 0.9
     """Probability that the named targets are all of the attacked items. Chosen."""
@@ -43,14 +41,15 @@ class Prior:
     """Standard errors of the sum above which unperturbed reports are considered: an honest round
     exceeds 4 with probability 3e-5."""
 
+    share_decay: float = 9.0
+    """The prior density of the share b of malicious reports is in proportion to (1 - b)^9: its mean
+    is one eleventh. Chosen."""
+
     # --- The spikes: what malicious reports add to the attacked items.
 
     many_spikes: float = 2 / 3
     """Probability of spikes on half of the items or on all: attacks that name no few targets, and
-    many small attackers together. Chosen."""
-
-    few_spikes: float = 1 / 3
-    """Probability of spikes on few items: the remainder."""
+    many small attackers together. Spikes on few items are the remainder. Chosen."""
 
     few_of_items: float = 0.4
     """Largest number of spikes that counts as few, as a share of the items: just below d/2, the
@@ -80,7 +79,8 @@ class Prior:
     """The same where only the sum of the estimates tells the share. Chosen."""
 
     small_shares: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
-    """Shares of malicious reports tried where they shift nothing. Chosen."""
+    """Shares of malicious reports tried where they shift nothing, and of the users whose items
+    follow a second law. Chosen."""
 
     sum_errors: tuple[float, ...] = (-1.5, 0.0, 1.5)
     """Standard errors by which the sum of the estimates may be off: a three-point quadrature of the
@@ -109,6 +109,9 @@ class Prior:
 
     drifts: tuple[float, ...] = (0.05, 0.15, 0.4)
     """Standard deviations of a frequency's relative change since: small, some, large. Chosen."""
+
+    moved: float = 0.02
+    """Probability that an item moved by as much as the largest frequency. Chosen."""
 
     # --- The search.
 
@@ -199,6 +202,9 @@ class Thresholds:
     raised: float = 5.0
     """Standard deviations by which reports in the dropped bins must support another item more often
     for it to join the set."""
+
+    raised_probability: float = 0.5
+    """Probability that reports raised the items of a set, above which reports are dropped."""
 
     suspicious: float = 8.0
     """Score of a set that is suspicious though no report is dropped: one honest round in 2,000 has

@@ -9,19 +9,22 @@ import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
 from ldprecover.recovery.unmixing.history import DRIFTS, History, HistoryModel
+from ldprecover.recovery.unmixing.model.free_levels import free_levels
 from ldprecover.recovery.unmixing.model.grid import grid_over
-from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis, Model
+from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis, Model, Moments
 from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
+from ldprecover.recovery.unmixing.model.remainder import Remainder
 from ldprecover.recovery.unmixing.model.search import (
     AttackFamily,
     ShiftRange,
     attack_hypotheses,
     likely,
 )
-from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, HONEST, Shape, shapes
+from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, Shape, shapes
 from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
@@ -31,6 +34,7 @@ LEAST_ITEMS = 16
 
 _SEARCH = 0.8  # share of the time that the search for hypotheses takes, about
 _USUAL_HYPOTHESES = 2000  # number of hypotheses that are looked at, about
+_TOTALS = 5  # that malicious reports may have added: the quadrature of the mass balance
 
 Law = TypeVar("Law")
 
@@ -40,12 +44,13 @@ class KnownItems:
     """Items about which something is known, by index.
 
     `targets` may be attacked. `shared` says that they were found because too many reports support
-    several of them: such reports support the other items less, whatever the protocol. `canaries`
-    are held by nobody.
+    several of them: such reports support the other items less, whatever the protocol. `balance` is
+    the evidence of what reports added to the targets. `canaries` are held by nobody.
     """
 
     targets: tuple[int, ...] = ()
     shared: bool = False
+    balance: MassBalance | None = None
     canaries: tuple[int, ...] = ()
 
 
@@ -57,6 +62,7 @@ def unmix(
     known_items: KnownItems = KnownItems(),
     history: History | None = None,
     attack: bool = True,
+    unfiltered: tuple[FloatArray, FloatArray] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Unmixed:
     """Return the genuine users' frequencies and the attack, from d estimates z with noise sd.
@@ -65,8 +71,10 @@ def unmix(
     their `history`; c is a shift, s are spikes on some items or on the targets, and e is the noise.
     Laws, shifts and spikes are averaged over by the likelihood of the estimates, and the
     frequencies are conditioned on their sum of one. Fewer than 16 items are projected on the
-    simplex instead. `attack` False takes all reports as honest. `progress` is called with the share
-    of the work that is done, from 0 to 1, about: the number of hypotheses is not known beforehand.
+    simplex instead. `attack` False takes all reports as honest. `unfiltered` are the estimates from
+    all reports, with their noise; their projection is the result of the hypothesis that the attack
+    is of no known kind. `progress` is called with the share of the work that is done, from 0 to 1,
+    about: the number of hypotheses is not known beforehand.
 
     Cost: some thousand densities of d items, each from one Fourier transform. Raises ParameterError
     for a protocol that does not state its displacements.
@@ -81,6 +89,9 @@ def unmix(
         oracle, z, sd, known_items, attack, lambda share: report_progress(_SEARCH * share)
     )
     hypotheses = unmixer.without_history()
+    if attack:
+        one_item = oracle.traits.one_item
+        hypotheses.append(unmixer.of_no_known_kind(*(unfiltered or (z, sd)), one_item=one_item))
     if history is not None:
         hypotheses += unmixer.with_history(history)
     return averaged(
@@ -120,7 +131,10 @@ class _Unmixer:
         # Where nothing shifts, the estimates do not tell which items the surplus is on: other
         # attacked items would be the popular ones.
         self._all_known = known_items.shared or not self.sums.displacements
-        self._log_attack = math.log(PRIOR.attack)
+        # Of items that too many reports share it is as likely as not that they were raised.
+        shared = known_items.shared and known_items.targets
+        self._prior_attack = 0.5 if shared else PRIOR.attack
+        self._log_attack = math.log(self._prior_attack)
         if self.sums.displacements:
             self._log_attack -= math.log(PRIOR.shift_choices)
         self._shared_sums = self._displaced_by_sharing(oracle) if known_items.shared else None
@@ -138,24 +152,30 @@ class _Unmixer:
 
     def without_history(self) -> list[Hypothesis]:
         """Return the likely hypotheses without earlier rounds."""
+        honest = self._remainder(self._z, self._sd, 1.0)
+        log_prior = math.log(1 - self._prior_attack) + self._log_evidence(0.0)
+        hypotheses = likely(self._counted(honest.hypotheses(log_prior)), PRIOR.most_hypotheses)
+        if self._attack:
+            attacks = self._counted(self._attacks_without_history())
+            hypotheses += likely(attacks, PRIOR.most_hypotheses)
+        return likely(hypotheses, len(hypotheses))
+
+    def _attacks_without_history(self) -> Iterator[Hypothesis]:
+        known_items = self._known_items
         grid = grid_over(
             float(self._z.min()), self._top, float(self._sd.min()), float(self._sd.max())
         )
-        known_items = self._known_items
         model = Mixture(self._z, self._sd, grid, known_items.targets, known_items.canaries)
-        hypotheses = self._counted(self._mixture_hypotheses(model))
-        return likely(hypotheses, PRIOR.most_hypotheses)
+        yield from self._attacks_elsewhere(model)
+        yield from self._attacks_on_targets(model)
+        yield from self._additions_to_targets()
+        yield from self._avoided_canaries()
 
-    def _mixture_hypotheses(self, model: Mixture) -> Iterator[Hypothesis]:
-        targets = self._known_items.targets
-        yield from model.hypotheses(
-            self._shapes(HONEST), [self._honest], math.log(1 - PRIOR.attack)
-        )
-        if not self._attack:
-            return
+    def _attacks_elsewhere(self, model: Mixture) -> Iterator[Hypothesis]:
+        """Yield the attacks that need not be on the targets."""
         laws, coarse_laws = self._shapes(ATTACKED), self._shapes(COARSE)
-        elsewhere = math.log(PRIOR.attack_elsewhere) if targets else 0.0
-        log_prior = self._log_attack + elsewhere
+        elsewhere = 1 - PRIOR.attack_on_targets if self._known_items.targets else 1.0
+        log_prior = self._log_attack + math.log(elsewhere) + self._log_evidence(0.0)
         family = AttackFamily(self.sums, log_prior, laws, coarse_laws, self._spikes, self._spikes)
         yield from self._attacks(model, family)
         encoded = self.sums.encoded_reports()
@@ -163,22 +183,103 @@ class _Unmixer:
             everywhere = on_some(self._z.size, uniform=True)
             choices = [(encoded, spikes) for spikes in everywhere]
             yield from model.hypotheses(laws, choices, log_prior)
-        if targets:
-            spikes = on_targets(targets, self._z.size, all_known=self._all_known)
-            on_them = AttackFamily(
-                self.sums,
-                self._log_attack + math.log(PRIOR.attack_on_targets),
-                laws,
-                coarse_laws,
-                spikes,
-                spikes,
-                shift_alone=False,
-                unshifted=True,
-            )
-            yield from self._attacks(model, on_them)
-            if self._shared_sums is not None:
-                shared = replace(on_them, sums=self._shared_sums, unshifted=False)
-                yield from self._attacks(model, shared)
+
+    def _attacks_on_targets(self, model: Mixture) -> Iterator[Hypothesis]:
+        """Yield the attacks on the targets, with the evidence for what they add to them."""
+        targets = self._known_items.targets
+        if not targets:
+            return
+        spikes = on_targets(targets, self._z.size, all_known=self._all_known)
+        family = AttackFamily(
+            self.sums,
+            self._log_attack + math.log(PRIOR.attack_on_targets / 2),  # shifted, or not
+            self._shapes(ATTACKED),
+            self._shapes(COARSE),
+            spikes,
+            spikes,
+            shift_alone=False,
+            unshifted=True,
+        )
+        families = [family]
+        if self._shared_sums is not None:
+            families.append(replace(family, sums=self._shared_sums, unshifted=False))
+        for each in families:
+            for hypothesis in self._attacks(model, each):
+                rho, spike = hypothesis.relation.rho, hypothesis.spikes
+                on_them = rho * (spike.k - spike.others) / spike.k
+                yield replace(hypothesis, score=hypothesis.score + self._log_evidence(on_them))
+
+    def _additions_to_targets(self) -> Iterator[Hypothesis]:
+        """Yield the hypotheses that an attack added a likely total to the targets, evenly.
+
+        What is left of the estimates is what users hold. Popular items may be attacked too.
+        """
+        balance = self._known_items.balance
+        if balance is None:
+            return
+        items = list(self._known_items.targets)
+        spike = np.zeros(self._z.size)
+        spike[items] = 1.0
+        totals = balance.likely(_TOTALS)
+        for total in totals:
+            z, sd, each = self._z.copy(), self._sd.copy(), total / len(items)
+            honest = 1 - balance.share_at(total)
+            if self.sums.fixed:  # what is added to some items is taken from the others
+                z += max(total - (1 - honest), 0.0) / (z.size - len(items))
+            z[items] = self._z[items] - each
+            # Additions to single items differ about as equal spikes do.
+            uneven = each / math.sqrt(PRIOR.equal_spike_shape)
+            sd[items] = np.maximum(sd[items], math.hypot(float(np.median(sd[items])), uneven))
+            remainder = self._remainder(z, sd, honest)
+            log_prior = math.log(self._prior_attack * PRIOR.attack_on_targets / len(totals))
+            for hypothesis in remainder.hypotheses(log_prior + balance.at(total)):
+                yield _raising(hypothesis, spike)
+
+    def _avoided_canaries(self) -> Iterator[Hypothesis]:
+        """Yield the hypotheses that malicious reports avoid the canaries and nothing else."""
+        canaries = list(self._known_items.canaries)
+        if not canaries:
+            return
+        z = self._z.copy()
+        z[canaries] -= min(float(z[canaries].mean()), 0.0)
+        remainder = replace(self._remainder(z, self._sd, 1.0), targets=())
+        log_prior = math.log(PRIOR.attack / PRIOR.shift_choices)
+        for hypothesis in remainder.hypotheses(log_prior):
+            yield replace(hypothesis, is_unmodelled=True)
+
+    def of_no_known_kind(self, z: FloatArray, sd: FloatArray, *, one_item: bool) -> Hypothesis:
+        """Return the hypothesis of an attack of no known kind, whose result is a projection.
+
+        It has free levels, of either sign and any sum, so where it is the most likely one nothing
+        else fits. The projection is that of the estimates z with noise sd.
+        """
+        # Reports of one item lower the others all alike, which is a known kind.
+        levels = free_levels(self._z, self._sd, 0.0 if one_item else float(self._z.min()))
+        # A level costs twice what it costs users: an attacker chooses it for each item.
+        log_prior = math.log(PRIOR.attack / PRIOR.shift_choices) + 2 * levels.log_prior
+        if not self.sums.fixed:
+            # The sum of the estimates is uniform on an interval of length 1, and not near 1.
+            log_prior += math.log(self.sums.error * math.sqrt(2 * math.pi))
+        frequencies = project_simplex(z)
+        moments = Moments(
+            frequencies, frequencies**2 + sd**2, np.zeros(z.size), float((sd**2).sum())
+        )
+        return Hypothesis(
+            Relation(1.0, 0.0, 0.0, 0.0),
+            NONE,
+            levels.log_likelihood + log_prior,
+            lambda: moments,
+            is_unmodelled=True,
+        )
+
+    def _remainder(self, z: FloatArray, sd: FloatArray, honest: float) -> Remainder:
+        known_items = self._known_items
+        return Remainder(z, sd, honest, known_items.targets, known_items.canaries, self.sums.fixed)
+
+    def _log_evidence(self, total: float) -> float:
+        """Return the evidence of the reports that an attack adds a total to the targets."""
+        balance = self._known_items.balance
+        return 0.0 if balance is None else balance.at(total)
 
     def with_history(self, history: History) -> list[Hypothesis]:
         """Return the likely hypotheses with earlier rounds."""
@@ -192,9 +293,8 @@ class _Unmixer:
 
     def _history_hypotheses(self, model: HistoryModel) -> Iterator[Hypothesis]:
         log_history = math.log(PRIOR.history)
-        yield from model.hypotheses(
-            DRIFTS, [self._honest], log_history + math.log(1 - PRIOR.attack)
-        )
+        honest = Relation(1.0, 0.0, 0.0, self.sums.honest), NONE
+        yield from model.hypotheses(DRIFTS, [honest], log_history + math.log(1 - PRIOR.attack))
         if not self._attack:
             return
         coarse_spikes = [
@@ -229,6 +329,7 @@ class _Unmixer:
         """Return a list of shapes, for the items that somebody may hold."""
         return shapes(kind, self._z.size - len(self._known_items.canaries))
 
-    @property
-    def _honest(self) -> Choice:
-        return Relation(1.0, 0.0, 0.0, self.sums.honest), NONE
+
+def _raising(hypothesis: Hypothesis, spike: FloatArray) -> Hypothesis:
+    """Return the hypothesis with other probabilities that an attack raised each item."""
+    return replace(hypothesis, moments=lambda: replace(hypothesis.moments(), spike=spike))

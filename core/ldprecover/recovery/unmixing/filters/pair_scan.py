@@ -9,7 +9,8 @@ import math
 import numpy as np
 
 from ldprecover.distributions import log_choose
-from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, hits_beside, set_laws
 from ldprecover.types import FloatArray, Int64Array
 
 NO_SCORE = -1.0
@@ -19,22 +20,26 @@ _LEAST = 3  # items of a set: two items are a pair
 _STEPS = 20  # maximum improvements of one candidate: most stop after two or three
 
 
-def pair_scores(pairs: Int64Array, p: float, q: float) -> FloatArray:
+def pair_scores(pairs: Int64Array, oracle: FrequencyOracle) -> FloatArray:
     """Return the excess of each pair over honest reports, in standard deviations, less the median.
 
     `pairs`, (m + 1, m + 1), counts the reports that support both of two items; index m stands for
-    no condition. For bits that are independent given the user's item, the covariance of two items
-    is -(p-q)^2 f_i f_j. The median is subtracted because reports of unusual sizes move all pairs
-    alike. The diagonal is zero.
+    no condition. An honest report supports both items with a probability that depends on whether
+    its user holds one of them. The median is subtracted because reports of unusual sizes move all
+    pairs alike. The diagonal is zero.
     """
     n = float(pairs[-1, -1])
     m = len(pairs) - 1
     if n < 1 or m < 2:
         return np.zeros((m, m))
     share = np.diag(pairs)[:-1] / n
+    p, q = oracle.p, oracle.q
     frequencies = (share - q) / (p - q)
+    own_and_other = p * hits_beside(oracle, 1)[0][1]
+    two_others = float(set_laws(oracle, 2)[0, 2])
     deviations = np.sqrt(share * (1 - share))
-    honest = np.outer(share, share) - (p - q) ** 2 * np.outer(frequencies, frequencies)
+    holders = np.add.outer(frequencies, frequencies)
+    honest = own_and_other * holders + two_others * (1 - holders)
     scale = np.outer(deviations, deviations)
     scores = np.divide(
         math.sqrt(n) * (pairs[:-1, :-1] / n - honest), scale, out=np.zeros((m, m)), where=scale > 0

@@ -16,29 +16,37 @@ from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.contract import indices_named
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
-from ldprecover.recovery.unmixing.filters.debias import unbiased
+from ldprecover.recovery.unmixing.filters.debias import SetLaw, unbiased
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
+from ldprecover.recovery.unmixing.filters.mass_balance import (
+    MassBalance,
+    mass_balance,
+    raised_probability,
+    set_histogram,
+)
 from ldprecover.recovery.unmixing.filters.rules import (
     DroppedSet,
     ReportFilter,
     lost,
     reports_of_other_sizes,
     sized_tally,
+    total_over_kept,
 )
 from ldprecover.recovery.unmixing.filters.set_search import SharedSets, shared_sets
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
+_VISIBLE = 2.0  # standard deviations by which an item's estimate falls without the dropped reports
 _HARDLY, _TOO_OFTEN = "which honest ones hardly ever do", "which too many do"
 
 
 def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why reports of this protocol and number of items are not filtered, or None."""
-    if not oracle.traits.independent_bits:
+    if oracle.laws.hits is None or oracle.laws.hits.beside(1, True) is None:
         return (
-            f"the items that an honest {oracle.protocol} report supports are not independent of "
-            "each other, so the estimates from the reports that pass a filter would be biased"
+            f"how many of several items an honest {oracle.protocol} report supports is not known, "
+            "or tells nothing"
         )
     if oracle.domain_size < LEAST_ITEMS:
         return f"there are fewer than {LEAST_ITEMS} items"
@@ -55,12 +63,14 @@ class _Sizes:
     dropped: tuple[Dropped, ...] = ()
 
 
-def filter_reports(source: ReportSource) -> NoisyEstimates:
+def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> NoisyEstimates:
     """Return unbiased estimates from the reports that pass the filters, and what was dropped.
+
+    With it comes what the reports that pass may have added to the `targets`, or else to suspects.
 
     Dropped are, in this order: reports of sizes that honest ones hardly ever have; reports that
     support too many items of a set that too many reports share, for up to three sets; without such
-    a set, reports of sizes that are too frequent. Five passes over clean reports, at most 23;
+    a set, reports of sizes that are too frequent. Five passes over clean reports, at most 24;
     memory does not grow with their number. If `unfit` has a reason, all reports pass.
 
     Raises ParameterError if there are no reports, or none passes.
@@ -84,26 +94,67 @@ def filter_reports(source: ReportSource) -> NoisyEstimates:
     bad = _impossible(observed, law)
     possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, hold=True)
     sets = shared_sets(source, possible.report_filter, possible.tally)
-    if not sets.report_filter.sets:
-        return _usual(source, possible, observed, sets.suspects)
+    suspects = _suspects(source, sets)
+    balanced = targets or tuple(suspects)
     dropped_sets = sets.report_filter.sets
-    dropped = (*possible.dropped, *_sets_as_text(sets))
-    estimates, trusted = _debiased(oracle, possible.sizes, sets.tally, dropped, dropped_sets)
-    if trusted:
-        shared = tuple(sorted({int(item) for each in dropped_sets for item in each.items}))
-        return replace(estimates, suspects=sets.suspects, shared=shared)
-    note = (
-        f"Many reports share {indices_named(sets.suspects)}, but then most of the users would hold "
-        "one of these, so no report was dropped for it."
-    )
-    return replace(_usual(source, possible, observed), notes=(note,))
+    notes: tuple[str, ...] = ()
+    if dropped_sets:
+        dropped = (*possible.dropped, *_sets_as_text(sets))
+        shared = np.concatenate([each.items for each in dropped_sets])
+        estimates, trusted = _debiased(oracle, possible.sizes, sets.tally, dropped, dropped_sets)
+        if trusted:
+            balance = _balance(source, sets.report_filter, balanced)
+            fall = oracle.estimate(first.tally.counts(oracle), first.tally.n) - estimates.z
+            for item in shared.tolist():
+                if fall[item] < _VISIBLE * estimates.sd[item]:
+                    suspects[item] = 0.0  # others of the set were raised
+            return replace(estimates, suspects=suspects, balance=balance)
+        suspects, balanced = {}, targets
+        note = (
+            f"Many reports share {indices_named(np.sort(shared).tolist())}, but then most of the "
+            "users would hold one of these, so no report was dropped for it."
+        )
+        notes = (note,)
+    balance = _balance(source, possible.report_filter, balanced)
+    usual = _usual(source, possible, observed)
+    return replace(usual, suspects=suspects, balance=balance, notes=notes)
+
+
+def _suspects(source: ReportSource, sets: SharedSets) -> dict[int, float]:
+    """Return the items of the sets, with the probability that reports raised them visibly."""
+    suspects: dict[int, float] = {}
+    for dropped, probability in zip(sets.report_filter.sets, sets.raised, strict=True):
+        suspects |= dict.fromkeys(dropped.items.tolist(), probability)
+    if sets.suspicious.size:
+        observed = total_over_kept(source, set_histogram, sets.report_filter, items=sets.suspicious)
+        probability = raised_probability(source.oracle, observed)
+        suspects |= dict.fromkeys(sets.suspicious.tolist(), probability)
+    return dict(sorted(suspects.items()))
+
+
+def _balance(
+    source: ReportSource, report_filter: ReportFilter, items: tuple[int, ...]
+) -> MassBalance | None:
+    """Return the evidence of what reports that pass added to these items, in one pass.
+
+    None for one item, whose reports tell nothing, and for more items than are searched for sets.
+    """
+    oracle, chosen = source.oracle, np.array(items)
+    if not 2 <= chosen.size <= min(THRESHOLDS.pair_items, oracle.domain_size // 2):
+        return None
+    observed = total_over_kept(source, set_histogram, report_filter, items=chosen)
+    for dropped in report_filter.sets:
+        if set(dropped.items.tolist()) == set(items):
+            law = SetLaw.of(dropped, oracle)
+            gap = max(law.item - law.other, THRESHOLDS.least_gap * (oracle.p - oracle.q))
+            return mass_balance(oracle, observed, ~dropped.bins, law.none / gap)
+    return mass_balance(oracle, observed)
 
 
 def _usual(
     source: ReportSource,
     possible: _Sizes,
     observed: Int64Array,
-    suspects: tuple[int, ...] = (),
 ) -> NoisyEstimates:
     """Return the estimates from the reports of possible sizes that are not too frequent."""
     oracle = source.oracle
@@ -111,7 +162,7 @@ def _usual(
     bad = _too_frequent(observed, law, possible.sizes)
     usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
     estimates, _ = _debiased(oracle, usual.sizes, usual.tally, usual.dropped)
-    return replace(estimates, suspects=suspects)
+    return estimates
 
 
 def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:

@@ -9,8 +9,7 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
-from ldprecover.distributions import binomial_law
-from ldprecover.laws import IndependentSizes
+from ldprecover.laws import HITS, required
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource, pair_counts
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
@@ -114,12 +113,40 @@ def reports_of_other_sizes(
     )
 
 
-def set_laws(t: int, p: float, q: float) -> FloatArray:
+def hits_beside(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
+    """Return the laws of how many of r items a report supports that its user does not hold.
+
+    The first is for a report that supports its user's item, the second for one that does not.
+    """
+    hits = required(oracle.laws.hits, oracle.protocol, HITS)
+    with_own, without = (
+        required(hits.beside(r, own), oracle.protocol, HITS) for own in (True, False)
+    )
+    return with_own, without
+
+
+def one_more(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
+    """Return how often a report supports one item more, given that it supports j of r others.
+
+    The user holds none of these r + 1 items. As in `hits_beside`, the first is for a report that
+    supports its user's item.
+    """
+    hits = required(oracle.laws.hits, oracle.protocol, HITS)
+    with_own, without = (
+        required(hits.one_more(r, own), oracle.protocol, HITS) for own in (True, False)
+    )
+    return with_own, without
+
+
+def set_laws(oracle: FrequencyOracle, t: int) -> FloatArray:
     """Return the two laws of how many of t items an honest report supports, as (2, t + 1).
 
-    Row 0 is for a user of none of them, Binomial(t, q); row 1 is for a user of one of them.
+    Row 0 is for a user of none of them, row 1 for a user of one of them.
     """
-    return np.stack([binomial_law(t, q), IndependentSizes(t, p, q).probabilities()])
+    p = oracle.p
+    outside, inside = hits_beside(oracle, t), hits_beside(oracle, t - 1)
+    holder = p * np.append(0.0, inside[0]) + (1 - p) * np.append(inside[1], 0.0)
+    return np.stack([p * outside[0] + (1 - p) * outside[1], holder])
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.counting.tally import Tally
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
+from ldprecover.recovery.unmixing.filters.mass_balance import raised_probability
 from ldprecover.recovery.unmixing.filters.pair_scan import NO_SCORE, best_set, pair_scores
 from ldprecover.recovery.unmixing.filters.rules import (
     MOST_ITEMS,
@@ -34,25 +36,36 @@ _Scored = tuple[Int64Array, float]  # a set, as places among the items, and its 
 
 @dataclass(frozen=True, eq=False)
 class SharedSets:
-    """The filter, the tally of what passes, the items of all sets, and the reports each drops."""
+    """The filter, the tally of what passes, and the sets of which reports are dropped.
+
+    For each there is the number of reports `dropped`, and the probability that reports `raised`
+    its items. `suspicious` is one more set, of which nothing is dropped, or empty.
+    """
 
     report_filter: ReportFilter
     tally: Tally
-    suspects: tuple[int, ...]
     dropped: tuple[int, ...]
+    raised: tuple[float, ...]
+    suspicious: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
 class _Tested:
     """A set as a mask of the items, the bins to drop, their score, and further items they raise.
 
-    The score is 0 if nothing is to be dropped.
+    `probability` is that reports raised the items of the set. The score is 0 if no bins are too
+    full.
     """
 
     members: BoolArray
     bins: BoolArray
     score: float
+    probability: float
     raised: BoolArray
+
+    @property
+    def is_raised(self) -> bool:
+        return self.probability > THRESHOLDS.raised_probability
 
 
 def shared_sets(
@@ -66,8 +79,9 @@ def shared_sets(
     """
     oracle, d = source.oracle, source.oracle.domain_size
     searched = np.zeros(d, np.bool_)
-    suspects: list[int] = []
     dropped: list[int] = []
+    raised: list[float] = []
+    suspicious = np.empty(0, np.int64)
     for _ in range(THRESHOLDS.rounds):
         order = np.argsort(-tally.counts(oracle), kind="stable")
         items = order[~searched[order]][: THRESHOLDS.pair_items]
@@ -77,15 +91,17 @@ def shared_sets(
         if best is None:
             members, score = max(pairs, key=lambda pair: pair[1], default=(items[:0], 0.0))
             if score > THRESHOLDS.suspicious:
-                suspects += items[members].tolist()
+                suspicious = items[members]
             break
         dropped_set = DroppedSet(items[best.members], best.bins)
         taken = total_over_kept(source, lost, report_filter, rule=ReportFilter(sets=(dropped_set,)))
         report_filter, tally = report_filter.without(dropped_set), tally - taken
         searched[items[best.members]] = True
-        suspects += items[best.members].tolist()
         dropped.append(taken.n)
-    return SharedSets(report_filter, tally, tuple(sorted(suspects)), tuple(dropped))
+        raised.append(best.probability)
+        if not oracle.traits.independent_bits:
+            break  # a second set would need the joint law of both
+    return SharedSets(report_filter, tally, tuple(dropped), tuple(raised), suspicious)
 
 
 @dataclass(frozen=True)
@@ -100,7 +116,7 @@ class SetSearch:
         """Return the sets whose pairs are supported too often, and too seldom."""
         oracle = self.source.oracle
         counts = total_over_kept(self.source, pairs_kept, self.report_filter, items=self.items)
-        scores = pair_scores(counts, oracle.p, oracle.q)
+        scores = pair_scores(counts, oracle)
         return [each for each in map(best_set, (scores, -scores)) if each[1] > NO_SCORE]
 
     def by_triples(self) -> list[_Scored]:
@@ -111,11 +127,13 @@ class SetSearch:
         return [each for each in map(best_set_of_triples, (scores, -scores)) if each[1] > NO_SCORE]
 
     def best(self, sets: list[_Scored]) -> _Tested | None:
-        """Return the test with the highest score, or None if nothing is to be dropped."""
+        """Return the test with the highest score, or None if nothing is to be dropped.
+
+        Reports are dropped only if reports raised the items: else the counts do not show them
+        either, and there is nothing to gain for the honest reports that are dropped too.
+        """
         tests = self.tested([_mask(members, self.items.size) for members, _ in sets])
-        return max(
-            (test for test in tests if test.score), key=lambda test: test.score, default=None
-        )
+        return max((each for each in tests if each.is_raised), key=_rank, default=None)
 
     def tested(self, sets: list[BoolArray]) -> list[_Tested]:
         """Return the test of each set, with the items it raises if they make it score more."""
@@ -127,10 +145,7 @@ class SetSearch:
             if test.score and test.raised.any() and members.sum() <= MOST_ITEMS
         ]
         second = dict(zip(again, self._tests([wider[i] for i in again]), strict=True))
-        return [
-            second[i] if i in second and second[i].score > test.score else test
-            for i, test in enumerate(first)
-        ]
+        return [max(test, second.get(i, test), key=_rank) for i, test in enumerate(first)]
 
     def _tests(self, sets: list[BoolArray]) -> list[_Tested]:
         if not sets:
@@ -138,16 +153,11 @@ class SetSearch:
         hits = total_over_kept(
             self.source, hits_by_item, self.report_filter, items=self.items, sets=np.array(sets)
         )
-        p, q = self.source.oracle.p, self.source.oracle.q
-        return [_test(members, of_set, p, q) for members, of_set in zip(sets, hits, strict=True)]
+        oracle = self.source.oracle
+        return [_test(oracle, members, of_set) for members, of_set in zip(sets, hits, strict=True)]
 
 
-def _test(
-    members: BoolArray,
-    hits: Int64Array,
-    p: float,
-    q: float,
-) -> _Tested:
+def _test(oracle: FrequencyOracle, members: BoolArray, hits: Int64Array) -> _Tested:
     """Return the test of a set.
 
     `hits[k]` counts the reports that support k of its items, for each item and in all.
@@ -155,13 +165,14 @@ def _test(
     t = int(members.sum())
     hits = hits[: t + 1]
     observed = hits[:, -1]
-    laws = set_laws(t, p, q)
+    laws = set_laws(oracle, t)
     excess = excess_bins(observed, laws, THRESHOLDS.set_excess)
     bins, score = excess.bins, excess.score(observed)
     honest = laws[0, bins].sum()  # probability of the bins for a user of no item of the set
     if not bins.any() or honest > THRESHOLDS.honest_loss or score <= THRESHOLDS.set_score:
-        return _Tested(members, bins, 0.0, np.zeros(members.size, np.bool_))
-    return _Tested(members, bins, score, ~members & _raised(hits, bins, THRESHOLDS.raised))
+        return _Tested(members, bins, 0.0, 0.0, np.zeros(members.size, np.bool_))
+    raised = ~members & _raised(hits, bins, THRESHOLDS.raised)
+    return _Tested(members, bins, score, raised_probability(oracle, observed), raised)
 
 
 def _raised(hits: Int64Array, bins: BoolArray, deviations: float) -> BoolArray:
@@ -174,6 +185,10 @@ def _raised(hits: Int64Array, bins: BoolArray, deviations: float) -> BoolArray:
     deviation = np.sqrt(share * (1 - share) * (1 / n_in + 1 / n_out))
     gap: FloatArray = inside[:-1] / n_in - outside[:-1] / n_out
     return np.asarray(gap > deviations * deviation)
+
+
+def _rank(test: _Tested) -> tuple[bool, float]:
+    return test.is_raised, test.score
 
 
 def _mask(members: Int64Array, m: int) -> BoolArray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.spikes import Spikes
+from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 
 _LEAST_VARIANCE = 1e-12  # of a sum of frequencies, so that it can be divided by
@@ -19,37 +20,34 @@ Choice = tuple[Relation, Spikes]
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The means of f and f^2 for each item, and the probability that a spike is on it.
+    """The means of f and f^2 for each item, and the probability that an attack raised it.
 
-    `score` is that of the hypothesis; `prior_variance` is the variance of the frequencies' sum
-    before the round.
+    `prior_variance` is the variance of the frequencies' sum before the round.
     """
 
     mean: FloatArray
     square: FloatArray
     spike: FloatArray
-    score: float
     prior_variance: float
 
     @property
-    def log_weight(self) -> float:
-        """The logarithm of the hypothesis's weight, given that the frequencies sum to one.
+    def log_evidence(self) -> float:
+        """The log-evidence that the frequencies sum to one.
 
-        It is the score and the density of the frequencies' sum at one, divided by the density
-        before the round. Both sums are taken as normal.
+        It is the density of their sum at one, divided by the density before the round. Both sums
+        are taken as normal.
         """
         variance = float((self.square - self.mean**2).sum()) + _LEAST_VARIANCE
         error = float(1 - self.mean.sum())
-        log_density = -(error**2) / (2 * variance)
-        return self.score + log_density - math.log(variance / self.prior_variance) / 2
+        return -(error**2) / (2 * variance) - math.log(variance / self.prior_variance) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A hypothesis; `score` is the logarithm of its likelihood times its prior.
+    """A hypothesis; `score` is the logarithm of its likelihood times its prior probability.
 
     `moments` computes what it gives each item: it takes a few transforms, so only the likely
-    hypotheses are asked.
+    hypotheses are asked. `is_unmodelled` says that it is an attack of unknown share and items.
     """
 
     relation: Relation
@@ -57,10 +55,12 @@ class Hypothesis:
     score: float
     moments: Callable[[], Moments]
     has_history: bool = False
+    is_unmodelled: bool = False
 
     @property
     def is_attack(self) -> bool:
-        return self.relation.rho > 0 or self.relation.c > 0
+        relation = self.relation
+        return self.is_unmodelled or relation.a < 1 or relation.rho > 0 or relation.c > 0
 
 
 Law_contra = TypeVar("Law_contra", contravariant=True)
@@ -78,17 +78,20 @@ class Model(Protocol[Law_contra]):
 def grouped_by_shares(
     choices: Sequence[Choice], log_prior: float
 ) -> Iterator[tuple[list[Choice], FloatArray]]:
-    """Yield together the choices of equal shift and honest share: they share transforms.
+    """Yield together the choices of equal shift and scale: they share transforms.
 
     With them come the logarithms of their prior probabilities, to which `log_prior` is added.
     """
 
     def shares(choice: Choice) -> tuple[float, float]:
-        return choice[0].c, choice[0].a
+        return choice[0].c, choice[0].scale
 
     for _, grouped in groupby(sorted(choices, key=shares), shares):
         group = list(grouped)
         log_priors = np.array(
-            [relation.log_weight + spikes.log_prior for relation, spikes in group]
+            [
+                relation.log_weight + PRIOR.share_decay * math.log(relation.a) + spikes.log_prior
+                for relation, spikes in group
+            ]
         )
         yield group, log_priors + log_prior

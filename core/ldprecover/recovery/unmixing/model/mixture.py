@@ -38,7 +38,7 @@ class Mixture:
         targets: Sequence[int],
         canaries: Sequence[int] = (),
     ) -> None:
-        self._z, self._grid, self._d = z, grid, z.size
+        self._z, self._sd, self._grid, self._d = z, sd, grid, z.size
         self._floor = PRIOR.floor / float(np.median(sd))
         self._faint = PRIOR.faint * self._floor
         inside, empty = np.zeros(z.size, np.bool_), np.zeros(z.size, np.bool_)
@@ -59,12 +59,12 @@ class Mixture:
             split = self._split if first.on_targets else self._all
             places = [each.at(self._z + relation.c, len(group) * len(laws)) for each in split]
             for shape in laws:
-                honest = np.fft.rfft(shape.masses(relation.a, self._grid, 1), axis=1)
+                honest = np.fft.rfft(shape.masses(relation.scale, self._grid, 1), axis=1)
                 scores = self._log_likelihood(places, honest, transforms, others) + (
                     log_priors + shape.log_prior
                 )
                 for choice, score in zip(group, scores.tolist(), strict=True):
-                    yield Hypothesis(*choice, score, partial(self._moments, shape, *choice, score))
+                    yield Hypothesis(*choice, score, partial(self._moments, shape, *choice))
 
     def _transforms(self, choices: Sequence[Choice]) -> tuple[ComplexArray, ComplexArray]:
         """Return the transforms of the targets' spikes and of the others', one row per choice.
@@ -73,14 +73,14 @@ class Mixture:
         """
         on_targets, d, grid = choices[0][1].on_targets, self._d, self._grid
         transforms = np.array(
-            [spikes.transform(relation.rho, d, grid) for relation, spikes in choices]
+            [spikes.transform(relation.spikes, d, grid) for relation, spikes in choices]
         )
         if not on_targets:
             return transforms, transforms
         if not any(spikes.others for _, spikes in choices):
             return transforms, np.ones_like(transforms[:1])
         return transforms, np.array(
-            [spikes.transform_of_others(relation.rho, d, grid) for relation, spikes in choices]
+            [spikes.transform_of_others(relation.spikes, d, grid) for relation, spikes in choices]
         )
 
     def _log_likelihood(
@@ -101,8 +101,10 @@ class Mixture:
             total += np.log(densities, out=densities).sum(axis=1)
         return total
 
-    def _moments(self, shape: Shape, relation: Relation, spikes: Spikes, score: float) -> Moments:
+    def _moments(self, shape: Shape, relation: Relation, spikes: Spikes) -> Moments:
         """Return what a hypothesis gives each item, as E f = int f p(z | f) dG(f) / p(z)."""
+        if relation.popularity:
+            return self._moments_of_popular(shape, relation, spikes)
         d = self._d
         honest = np.fft.rfft(shape.masses(relation.a, self._grid, 3), axis=1)
         nobody = np.zeros_like(honest)
@@ -137,9 +139,42 @@ class Mixture:
         spike[share == 0] = 0.0
         if share.min() == 1:  # spikes on every item point to none
             spike[:] = 0.0
-        possible = d - int(self._empty.sum())  # items that anybody may hold
-        prior_variance = possible * max(shape.second_moment() - 1 / possible**2, _LEAST_VARIANCE)
-        return Moments(mean, square, spike, score, prior_variance)
+        return Moments(mean, square, spike, self._prior_variance(shape))
+
+    def _moments_of_popular(self, shape: Shape, relation: Relation, spikes: Spikes) -> Moments:
+        """Return the same where users hold the spikes: z = a f + e, and f includes them.
+
+        With g the density of z, E a f = z + sd^2 g'/g, and the variance is sd^2 + sd^4 (g''/g -
+        (g'/g)^2) (Tweedie's formula).
+        """
+        d, a = self._d, relation.a
+        honest = np.fft.rfft(shape.masses(relation.scale, self._grid, 1), axis=1)
+        of_targets, of_others = self._transforms([(relation, spikes)])
+        derivatives = (1j * self._grid.omega) ** np.arange(3)[:, None]
+        g = np.empty((3, d))
+        for place in self._places(spikes, self._z):
+            items = place.group.items
+            law = of_targets if self._inside[items[0]] else of_others
+            if not self._empty[items[0]]:
+                law = law * honest
+            g[:, items] = place.densities(law * derivatives)
+        faint = g[0] < self._faint
+        density = np.maximum(g[0], 0.0) + self._floor
+        noise = self._sd**2
+        mean = np.where(faint, self._z, self._z + noise * g[1] / density)
+        variance = noise + noise**2 * (g[2] / density - (g[1] / density) ** 2)
+        variance = np.where(faint, noise, np.clip(variance, 0.0, noise))
+        mean = np.clip(mean / a, 0.0, 1.0)
+        variance /= a**2
+        mean[self._empty] = variance[self._empty] = 0.0
+        prior = (1 - relation.popularity) ** 2 * self._prior_variance(shape)
+        prior += relation.popularity**2 / spikes.k
+        return Moments(mean, variance + mean**2, np.zeros(d), prior)
+
+    def _prior_variance(self, shape: Shape) -> float:
+        """Return the variance of the frequencies' sum before the round."""
+        possible = self._d - int(self._empty.sum())  # items that anybody may hold
+        return possible * max(shape.second_moment() - 1 / possible**2, _LEAST_VARIANCE)
 
     def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[Place]:
         split: tuple[Group, ...] = self._split if spikes.on_targets else self._all

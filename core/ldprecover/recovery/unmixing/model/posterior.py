@@ -43,7 +43,9 @@ def averaged(
     for number, hypothesis in enumerate(hypotheses, 1):
         moments.append(hypothesis.moments())
         progress(number / len(hypotheses))
-    log_weights = np.array([each.log_weight for each in moments])
+    log_weights = np.array(
+        [one.score + each.log_evidence for one, each in zip(hypotheses, moments, strict=True)]
+    )
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
 

@@ -2,7 +2,8 @@
 
 For each item z is the estimate and f the frequency among genuine users. a is the share of honest
 reports. c is the shift: what an item loses because malicious reports support it less often than
-honest ones do. s are the spikes, what malicious reports add on purpose; rho is their total.
+honest ones do. s are the spikes, what malicious reports add on purpose; rho is their total. Named
+items may be popular instead: f has spikes too then, which total `popularity`.
 """
 
 import math
@@ -18,12 +19,23 @@ from ldprecover.types import FloatArray
 
 @dataclass(frozen=True)
 class Relation:
-    """Values of a, c and rho that agree with the estimates, and the log of their weight."""
+    """Values of a, c, rho and `popularity` that agree with the estimates, and their log-weight."""
 
     a: float
     c: float
     rho: float
     log_weight: float
+    popularity: float = 0.0
+
+    @property
+    def scale(self) -> float:
+        """The factor of a frequency that has no spike."""
+        return self.a * (1 - self.popularity)
+
+    @property
+    def spikes(self) -> float:
+        """The total of all spikes in the estimates, the attack's and the users'."""
+        return self.rho + self.a * self.popularity
 
 
 @dataclass(frozen=True)

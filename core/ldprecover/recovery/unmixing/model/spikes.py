@@ -1,4 +1,7 @@
-"""Spikes: what malicious reports add on purpose to some items, at random or to known targets."""
+"""Spikes: what some items, random or known ones, have beyond the law of all.
+
+Malicious reports add them on purpose, or users hold them.
+"""
 
 import math
 from collections.abc import Sequence
@@ -51,7 +54,7 @@ class Spikes:
 
 
 NONE = Spikes(1, False, 0.0)
-"""The spikes of a relation without an attack; its rho is 0."""
+"""The spikes of a relation without any."""
 
 
 def _exponential(mu: float, grid: Grid) -> ComplexArray:
@@ -83,7 +86,7 @@ def on_some(d: int, *, uniform: bool) -> tuple[Spikes, ...]:
     limit = PRIOR.few_of_items * d
     few = [(k, False) for k in PRIOR.exponential_spikes if k < limit]
     few += [(k, True) for k in PRIOR.equal_spikes if k < limit]
-    spikes = (*_with_priors(many, PRIOR.many_spikes), *_with_priors(few, PRIOR.few_spikes))
+    spikes = (*_with_priors(many, PRIOR.many_spikes), *_with_priors(few, 1 - PRIOR.many_spikes))
     return tuple(each for each in spikes if uniform or not (each.narrow and each.k == d))
 
 
