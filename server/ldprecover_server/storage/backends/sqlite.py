@@ -42,14 +42,14 @@ _MAGIC = b"SQLite format 3\0"
 # it the writer must win the lock back from the event loop: with one step a key, that took most of a
 # commit's time.
 _FIND_KEYS = """
-WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?1)
-SELECT key, digest FROM each JOIN keys ON key = substr(?2, 16 * i + 1, 16)
+WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < :number)
+SELECT key, digest FROM each JOIN keys ON key = substr(:keys, 16 * i + 1, 16)
 """
 # OR IGNORE, because a statement that may fail midway first copies every page it changes.
 _INSERT_KEYS = """
-WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < ?1)
+WITH RECURSIVE each (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each WHERE i + 1 < :number)
 INSERT OR IGNORE INTO keys (key, digest)
-SELECT substr(?2, 16 * i + 1, 16), substr(?3, 8 * i + 1, 8) FROM each
+SELECT substr(:keys, 16 * i + 1, 16), substr(:digests, 8 * i + 1, 8) FROM each
 """
 
 
@@ -190,7 +190,7 @@ class SQLite(Database):
     def find_submission_keys(
         self, connection: sa.Connection, keys: Sequence[bytes]
     ) -> dict[bytes, bytes]:
-        rows = connection.exec_driver_sql(_FIND_KEYS, (len(keys), b"".join(keys)))
+        rows = connection.exec_driver_sql(_FIND_KEYS, {"number": len(keys), "keys": b"".join(keys)})
         return {row.key: row.digest for row in rows}
 
     def insert_submission_keys(
@@ -201,9 +201,8 @@ class SQLite(Database):
         if stored:
             new = {key: digest for key, digest in digests.items() if key not in stored}
         if new:
-            connection.exec_driver_sql(
-                _INSERT_KEYS, (len(new), b"".join(new), b"".join(new.values()))
-            )
+            values = {"number": len(new), "keys": b"".join(new), "digests": b"".join(new.values())}
+            connection.exec_driver_sql(_INSERT_KEYS, values)
         return set(new)
 
     def commit_in_one_statement(self, values: CommitValues) -> bool:
