@@ -20,6 +20,7 @@ from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 _RATES = np.linspace(0.0, 1.0, 41)[1:-1]  # at which malicious reports support items by coin tosses
 _SHARES = np.array([0.0, *np.geomspace(5e-4, 0.6, 45)])  # of malicious reports that raise
 _SHARES_OF_NONE = np.array([0.0, *np.geomspace(5e-4, 0.5, 20)])  # that support none of the items
+_ZOOMS, _FINER = 3, 17  # grids of the shares, each around the best pair of the one before
 _TOTALS = np.array([0.0, *np.geomspace(0.003, 2.5, 60)])
 _LEAST_HONEST = 0.05
 _LEAST = 1e-300  # probability
@@ -85,35 +86,65 @@ def mass_balance(
     n = float(histogram.sum())
     outsiders, holders = (law[k] / law[k].sum() for law in set_laws(oracle, t))
     none = (k == 0).astype(np.float64)
-    b, c = np.meshgrid(_SHARES, _SHARES_OF_NONE if none.any() else [0.0], indexing="ij")
-    possible = 1 - b - c > _LEAST_HONEST
-    b, c = b[possible], c[possible]
-    honest = 1 - b - c
-    log_prior = PRIOR.share_decay * np.log(honest)
+    shares_of_none = _SHARES_OF_NONE if none.any() else np.zeros(1)
     mean, of_outsider, of_holder = (float(law @ k) for law in (histogram / n, outsiders, holders))
 
-    totals, scores = [], []
-    for law in _laws(t):
-        if law[k].sum() < _LEAST_PASSING:
-            continue
-        raising = law[k] / law[k].sum()
-        of_raising = float(raising @ k)
+    def fitted(raising: FloatArray, b: FloatArray, c: FloatArray) -> _Fits:
+        """Return the fit of shares b that raise and c that support none of the items."""
+        b, c = (each.ravel() for each in np.meshgrid(b, c, indexing="ij"))
+        possible = 1 - b - c > _LEAST_HONEST
+        b, c = b[possible], c[possible]
+        honest, of_raising = 1 - b - c, float(raising @ k)
         # The share of users of these items follows from the mean number of supported items.
         gap = of_holder - of_outsider
         holding = np.clip((mean - b * of_raising - honest * of_outsider) / (honest * gap), 0.0, 1.0)
         mixture = np.outer(honest * (1 - holding), outsiders) + np.outer(honest * holding, holders)
         mixture += np.outer(b, raising) + np.outer(c, none)
-        scores.append(np.log(np.maximum(mixture, _LEAST)) @ histogram + log_prior)
-        totals.append((b * (of_raising - of_outsider) - c * of_outsider) * scale)
-    score = np.concatenate(scores)
+        score = np.log(np.maximum(mixture, _LEAST)) @ histogram
+        score += PRIOR.share_decay * np.log(honest)
+        return _Fits(b, c, (b * (of_raising - of_outsider) - c * of_outsider) * scale, score)
+
+    fits = []
+    for law in _laws(t):
+        if law[k].sum() < _LEAST_PASSING:
+            continue
+        raising = law[k] / law[k].sum()
+        b, c = _SHARES, shares_of_none
+        for _ in range(_ZOOMS):
+            fits.append(fitted(raising, b, c))
+            b, c = fits[-1].around(b, c)
+    score = np.concatenate([each.score for each in fits])
     best = float(score.max())
     saturated = float(histogram @ np.log(np.maximum(histogram, 1.0) / n))
     # As in quasi-likelihood: where no mixture fits, the evidence of all is less.
     dispersion = max(1.0, 2 * (saturated - best) / max(k.size - _PARAMETERS, 1))
     evidence, shares = _profile(
-        np.concatenate(totals), (score - best) / dispersion, np.tile(b + c, len(scores))
+        np.concatenate([each.total for each in fits]),
+        (score - best) / dispersion,
+        np.concatenate([each.b + each.c for each in fits]),
     )
     return MassBalance(_TOTALS, evidence, shares)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """Shares of malicious reports, the totals they add, and the scores of the mixtures."""
+
+    b: FloatArray
+    c: FloatArray
+    total: FloatArray
+    score: FloatArray
+
+    def around(self, b: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return finer grids of both shares around the best pair of these grids."""
+        best = int(self.score.argmax())
+        return _finer(b, float(self.b[best])), _finer(c, float(self.c[best]))
+
+
+def _finer(grid: FloatArray, value: float) -> FloatArray:
+    place = int(np.abs(grid - value).argmin())
+    low, high = grid[max(place - 1, 0)], grid[min(place + 1, grid.size - 1)]
+    return np.linspace(low, high, _FINER) if high > low else grid
 
 
 def raised_probability(oracle: FrequencyOracle, observed: Int64Array) -> float:
