@@ -20,10 +20,10 @@ from ldprecover_server.http.edge import EdgeProtocol, limits
 def test_stalled_upload_is_408_and_frees_its_memory(
     start_server: StartServer,
 ) -> None:
-    """While it stalls it holds all bytes there are; the next submission waits for it no longer than
-    its time.
+    """It holds most of the memory for anonymous bodies; the next submission waits no longer than it
+    may stall.
     """
-    server = start_server(anonymous_body_seconds=1, queue_bytes=5_000, open_reports=1_000)
+    server = start_server(anonymous_body_seconds=1, queue_bytes=10_000, open_reports=1_000)
     round = server.open_round()["id"]
     head = (
         f"POST /rounds/{round}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: "
