@@ -115,8 +115,8 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
             "users would hold one of these, so no report was dropped for it."
         )
         notes = (note,)
+    usual = _usual(source, possible, observed)  # an error if no report passes
     balance = _balance(source, possible.report_filter, balanced)
-    usual = _usual(source, possible, observed)
     return replace(usual, suspects=suspects, balance=balance, notes=notes)
 
 
