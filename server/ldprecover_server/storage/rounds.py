@@ -1,5 +1,7 @@
 """Rounds: opened, found and closed, with their tallies and rejected submissions."""
 
+import io
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +32,8 @@ CURRENT = "current"
 
 NOT_GONE = rounds.c.state != "gone"
 """Condition for rounds that are not deleted; see `maintenance.deletion`."""
+
+_SLICE_BYTES = 1 << 20
 
 _PARAMETERS = ("protocol", "epsilon", "parameter", "given_seeds", "quarantine")
 
@@ -272,11 +276,18 @@ def decode_labels(items: bytes) -> list[str]:
 
 def read_labels(connection: sa.Connection, seq: int) -> bytes:
     """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
-    query = sa.select(labels.c["items"]).join(rounds).where(rounds.c.seq == seq, NOT_GONE)
-    items: bytes | None = connection.scalar(query)
-    if items is None:
-        raise RoundNotFoundError("the round was deleted")
-    return items
+    # In slices: a connection to Postgres keeps a buffer of twice the largest value that it has read.
+    items = io.BytesIO()
+    for start in itertools.count(1, _SLICE_BYTES):
+        part = sa.func.substr(labels.c["items"], start, _SLICE_BYTES, type_=sa.LargeBinary)
+        query = sa.select(part).join_from(labels, rounds).where(rounds.c.seq == seq, NOT_GONE)
+        piece: bytes | None = connection.scalar(query)
+        if piece is None:
+            raise RoundNotFoundError("the round was deleted")
+        items.write(piece)
+        if len(piece) < _SLICE_BYTES:
+            break
+    return items.getvalue()
 
 
 def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:

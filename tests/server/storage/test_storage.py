@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from ldprecover_server.errors import (
     RoundNotFoundError,
     StoreUnavailableError,
 )
-from ldprecover_server.storage import Outcome, SealedBatch, Storage
+from ldprecover_server.storage import Outcome, SealedBatch, Storage, decode_labels
 from ldprecover_server.storage.backends.sqlite import SQLite
 from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.schema import submission_keys, tallies
@@ -378,6 +379,27 @@ def test_rounds_survive_reopening_the_database(open_storage: OpenStorage, fresh:
         storage.rounds.parameters(opened.seq)
     with pytest.raises(NoCurrentRoundError):
         storage.rounds.find("current")
+
+
+@pytest.mark.parametrize("last", [123, 124, 125])
+def test_labels_are_read_in_slices(storage: Storage, last: int) -> None:
+    """A connection to Postgres keeps buffers of twice the largest value that it has read."""
+    items = (*(f"{i:0125}" for i in range(2 * 8192 - 1)), last * "x")
+    seq, largest = open_round(storage, RoundParameters("grr", 1.0, items)), 0
+
+    def measure(_: object, cursor: Any, *statement: object) -> None:
+        nonlocal largest
+        if (result := getattr(cursor, "pgresult", None)) is not None and result.ntuples:
+            largest = max(largest, len(result.get_value(0, 0) or b""))
+
+    event.listen(storage.database.engine, "after_cursor_execute", measure)
+    try:
+        labels = storage.rounds.labels(seq)
+    finally:
+        event.remove(storage.database.engine, "after_cursor_execute", measure)
+    assert len(labels) == (2 << 20) - 124 + last
+    assert tuple(decode_labels(labels)) == items
+    assert largest <= (1 << 20) * 2 + 2  # a byte is two digits
 
 
 def test_sequence_numbers_are_never_reused(open_storage: OpenStorage, fresh: str) -> None:
