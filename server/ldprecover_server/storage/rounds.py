@@ -276,7 +276,7 @@ def decode_labels(items: bytes) -> list[str]:
 
 def read_labels(connection: sa.Connection, seq: int) -> bytes:
     """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
-    # In slices: a connection to Postgres keeps a buffer of twice the largest value that it has read.
+    # A connection to Postgres keeps buffers of twice the largest value that it has read.
     items = io.BytesIO()
     for start in itertools.count(1, _SLICE_BYTES):
         part = sa.func.substr(labels.c["items"], start, _SLICE_BYTES, type_=sa.LargeBinary)
