@@ -36,7 +36,9 @@ class Ingest:
     """Stores submissions in groups: one writer thread a process, one group at a time.
 
     There is no timer: the next group gathers while one commits. A group has at most `group_bytes`
-    of reports, `group_cells` items to hash, and GROUP_TALLY_BYTES of tallies. A submission is
+    of reports, `group_cells` items to hash, and GROUP_TALLY_BYTES of tallies. Rounds take turns,
+    each with all that waits for it: otherwise submissions to many large rounds would fill the
+    groups before all others. A round whose tally fits beside theirs goes ahead. A submission is
     answered once its transaction is on disk. At most `max_waiting` submissions wait, each at most
     `waiting_seconds`; then its outcome is unknown, and it is dropped if it is in no group yet. A
     commit is retried for the same time while the database is unavailable. Event loop and writer
@@ -76,8 +78,11 @@ class Ingest:
             for _ in range(min(max((os.cpu_count() or 1) - 1, 1), _MAX_COUNTERS))
         ]
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._gathering: collections.deque[Submission] = collections.deque()
-        self._taking = threading.Lock()  # for removing submissions; adding needs no lock
+        self._gathering: collections.OrderedDict[int, collections.deque[Submission]] = (
+            collections.OrderedDict()
+        )
+        """The submissions of each round in the order of arrival; the first round is next."""
+        self._taking = threading.Lock()  # for `_gathering`, and for removing from `_long`
         # Used by the event loop alone:
         self._committing = False  # the writer has a group and takes the next one itself
         self.waiting = 0
@@ -142,7 +147,8 @@ class Ingest:
         return duplicate
 
     def _gather(self, submission: Submission) -> None:
-        self._gathering.append(submission)
+        with self._taking:
+            self._gathering.setdefault(submission.seq, collections.deque()).append(submission)
         if not self._committing and self._loop is not None:
             self._committing = True
             # In the next iteration of the loop, because this one may bring more submissions.
@@ -172,34 +178,38 @@ class Ingest:
             )
         # Submissions wait in the order of arrival, so those answered are first.
         with self._taking:
-            for waiting in (self._gathering, self._long):
+            for waiting in (self._gathering.get(submission.seq), self._long):
                 while waiting and waiting[0].is_over:
                     waiting.popleft()
+            if not self._gathering.get(submission.seq, True):
+                del self._gathering[submission.seq]
 
     def _take(self) -> list[Submission]:
-        """Return the next group: the earliest submissions that still wait."""
+        """Return the next group: all that wait for the next rounds, within the limits."""
         group: list[Submission] = []
-        rounds: set[int] = set()
         size = cells = tally_bytes = 0
         with self._taking:
-            while self._gathering and size < self._group_bytes and cells < self._group_cells:
-                submission = self._gathering[0]
-                if submission.seq not in rounds and tally_bytes >= GROUP_TALLY_BYTES:
+            for seq, waiting in list(self._gathering.items()):
+                if size >= self._group_bytes or cells >= self._group_cells:
                     break
-                self._gathering.popleft()
-                if submission.is_over:
+                if group and tally_bytes + waiting[0].tally_bytes > GROUP_TALLY_BYTES:
                     continue
-                group.append(submission)
-                size += len(submission.packed)
-                cells += submission.cells if submission.counted is None else 0
-                if submission.seq not in rounds:
-                    rounds.add(submission.seq)
-                    tally_bytes += submission.tally_bytes
+                tally_bytes += waiting[0].tally_bytes
+                while waiting and size < self._group_bytes and cells < self._group_cells:
+                    submission = waiting.popleft()
+                    if not submission.is_over:
+                        group.append(submission)
+                        size += len(submission.packed)
+                        cells += submission.cells if submission.counted is None else 0
+                if waiting:
+                    self._gathering.move_to_end(seq)
+                else:
+                    del self._gathering[seq]
         return group
 
     def _hand_over(self) -> None:
         group = self._take()
-        self._metrics.queue.set(len(self._gathering) + len(group))
+        self._metrics.queue.set(self.waiting)
         self._committing = bool(group)
         if group:
             self._groups.put(group)

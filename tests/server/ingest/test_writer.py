@@ -286,16 +286,17 @@ def test_group_has_limited_items_to_hash(start_in_process: StartInProcess) -> No
 
 
 @pytest.mark.sqlite
-def test_group_has_limited_bytes_of_tallies(
+def test_rounds_take_turns_within_limited_bytes_of_tallies(
     app: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round's tally has half of a group's bytes, so groups have two rounds."""
-    monkeypatch.setattr("ldprecover_server.ingest.writer.GROUP_TALLY_BYTES", 2 * 8 * 50)
+    """A group has room for two large tallies and the small one, however submissions alternate."""
+    monkeypatch.setattr("ldprecover_server.ingest.writer.GROUP_TALLY_BYTES", 2 * 8 * 50 + 8 * 4)
     ids = [app.open_round("grr", domain_size=50) for _ in range(6)]
+    small = app.open_round("grr", domain_size=4)
     commits = Commits(app)
-    answers = in_one_group(app, commits, *(post(id, [0]) for id in sorted(3 * ids)))
-    assert [r.status_code for r in answers] == 18 * [202]
-    assert commits.sizes == [1, 6, 6, 6]
+    answers = in_one_group(app, commits, *(post(id, [0]) for id in [*(3 * ids), small]))
+    assert [r.status_code for r in answers] == 19 * [202]
+    assert commits.sizes == [1, 7, 6, 6]
     assert [counts(app, id)[0] for id in ids] == 6 * [3]
 
 
