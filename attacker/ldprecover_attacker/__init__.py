@@ -10,12 +10,13 @@ which it imports at its first use.
 
 from typing import TYPE_CHECKING
 
+from ldprecover_attacker.arguments import AGAINST
 from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack, Plan
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.subsets import APA, MGAA, SubsetAttack
 from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint, TargetedAttack
-from ldprecover_attacker.untargeted import AA, AGAINST, MLA, RPA, Manip
+from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
 from ldprecover_client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:

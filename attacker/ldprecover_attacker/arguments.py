@@ -9,6 +9,9 @@ from ldprecover import ParameterError
 MAX_SEARCH = 1_000_000
 """Most hash seeds that may be tried for one report."""
 
+AGAINST = ("projected", "raw")
+"""How a server uses its estimates."""
+
 _SIZE = "size, a number of items"
 
 
@@ -26,6 +29,12 @@ def check_search(search: object, *, exhaustive: bool = True) -> None:
         raise ParameterError(
             f"search must be a number of seeds from 1 to {MAX_SEARCH}{also}, not {search!r}"
         )
+
+
+def check_against(against: object) -> None:
+    """Raise ParameterError unless `against` is one of AGAINST."""
+    if against not in AGAINST:
+        raise ParameterError(f"against must be one of {', '.join(AGAINST)}, not {against!r}")
 
 
 def check_size(size: object, name: str = _SIZE) -> None:

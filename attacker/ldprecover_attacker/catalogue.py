@@ -18,7 +18,7 @@ ATTACKS: dict[str, type[Attack]] = {
 OPTIONS = ("targets", "model", "search", "kind", "size", "each", "rate", "item", "against")
 """The options of attacks by name."""
 
-_OF_REPORTS = ("each", "model", "rate", "search")
+_OF_REPORTS = ("against", "each", "model", "rate", "search")
 """Options of report making, which input poisoning does not have."""
 
 
@@ -58,9 +58,10 @@ def make_attack(
         raise ParameterError(
             f"input poisoning perturbs honestly: it has neither model nor search, so no {idle[0]}"
         )
-    if options.get("model") == "sampled" and "search" in options:
+    crafted = sorted(options.keys() & {"against", "search"})
+    if options.get("model") == "sampled" and crafted:
         raise ParameterError(
-            "search belongs to the crafted model: a sampled report has a random seed"
+            f"{crafted[0]} belongs to the crafted model: a sampled report is an encoded item"
         )
     if type(attackers) is not int or attackers < 1:
         raise ParameterError(f"attackers must be an integer from 1, not {attackers!r}")

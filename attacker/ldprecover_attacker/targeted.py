@@ -10,9 +10,9 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.crafting.search_laws import most_hits_law
 from ldprecover.distributions import binomial_law
 from ldprecover.items import find_items
-from ldprecover.protocols import DEFAULT_SEARCH, coins_of, crafter_of
+from ldprecover.protocols import DEFAULT_SEARCH, Aim, coins_of, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
-from ldprecover_attacker.arguments import check_search, is_integer
+from ldprecover_attacker.arguments import check_against, check_search, is_integer
 from ldprecover_attacker.base import (
     ItemAttack,
     ModelledAttack,
@@ -100,7 +100,10 @@ class MGA(TargetedAttack, ModelledAttack):
       ones;
     - OLH: the best of `search` random seeds of each user's own, and the bucket that holds most
       targets; search="exhaustive" scans the seeds of the hash until every user has a perfect one
-      (`ldprecover.crafting.seed_search` says what that costs).
+      (`ldprecover.crafting.seed_search` says what that costs);
+    - HR: columns that support most targets. Few columns raise the same other items, which a
+      projection shares the gain with: against="projected" spreads reports over an eighth of all
+      columns, for a smaller gain before the projection.
 
     S is 1 for GRR, (max(L, r) - qd)/(p-q) for crafted OUE, (h - rq)/(p-q) for crafted OLH, where h
     is the mean number of targets a report supports; sampled, (1 - qd)/(p-q) for OUE and (1-q)/(p-q)
@@ -111,21 +114,24 @@ class MGA(TargetedAttack, ModelledAttack):
 
     _: KW_ONLY
     search: int | Literal["exhaustive"] = DEFAULT_SEARCH
+    against: str = "raw"
 
     def __post_init__(self) -> None:
         TargetedAttack.__post_init__(self)
         ModelledAttack.__post_init__(self)
         check_search(self.search)
+        check_against(self.against)
 
     def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> Plan:
         targets = self.target_indices(oracle.domain_size)
         r = targets.size
+        aim: Aim = "most" if self.against == "raw" else "projected"
         return Plan(
             send=lambda m, rng: crafter_of(oracle).craft(
-                np.broadcast_to(targets, (m, r)), rng, search=self.search
+                np.broadcast_to(targets, (m, r)), rng, aim=aim, search=self.search
             ),
             support=lambda m: crafter_of(oracle).crafted_support(
-                weights * r, r, search=self.search, m=m
+                weights * r, r, aim=aim, search=self.search, m=m
             ),
             sizes=lambda: self._sizes(oracle, r),
         )

@@ -11,7 +11,12 @@ from ldprecover.distributions import binomial_law
 from ldprecover.items import find_items
 from ldprecover.protocols import DEFAULT_SEARCH, crafter_of
 from ldprecover.types import FloatArray, Reports, Rng
-from ldprecover_attacker.arguments import check_search, check_size, size_or_default
+from ldprecover_attacker.arguments import (
+    check_against,
+    check_search,
+    check_size,
+    size_or_default,
+)
 from ldprecover_attacker.base import ItemAttack, ModelledAttack, Plan, exact_size
 from ldprecover_attacker.targeted import check_index, index_or_label
 
@@ -148,9 +153,6 @@ class RPA(ItemAttack):
         return binomial_law(oracle.domain_size, crafter_of(oracle).uniform_support)
 
 
-AGAINST = ("projected", "raw")
-
-
 @dataclass(frozen=True)
 class MLA(ItemAttack):
     """Makes the squared error of all estimates as large as reports can: all users send one and the
@@ -188,10 +190,7 @@ class MLA(ItemAttack):
     def __post_init__(self) -> None:
         if self.item is not None:
             object.__setattr__(self, "item", index_or_label(self.item))
-        if self.against not in AGAINST:
-            raise ParameterError(
-                f"against must be one of {', '.join(AGAINST)}, not {self.against!r}"
-            )
+        check_against(self.against)
         check_search(self.search, exhaustive=False)
 
     def resolve(self, items: Sequence[str]) -> Self:

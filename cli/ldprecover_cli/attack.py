@@ -88,7 +88,7 @@ def attack(
         str | None, Option(help="joint, and mla on grr: an item that all users claim.")
     ] = None,
     against: Annotated[
-        str | None, Option(help="mla: how estimates are used, raw or projected.")
+        str | None, Option(help="mga on hr, mla: how estimates are used, raw or projected.")
     ] = None,
     kind: Annotated[str | None, Option(help="aa: diffuse or peaked.")] = None,
     size: Annotated[int | None, Option(help="manip, and aa when peaked: number of items.")] = None,

@@ -67,7 +67,7 @@ def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
                 RPA(),
                 RIA(targets),
                 MGA(targets, model="sampled"),
-                MGA(targets, search=search),
+                MGA(targets, search=search, against=draw(st.sampled_from(AGAINST))),
                 MGAA(targets, each, search=search),
                 APA(targets, each, search=search),
                 APA2(targets, rate=draw(st.floats(0.01, 0.99)), search=search),

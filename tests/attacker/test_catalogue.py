@@ -71,7 +71,7 @@ def test_a_name_and_options_make_the_attack(
         (
             "mga",
             {"targets": [1], "size": 4},
-            "size does not belong to mga; its options are model, search, targets",
+            "size does not belong to mga; its options are against, model, search, targets",
         ),
         ("aa", {"size": 5}, "size belongs to the peaked kind"),
         (
@@ -84,6 +84,12 @@ def test_a_name_and_options_make_the_attack(
             {"targets": [1], "search": 9, "model": "sampled"},
             "search belongs to the crafted model",
         ),
+        (
+            "mga",
+            {"targets": [1], "against": "raw", "model": "sampled"},
+            "against belongs to the crafted model",
+        ),
+        ("mga", {"targets": [1], "against": "nobody"}, "against must be one of projected, raw"),
         ("rpa", {"size": 3}, "size does not belong to rpa; it has no options"),
         (
             "apa",

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from ldprecover import OLH, OUE, ParameterError
+from ldprecover.protocols import HR
+from ldprecover.recovery.simplex import project_simplex
+from ldprecover.types import FloatArray
 from ldprecover_attacker import APA, APA2, MGA, MGAA, RIA
 from ldprecover_attacker.targeted import TargetedAttack
 
@@ -74,3 +77,38 @@ def test_rejects_another_model(model: Any, reason: str) -> None:
 def test_rejects_invalid_search() -> None:
     with pytest.raises(ParameterError, match="search must be"):
         MGA([1], search=0)
+
+
+def gain_after_projection(
+    oracle: HR, support: FloatArray, frequencies: FloatArray, targets: list[int]
+) -> float:
+    """Return by how much a twentieth of malicious reports raises the targets after projection."""
+    malicious = (support - oracle.q) / (oracle.p - oracle.q)
+    projected = project_simplex(0.95 * frequencies + 0.05 * malicious)
+    return float((projected - frequencies)[targets].sum())
+
+
+@pytest.mark.parametrize("d", [20, 24, 31, 40, 60, 102, 200, 420])
+@pytest.mark.parametrize("r", [1, 3, 5, 10])
+def test_columns_against_projection_gain_as_much_as_the_best_one(d: int, r: int) -> None:
+    """At least .97 of what the best single column gains, for frequencies that it is chosen for."""
+    oracle, generator = HR(0.5, d), rng()
+    columns = oracle.supports(np.arange(1, oracle.summary_size, dtype=np.uint32)).astype(float)
+    zipf = 1 / np.arange(1.0, d + 1)
+    for frequencies in (np.full(d, 1 / d), zipf / zipf.sum()):
+        targets = generator.choice(d, r, replace=False).tolist()
+        gain, best = (
+            max(gain_after_projection(oracle, each, frequencies, targets) for each in supports)
+            for supports in ([MGA(targets, against="projected").support(oracle)], columns)
+        )
+        assert gain >= 0.97 * best
+
+
+def test_columns_against_projection_are_drawn_evenly() -> None:
+    oracle, attack = HR(0.5, 102), MGA(range(5, 102, 10), against="projected")
+    counts = np.bincount(attack.reports(oracle, 20_000, rng()), minlength=128)
+    assert np.count_nonzero(counts) >= 16
+    # Seven standard deviations of a share of 20,000 reports.
+    shares = oracle.support_counts(np.flatnonzero(counts).astype("<u4")) / np.count_nonzero(counts)
+    assert np.allclose(shares, attack.support(oracle))
+    assert np.abs(counts[counts > 0] / 20_000 - 1 / np.count_nonzero(counts)).max() < 7 * 0.0018

@@ -13,7 +13,7 @@ from ldprecover.types import FloatArray, Int64Array, Reports
 DEFAULT_SEARCH = 1_000
 """Hash seeds that a malicious user tries, as in Cao et al. (USENIX Security 2021)."""
 
-Aim = Literal["most", "balanced", "honest"]
+Aim = Literal["most", "balanced", "honest", "projected"]
 """What a crafted report looks like beside supporting wanted items: see `Crafter.craft`."""
 
 Search = int | Literal["exhaustive"]
@@ -126,9 +126,11 @@ class Crafter(ABC):
 
         - "most": it supports as many wanted items as possible, and is of an honest size otherwise;
         - "balanced": it maximises the wanted items minus |its size - an honest size|;
-        - "honest": its size is drawn as honest sizes are; among such reports, most wanted items.
+        - "honest": its size is drawn as honest sizes are; among such reports, most wanted items;
+        - "projected": as "most", but where such reports raise others too, wanted items give way.
 
-        `search` is for protocols whose users search for a seed; "exhaustive" needs the aim "most".
+        `search` is for protocols whose users search for a seed; "exhaustive" needs the aims
+        "most" or "projected".
         """
 
     @abstractmethod

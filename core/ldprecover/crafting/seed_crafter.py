@@ -74,15 +74,15 @@ class SeedCrafter(Crafter):
     ) -> Reports:
         """Return a seed found by `search`, and its best bucket.
 
-        - "most": the seed that hashes most wanted items to one bucket. For one wanted item every
-          seed is perfect, so it is a random one.
+        - "most", "projected": the seed that hashes most wanted items to one bucket. For one wanted
+          item every seed is perfect, so it is a random one.
         - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' =
           floor(d/g).
         - "honest": the size nearest to the one drawn; among these, the most wanted items.
         """
         (m, r), d, g = wanted_items.shape, self.domain_size, self.hash_range
         items = wanted_items.astype(np.uint32)
-        if aim != "most":
+        if aim in ("balanced", "honest"):
             exact, tries = aim == "honest", self._tries(search)
             aims = self.sizes.draw(m, rng) if exact else np.full(m, d // g)
             return self.join(*sized_seeds(items, aims, d, g, tries, rng, exact=exact))

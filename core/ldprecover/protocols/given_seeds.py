@@ -384,7 +384,7 @@ class GivenSeedsCrafter(Crafter):
         m: int = 1,
     ) -> FloatArray:
         """Return pi exactly, for at most 1,024 possible sets of wanted items."""
-        if r == 1 and aim == "most":
+        if r == 1 and aim in ("most", "projected"):
             return self.encoded_support(included)
         items = np.flatnonzero(included)
         sets = math.comb(items.size, r)
