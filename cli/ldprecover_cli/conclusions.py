@@ -19,7 +19,7 @@ def sentences(conclusions: Mapping[str, Any]) -> Iterator[str]:
     if (probability := conclusions.get("attack_probability")) is not None:
         share = ""
         if (beta := conclusions.get("beta")) is not None:
-            share = f"; share of malicious reports that shows {_percent(beta)}"
+            share = f"; visible share of malicious reports, a lower bound: {_percent(beta)}"
             low, high = conclusions.get("beta_low"), conclusions.get("beta_high")
             if low is not None and high is not None:
                 share += f" ({_percent(low)} to {_percent(high)})"
@@ -31,7 +31,7 @@ def sentences(conclusions: Mapping[str, Any]) -> Iterator[str]:
         others = (
             f" and {len(suspects) - _MAX_SUSPECTS} more" if len(suspects) > _MAX_SUSPECTS else ""
         )
-        yield f"Raised by reports, with probability: {names}{others}."
+        yield f"Suspects, with the probability that reports raised them: {names}{others}."
     for row in conclusions["dropped"]:
         yield (
             f"Left out by the filter {row['screen']}: {counted(row['reports'], 'report')}, "

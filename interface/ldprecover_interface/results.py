@@ -106,11 +106,11 @@ class RecoveryRequest(Request):
 
 
 class SuspectedItem(Message):
-    """An item that malicious reports raised."""
+    """An item that malicious reports may have raised; innocent items can be among them."""
 
     item: Annotated[int, Field(ge=0, description="Index.")]
     label: Text
-    probability: float
+    probability: float = Field(description="Probability that reports raised the item.")
 
 
 class DroppedReports(Message):
@@ -128,9 +128,11 @@ class Conclusions(Message):
     lower: Column | None = Field(description="Lower ends of 95 % intervals.")
     upper: Column | None = Field(description="Upper ends of 95 % intervals.")
     attack_probability: float | None
-    beta: float | None = Field(description="Share of malicious reports among all reports.")
-    beta_low: float | None = Field(description="Lower end of beta's 95 % interval.")
-    beta_high: float | None = Field(description="Upper end of beta's 95 % interval.")
+    beta: float | None = Field(
+        description="Visible share of malicious reports among all, a lower bound."
+    )
+    beta_low: float | None = Field(description="Lower end of beta's range.")
+    beta_high: float | None = Field(description="Upper end of beta's range.")
     suspects: list[SuspectedItem] = Field(description="The most probable item first.")
     dropped: list[DroppedReports]
     history_weight: float | None = Field(

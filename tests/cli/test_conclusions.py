@@ -80,10 +80,10 @@ def test_every_conclusion_has_a_sentence() -> None:
     }
     assert list(sentences(conclusions)) == [
         (
-            "Probability of an attack: 0.99; share of malicious reports that shows 5.0 % (4.0 % to "
-            "6.0 %)."
+            "Probability of an attack: 0.99; visible share of malicious reports, a lower bound: "
+            "5.0 % (4.0 % to 6.0 %)."
         ),
-        "Raised by reports, with probability: "
+        "Suspects, with the probability that reports raised them: "
         + ", ".join(f"x{i} (0.90)" for i in range(10))
         + " and 2 more.",
         "Left out by the filter sizes: 1 report, of sizes next to impossible.",

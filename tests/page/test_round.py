@@ -120,7 +120,7 @@ def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str
     page.get_by_label("unmix", exact=True).check()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
     card.get_by_text("What it concludes").wait_for()
-    assert "β, the share of malicious reports" in card.inner_text()
+    assert "β, the visible share of malicious reports" in card.inner_text()
     assert "with=norm-sub%2Cunmix" in page.url
     assert table(page)[0][4:7] == ["ldprecover", "norm-sub", "unmix"]
     assert not page.get_by_label("detection-any", exact=True).is_enabled(), "it needs targets"

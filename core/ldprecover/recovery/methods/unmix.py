@@ -193,7 +193,7 @@ def _conclusions(
 def _shares(
     estimates: NoisyEstimates, number_dropped: int, of_passing: tuple[float, float, float]
 ) -> tuple[float, float, float]:
-    """Return the share of malicious reports among all, and its interval, from that of the rest.
+    """Return the visible share of malicious reports among all, and its range, from the rest's.
 
     The honest reports that pass the filters are a known share of all honest ones, but for chance.
     """

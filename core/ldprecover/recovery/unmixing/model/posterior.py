@@ -18,8 +18,8 @@ class Unmixed:
 
     `frequencies` sum to one, and `sd` are their standard deviations. `p_attack` is the probability
     of an attack, `p_history` the probability that earlier rounds are a guide to this one. `beta`
-    holds the mean of the share of malicious reports and the ends of its 95 % interval. `spikes` are
-    the probabilities that reports were made to raise an item, and not all items alike.
+    has the mean and the 2.5 and 97.5 % quantiles of the visible share of malicious reports.
+    `spikes` are the probabilities that reports raised an item, and not all items alike.
     """
 
     frequencies: FloatArray

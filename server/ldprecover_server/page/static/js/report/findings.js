@@ -26,7 +26,7 @@ export function summary({ alarms, suspects, recoveries }) {
     const share =
       conclusions.beta === null || probability < 0.5
         ? ""
-        : `, of ${percent(conclusions.beta)} of all reports`;
+        : `, visible in ${percent(conclusions.beta)} of all reports,`;
     said.push(`${method} gives an attack${share} a probability of ${number(probability, 2)}.`);
   }
   if (suspects?.suspects.length)

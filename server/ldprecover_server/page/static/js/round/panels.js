@@ -180,17 +180,17 @@ export function concluded(drawn) {
         h(
           "li",
           {},
-          "β, the share of malicious reports: ",
+          "β, the visible share of malicious reports, a lower bound: ",
           h("strong", {}, percent(drawn.beta)),
           drawn.beta_low !== null &&
-            `, with 95 % between ${percent(drawn.beta_low)} and ${percent(drawn.beta_high)}`,
+            ` (${percent(drawn.beta_low)} to ${percent(drawn.beta_high)})`,
           ".",
         ),
       drawn.dropped.map((each) =>
         h(
           "li",
           {},
-          `Screened out by ${each.screen}: `,
+          `Left out by the filter ${each.screen}: `,
           h("strong", {}, plural(each.reports, "report")),
           `, ${each.what}.`,
         ),
@@ -199,7 +199,7 @@ export function concluded(drawn) {
         h(
           "li",
           {},
-          "Items that reports were made to raise: ",
+          "Suspects, with the probability that reports raised them: ",
           drawn.suspects
             .slice(0, SHOWN)
             .map((each, k) => [
