@@ -34,6 +34,7 @@ from ldprecover.types import FloatArray
 
 _NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
 _SUSPECT = 0.5  # probability above which an item is a suspect, and a round attacked
+_UNDECIDED = (0.05, 0.95)  # probabilities between these decide nothing
 _ROUNDED = 1.1  # factor of chi-squared that the rounding of deviations to 10 % can cause
 _DISAGREE = 4.75  # normal quantile, of one in 1e6 sets of earlier rounds that differ by noise alone
 _ROUNDING = 1e-9  # by which a share may exceed [0, 1]
@@ -142,7 +143,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         unmixed.frequencies,
         (
             *estimates.notes,
-            *_notes(conclusions, small=small),
+            *_notes(conclusions, inputs, small=small),
             *(pooled.doubts() if pooled is not None else ()),
         ),
         eta=eta,
@@ -206,7 +207,7 @@ def _shares(
     return max(beta, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0)
 
 
-def _notes(conclusions: Conclusions, *, small: bool) -> tuple[str, ...]:
+def _notes(conclusions: Conclusions, inputs: RecoveryInputs, *, small: bool) -> tuple[str, ...]:
     if small:
         return (
             (
@@ -215,10 +216,20 @@ def _notes(conclusions: Conclusions, *, small: bool) -> tuple[str, ...]:
             ),
         )
     notes = []
-    if (conclusions.attack_probability or 0.0) > _SUSPECT:
+    probability, (low, high) = conclusions.attack_probability or 0.0, _UNDECIDED
+    if probability > _SUSPECT:
         notes.append(
-            "The share of malicious reports is what shows of it: reports that honest users could "
-            "as well have sent, and lies told honestly, are not in it."
+            "The share of malicious reports is a lower bound: reports that honest users could as "
+            "well have sent, and lies told honestly, are not in it."
+        )
+    if any(low < p < high for p in (probability, *(p for _, p in conclusions.suspects))):
+        others = "" if inputs.canaries else "canaries, "
+        others += "seeds assigned by the server (tickets)"
+        others += "" if inputs.history else ", an earlier clean round"
+        first, comma, last = others.rpartition(", ")
+        notes.append(
+            "The reports do not tell whether an attack raised items or they are popular, and "
+            f"perhaps framed: {first}{comma and ' or '}{last} would decide."
         )
     if conclusions.history_weight is not None:
         notes.append("The earlier rounds are taken to be clean.")
