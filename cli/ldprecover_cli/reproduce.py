@@ -14,6 +14,7 @@ from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
 from ldprecover_cli.reproduce_adversarial import evaluate as evaluate_adversarial
 from ldprecover_cli.reproduce_output import (
+    RunOptions,
     check_packages,
     run_missing,
     show,
@@ -23,7 +24,6 @@ from ldprecover_cli.reproduce_unmix import evaluate
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
-    from ldprecover_cluster import Scheduler
     from ldprecover_experiments.parameters import Cell
 
 _BRIEF = ("table1", "mse", "fg", "km")
@@ -122,6 +122,7 @@ def reproduce(
         raise UsageError("--share is for adversarial, alone")
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     jobs = 1 if cluster else jobs or os.cpu_count() or 1
+    options = RunOptions(only or [], data, column, users, trials, seed, out, jobs, cluster)
     with end_on_signals():
         if any(name.endswith(".toml") for name in names):
             if len(names) > 1:
@@ -135,16 +136,14 @@ def reproduce(
                     )
             if only:
                 raise UsageError("--only is for unmix: a study's file says all")
-            _study(Path(names[0]), out, jobs, cluster)
+            _study(Path(names[0]), options)
         elif alone := {"unmix", "adversarial"}.intersection(names):
             if len(names) > 1 or over_http:
                 raise UsageError(f"{min(alone)} is run alone, and not over HTTP")
             if names == ["adversarial"]:
-                evaluate_adversarial(
-                    only or [], data, column, users, trials, share, seed, out, jobs, cluster
-                )
+                evaluate_adversarial(options, share)
             else:
-                evaluate(only or [], data, column, users, trials, seed, out, jobs, cluster)
+                evaluate(options)
         elif only:
             raise UsageError("--only is for unmix: name tables and figures instead")
         else:
@@ -152,22 +151,20 @@ def reproduce(
                 raise UsageError(
                     "--over-http sends reports to a server of this machine: leave out --scheduler"
                 )
-            _paper(
-                names, data, column, users, trials, seed, out, jobs, cluster, over_http=over_http
-            )
+            _paper(names, options, over_http=over_http)
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
 
 
-def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> None:
+def _study(file: Path, options: RunOptions) -> None:
     from ldprecover_experiments.results import Results
     from ldprecover_experiments.run_file import replaced
     from ldprecover_experiments.studies import Study
 
     study = Study.load(file)
     note(study.cost)
-    _, outcomes = run_missing(out, study.cells, study.work, jobs, scheduler)
+    _, outcomes = run_missing(options, study.cells, study.work)
     results = Results(study.name, outcomes)
-    replaced(out / f"{file.stem}.json", results.to_json() + "\n")
+    replaced(options.out / f"{file.stem}.json", results.to_json() + "\n")
     show([results.table()])
     if any(row.fg is not None for row in results.outcomes):
         show([results.table(gains=True)])
@@ -175,19 +172,7 @@ def _study(file: Path, out: Path, jobs: int, scheduler: "Scheduler | None") -> N
         note(f"{method}: {reason} ({counted(number, 'cell')})")
 
 
-def _paper(
-    names: list[str],
-    data: list[str] | None,
-    column: str | None,
-    users: int | None,
-    trials: int,
-    seed: int,
-    out: Path,
-    jobs: int,
-    scheduler: "Scheduler | None",
-    *,
-    over_http: bool,
-) -> None:
+def _paper(names: list[str], options: RunOptions, *, over_http: bool) -> None:
     check_packages()
     from ldprecover_experiments.figures import draw_figures
     from ldprecover_experiments.paper import EXPERIMENTS, cells_of
@@ -196,14 +181,16 @@ def _paper(
     from ldprecover_experiments.tables import tables
 
     selected = _selected(names, tuple(EXPERIMENTS))
-    users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
+    users_by_data = load_users_by_data(
+        options.data or ("cities", "fire"), options.column, options.users
+    )
     data_names = tuple(users_by_data)
-    cells = cells_of(selected, users_by_data, trials)
+    cells = cells_of(selected, users_by_data, options.trials)
     if over_http:
         cells, selected = _that_travel(cells, selected, data_names)
-    work = Work(users_by_data, seed, over_http=over_http)
-    summary = write_means(out, *run_missing(out, cells, work, jobs, scheduler))
-    draw_figures(selected, data_names, summary, out)
+    work = Work(users_by_data, options.seed, over_http=over_http)
+    summary = write_means(options.out, *run_missing(options, cells, work))
+    draw_figures(selected, data_names, summary, options.out)
     for name in selected:
         if len(selected) < len(EXPERIMENTS) or name in _BRIEF:
             show(tables(EXPERIMENTS[name], data_names, summary))

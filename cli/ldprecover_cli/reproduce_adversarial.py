@@ -1,30 +1,10 @@
 """`reproduce adversarial`: the evaluation of attacks on un-mixing itself."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from ldprecover_cli.errors import UsageError
-from ldprecover_cli.output import note
-from ldprecover_cli.reproduce_output import check_packages, run_missing, show
-from ldprecover_cli.reproduce_unmix import selected_names
-
-if TYPE_CHECKING:
-    from ldprecover_cluster import Scheduler
+from ldprecover_cli.reproduce_output import RunOptions, check_packages, run_missing, show
 
 
-def evaluate(
-    only: Sequence[str],
-    data: Sequence[str] | None,
-    column: str | None,
-    users: int | None,
-    trials: int,
-    share: float,
-    seed: int,
-    out: Path,
-    jobs: int,
-    scheduler: "Scheduler | None",
-) -> None:
+def evaluate(options: RunOptions, share: float) -> None:
     """Run what is missing of a share of the evaluation, and write its cells, scores and figure."""
     check_packages()
     from ldprecover_experiments.adversarial_evaluation import (
@@ -38,19 +18,18 @@ def evaluate(
     from ldprecover_experiments.figures import draw_ratios
     from ldprecover_experiments.parameters import load_users_by_data
     from ldprecover_experiments.run_file import csv_line, replaced
-    from ldprecover_experiments.unmixing_evaluation import cost
 
-    named = selected_names(only, ("data", "part", "protocol"))
+    named, out = options.selection(("data", "part", "protocol")), options.out
     if unknown := set(named.get("part", ())) - PARTS.keys():
         raise UsageError(f"there is no part {unknown.pop()!r}; there are {', '.join(PARTS)}")
-    users_by_data = load_users_by_data(named.get("data") or data or DATA, column, users or USERS)
+    data = named.get("data") or options.data or DATA
+    users_by_data = load_users_by_data(data, options.column, options.users or USERS)
     results = {}
     for name in named.get("part", PARTS):
-        work = PARTS[name].work(users_by_data, seed)
-        cells = list(PARTS[name].cells(work, named.get("protocol", ()), trials, share))
+        work = PARTS[name].work(users_by_data, options.seed)
+        cells = list(PARTS[name].cells(work, named.get("protocol", ()), options.trials, share))
         if cells:
-            note(f"{name}: {cost(cells, work, max(1, min(jobs, len(cells))))}")
-            file, results[name] = run_missing(out, cells, work, jobs, scheduler)
+            file, results[name] = run_missing(options, cells, work, f"{name}: ")
     if not results:
         raise UsageError("there are no such cells: raise --share, or name others with --only")
     every = summary(results, users_by_data)

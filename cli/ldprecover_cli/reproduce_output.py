@@ -1,12 +1,13 @@
 """Runs cells into the file of a folder, with a bar, and prints tables of results."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldprecover_cli.errors import CommandError, UsageError
+from ldprecover_cli.errors import CommandError, UsageError, close_to
 from ldprecover_cli.output import console, note, plain, plain_table
 
 if TYPE_CHECKING:
@@ -28,40 +29,67 @@ def check_packages() -> None:
             )
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of `reproduce` that every run has."""
+
+    only: Sequence[str]
+    data: Sequence[str] | None
+    column: str | None
+    users: int | None
+    trials: int
+    seed: int
+    out: Path
+    jobs: int
+    scheduler: "Scheduler | None"
+
+    def selection(self, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return what --only names, by key: protocol=oue,olh. Raises UsageError."""
+        selection: dict[str, tuple[str, ...]] = {}
+        for one in self.only:
+            key, equals, values = one.partition("=")
+            if not equals or key not in keys:
+                near = close_to(key, keys) or ", ".join(keys)
+                raise UsageError(f"--only is KEY=NAME[,NAME], not {one!r}; {near}")
+            selection[key] = selection.get(key, ()) + tuple(
+                value.strip() for value in values.split(",") if value.strip()
+            )
+        return selection
+
+
 def run_missing(
-    out: Path,
-    cells: "Collection[Cell]",
-    work: "Work",
-    jobs: int,
-    scheduler: "Scheduler | None",
-    announce: "Callable[[Sequence[Cell]], None]" = lambda missing: None,
+    options: RunOptions, cells: "Collection[Cell]", work: "Work", title: str | None = None
 ) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
     """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
 
     They run in processes of this machine, no more than there are cells, on a cluster, or over HTTP.
-    Raises UsageError if the folder cannot be made.
+    With a title, a note states the cost. Raises UsageError if the folder cannot be made.
     """
     from ldprecover_client import progress_bar
     from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.run_file import CellFile
     from ldprecover_experiments.runs import run_cells
+    from ldprecover_experiments.unmixing_evaluation import cost
 
+    out = options.out
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot make the folder {out}: {error.strerror}") from error
     file = CellFile(out / "cells.csv")
     missing = [cell for cell in cells if file.of(work, cell) is None]
-    announce(missing)
+    jobs = max(1, min(options.jobs, len(missing)))
+    if title is not None:
+        note(title + cost(missing, work, jobs))
     running = (
         run_over_http(missing, work)
         if work.over_http
         else run_cells(
             missing,
             work,
-            max(1, min(jobs, len(missing))),
+            jobs,
             lambda: note("Finishing the cells under way."),
-            scheduler=scheduler,
+            scheduler=options.scheduler,
             report_wait=note,
         )
     )

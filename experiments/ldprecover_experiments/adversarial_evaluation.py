@@ -4,7 +4,7 @@ A ratio is projection's error over un-mixing's: below one, un-mixing does harm.
 """
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from itertools import product
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import Recovery, RecoveryRequest, recover
+from ldprecover import Recovery, Tally
 from ldprecover.evidence.suspects import suspects
 from ldprecover_experiments.attacks import AttackSpec
 from ldprecover_experiments.measures import MethodSpec, Outcome
@@ -31,13 +31,9 @@ DATA, USERS = _DOCUMENT["data"], _DOCUMENT["users"]
 
 _PROJECTION = "projection"
 _LOWEST = 12
-_KEYS: dict[str, Callable[[Cell], str]] = {
-    "all": lambda cell: "",
-    **{
-        key: lambda cell, key=key: shown_parameter(getattr(cell, key))  # type: ignore[misc]
-        for key in ("data", "protocol", "epsilon", "beta")
-    },
-}
+_ALL = "all"
+_FACTORS = (_ALL, "data", "protocol", "epsilon", "beta")
+_PAST = ("history", "infer")
 
 Results = Mapping[str, Mapping[Cell, Sequence[Outcome]]]
 """Part -> cell -> outcomes."""
@@ -55,21 +51,19 @@ class Informed(MethodSpec):
     knowledge: str = ""
 
     def recovery(self, round_: PoisonedRound, eta: float | str = ETA) -> Recovery:
-        reports, tally = round_.reports, round_.together
-        assert reports is not None
-        targets, request = round_.targets or (), RecoveryRequest(self.method)
-        earlier = [(round_.oracle, round_.earlier)] if round_.earlier else []
-        if self.knowledge == "targets":
-            request = replace(request, targets=targets)
-        elif self.knowledge == "infer":
-            request = replace(request, targets=suspects(round_.oracle, tally, earlier).items)
-        elif self.knowledge == "history":
-            assert round_.earlier is not None
-            history = [(round_.oracle, round_.earlier + round_.malicious)]
-            request = replace(request, history=history)
-            reports, tally = reports[: round_.genuine.n], round_.genuine
-        canaries = targets if self.knowledge == "canaries" else ()
-        return recover(round_.oracle, reports, request, tally=tally, canaries=canaries)
+        oracle, knowledge, targets = round_.oracle, self.knowledge, round_.targets or ()
+        nobody = Tally.empty(oracle.summary_size)
+        earlier = round_.earlier or nobody
+        if knowledge == "infer":
+            targets = suspects(oracle, round_.together, [(oracle, earlier)]).items
+        elif knowledge == "history":
+            assert round_.reports is not None
+            genuine, earlier = round_.reports[: round_.genuine.n], earlier + round_.malicious
+            round_ = replace(round_, malicious=nobody, reports=genuine, earlier=earlier)
+        canaries = targets if knowledge == "canaries" else ()
+        named, history = knowledge in ("targets", "infer"), knowledge == "history"
+        spec = MethodSpec(self.name, self.method, targets=named, history=history)
+        return spec.recovery(replace(round_, targets=targets, canaries=canaries), eta)
 
 
 @dataclass(frozen=True)
@@ -88,10 +82,9 @@ class Part:
     def work(self, users_by_data: Mapping[str, GenuineUsers], seed: int) -> Work:
         """Return the work on the part's cells."""
         users = {name: each.with_canaries(self.canaries) for name, each in users_by_data.items()}
-        past = not {"history", "infer"}.isdisjoint(self.knowledge)
         methods = [
-            Informed(f"{method} {knowledge}".strip(), name, history=past, knowledge=knowledge)
-            for knowledge in self.knowledge
+            Informed(f"{method} {k}".strip(), name, history=k in _PAST, knowledge=k)
+            for k in self.knowledge
             for method, name in ((_PROJECTION, "norm-sub"), ("unmix", "unmix"))
         ]
         return Work(users, seed, methods, drift=self.drift)
@@ -103,9 +96,8 @@ class Part:
         lists = (work.users_by_data, self.protocols, self.epsilon, self.beta, self.targets)
         for data, protocol, epsilon, beta, t in product(*lists):
             users = work.users_by_data[data]
-            cell = Cell(data, protocol, self._spec(users, t), "crafted", beta, epsilon)
-            if not self.attack:
-                cell = replace(cell, model="none")
+            model = "crafted" if self.attack else "none"
+            cell = Cell(data, protocol, self._spec(users, t), model, beta, epsilon)
             selected = int(cell.seed(users, 0).generate_state(1)[0]) / 2**32 < share
             if selected and protocol in (protocols or self.protocols) and has_reports(cell, users):
                 yield from (replace(cell, trial=trial) for trial in range(trials))
@@ -114,8 +106,10 @@ class Part:
         if not self.attack:
             return None
         labels = [users.items[i] for i in np.argsort(-users.counts, kind="stable")]
-        options = {**self.attack, "targets": labels[:t] if t > 0 else labels[t:]}
-        return AttackSpec.of(**options | ({"item": labels[t]} if "item" in options else {}))
+        rival = {"item": labels[t]} if "item" in self.attack else {}
+        return AttackSpec.of(
+            **{**self.attack, "targets": labels[:t] if t > 0 else labels[t:], **rival}
+        )
 
 
 PARTS = {name: Part(**part) for name, part in _DOCUMENT["parts"].items()}
@@ -136,9 +130,10 @@ def summary(results: Results, users_by_data: Mapping[str, GenuineUsers]) -> Tabl
     probability stated for an item that is not raised, and the share of rounds with P(attack) > .5.
     """
     rows = []
-    for (part, cells), (by, key) in product(results.items(), _KEYS.items()):
-        for value in dict.fromkeys(map(key, cells)):
-            group = {cell: outcomes for cell, outcomes in cells.items() if key(cell) == value}
+    for (part, cells), by in product(results.items(), _FACTORS):
+        values = {c: "" if by == _ALL else shown_parameter(getattr(c, by)) for c in cells}
+        for value in dict.fromkeys(values.values()):
+            group = {cell: cells[cell] for cell in cells if values[cell] == value}
             rows += [
                 [part, knowledge, by, value, *_scores(group, knowledge, users_by_data)]
                 for knowledge in PARTS[part].knowledge
@@ -157,22 +152,13 @@ def overall(every: Table) -> Table:
 def lowest(results: Results) -> Table:
     """Return the settings in which un-mixing is worst beside projection."""
     places = [
-        (
-            ratio,
-            [
-                part,
-                knowledge,
-                cell.data,
-                cell.protocol,
-                *map(shown_parameter, (cell.epsilon, cell.beta)),
-            ],
-        )
+        (ratio, [part, knowledge, *(shown_parameter(getattr(cell, k)) for k in _FACTORS[1:])])
         for part, cells in results.items()
         for knowledge in PARTS[part].knowledge
         for cell, ratio in _ratios(cells, knowledge).items()
     ]
     rows = [[*place, f"{ratio:.2f}"] for ratio, place in sorted(places)[:_LOWEST]]
-    columns = ("part", "knowledge", "data", "protocol", "epsilon", "beta", "ratio")
+    columns = ("part", "knowledge", *_FACTORS[1:], "ratio")
     return Table(columns, rows, "where un-mixing is worst", 3)
 
 
@@ -190,29 +176,26 @@ def _scores(
     users_by_data: Mapping[str, GenuineUsers],
 ) -> Iterator[str]:
     """Yield the numbers of a row."""
-    ratios = _ratios(cells, knowledge)
+    ratios, method = _ratios(cells, knowledge), f"unmix {knowledge}".strip()
+    outcomes = [o for each in cells.values() for o in each if o.method == method]
     yield str(len(ratios))
     yield f"{ratios.mean:.2f}"
     yield f"{min(ratios.values(), default=nan):.2f}"
-    outcomes = [
-        o for each in cells.values() for o in each if o.method == f"unmix {knowledge}".strip()
-    ]
-    for values in (
-        [o.coverage for o in outcomes],
-        [o.targets_coverage for o in outcomes],
-        [o.total for o in outcomes],
-        [_true_total(cell, users_by_data[cell.data]) for cell in cells],
-    ):
-        numbers = [value for value in values if value is not None]
-        yield f"{np.mean(numbers):.2f}" if numbers else ""
+    for name in ("coverage", "targets_coverage", "total"):
+        yield _mean(getattr(o, name) for o in outcomes)
+    yield _mean(_true_total(cell, users_by_data[cell.data]) for cell in cells)
     yield f"{max((o.innocent or 0 for o in outcomes), default=nan):.2f}"
-    attacks = [o.attack_probability for o in outcomes if o.attack_probability is not None]
-    yield f"{np.mean(np.array(attacks) > 0.5):.2f}" if attacks else ""
+    attacks = (o.attack_probability for o in outcomes)
+    yield _mean(p > 0.5 for p in attacks if p is not None)
+
+
+def _mean(values: Iterable[float | None]) -> str:
+    numbers = [value for value in values if value is not None]
+    return f"{np.mean(numbers):.2f}" if numbers else ""
 
 
 def _true_total(cell: Cell, users: GenuineUsers) -> float | None:
     """Return the true frequency of the targets; canaries have none."""
     if cell.attack is None:
         return None
-    named = np.isin(users.items, cell.attack.targets)
-    return float(users.frequencies[named].sum())
+    return float(users.frequencies[np.isin(users.items, cell.attack.targets)].sum())

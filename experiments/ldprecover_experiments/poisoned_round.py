@@ -51,7 +51,7 @@ class PoisonedRound:
     `truth` holds the frequencies f_X of the genuine users. `targets` are the items that the attack
     raises, None for an attack without targets. `reports` holds all packed reports, the genuine ones
     first; None if only counts were drawn. `earlier` is the tally of an earlier clean round, if any,
-    and `attack` the attack.
+    and `attack` the attack. `canaries` are items that nobody holds, as a method is told.
     """
 
     oracle: FrequencyOracle
@@ -62,6 +62,7 @@ class PoisonedRound:
     reports: NDArray[Any] | None = None
     earlier: Tally | None = None
     attack: Attack | None = None
+    canaries: Targets = ()
 
     @classmethod
     def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:
@@ -106,7 +107,12 @@ class PoisonedRound:
         source = None if reports is None else ReportSource(self.oracle, reports)
         return run_method(
             RecoveryInputs(
-                self.oracle, self.poisoned.frequencies, request, n=self.together.n, reports=source
+                self.oracle,
+                self.poisoned.frequencies,
+                request,
+                n=self.together.n,
+                reports=source,
+                canaries=self.canaries,
             )
         )
 
