@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from ldprecover_server.errors import AnalysesBusyError, JobNotFoundError
 from ldprecover_server.storage.base import Repository
+from ldprecover_server.storage.large_values import read_large_value
 from ldprecover_server.storage.rounds import lock_round
 from ldprecover_server.storage.schema import jobs
 
@@ -82,14 +83,12 @@ class Jobs(Repository):
 
     def find(self, seq: int, id: str) -> StoredJob:
         """Return a job of a round. Raises JobNotFoundError."""
-        query = sa.select(jobs).where(jobs.c.id == id, jobs.c.round == seq)
         with self.database.read() as connection:
-            row = None if "\0" in id else connection.execute(query).one_or_none()
-        if row is None:
-            raise JobNotFoundError(f"the round has no job {id[:80]!r}")
+            row = _find(connection, seq, id)
+            result = read_large_value(connection, jobs.c.result, jobs.c.id == id)
         is_dead = row.state in _UNDER_WAY and row.heartbeat < self._seconds() - DEAD_SECONDS
         state: JobState = "failed" if is_dead else row.state
-        return StoredJob(row.id, state, row.progress, row.result, row.error)
+        return StoredJob(row.id, state, row.progress, result, row.error)
 
     def heartbeat(self, progress: Mapping[str, tuple[JobState, float]]) -> set[str]:
         """Write state and progress of running jobs; return those that are cancelled or deleted."""
@@ -124,8 +123,8 @@ class Jobs(Repository):
 
     def cancel(self, seq: int, id: str) -> None:
         """Cancel a job of a round unless it has ended. Raises JobNotFoundError."""
-        self.find(seq, id)
         with self.database.write() as connection:
+            _find(connection, seq, id)
             connection.execute(_update_running(id).values(state="cancelled"))
 
     def expire(self) -> int:
@@ -150,6 +149,15 @@ def delete_jobs(connection: sa.Connection, condition: sa.ColumnElement[bool]) ->
     ).all()
     connection.execute(sa.delete(jobs).where(jobs.c.id.in_(ids)))
     return len(ids)
+
+
+def _find(connection: sa.Connection, seq: int, id: str) -> Any:
+    columns = (jobs.c.id, jobs.c.state, jobs.c.progress, jobs.c.heartbeat, jobs.c.error)
+    query = sa.select(*columns).where(jobs.c.id == id, jobs.c.round == seq)
+    row = None if "\0" in id else connection.execute(query).one_or_none()
+    if row is None:
+        raise JobNotFoundError(f"the round has no job {id[:80]!r}")
+    return row
 
 
 def _update_running(id: str) -> sa.Update:

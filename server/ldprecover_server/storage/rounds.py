@@ -1,7 +1,5 @@
 """Rounds: opened, found and closed, with their tallies and rejected submissions."""
 
-import io
-import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import Database
+from ldprecover_server.storage.large_values import read_large_value
 from ldprecover_server.storage.schema import labels, rejections, rounds, tallies, total
 from ldprecover_server.storage.tally_encoding import decode_tally
 
@@ -32,8 +31,6 @@ CURRENT = "current"
 
 NOT_GONE = rounds.c.state != "gone"
 """Condition for rounds that are not deleted; see `maintenance.deletion`."""
-
-_SLICE_BYTES = 1 << 20
 
 _PARAMETERS = ("protocol", "epsilon", "parameter", "given_seeds", "quarantine")
 
@@ -276,18 +273,11 @@ def decode_labels(items: bytes) -> list[str]:
 
 def read_labels(connection: sa.Connection, seq: int) -> bytes:
     """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
-    # A connection to Postgres keeps buffers of twice the largest value that it has read.
-    items = io.BytesIO()
-    for start in itertools.count(1, _SLICE_BYTES):
-        part = sa.func.substr(labels.c["items"], start, _SLICE_BYTES, type_=sa.LargeBinary)
-        query = sa.select(part).join_from(labels, rounds).where(rounds.c.seq == seq, NOT_GONE)
-        piece: bytes | None = connection.scalar(query)
-        if piece is None:
-            raise RoundNotFoundError("the round was deleted")
-        items.write(piece)
-        if len(piece) < _SLICE_BYTES:
-            break
-    return items.getvalue()
+    conditions = (labels.c.round == rounds.c.seq, rounds.c.seq == seq, NOT_GONE)
+    items = read_large_value(connection, labels.c["items"], *conditions)
+    if items is None:
+        raise RoundNotFoundError("the round was deleted")
+    return items
 
 
 def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:

@@ -381,25 +381,30 @@ def test_rounds_survive_reopening_the_database(open_storage: OpenStorage, fresh:
         storage.rounds.find("current")
 
 
-@pytest.mark.parametrize("last", [123, 124, 125])
-def test_labels_are_read_in_slices(storage: Storage, last: int) -> None:
-    """A connection to Postgres keeps buffers of twice the largest value that it has read."""
-    items = (*(f"{i:0125}" for i in range(2 * 8192 - 1)), last * "x")
-    seq, largest = open_round(storage, RoundParameters("grr", 1.0, items)), 0
+@pytest.mark.parametrize("size", [1, (2 << 20) - 1, 2 << 20, (2 << 20) + 1])
+def test_large_value_is_read_in_slices(storage: Storage, size: int) -> None:
+    """A connection to Postgres keeps a buffer of twice the largest value that it has read."""
+    longest = 125
+    items = (*(f"{i:0{longest}}" for i in range(size // (longest + 3))), "a", "b")
+    result = bytes(i % 251 for i in range(size))
+    seq = open_round(storage, RoundParameters("grr", 1.0, items))
+    sizes: list[int] = []
+    storage.jobs.add(f"sliced-{size}", seq, keyed=True)
+    storage.jobs.finish(f"sliced-{size}", "done", result=result)
 
     def measure(_: object, cursor: Any, *statement: object) -> None:
-        nonlocal largest
-        if (result := getattr(cursor, "pgresult", None)) is not None and result.ntuples:
-            largest = max(largest, len(result.get_value(0, 0) or b""))
+        rows = getattr(cursor, "pgresult", None)
+        if rows is not None and rows.ntuples:
+            sizes.extend(len(rows.get_value(0, i) or b"") for i in range(rows.nfields))
 
     event.listen(storage.database.engine, "after_cursor_execute", measure)
     try:
-        labels = storage.rounds.labels(seq)
+        assert tuple(decode_labels(storage.rounds.labels(seq))) == items
+        assert storage.jobs.find(seq, f"sliced-{size}").result == result
+        storage.jobs.cancel(seq, f"sliced-{size}")
     finally:
         event.remove(storage.database.engine, "after_cursor_execute", measure)
-    assert len(labels) == (2 << 20) - 124 + last
-    assert tuple(decode_labels(labels)) == items
-    assert largest <= (1 << 20) * 2 + 2  # a byte is two digits
+    assert max(sizes, default=0) <= (1 << 20) * 2 + 2  # two digits for each byte
 
 
 def test_sequence_numbers_are_never_reused(open_storage: OpenStorage, fresh: str) -> None:

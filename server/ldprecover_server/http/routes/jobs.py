@@ -44,7 +44,8 @@ async def get_job(round: RoundReference, job: JobId, caller: Reader) -> Response
     stored = await caller.services.jobs.status(info.seq, job)
     body = job_status(info, stored).to_json()
     if stored.result is not None:  # stored as JSON: it takes the place of the null
-        body = body.replace(b'"result":null', b'"result":' + stored.result, 1)
+        head, key, tail = body.partition(b'"result":')
+        body = b"".join([head, key, stored.result, tail.removeprefix(b"null")])
     return Response(body, media_type="application/json")
 
 
