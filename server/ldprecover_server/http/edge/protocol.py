@@ -88,15 +88,18 @@ class EdgeProtocol(HttpToolsProtocol):
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the connection limit."""
+        """Leave the connection limit, and drop the body of a request that waits to start."""
         self._connections.remove(self)
         super().connection_lost(exc)
+        if self.cycle is not None:
+            self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:
         """Drop up to LINGER_BYTES after an error, and start the timeout of a head.
 
         A request that comes before the last response waits for it, up to HEAD_BYTES of it; a longer
         one is rejected. Pausing at each head would cost a fifth of the short requests a second.
+        A body that is not whole waits in the kernel until the application takes its first piece.
         """
         if self._drops_input:
             self._dropped_bytes += len(data)
@@ -108,8 +111,10 @@ class EdgeProtocol(HttpToolsProtocol):
             self._early += data
             if len(self._early) <= limits.HEAD_BYTES:
                 return
-            data = self._early  # the parser rejects it
+            data, self._early = self._early, b""  # the parser rejects it
         super().data_received(data)
+        if self.is_answering and self.cycle.more_body and self.cycle.body:
+            self.flow.pause_reading()
         if self._parser.in_head and not self.is_answering and self._head_since is None:
             self._head_since = self.loop.time()
 
@@ -148,7 +153,8 @@ class EdgeProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        """Take the request that came early."""
+        """Drop the unread body, and take the request that came early."""
+        self.cycle.body = bytearray()
         super().on_response_complete()
         early, self._early = self._early, b""
         if early and not self.transport.is_closing():

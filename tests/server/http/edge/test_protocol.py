@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -184,19 +185,35 @@ def test_answers_first_of_early_requests_and_closes(server: ServerProcess, size:
     assert server.get("/healthz").status_code == 200
 
 
-@pytest.mark.anyio
-async def test_answers_a_request_that_comes_early() -> None:
-    begun, released = asyncio.Event(), asyncio.Event()
-    paths: list[str] = []
-    protocols: list[EdgeProtocol] = []
+class Application:
+    """Waits before it takes the body of a request, and responds to it."""
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        paths.append(scope["path"])
-        begun.set()
-        await released.wait()
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.begun, self.released = asyncio.Event(), asyncio.Event()
+        self.bodies: list[bytes] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.paths.append(scope["path"])
+        self.begun.set()
+        await self.released.wait()
+        more = scope["method"] == "POST"
+        while more:
+            message = await receive()
+            more = message.get("more_body", False)
+            self.bodies.append(message.get("body"))
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
+
+Connected = tuple[Application, EdgeProtocol, asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@contextlib.asynccontextmanager
+async def connected(sent: bytes) -> AsyncIterator[Connected]:
+    """Send bytes to an application, and wait until it handles the request."""
+    app = Application()
+    protocols: list[EdgeProtocol] = []
     config = Config(app)
     config.load()
     loop = asyncio.get_running_loop()
@@ -207,18 +224,70 @@ async def test_answers_a_request_that_comes_early() -> None:
 
     server = await loop.create_server(connect, "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-    writer.write(b"GET /1 HTTP/1.1\r\nHost: test\r\n\r\n")
-    await begun.wait()
-    early = b"GET /2 HTTP/1.1\r\nHost: test\r\n\r\n"
-    protocols[0].data_received(early[:9])
-    protocols[0].data_received(early[9:])
-    assert paths == ["/1"]
-    released.set()
-    for _ in range(2):
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
-    assert paths == ["/1", "/2"]
+    writer.write(sent)
+    await app.begun.wait()
+    yield app, protocols[0], reader, writer
+    app.released.set()
     writer.close()
     server.close()
+
+
+@pytest.mark.anyio
+async def test_answers_a_request_that_comes_early() -> None:
+    early = b"GET /2 HTTP/1.1\r\nHost: test\r\n\r\n"
+    async with connected(early.replace(b"2", b"1", 1)) as (app, protocol, reader, _):
+        protocol.data_received(early[:9])
+        protocol.data_received(early[9:])
+        assert app.paths == ["/1"]
+        app.released.set()
+        for _ in range(2):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
+        assert app.paths == ["/1", "/2"]
+
+
+@pytest.mark.anyio
+async def test_drops_a_long_early_request() -> None:
+    """The response that it waits for may take minutes."""
+    async with connected(b"GET /1 HTTP/1.1\r\nHost: test\r\n\r\n") as (app, protocol, _, _):
+        protocol.data_received(b"GET /" + 100_000 * b"2")
+        assert protocol._early == b""
+        assert app.paths == ["/1"]
+
+
+HALF = b"POST /1 HTTP/1.1\r\nHost: test\r\nContent-Length: 2000\r\n\r\n" + 1000 * b"x"
+
+
+@pytest.mark.anyio
+async def test_reads_no_more_of_a_body_than_the_application() -> None:
+    """Thousands of connections may wait with their bodies for the application."""
+    async with connected(HALF) as (app, protocol, reader, writer):
+        assert protocol.flow.read_paused
+        app.released.set()
+        writer.write(1000 * b"y")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
+        assert b"".join(app.bodies) == 1000 * b"x" + 1000 * b"y"
+
+
+@pytest.mark.anyio
+async def test_drops_the_body_of_a_lost_connection() -> None:
+    """Its request may still wait to start."""
+    async with connected(HALF) as (app, protocol, _, _):
+        cycle = protocol.cycle
+        assert len(cycle.body) == 1000
+        protocol.cut_off()
+        while not cycle.disconnected:
+            await asyncio.sleep(0)
+        assert not cycle.body
+        app.released.set()
+
+
+@pytest.mark.anyio
+async def test_drops_the_unread_body_of_an_answered_request() -> None:
+    async with connected(HALF.replace(b"POST", b"GET")) as (app, protocol, reader, _):
+        assert len(protocol.cycle.body) == 1000
+        app.released.set()
+        await reader.readuntil(b"\r\n\r\n")
+        assert not protocol.cycle.body
 
 
 @pytest.mark.parametrize(
