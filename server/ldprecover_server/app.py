@@ -27,7 +27,12 @@ from ldprecover_server.file_limits import max_connections
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, problems
 from ldprecover_server.http.bodies import BodyMemory
-from ldprecover_server.http.dependencies import DECODED_BYTES, UNWRITTEN_BYTES, Services
+from ldprecover_server.http.dependencies import (
+    ANONYMOUS_BYTES,
+    DECODED_BYTES,
+    UNWRITTEN_BYTES,
+    Services,
+)
 from ldprecover_server.http.edge import EDGE, ConnectionLimit, Edge, RejectedError
 from ldprecover_server.http.middleware.allowed_hosts import AllowedHosts
 from ldprecover_server.http.middleware.backpressure import Backpressure
@@ -150,7 +155,7 @@ class Application:
             jobs=self.jobs,
             access=access,
             bodies=self.bodies,
-            decoded=MemoryBudget(DECODED_BYTES),
+            decoded=MemoryBudget(max(ANONYMOUS_BYTES, DECODED_BYTES // settings.workers)),
             unwritten=MemoryBudget(UNWRITTEN_BYTES // settings.workers),
             writing=Lock(),
             submitting=ThreadPool(2, settings.queue_requests, settings.request_seconds),

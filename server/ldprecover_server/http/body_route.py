@@ -1,5 +1,6 @@
 """Routes with a body: the caller and the size are checked before the first byte is read."""
 
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -78,6 +79,11 @@ class BodyRoute(APIRoute):
                 return _ParsedRequest(request, parse_json(data))
             value = await to_thread.run_sync(self._validated, data, limiter=services.bodies.threads)
             return _ParsedRequest(request, value)
+        except BaseException as error:
+            # The error keeps its frames until it is answered, and that of a thread for longer.
+            data = b""
+            traceback.clear_frames(error.__traceback__)
+            raise
         finally:
             body.release()
 

@@ -25,9 +25,10 @@ from ldprecover_server.thread_pools import SharedCall, ThreadPool
 
 T = TypeVar("T")
 
-_ANONYMOUS_BYTES = 1 << 20
-DECODED_BYTES = 4 * _ANONYMOUS_BYTES
-"""Bytes of large bodies of anonymous callers that may be in progress."""
+ANONYMOUS_BYTES = 1 << 20
+"""The largest body of an anonymous caller."""
+DECODED_BYTES = 4 * ANONYMOUS_BYTES
+"""Bytes of large bodies of anonymous callers that may be in progress in all processes."""
 UNWRITTEN_BYTES = 16 << 20
 """Bytes of results that wait for a thread to write them, of anonymous callers."""
 _LARGE_ITEMS = 4096
@@ -102,7 +103,7 @@ class Caller:
     @property
     def max_bytes(self) -> int:
         """The largest body that the caller may send to any call."""
-        return sys.maxsize if self.is_known else _ANONYMOUS_BYTES
+        return sys.maxsize if self.is_known else ANONYMOUS_BYTES
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Call a function in the caller's thread pool. Raises BusyError, and what it raises."""

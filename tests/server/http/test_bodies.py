@@ -8,14 +8,18 @@ import re
 import traceback
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
 from tests.conftest import PACKED, ServerProcess
 from tests.server.conftest import StartInProcess, problem_of
 
+from ldprecover_server import Settings
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
@@ -26,7 +30,11 @@ from ldprecover_server.errors import (
     UnsupportedTransferEncodingError,
 )
 from ldprecover_server.http.bodies import Body, BodyLimit, BodyMemory
+from ldprecover_server.http.body_route import BodyRoute
+from ldprecover_server.http.decoding import parse_json
+from ldprecover_server.http.dependencies import ANONYMOUS_BYTES, DECODED_BYTES
 from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
+from ldprecover_server.memory_budget import MemoryBudget
 
 pytestmark = pytest.mark.sqlite
 
@@ -274,11 +282,11 @@ def test_rejected_body_releases_memory(
 
 
 def kept_by(error: BaseException | None) -> str:
-    """Return the variables in `bodies` that an error and its context keep."""
-    variables = ""
+    """Return the variables of reading and parsing that an error and its context keep."""
+    variables, parser = "", parse_json.__module__
     while error is not None:
         for frame, _ in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals["__name__"] == Body.__module__:
+            if frame.f_globals["__name__"] in (Body.__module__, BodyRoute.__module__, parser):
                 variables += repr(frame.f_locals)
         error = error.__context__
     return variables
@@ -291,6 +299,39 @@ def test_error_keeps_no_bytes_of_the_body(last: dict[str, Any]) -> None:
         read(a_body(BodyMemory(10_000), piece(b"aaaa", True), piece(b"bbbb", True), last))
     assert "'self'" in kept_by(error.value)
     assert not re.search("aaaa|bbbb", kept_by(error.value))
+
+
+@pytest.mark.parametrize("room", [10, MIB], ids=["no room to decode", "invalid"])
+@pytest.mark.parametrize("size", [4_000, 100_000], ids=["small", "in a thread"])
+def test_error_of_a_call_keeps_no_bytes_of_the_body(room: int, size: int) -> None:
+    services = SimpleNamespace(
+        bodies=BodyMemory(MIB), settings=Settings(), decoded=MemoryBudget(room)
+    )
+
+    async def receive() -> Any:
+        return piece(size * b"a")
+
+    headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
+    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+    request.state.caller = SimpleNamespace(services=services, is_known=False)
+
+    async def endpoint(body: dict[str, int]) -> None:
+        raise AssertionError
+
+    route = BodyRoute("/", endpoint, methods=["POST"])
+    with ExitStack() as reservation, pytest.raises(ServiceError) as error:
+        asyncio.run(route._read(request, MIB, reservation))
+    assert "'self'" in kept_by(error.value)
+    assert "aaaa" not in kept_by(error.value)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 64])
+def test_processes_divide_the_memory_of_decoded_bodies(
+    start_in_process: StartInProcess, workers: int
+) -> None:
+    """Each has room for the largest body of an anonymous caller."""
+    services = start_in_process(workers=workers).app.api.state.services
+    assert services.decoded.limit == max(ANONYMOUS_BYTES, DECODED_BYTES // workers)
 
 
 def test_reads_content_length_with_many_zeros() -> None:
