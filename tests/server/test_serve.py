@@ -1,5 +1,6 @@
 """Running the server: its first lines, its keys, its one database, and its end."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -17,6 +18,21 @@ import sqlalchemy as sa
 from tests.conftest import NewDatabase, ServerProcess, StartServer
 
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
+from ldprecover_server.serve import _listen as listen
+
+
+def test_kernel_buffers_little_of_a_request() -> None:
+    """Thousands of requests may wait, each with one read of its body."""
+    with (
+        listen("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+        listener.accept()[0] as connection,
+    ):
+        client.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                client.send(bytes(1 << 16))
+        assert len(connection.recv(1 << 18)) <= 1 << 16
 
 
 def test_first_lines_name_url_and_database(server: ServerProcess) -> None:
