@@ -36,7 +36,7 @@ answer, and on a busy machine that takes longer than uvicorn's default of 5 seco
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """Parameters of `mallopt` in <malloc.h>."""
-_LARGE_BLOCK_BYTES = 1 << 20
+_LARGE_BLOCK_BYTES = 1 << 16
 _TRIM_BYTES = 16 << 20
 _ARENAS = 2
 
@@ -133,7 +133,7 @@ def _warn_of_slow_cookies() -> None:
 
 
 def _give_back_memory() -> None:
-    """Make glibc return freed blocks of at least 1 MiB to the system.
+    """Make glibc return freed blocks of at least 64 KiB to the system.
 
     By default it raises that threshold to the largest freed block and keeps an arena per thread, so
     the memory of large bodies and responses stays in use. Other C libraries do not have `mallopt`.

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import platform
 import re
 import signal
 import socket
@@ -237,3 +238,25 @@ def test_stopped_server_ends_although_a_thread_hangs(start_server: StartServer) 
     server = start_server(first=NEVER_ENDS, shutdown_seconds=1)
     server.signal(signal.SIGTERM)
     assert server.wait() == -signal.SIGTERM
+
+
+_FREED = """
+import os
+from pathlib import Path
+from ldprecover_server.serve import _give_back_memory
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+_give_back_memory()
+bodies = [bytearray(100_000) for _ in range(500)]
+later = [bytes(1_000) for _ in range(1_000)]
+before = resident_bytes()
+del bodies
+print(before - resident_bytes())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt belongs to glibc")
+def test_freed_bodies_are_returned_to_the_system() -> None:
+    """Also if smaller blocks were allocated after them."""
+    output = subprocess.run([sys.executable, "-c", _FREED], check=True, capture_output=True)
+    assert int(output.stdout) > 40_000_000
