@@ -6,6 +6,6 @@ limits.
 
 from ldprecover_server.http.edge.connection_limit import ConnectionLimit
 from ldprecover_server.http.edge.parser import RejectedError
-from ldprecover_server.http.edge.protocol import ABORT, EDGE, Edge, EdgeProtocol
+from ldprecover_server.http.edge.protocol import ABORT, EDGE, ON_LOSS, Edge, EdgeProtocol
 
-__all__ = ["ABORT", "EDGE", "ConnectionLimit", "Edge", "EdgeProtocol", "RejectedError"]
+__all__ = ["ABORT", "EDGE", "ON_LOSS", "ConnectionLimit", "Edge", "EdgeProtocol", "RejectedError"]

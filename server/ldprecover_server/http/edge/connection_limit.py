@@ -76,9 +76,8 @@ class ConnectionLimit:
 
     def remove(self, connection: LimitedConnection) -> None:
         """Remove a connection that has ended."""
-        if connection in self._connections:
-            del self._connections[connection]
-            self._on_count(len(self._connections))
+        self._connections.pop(connection, None)
+        self._on_count(len(self._connections))
 
     def _check_all(self) -> None:
         assert self._loop is not None

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from math import inf
 from typing import Any, cast
 
 import httptools
 from starlette.responses import Response
-from starlette.types import Scope
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -21,6 +21,10 @@ from ldprecover_server.http.edge.transport import EdgeTransport
 
 ABORT = "ldprecover.abort"
 """The extension of an ASGI scope that holds a function which closes the connection immediately."""
+
+ON_LOSS = "ldprecover.on_loss"
+"""The extension of an ASGI scope that holds a list of functions, which are called when the
+connection is lost."""
 
 EDGE = "edge"
 """The key of the `Edge` in the state of the ASGI lifespan."""
@@ -67,11 +71,11 @@ class EdgeProtocol(HttpToolsProtocol):
         self.parser = cast(httptools.HttpRequestParser, self._parser)
         self._edge: Edge = app_state[EDGE] if EDGE in app_state else Edge()
         self._connections = self._edge.connections
-        self._head_since: float | None = None
+        self._head_since = inf
         self._body_bytes = 0  # since the last progress
         self._unread_bytes = 0
         self._unread_since = 0.0
-        self._ends_at: float | None = None
+        self._ends_at = inf
         self._drops_input = False
         self._dropped_bytes = 0
         self._is_half_closed = False
@@ -88,11 +92,13 @@ class EdgeProtocol(HttpToolsProtocol):
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the connection limit, and drop the body of a request that waits to start."""
+        """Leave the connection limit, and end a request that waits to start."""
         self._connections.remove(self)
         super().connection_lost(exc)
         if self.cycle is not None:
             self.cycle.body = bytearray()
+            for notify in cast(Any, self.cycle.scope)["extensions"][ON_LOSS]:
+                notify()
 
     def data_received(self, data: bytes) -> None:
         """Drop up to LINGER_BYTES after an error, and start the timeout of a head.
@@ -115,7 +121,7 @@ class EdgeProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.is_answering and self.cycle.more_body:
             self.flow.pause_reading()
-        if self._parser.in_head and not self.is_answering and self._head_since is None:
+        if self._parser.in_head and not self.is_answering and self._head_since == inf:
             self._head_since = self.loop.time()
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -125,7 +131,7 @@ class EdgeProtocol(HttpToolsProtocol):
         could be wasted work.
         """
         self._is_half_closed = True
-        if self.waits_for_client or self._ends_at is not None:
+        if self.waits_for_client or self._ends_at < inf:
             return False
         self._ends_at = self.loop.time() + limits.HALF_CLOSED_SECONDS
         super().shutdown()
@@ -146,10 +152,10 @@ class EdgeProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def on_headers_complete(self) -> None:
-        """Stop the timeout of the head. The scope gets the ABORT extension."""
-        self._head_since = None
+        """Stop the timeout of the head. The scope gets the extensions ABORT and ON_LOSS."""
+        self._head_since = inf
         self._connections.progressed(self)
-        cast(Scope, self.scope)["extensions"] = {ABORT: self.cut_off}
+        self.scope["extensions"] = {ABORT: self.cut_off, ON_LOSS: []}  # type: ignore[dict-item]
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
@@ -178,9 +184,9 @@ class EdgeProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def check(self, now: float) -> None:
-        if self._head_since is not None and now - self._head_since > limits.HEAD_SECONDS:
+        if now - self._head_since > limits.HEAD_SECONDS:
             self.transport.close()
-        elif self._ends_at is not None and now > self._ends_at:
+        elif now > self._ends_at:
             self.transport.abort()
         unread_bytes = self.transport.get_write_buffer_size()
         if unread_bytes != self._unread_bytes or not unread_bytes:
@@ -220,6 +226,6 @@ class EdgeProtocol(HttpToolsProtocol):
     def linger(self) -> None:
         """Drop input until the client closes the connection, at most LINGER_SECONDS."""
         self._drops_input = True
-        self._head_since = None
+        self._head_since = inf
         self._ends_at = self.loop.time() + limits.LINGER_SECONDS
         self.flow.resume_reading()

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -14,7 +14,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from ldprecover_server.http.edge import EdgeProtocol
+from ldprecover_server.http.edge import ON_LOSS, EdgeProtocol
 from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS
 
 pytestmark = pytest.mark.sqlite
@@ -274,9 +274,11 @@ async def test_drops_the_body_of_a_lost_connection() -> None:
     async with connected(HALF) as (app, protocol, _, _):
         cycle = protocol.cycle
         assert len(cycle.body) == 1000
+        lost = asyncio.Event()
+        cast(Any, cycle.scope)["extensions"][ON_LOSS].append(lost.set)
         protocol.cut_off()
-        while not cycle.disconnected:
-            await asyncio.sleep(0)
+        await lost.wait()
+        assert cycle.disconnected
         assert not cycle.body
         app.released.set()
 
