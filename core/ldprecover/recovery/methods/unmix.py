@@ -177,7 +177,8 @@ def _conclusions(
     beta, low, high = _shares(estimates, number_dropped, unmixed.beta)
     raised = unmixed.spikes.copy()
     for item, probability in estimates.suspects.items():
-        raised[item] = probability
+        # The estimates show only what reports that pass have raised.
+        raised[item] = probability if number_dropped else min(probability, raised[item])
     likely = {int(v): float(raised[v]) for v in np.flatnonzero(raised > _SUSPECT)}
     return replace(
         errors,

@@ -17,8 +17,8 @@ class NoisyEstimates:
     """Unbiased frequencies `z` of the d items from `n` reports, and what filtering found.
 
     `sd` are the standard deviations of the noise of z, given what each user holds. `suspects` are
-    the items that too many reports share, with the probability that these reports raised them by
-    more than the noise. `dropped` are the reports left out, `honest_kept` is the probability that
+    the items that too many reports share, with the probability by these reports alone that they
+    raised them. `dropped` are the reports left out, `honest_kept` is the probability that
     an honest report passes, and `notes` are sentences on the filters. `balance` is the evidence of
     what the reports that pass added to the named targets, or else to the suspects.
     """

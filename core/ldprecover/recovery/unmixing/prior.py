@@ -203,9 +203,6 @@ class Thresholds:
     """Standard deviations by which reports in the dropped bins must support another item more often
     for it to join the set."""
 
-    raised_probability: float = 0.5
-    """Probability that reports raised the items of a set, above which reports are dropped."""
-
     suspicious: float = 8.0
     """Score of a set that is suspicious though no report is dropped: one honest round in 2,000 has
     one, by simulation."""

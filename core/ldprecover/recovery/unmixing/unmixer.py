@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -34,7 +35,7 @@ LEAST_ITEMS = 16
 
 _SEARCH = 0.8  # share of the time that the search for hypotheses takes, about
 _USUAL_HYPOTHESES = 2000  # number of hypotheses that are looked at, about
-_TOTALS = 5  # that malicious reports may have added: the quadrature of the mass balance
+_TOTALS = 12  # that malicious reports may have added: the quadrature of the mass balance
 
 Law = TypeVar("Law")
 
@@ -217,23 +218,42 @@ class _Unmixer:
         balance = self._known_items.balance
         if balance is None:
             return
-        items = list(self._known_items.targets)
         spike = np.zeros(self._z.size)
-        spike[items] = 1.0
-        totals = balance.likely(_TOTALS)
-        for total in totals:
-            z, sd, each = self._z.copy(), self._sd.copy(), total / len(items)
-            honest = 1 - balance.share_at(total)
-            if self.sums.fixed:  # what is added to some items is taken from the others
-                z += max(total - (1 - honest), 0.0) / (z.size - len(items))
+        spike[list(self._known_items.targets)] = 1.0
+        log_prior = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
+        framed, raising = [], []
+        for total in balance.likely(_TOTALS):
+            hypotheses = list(self._with_addition(balance, total, log_prior))
+            if total:
+                raising.append([_raising(each, spike) for each in hypotheses])
+            else:
+                framed = [_raising(each, 0 * spike) for each in hypotheses]
+        yield from framed  # the items are popular, which is as likely
+        # The total is fitted, as the popularity is: so all of them weigh as much as the best one.
+        log_weights = [np.logaddexp.reduce([each.score for each in group]) for group in raising]
+        price = np.logaddexp.reduce(log_weights) - max(log_weights) if raising else 0.0
+        for hypothesis in chain(*raising):
+            yield replace(hypothesis, score=hypothesis.score - float(price))
+
+    def _with_addition(
+        self, balance: MassBalance, total: float, log_prior: float
+    ) -> Iterator[Hypothesis]:
+        """Yield the hypotheses that an attack added this total to the targets."""
+        items = list(self._known_items.targets)
+        honest, each = 1 - balance.share_at(total), total / len(items)
+        # Reports of honest sizes support the others with what they do not add to these; reports
+        # that cannot choose their size support them as usual.
+        displaced = (True,) if self.sums.fixed else (True, False)
+        log_prior += balance.at(total) - math.log(len(displaced))
+        for displaces in displaced:
+            z, sd = self._z.copy(), self._sd.copy()
+            if displaces:
+                z += (total - (1 - honest)) / (z.size - len(items))
             z[items] = self._z[items] - each
             # Additions to single items differ about as equal spikes do.
             uneven = each / math.sqrt(PRIOR.equal_spike_shape)
             sd[items] = np.maximum(sd[items], math.hypot(float(np.median(sd[items])), uneven))
-            remainder = self._remainder(z, sd, honest)
-            log_prior = math.log(self._prior_attack * PRIOR.attack_on_targets / len(totals))
-            for hypothesis in remainder.hypotheses(log_prior + balance.at(total)):
-                yield _raising(hypothesis, spike)
+            yield from self._remainder(z, sd, honest).hypotheses(log_prior)
 
     def _avoided_canaries(self) -> Iterator[Hypothesis]:
         """Yield the hypotheses that malicious reports avoid the canaries and nothing else."""

@@ -1,6 +1,7 @@
 """Attacks on un-mixing itself: whoever knows how it works must not turn it against the round."""
 
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,37 @@ def test_framed_popular_items_keep_their_users(oracle: FrequencyOracle, world: s
     framing = Joint(TOP).reports(oracle, N // 100, np.random.default_rng(2))
     result = recover(oracle, np.concatenate([reports, framing]), "unmix")
     assert ratio(result, truth) > 0.8
-    assert result.recovered[list(TOP)].sum() > 0.9 * truth[list(TOP)].sum()
+    assert result.recovered[list(TOP)].sum() > 0.85 * truth[list(TOP)].sum()
     assert innocent(result, TOP) <= 0.6
+
+
+@pytest.mark.parametrize(
+    ("oracle", "t", "share"),
+    [(OUE(4.0, D), 5, 0.2), (SS(0.5, D, 38), 5, 0.2), (OLH(0.5, D, 3), 3, 0.2)],
+    ids=lambda value: value.protocol if isinstance(value, FrequencyOracle) else "",
+)
+def test_framing_by_many_reports_has_no_honest_reports_dropped(
+    oracle: FrequencyOracle, t: int, share: float
+) -> None:
+    """A fifth of the reports support all of the popular items or none of them."""
+    truth, reports = honest(oracle, "steps")
+    m = round(N * share / (1 - share))
+    framing = Joint(TOP[:t]).reports(oracle, m, np.random.default_rng(6))
+    result = recover(oracle, np.concatenate([reports, framing]), "unmix")
+    assert ratio(result, truth) > 0.8
+    assert innocent(result, TOP) <= 0.6
+
+
+def test_framing_by_subsets_is_no_proof_of_an_attack() -> None:
+    """Each of 5 % of the reports supports three of six popular items, or none of these three."""
+    oracle, popular = OUE(0.5, D), range(6)
+    truth, reports = honest(oracle, "zipf")
+    rng = np.random.default_rng(7)
+    subsets = list(combinations(popular, 3))
+    framing = [Joint(each).reports(oracle, N // 20 // len(subsets), rng) for each in subsets]
+    result = recover(oracle, np.concatenate([reports, *framing]), "unmix")
+    assert ratio(result, truth) > 0.8
+    assert innocent(result, tuple(popular)) <= 0.6
 
 
 def test_framing_does_not_help_a_rival() -> None:
@@ -132,6 +162,8 @@ def test_popular_items_may_be_named_as_targets(oracle: FrequencyOracle, world: s
         (OUE(6.0, D), "steps"),
         (OUE(10.0, D), "steps"),
         (OLH(6.0, D, 404), "zipf"),
+        (OUE(10.0, D), "zipf"),
+        (SS(10.0, D, 1), "zipf"),
         (GRR(8.0, D), "zipf"),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value.protocol}-{value.epsilon:g}",
@@ -192,4 +224,5 @@ def test_intervals_hold_where_reports_have_subsets(attack: Any) -> None:
         shares.append(covered(result, truth))
         ratios.append(ratio(result, truth))
     assert np.mean(shares) > 0.9
-    assert np.exp(np.log(ratios).mean()) > 4
+    # Half of four targets in each report may as well be popular items, framed.
+    assert np.exp(np.log(ratios).mean()) > (4 if attack.name == "mga" else 0.95)

@@ -7,6 +7,7 @@ do not tell a popular item from a raised one.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +19,11 @@ from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 _RATES = np.linspace(0.0, 1.0, 41)[1:-1]  # at which malicious reports support items by coin tosses
-_SHARES = np.array([0.0, *np.geomspace(5e-4, 0.6, 45)])  # of malicious reports that raise
-_SHARES_OF_NONE = np.array([0.0, *np.geomspace(5e-4, 0.5, 20)])  # that support none of the items
-_ZOOMS, _FINER = 3, 17  # grids of the shares, each around the best pair of the one before
+_SHARES = np.array([0.0, *np.geomspace(5e-4, 0.6, 21)])  # of malicious reports that raise no item
+_ZOOMS, _FINER = 2, 13  # grids of that share, each around the best one of the grid before
+_LEAST_GAIN = 1e-9  # items by which reports of a law exceed honest ones, to raise the items at all
 _TOTALS = np.array([0.0, *np.geomspace(0.003, 2.5, 60)])
+_LOWERED = -np.geomspace(0.6, 0.003, 15)  # totals below 0, which count as 0
 _LEAST_HONEST = 0.05
 _LEAST = 1e-300  # probability
 _LEAST_PASSING = 1e-6  # probability that a malicious report of some law passes
@@ -34,12 +36,18 @@ class MassBalance:
     """The log-evidence that malicious reports added some total to the estimates of a set of items.
 
     `shares` are the most likely shares of malicious reports at each of the rising `totals`. The
-    evidence of the best total is 0.
+    evidence of the best total is 0. `raised` is the probability that they added more than the
+    noise, and `unconcealed` that they added more than half of what those add that support the items
+    too often; before, each is the probability of an attack. `is_separable` says that without those
+    reports the sum of the estimates is expected to be nearer to what users hold.
     """
 
     totals: FloatArray
     log_evidence: FloatArray
     shares: FloatArray
+    raised: float
+    unconcealed: float
+    is_separable: bool
 
     def at(self, total: float) -> float:
         """Return the log-evidence for a total; less than 0 counts as 0."""
@@ -50,8 +58,8 @@ class MassBalance:
         return float(np.interp(total, self.totals, self.shares))
 
     def likely(self, number: int) -> list[float]:
-        """Return at most this many totals above 0, spread over all that are likely."""
-        places = np.flatnonzero(self.log_evidence[1:] > -PRIOR.close) + 1
+        """Return at most this many totals, spread over all that are likely."""
+        places = np.flatnonzero(self.log_evidence > -PRIOR.close)
         if places.size > number:
             places = places[np.linspace(0, places.size - 1, number).round().astype(np.int64)]
         return [float(each) for each in self.totals[places]]
@@ -75,105 +83,144 @@ def mass_balance(
 
     `observed` and `passing`, both of size t + 1, are the histogram and the bins whose reports pass,
     by default all. `scale` is by how much the estimates' sum over the items grows with each item
-    that a report supports, by default 1/(p - q). Malicious reports support each item with one
-    probability, or one number of items; some may support none as well. Evidence is the
-    likelihood of the best mixture, times the prior density of its share of malicious reports.
+    that a report supports, by default 1/(p - q). Some malicious reports follow a law that raises
+    the items and some follow its counterpart, which conceals that: see `_laws`. Evidence is the
+    likelihood of the mixture that is the most likely one with the prior of its share.
     """
     t = observed.size - 1
     k = np.arange(t + 1) if passing is None else np.flatnonzero(passing)
     scale = 1 / (oracle.p - oracle.q) if scale is None else scale
     histogram = observed[k].astype(np.float64)
     n = float(histogram.sum())
+    noise = t * math.sqrt(oracle.q * (1 - oracle.q) / n) / (oracle.p - oracle.q)
     outsiders, holders = (law[k] / law[k].sum() for law in set_laws(oracle, t))
-    none = (k == 0).astype(np.float64)
-    shares_of_none = _SHARES_OF_NONE if none.any() else np.zeros(1)
     mean, of_outsider, of_holder = (float(law @ k) for law in (histogram / n, outsiders, holders))
+    totals = np.concatenate([_LOWERED, _TOTALS])[:, None]
 
-    def fitted(raising: FloatArray, b: FloatArray, c: FloatArray) -> _Fits:
-        """Return the fit of shares b that raise and c that support none of the items."""
-        b, c = (each.ravel() for each in np.meshgrid(b, c, indexing="ij"))
-        possible = 1 - b - c > _LEAST_HONEST
-        b, c = b[possible], c[possible]
-        honest, of_raising = 1 - b - c, float(raising @ k)
+    def fitted(raising: FloatArray, other: FloatArray, gain: float, c: FloatArray) -> _Fits:
+        """Return the best fit of each total; c are grids of the shares of the counterpart."""
+        lost = of_outsider - float(other @ k)
+        b = (totals / scale + c * lost) / gain
+        honest = 1 - b - c
+        possible = (b >= 0) & (honest > _LEAST_HONEST)
+        honest = np.where(possible, honest, 1.0)
         # The share of users of these items follows from the mean number of supported items.
-        gap = of_holder - of_outsider
-        holding = np.clip((mean - b * of_raising - honest * of_outsider) / (honest * gap), 0.0, 1.0)
-        mixture = np.outer(honest * (1 - holding), outsiders) + np.outer(honest * holding, holders)
-        mixture += np.outer(b, raising) + np.outer(c, none)
-        score = np.log(np.maximum(mixture, _LEAST)) @ histogram
-        score += PRIOR.share_decay * np.log(honest)
-        return _Fits(b, c, (b * (of_raising - of_outsider) - c * of_outsider) * scale, score)
+        rest = mean - b * (gain + of_outsider) - c * (of_outsider - lost)
+        holding = np.clip((rest / honest - of_outsider) / (of_holder - of_outsider), 0.0, 1.0)
+        weights = np.stack([honest * (1 - holding), honest * holding, b, c], axis=-1)
+        mixture = weights @ np.stack([outsiders, holders, raising, other])
+        likelihood = np.log(np.maximum(mixture, _LEAST)) @ histogram
+        log_prior = np.where(possible, PRIOR.share_decay * np.log(honest), -np.inf)
+        best = (likelihood + log_prior).argmax(axis=1)[:, None]
+        return _Fits(
+            *(
+                np.take_along_axis(each, best, 1)[:, 0]
+                for each in (likelihood, log_prior, b + c, b * gain * scale, holding, c)
+            )
+        )
 
     fits = []
-    for law in _laws(t):
-        if law[k].sum() < _LEAST_PASSING:
+    for pair in _laws(oracle, t):
+        raising, other = (law[k] for law in pair)
+        if raising.sum() < _LEAST_PASSING:
             continue
-        raising = law[k] / law[k].sum()
-        b, c = _SHARES, shares_of_none
-        for _ in range(_ZOOMS):
-            fits.append(fitted(raising, b, c))
-            b, c = fits[-1].around(b, c)
-    score = np.concatenate([each.score for each in fits])
-    best = float(score.max())
+        raising = raising / raising.sum()
+        gain = float(raising @ k) - of_outsider
+        if abs(gain) < _LEAST_GAIN:
+            continue
+        shares = _SHARES if other.sum() >= _LEAST_PASSING else np.zeros(1)
+        other = other / max(other.sum(), _LEAST_PASSING)
+        c = np.broadcast_to(shares, (totals.size, shares.size))
+        fits.append(fitted(raising, other, gain, c))
+        for _ in range(_ZOOMS if shares.size > 1 else 0):
+            c = _finer(c, fits[-1].counterpart)
+            fits.append(fitted(raising, other, gain, c))
+    likelihood, log_prior, shares, gross, holding = (
+        np.stack([getattr(fit, name) for fit in fits])
+        for name in ("likelihood", "log_prior", "shares", "gross", "holding")
+    )
+    best = float(likelihood[log_prior > -np.inf].max())
     saturated = float(histogram @ np.log(np.maximum(histogram, 1.0) / n))
     # As in quasi-likelihood: where no mixture fits, the evidence of all is less.
     dispersion = max(1.0, 2 * (saturated - best) / max(k.size - _PARAMETERS, 1))
-    evidence, shares = _profile(
-        np.concatenate([each.total for each in fits]),
-        (score - best) / dispersion,
-        np.concatenate([each.b + each.c for each in fits]),
-    )
-    return MassBalance(_TOTALS, evidence, shares)
+    likelihood = np.maximum((likelihood - best) / dispersion, _LEAST_EVIDENCE)
+    scores = likelihood + log_prior
+
+    added = gross[_place(scores)]
+    bias = totals[:, 0] - shares * holding
+    raised, _, _ = _odds(scores, totals[:, 0] > noise)
+    unconcealed, yes, no = _odds(scores, totals[:, 0] > max(noise, added / 2))
+    expected = unconcealed * bias[yes] + (1 - unconcealed) * bias[no]
+
+    # Totals below 0 count as 0.
+    places = np.maximum(np.arange(totals.size) - _LOWERED.size, 0)
+    log_evidence, share = np.full(_TOTALS.size, _LEAST_EVIDENCE), np.zeros(_TOTALS.size)
+    for place in range(_TOTALS.size):
+        of_total = np.where(places == place, scores, -np.inf)
+        if of_total.max() > -np.inf:
+            fit = _place(of_total)
+            log_evidence[place], share[place] = likelihood[fit], shares[fit]
+    separable = float(expected) > added / 2
+    return MassBalance(_TOTALS, log_evidence, share, raised, unconcealed, separable)
 
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """Shares of malicious reports, the totals they add, and the scores of the mixtures."""
+    """The best mixture of each total, and the shares of malicious reports and of users in it.
 
-    b: FloatArray
-    c: FloatArray
-    total: FloatArray
-    score: FloatArray
-
-    def around(self, b: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return finer grids of both shares around the best pair of these grids."""
-        best = int(self.score.argmax())
-        return _finer(b, float(self.b[best])), _finer(c, float(self.c[best]))
-
-
-def _finer(grid: FloatArray, value: float) -> FloatArray:
-    place = int(np.abs(grid - value).argmin())
-    low, high = grid[max(place - 1, 0)], grid[min(place + 1, grid.size - 1)]
-    return np.linspace(low, high, _FINER) if high > low else grid
-
-
-def raised_probability(oracle: FrequencyOracle, observed: Int64Array) -> float:
-    """Return the probability that malicious reports raised t items by more than the noise.
-
-    `observed` is the histogram of how many of them each report supports. The most likely totals
-    above and below the noise are compared; before, it is the probability of an attack.
+    `gross` is what the reports add that raise the items, `counterpart` the share of the others, and
+    `holding` is the share of the users who hold one of the items.
     """
-    balance, t = mass_balance(oracle, observed), observed.size - 1
-    p, q = oracle.p, oracle.q
-    noise = t * math.sqrt(q * (1 - q) / observed.sum()) / (p - q)
-    evidence, above = np.exp(balance.log_evidence), balance.totals > noise
-    yes = PRIOR.attack * float(evidence[above].max(initial=0.0))
-    return yes / (yes + (1 - PRIOR.attack) * float(evidence[~above].max()))
+
+    likelihood: FloatArray
+    log_prior: FloatArray
+    shares: FloatArray
+    gross: FloatArray
+    holding: FloatArray
+    counterpart: FloatArray
 
 
-def _laws(t: int) -> list[FloatArray]:
-    """Return laws of the number of items that malicious reports support, of size t + 1 each."""
-    return [*(binomial_law(t, rate) for rate in _RATES.tolist()), *np.eye(t + 1)]
+def _odds(
+    scores: FloatArray, raising: BoolArray
+) -> tuple[float, tuple[np.intp, ...], tuple[np.intp, ...]]:
+    """Return the probability of the totals that raise, and the likeliest places with and without.
+
+    Before, it is the probability of an attack.
+    """
+    yes, no = (_place(np.where(each, scores, -np.inf)) for each in (raising, ~raising))
+    odds = PRIOR.attack / (1 - PRIOR.attack) * math.exp(scores[yes] - scores[no])
+    return odds / (1 + odds), yes, no
 
 
-def _profile(
-    totals: FloatArray, scores: FloatArray, shares: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the best score and its share at each of `_TOTALS`; between known ones by lines."""
-    cells = np.searchsorted((_TOTALS[1:] + _TOTALS[:-1]) / 2, totals)
-    order = np.argsort(scores, kind="stable")
-    best, share = np.full(_TOTALS.size, -np.inf), np.zeros(_TOTALS.size)
-    best[cells[order]], share[cells[order]] = scores[order], shares[order]
-    finite = np.isfinite(best)
-    best, share = (np.interp(_TOTALS, _TOTALS[finite], each[finite]) for each in (best, share))
-    return np.maximum(best, _LEAST_EVIDENCE), share
+def _place(scores: FloatArray) -> tuple[np.intp, ...]:
+    """Return the place of the largest score."""
+    return np.unravel_index(scores.argmax(), scores.shape)
+
+
+def _finer(grids: FloatArray, values: FloatArray) -> FloatArray:
+    """Return finer grids, one row each, between the neighbours of the values in their grids."""
+    places = np.abs(grids - values[:, None]).argmin(axis=1)[:, None]
+    low, high = (
+        np.take_along_axis(grids, np.clip(places + step, 0, grids.shape[1] - 1), 1)
+        for step in (-1, 1)
+    )
+    return np.asarray(low + (high - low) * np.linspace(0.0, 1.0, _FINER))
+
+
+def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield laws of how many of t items malicious reports support, each with its counterpart.
+
+    They toss a coin for each item, or support some number of them; the counterparts support none.
+    Or they support all of the first s items, and the others as honest reports do; the counterparts
+    support none of these s.
+    """
+    none, numbers = np.eye(t + 1)[0], np.arange(t + 1)
+    yield from ((binomial_law(t, rate), none) for rate in _RATES.tolist())
+    yield from ((law, none) for law in np.eye(t + 1)[1:])
+    each_set = set_laws(oracle, t)[0] / [math.comb(t, number) for number in numbers]
+    for s in range(2, t):
+        ways = np.array([math.comb(t - s, number) for number in range(t - s + 1)])
+        raising, other = np.zeros(t + 1), np.zeros(t + 1)
+        raising[s:], other[: t - s + 1] = ways * each_set[s:], ways * each_set[: t - s + 1]
+        if raising.any() and other.any():
+            yield raising / raising.sum(), other / other.sum()

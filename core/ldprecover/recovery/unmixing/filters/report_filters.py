@@ -21,7 +21,6 @@ from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.mass_balance import (
     MassBalance,
     mass_balance,
-    raised_probability,
     set_histogram,
 )
 from ldprecover.recovery.unmixing.filters.rules import (
@@ -94,7 +93,7 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     bad = _impossible(observed, law)
     possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, hold=True)
     sets = shared_sets(source, possible.report_filter, possible.tally)
-    suspects = _suspects(source, sets)
+    suspects = _suspects(sets)
     balanced = targets or tuple(suspects)
     dropped_sets = sets.report_filter.sets
     notes: tuple[str, ...] = ()
@@ -117,18 +116,16 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
         notes = (note,)
     usual = _usual(source, possible, observed)  # an error if no report passes
     balance = _balance(source, possible.report_filter, balanced)
+    if balance is not None and suspects:
+        suspects = dict.fromkeys(suspects, 1.0 if targets else balance.unconcealed)
     return replace(usual, suspects=suspects, balance=balance, notes=notes)
 
 
-def _suspects(source: ReportSource, sets: SharedSets) -> dict[int, float]:
-    """Return the items of the sets, with the probability that reports raised them visibly."""
-    suspects: dict[int, float] = {}
+def _suspects(sets: SharedSets) -> dict[int, float]:
+    """Return the items of the sets, with the probability that dropped reports raised them, or 1."""
+    suspects = dict.fromkeys(sets.suspicious.tolist(), 1.0)
     for dropped, probability in zip(sets.report_filter.sets, sets.raised, strict=True):
         suspects |= dict.fromkeys(dropped.items.tolist(), probability)
-    if sets.suspicious.size:
-        observed = total_over_kept(source, set_histogram, sets.report_filter, items=sets.suspicious)
-        probability = raised_probability(source.oracle, observed)
-        suspects |= dict.fromkeys(sets.suspicious.tolist(), probability)
     return dict(sorted(suspects.items()))
 
 
@@ -137,7 +134,8 @@ def _balance(
 ) -> MassBalance | None:
     """Return the evidence of what reports that pass added to these items, in one pass.
 
-    None for one item, whose reports tell nothing, and for more items than are searched for sets.
+    None for one item or one passing bin, which tell nothing, and for more items than are searched
+    for sets.
     """
     oracle, chosen = source.oracle, np.array(items)
     if not 2 <= chosen.size <= min(THRESHOLDS.pair_items, oracle.domain_size // 2):
@@ -147,7 +145,10 @@ def _balance(
         if set(dropped.items.tolist()) == set(items):
             law = SetLaw.of(dropped, oracle)
             gap = max(law.item - law.other, THRESHOLDS.least_gap * (oracle.p - oracle.q))
-            return mass_balance(oracle, observed, ~dropped.bins, law.none / gap)
+            passing = ~dropped.bins
+            if np.count_nonzero(passing) < 2:
+                return None
+            return mass_balance(oracle, observed, passing, law.none / gap)
     return mass_balance(oracle, observed)
 
 

@@ -14,7 +14,7 @@ from ldprecover.counting.tally import Tally
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
-from ldprecover.recovery.unmixing.filters.mass_balance import raised_probability
+from ldprecover.recovery.unmixing.filters.mass_balance import mass_balance
 from ldprecover.recovery.unmixing.filters.pair_scan import NO_SCORE, best_set, pair_scores
 from ldprecover.recovery.unmixing.filters.rules import (
     MOST_ITEMS,
@@ -53,19 +53,16 @@ class SharedSets:
 class _Tested:
     """A set as a mask of the items, the bins to drop, their score, and further items they raise.
 
-    `probability` is that reports raised the items of the set. The score is 0 if no bins are too
-    full.
+    `probability` is that reports raised the items of the set, `is_separable` as in MassBalance. The
+    score is 0 if no bins are too full.
     """
 
     members: BoolArray
     bins: BoolArray
     score: float
     probability: float
+    is_separable: bool
     raised: BoolArray
-
-    @property
-    def is_raised(self) -> bool:
-        return self.probability > THRESHOLDS.raised_probability
 
 
 def shared_sets(
@@ -129,11 +126,11 @@ class SetSearch:
     def best(self, sets: list[_Scored]) -> _Tested | None:
         """Return the test with the highest score, or None if nothing is to be dropped.
 
-        Reports are dropped only if reports raised the items: else the counts do not show them
-        either, and there is nothing to gain for the honest reports that are dropped too.
+        Reports are dropped only if that brings the estimates nearer to what users hold: where
+        others conceal them, the counts do not show them either.
         """
         tests = self.tested([_mask(members, self.items.size) for members, _ in sets])
-        return max((each for each in tests if each.is_raised), key=_rank, default=None)
+        return max((each for each in tests if each.is_separable), key=_rank, default=None)
 
     def tested(self, sets: list[BoolArray]) -> list[_Tested]:
         """Return the test of each set, with the items it raises if they make it score more."""
@@ -170,9 +167,10 @@ def _test(oracle: FrequencyOracle, members: BoolArray, hits: Int64Array) -> _Tes
     bins, score = excess.bins, excess.score(observed)
     honest = laws[0, bins].sum()  # probability of the bins for a user of no item of the set
     if not bins.any() or honest > THRESHOLDS.honest_loss or score <= THRESHOLDS.set_score:
-        return _Tested(members, bins, 0.0, 0.0, np.zeros(members.size, np.bool_))
+        return _Tested(members, bins, 0.0, 0.0, False, np.zeros(members.size, np.bool_))
     raised = ~members & _raised(hits, bins, THRESHOLDS.raised)
-    return _Tested(members, bins, score, raised_probability(oracle, observed), raised)
+    balance = mass_balance(oracle, observed)
+    return _Tested(members, bins, score, balance.raised, balance.is_separable, raised)
 
 
 def _raised(hits: Int64Array, bins: BoolArray, deviations: float) -> BoolArray:
@@ -188,7 +186,7 @@ def _raised(hits: Int64Array, bins: BoolArray, deviations: float) -> BoolArray:
 
 
 def _rank(test: _Tested) -> tuple[bool, float]:
-    return test.is_raised, test.score
+    return test.is_separable, test.score
 
 
 def _mask(members: Int64Array, m: int) -> BoolArray:

@@ -9,6 +9,9 @@ from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.types import FloatArray
 
 _HALVINGS = 200  # of the multiplier: it is exact to double precision long before
+_NORMAL, _TAIL = 1.959964, 0.025  # of a normal law: deviations either side that hold 95 %
+_NEGLIGIBLE = 1e-3  # weight of a hypothesis
+_LIKELY = 0.5  # probability of an attack above which the frequencies take it into account
 _LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 
 
@@ -35,6 +38,9 @@ def averaged(
 ) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
+    Unless an attack is likely, the frequencies are the average over the hypotheses of an honest
+    round; their errors still include the others.
+
     `unidentified` says that the estimates do not tell which items the surplus of an attack is on.
     No hypothesis shows that, so the variances grow in proportion to the probability of an attack.
     `progress` is called with the share of the hypotheses that is averaged.
@@ -49,24 +55,64 @@ def averaged(
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
 
-    def average(vectors: Sequence[FloatArray]) -> FloatArray:
+    is_attack = np.array([each.is_attack for each in hypotheses])
+    attack = float(weights @ is_attack)
+
+    def average(vectors: Sequence[FloatArray], weights: FloatArray = weights) -> FloatArray:
         total = np.zeros_like(vectors[0])
         for weight, vector in zip(weights.tolist(), vectors, strict=True):
             total += weight * vector
         return total
 
-    mean = average([each.mean for each in moments])
-    variance = np.maximum(average([each.square for each in moments]) - mean**2, _LEAST_VARIANCE)
-    attack = float(weights @ [each.is_attack for each in hypotheses])
-    spread = variance * (1 + attack) if unidentified else variance
+    means, squares = [each.mean for each in moments], [each.square for each in moments]
+    # An improbable attack that would change much costs an honest round more than its noise does.
+    likely = weights
+    if attack <= _LIKELY and not is_attack.all():
+        likely = np.where(is_attack, 0.0, weights) / weights[~is_attack].sum()
+    mean = average(means, likely)
+    variance = np.maximum(average(squares, likely) - mean**2, _LEAST_VARIANCE)
+    frequencies = onto_simplex(mean, variance)
+    # The errors are those under all hypotheses.
+    every = average(squares) - 2 * mean * average(means) + mean**2
+    every = np.maximum(every, (_reach(mean, means, squares, weights) / _NORMAL) ** 2)
+    spread = np.maximum(every, _LEAST_VARIANCE) * (1 + attack if unidentified else 1)
     return Unmixed(
-        onto_simplex(mean, variance),
+        frequencies,
         np.sqrt(spread - spread**2 / spread.sum()),
         min(attack, 1.0),
         min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
         _interval(np.array([1 - each.relation.a for each in hypotheses]), weights),
         np.minimum(average([each.spike for each in moments]), 1.0),
     )
+
+
+def _reach(
+    mean: FloatArray,
+    means: Sequence[FloatArray],
+    squares: Sequence[FloatArray],
+    weights: FloatArray,
+) -> FloatArray:
+    """Return how far an interval around the mean reaches if it holds 95 % of the hypotheses.
+
+    They hold a tail of 2.5 % on each side; a normal law with their variance is too narrow where a
+    few of them are far from the others.
+    """
+    chosen = np.flatnonzero(weights > _NEGLIGIBLE).tolist()
+    reach = np.zeros_like(mean)
+    for sign in (-1, 1):
+        ends = np.stack(
+            [
+                sign * (means[i] - mean)
+                + _NORMAL * np.sqrt(np.maximum(squares[i] - means[i] ** 2, 0.0))
+                for i in chosen
+            ]
+        )
+        order = np.argsort(-ends, axis=0)
+        tails = np.cumsum(weights[chosen][order], axis=0)
+        first = (tails >= _TAIL).argmax(axis=0)[None]
+        farthest = np.take_along_axis(np.take_along_axis(ends, order, 0), first, 0)[0]
+        reach = np.maximum(reach, farthest)
+    return reach
 
 
 def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:

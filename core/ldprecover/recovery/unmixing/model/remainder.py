@@ -11,11 +11,11 @@ import numpy as np
 
 from ldprecover.recovery.unmixing.model.free_levels import free_levels
 from ldprecover.recovery.unmixing.model.grid import grid_over
-from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis
+from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.relations import Relation
-from ldprecover.recovery.unmixing.model.shapes import HONEST, shapes
-from ldprecover.recovery.unmixing.model.spikes import NONE, Spikes
+from ldprecover.recovery.unmixing.model.shapes import ATTACKED, HONEST, shapes
+from ldprecover.recovery.unmixing.model.spikes import NONE, Spikes, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 
@@ -56,8 +56,9 @@ class Remainder:
             popularity = min(surplus, _MOST_POPULARITY)
             if popularity > _LEAST_POPULARITY:
                 popular = Relation(honest, 0.0, 0.0, log_weight, popularity)
-                spikes = Spikes(len(self.targets), False, 0.0, on_targets=True)
-                yield from model.hypotheses(listed, [(popular, spikes)], log_prior)
+                spikes = on_targets(self.targets, z.size, all_known=True)
+                choices = [(popular, each) for each in spikes]
+                yield from model.hypotheses(listed, choices, log_prior)
         relation = Relation(honest, 0.0, 0.0, log_weight)
         possible = np.ones(z.size, np.bool_)
         possible[list(self.canaries)] = False
@@ -65,8 +66,9 @@ class Remainder:
         yield from model.hypotheses((*listed, free), [(relation, NONE)], log_prior)
         # The sum of two laws: with little noise, data fit no single one.
         log_weight -= math.log(len(PRIOR.small_shares))
-        choices: list[Choice] = [
+        choices = [
             (replace(relation, log_weight=log_weight, popularity=each), Spikes(z.size, False, 0.0))
             for each in PRIOR.small_shares
         ]
-        yield from model.hypotheses(listed, choices, log_prior)
+        broad = shapes(ATTACKED, z.size - len(self.canaries))
+        yield from model.hypotheses(broad, choices, log_prior)
