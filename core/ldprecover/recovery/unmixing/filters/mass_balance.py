@@ -20,10 +20,10 @@ from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 _RATES = np.linspace(0.0, 1.0, 41)[1:-1]  # at which malicious reports support items by coin tosses
 _SHARES = np.array([0.0, *np.geomspace(5e-4, 0.6, 21)])  # of malicious reports that raise no item
-_ZOOMS, _FINER = 2, 13  # grids of that share, each around the best one of the grid before
+_ZOOMS, _FINER = 3, 13  # grids of that share, each finer around the best one of the grid before
 _LEAST_GAIN = 1e-9  # items by which reports of a law exceed honest ones, to raise the items at all
 _TOTALS = np.array([0.0, *np.geomspace(0.003, 2.5, 60)])
-_LOWERED = -np.geomspace(0.6, 0.003, 15)  # totals below 0, which count as 0
+_EVERY_TOTAL = np.concatenate([-np.geomspace(0.6, 0.003, 15), _TOTALS])  # below 0 counts as 0
 _LEAST_HONEST = 0.05
 _LEAST = 1e-300  # probability
 _LEAST_PASSING = 1e-6  # probability that a malicious report of some law passes
@@ -90,78 +90,35 @@ def mass_balance(
     t = observed.size - 1
     k = np.arange(t + 1) if passing is None else np.flatnonzero(passing)
     scale = 1 / (oracle.p - oracle.q) if scale is None else scale
-    histogram = observed[k].astype(np.float64)
-    n = float(histogram.sum())
-    noise = t * math.sqrt(oracle.q * (1 - oracle.q) / n) / (oracle.p - oracle.q)
-    outsiders, holders = (law[k] / law[k].sum() for law in set_laws(oracle, t))
-    mean, of_outsider, of_holder = (float(law @ k) for law in (histogram / n, outsiders, holders))
-    totals = np.concatenate([_LOWERED, _TOTALS])[:, None]
-
-    def fitted(raising: FloatArray, other: FloatArray, gain: float, c: FloatArray) -> _Fits:
-        """Return the best fit of each total; c are grids of the shares of the counterpart."""
-        lost = of_outsider - float(other @ k)
-        b = (totals / scale + c * lost) / gain
-        honest = 1 - b - c
-        possible = (b >= 0) & (honest > _LEAST_HONEST)
-        honest = np.where(possible, honest, 1.0)
-        # The share of users of these items follows from the mean number of supported items.
-        rest = mean - b * (gain + of_outsider) - c * (of_outsider - lost)
-        holding = np.clip((rest / honest - of_outsider) / (of_holder - of_outsider), 0.0, 1.0)
-        weights = np.stack([honest * (1 - holding), honest * holding, b, c], axis=-1)
-        mixture = weights @ np.stack([outsiders, holders, raising, other])
-        likelihood = np.log(np.maximum(mixture, _LEAST)) @ histogram
-        log_prior = np.where(possible, PRIOR.share_decay * np.log(honest), -np.inf)
-        best = (likelihood + log_prior).argmax(axis=1)[:, None]
-        return _Fits(
-            *(
-                np.take_along_axis(each, best, 1)[:, 0]
-                for each in (likelihood, log_prior, b + c, b * gain * scale, holding, c)
-            )
-        )
-
-    fits = []
-    for pair in _laws(oracle, t):
-        raising, other = (law[k] for law in pair)
-        if raising.sum() < _LEAST_PASSING:
-            continue
-        raising = raising / raising.sum()
-        gain = float(raising @ k) - of_outsider
-        if abs(gain) < _LEAST_GAIN:
-            continue
-        shares = _SHARES if other.sum() >= _LEAST_PASSING else np.zeros(1)
-        other = other / max(other.sum(), _LEAST_PASSING)
-        c = np.broadcast_to(shares, (totals.size, shares.size))
-        fits.append(fitted(raising, other, gain, c))
-        for _ in range(_ZOOMS if shares.size > 1 else 0):
-            c = _finer(c, fits[-1].counterpart)
-            fits.append(fitted(raising, other, gain, c))
+    honest = [law[k] / law[k].sum() for law in set_laws(oracle, t)]
+    histogram = _Histogram(k, observed[k].astype(np.float64), honest[0], honest[1], scale)
+    fits = [each for pair in _laws(oracle, t) for each in histogram.fits(*(law[k] for law in pair))]
     likelihood, log_prior, shares, gross, holding = (
         np.stack([getattr(fit, name) for fit in fits])
         for name in ("likelihood", "log_prior", "shares", "gross", "holding")
     )
     best = float(likelihood[log_prior > -np.inf].max())
-    saturated = float(histogram @ np.log(np.maximum(histogram, 1.0) / n))
     # As in quasi-likelihood: where no mixture fits, the evidence of all is less.
-    dispersion = max(1.0, 2 * (saturated - best) / max(k.size - _PARAMETERS, 1))
+    dispersion = max(1.0, 2 * (histogram.saturated - best) / max(k.size - _PARAMETERS, 1))
     likelihood = np.maximum((likelihood - best) / dispersion, _LEAST_EVIDENCE)
     scores = likelihood + log_prior
 
-    added = gross[_place(scores)]
-    bias = totals[:, 0] - shares * holding
-    raised, _, _ = _odds(scores, totals[:, 0] > noise)
-    unconcealed, yes, no = _odds(scores, totals[:, 0] > max(noise, added / 2))
+    totals, added = _EVERY_TOTAL, gross[_place(scores)]
+    bias = totals - shares * holding
+    noise = t * math.sqrt(oracle.q * (1 - oracle.q) / histogram.n) / (oracle.p - oracle.q)
+    raised, _, _ = _odds(scores, totals > noise)
+    unconcealed, yes, no = _odds(scores, totals > max(noise, added / 2))
     expected = unconcealed * bias[yes] + (1 - unconcealed) * bias[no]
 
-    # Totals below 0 count as 0.
-    places = np.maximum(np.arange(totals.size) - _LOWERED.size, 0)
     log_evidence, share = np.full(_TOTALS.size, _LEAST_EVIDENCE), np.zeros(_TOTALS.size)
-    for place in range(_TOTALS.size):
-        of_total = np.where(places == place, scores, -np.inf)
+    for place, total in enumerate(_TOTALS):
+        same = np.maximum(totals, 0.0) == total  # totals below 0 count as 0
+        of_total = np.where(same, scores, -np.inf)
         if of_total.max() > -np.inf:
             fit = _place(of_total)
             log_evidence[place], share[place] = likelihood[fit], shares[fit]
-    separable = float(expected) > added / 2
-    return MassBalance(_TOTALS, log_evidence, share, raised, unconcealed, separable)
+    is_separable = float(expected) > added / 2
+    return MassBalance(_TOTALS, log_evidence, share, raised, unconcealed, is_separable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +135,68 @@ class _Fits:
     gross: FloatArray
     holding: FloatArray
     counterpart: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Histogram:
+    """How many reports support k items, for the k of the bins that pass, and the honest laws of k.
+
+    `outsiders` is that of users of none of the items, `holders` that of users of one. The estimates
+    grow by `scale` with each item that a report supports.
+    """
+
+    k: Int64Array
+    observed: FloatArray
+    outsiders: FloatArray
+    holders: FloatArray
+    scale: float
+
+    @property
+    def n(self) -> float:
+        """Number of reports."""
+        return float(self.observed.sum())
+
+    @property
+    def saturated(self) -> float:
+        """The log-likelihood of the law that fits each bin."""
+        return float(self.observed @ np.log(np.maximum(self.observed, 1.0) / self.n))
+
+    def fits(self, raising: FloatArray, other: FloatArray) -> Iterator[_Fits]:
+        """Yield the best mixtures with a law that raises and its counterpart, on finer grids."""
+        if raising.sum() < _LEAST_PASSING:
+            return
+        raising = raising / raising.sum()
+        if abs(float((raising - self.outsiders) @ self.k)) < _LEAST_GAIN:
+            return
+        shares = _SHARES if other.sum() >= _LEAST_PASSING else np.zeros(1)
+        other = other / max(other.sum(), _LEAST_PASSING)
+        c = np.broadcast_to(shares, (_EVERY_TOTAL.size, shares.size))
+        for _ in range(_ZOOMS if shares.size > 1 else 1):
+            fits = self._fitted(raising, other, c)
+            yield fits
+            c = _finer(c, fits.counterpart)
+
+    def _fitted(self, raising: FloatArray, other: FloatArray, c: FloatArray) -> _Fits:
+        """Return the best fit of each total; c are grids of the shares of the counterpart."""
+        mean, of_outsider, of_holder, of_raising, of_other = (
+            float(law @ self.k)
+            for law in (self.observed / self.n, self.outsiders, self.holders, raising, other)
+        )
+        gain = of_raising - of_outsider
+        b = (_EVERY_TOTAL[:, None] / self.scale + c * (of_outsider - of_other)) / gain
+        honest = 1 - b - c
+        possible = (b >= 0) & (honest > _LEAST_HONEST)
+        honest = np.where(possible, honest, 1.0)
+        # The share of users of these items follows from the mean number of supported items.
+        rest = (mean - b * of_raising - c * of_other) / honest
+        holding = np.clip((rest - of_outsider) / (of_holder - of_outsider), 0.0, 1.0)
+        weights = np.stack([honest * (1 - holding), honest * holding, b, c], axis=-1)
+        mixture = weights @ np.stack([self.outsiders, self.holders, raising, other])
+        likelihood = np.log(np.maximum(mixture, _LEAST)) @ self.observed
+        log_prior = np.where(possible, PRIOR.share_decay * np.log(honest), -np.inf)
+        best = (likelihood + log_prior).argmax(axis=1)[:, None]
+        values = (likelihood, log_prior, b + c, b * gain * self.scale, holding, c)
+        return _Fits(*(np.take_along_axis(each, best, 1)[:, 0] for each in values))
 
 
 def _odds(
