@@ -95,11 +95,11 @@ def test_framing_by_many_reports_has_no_honest_reports_dropped(
 
 
 def test_framing_by_subsets_is_no_proof_of_an_attack() -> None:
-    """Each of 5 % of the reports supports three of six popular items, or none of these three."""
+    """Each of 5 % of the reports supports four of six popular items, or none of these four."""
     oracle, popular = OUE(0.5, D), range(6)
     truth, reports = honest(oracle, "zipf")
     rng = np.random.default_rng(7)
-    subsets = list(combinations(popular, 3))
+    subsets = list(combinations(popular, 4))
     framing = [Joint(each).reports(oracle, N // 20 // len(subsets), rng) for each in subsets]
     result = recover(oracle, np.concatenate([reports, *framing]), "unmix")
     assert ratio(result, truth) > 0.8

@@ -230,8 +230,9 @@ def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatAr
     """Yield laws of how many of t items malicious reports support, each with its counterpart.
 
     They toss a coin for each item, or support some number of them; the counterparts support none.
-    Or they support all of the first s items, and the others as honest reports do; the counterparts
-    support none of these s.
+    Or they support all of the first s items, and the others as honest reports do. The counterparts
+    support none of these s if they are more than half of the items: with half of them any raised
+    set would as well be a framed one.
     """
     none, numbers = np.eye(t + 1)[0], np.arange(t + 1)
     yield from ((binomial_law(t, rate), none) for rate in _RATES.tolist())
@@ -242,4 +243,4 @@ def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatAr
         raising, other = np.zeros(t + 1), np.zeros(t + 1)
         raising[s:], other[: t - s + 1] = ways * each_set[s:], ways * each_set[: t - s + 1]
         if raising.any() and other.any():
-            yield raising / raising.sum(), other / other.sum()
+            yield raising / raising.sum(), other / other.sum() if 2 * s > t else none
