@@ -208,7 +208,14 @@ class _Unmixer:
             for hypothesis in self._attacks(model, each):
                 rho, spike = hypothesis.relation.rho, hypothesis.spikes
                 on_them = rho * (spike.k - spike.others) / spike.k
-                yield replace(hypothesis, score=hypothesis.score + self._log_evidence(on_them))
+                score = hypothesis.score + self._log_evidence(on_them)
+                balance = self._known_items.balance
+                if balance is not None:  # fewer malicious reports cannot have added as much
+                    needed = math.log(1 - balance.share_at(on_them)) - math.log(
+                        hypothesis.relation.a
+                    )
+                    score += PRIOR.share_decay * min(needed, 0.0)
+                yield replace(hypothesis, score=score)
 
     def _additions_to_targets(self) -> Iterator[Hypothesis]:
         """Yield the hypotheses that an attack added a likely total to the targets, evenly.

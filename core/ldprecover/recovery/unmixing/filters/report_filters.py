@@ -28,6 +28,7 @@ from ldprecover.recovery.unmixing.filters.rules import (
     ReportFilter,
     lost,
     reports_of_other_sizes,
+    set_laws,
     sized_tally,
     total_over_kept,
 )
@@ -134,8 +135,8 @@ def _balance(
 ) -> MassBalance | None:
     """Return the evidence of what reports that pass added to these items, in one pass.
 
-    None for one item or one passing bin, which tell nothing, and for more items than are searched
-    for sets.
+    None for one item or less than three bins that pass, which tell nothing, and for more items than
+    are searched for sets.
     """
     oracle, chosen = source.oracle, np.array(items)
     if not 2 <= chosen.size <= min(THRESHOLDS.pair_items, oracle.domain_size // 2):
@@ -146,7 +147,7 @@ def _balance(
             law = SetLaw.of(dropped, oracle)
             gap = max(law.item - law.other, THRESHOLDS.least_gap * (oracle.p - oracle.q))
             passing = ~dropped.bins
-            if np.count_nonzero(passing) < 2:
+            if np.count_nonzero(set_laws(oracle, chosen.size)[:, passing].sum(axis=0)) < 3:
                 return None
             return mass_balance(oracle, observed, passing, law.none / gap)
     return mass_balance(oracle, observed)

@@ -11,7 +11,7 @@ from ldprecover.types import FloatArray
 _HALVINGS = 200  # of the multiplier: it is exact to double precision long before
 _NORMAL, _TAIL = 1.959964, 0.025  # of a normal law: deviations either side that hold 95 %
 _NEGLIGIBLE = 1e-3  # weight of a hypothesis
-_LIKELY = 0.5  # probability of an attack above which the frequencies take it into account
+_LIKELY = 0.9  # probability of an attack above which the frequencies take it into account
 _LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 
 
@@ -65,7 +65,7 @@ def averaged(
         return total
 
     means, squares = [each.mean for each in moments], [each.square for each in moments]
-    # An improbable attack that would change much costs an honest round more than its noise does.
+    # A false attack that would change much costs an honest round more than its noise does.
     likely = weights
     if attack <= _LIKELY and not is_attack.all():
         likely = np.where(is_attack, 0.0, weights) / weights[~is_attack].sum()
