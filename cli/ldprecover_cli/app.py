@@ -1,5 +1,6 @@
 """The command line: all commands; errors become one line and an exit code here."""
 
+import signal
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from ldprecover_cli import (
     cluster,
     database,
     document,
+    exit_interrupted,
     export,
     ledger,
     plan,
@@ -54,6 +56,8 @@ class _Commands(TyperGroup):
         return name, _serve_command() if name == "serve" else command, rest
 
     def invoke(self, ctx: Any) -> Any:
+        if signal.getsignal(signal.SIGINT) is exit_interrupted:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stopped:
@@ -87,6 +91,9 @@ def run(arguments: list[str]) -> int:
             fail(f"{message}{_misplaced(error, message)} {_try_help(error)}")
         return error.exit_code
     except Exception as error:  # noqa: BLE001  the outermost boundary
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it in __set_name__
+            note("Interrupted.")
+            return 130
         if state.debug:
             traceback.print_exc()
         explanation = explain(error)

@@ -217,3 +217,29 @@ def _completion_request(words: str) -> dict[str, str]:
         "COMP_WORDS": words,
         "COMP_CWORD": str(words.count(" ")),
     }
+
+
+_INTERRUPTED = """
+import signal, sys
+class Wrapping:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            type("Owner", (), {{"attribute": Wrapping()}})
+sys.meta_path.insert(0, Interrupting())
+from ldprecover_cli import main
+sys.argv = ["ldprecover", "round", "list", "--url", "http://127.0.0.1:9"]
+main()
+"""
+"""Sends Ctrl-C while a class is made in an import, where Python 3.11 wraps KeyboardInterrupt."""
+
+
+@pytest.mark.parametrize("module", ["ldprecover_cli.app", "pydantic", "httpx"])
+def test_ctrl_c_during_an_import_is_one_line(module: str) -> None:
+    """In a new interpreter: a forked one has imported the modules."""
+    code = _INTERRUPTED.format(module=module)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "Interrupted.\n")
