@@ -267,10 +267,14 @@ def _listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         reason = str(error.strerror or error).partition(" (while")[0]  # asyncio adds the address
-        in_use = error.errno == errno.EADDRINUSE
+        if error.errno == errno.EADDRINUSE:
+            hint = "try --port 0, which takes a free one, or use the running server"
+        elif error.errno == errno.EACCES:  # a port below 1024
+            hint = "try --port 0, which takes a free one"
+        else:
+            hint = "--host names an address of this machine, or 0.0.0.0 for all of them"
         raise ConfigurationError(
-            f"cannot listen on {host} port {port}: {reason}; try --port 0, which takes a free one"
-            f"{', or use the running server' if in_use else ''}"
+            f"cannot listen on {host} port {port}: {reason}; {hint}"
         ) from error
 
     # Connections inherit the options. Without the first, one read returns up to 256 KB of a body,

@@ -147,6 +147,7 @@ def test_a_running_server_owns_its_port_and_database_and_takes_new_keys(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("serve --host 192.0.2.1", "; --host names an address of this machine"),
         ("serve --port 65536", "--port or LDPRECOVER_PORT: must be an integer from 0 to 65535"),
         ("serve --port x", "Invalid value for '--port'"),
         ("serve --port 0 --database-url nonsense", "sqlite:///"),
