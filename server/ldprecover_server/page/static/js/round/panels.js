@@ -182,8 +182,7 @@ export function concluded(drawn) {
           {},
           "β, the visible share of malicious reports, a lower bound: ",
           h("strong", {}, percent(drawn.beta)),
-          drawn.beta_low !== null &&
-            ` (${percent(drawn.beta_low)} to ${percent(drawn.beta_high)})`,
+          drawn.beta_low !== null && ` (${percent(drawn.beta_low)} to ${percent(drawn.beta_high)})`,
           ".",
         ),
       drawn.dropped.map((each) =>
