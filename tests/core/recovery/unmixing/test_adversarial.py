@@ -94,6 +94,17 @@ def test_framing_by_many_reports_has_no_honest_reports_dropped(
     assert innocent(result, TOP) <= 0.6
 
 
+def test_three_framed_items_are_no_suspects() -> None:
+    """Their histogram has four numbers, which fit any total; over four rounds."""
+    oracle, three = OLH(0.5, D, 3), TOP[:3]
+    for seed in range(4):
+        truth, reports = honest(oracle, "steps", seed)
+        framing = Joint(three).reports(oracle, N // 20, np.random.default_rng(seed))
+        result = recover(oracle, np.concatenate([reports, framing]), "unmix")
+        assert ratio(result, truth) > 0.8
+        assert innocent(result, three) <= 0.6
+
+
 def test_framing_by_subsets_is_no_proof_of_an_attack() -> None:
     """Each of 5 % of the reports supports four of six popular items, or none of these four."""
     oracle, popular = OUE(0.5, D), range(6)

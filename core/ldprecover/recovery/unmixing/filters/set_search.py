@@ -31,6 +31,7 @@ from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
+_UNDECIDED = 3  # items whose histogram fits framing and raising alike: 4 bins, 3 shares to fit
 _Scored = tuple[Int64Array, float]  # a set, as places among the items, and its score
 
 
@@ -87,7 +88,7 @@ def shared_sets(
         best = search.best(pairs) or search.best(search.by_triples())
         if best is None:
             members, score = max(pairs, key=lambda pair: pair[1], default=(items[:0], 0.0))
-            if score > THRESHOLDS.suspicious:
+            if score > THRESHOLDS.suspicious and members.size > _UNDECIDED:
                 suspicious = items[members]
             break
         dropped_set = DroppedSet(items[best.members], best.bins)
@@ -170,7 +171,8 @@ def _test(oracle: FrequencyOracle, members: BoolArray, hits: Int64Array) -> _Tes
         return _Tested(members, bins, 0.0, 0.0, False, np.zeros(members.size, np.bool_))
     raised = ~members & _raised(hits, bins, THRESHOLDS.raised)
     balance = mass_balance(oracle, observed)
-    return _Tested(members, bins, score, balance.raised, balance.is_separable, raised)
+    is_separable = balance.is_separable and (t > _UNDECIDED or balance.unconcealed > 0.5)
+    return _Tested(members, bins, score, balance.raised, is_separable, raised)
 
 
 def _raised(hits: Int64Array, bins: BoolArray, deviations: float) -> BoolArray:
