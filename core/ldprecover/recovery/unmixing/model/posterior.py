@@ -74,7 +74,7 @@ def averaged(
     frequencies = onto_simplex(mean, variance)
     # The errors are those under all hypotheses.
     every = average(squares) - 2 * mean * average(means) + mean**2
-    every = np.maximum(every, (_reach(mean, means, squares, weights) / _NORMAL) ** 2)
+    every = np.maximum(every, (_reach(mean, means, weights) / _NORMAL) ** 2)
     spread = np.maximum(every, _LEAST_VARIANCE) * (1 + attack if unidentified else 1)
     return Unmixed(
         frequencies,
@@ -89,10 +89,9 @@ def averaged(
 def _reach(
     mean: FloatArray,
     means: Sequence[FloatArray],
-    squares: Sequence[FloatArray],
     weights: FloatArray,
 ) -> FloatArray:
-    """Return how far an interval around the mean reaches if it holds 95 % of the hypotheses.
+    """Return how far an interval around the mean reaches if it holds 95 % of the hypotheses' means.
 
     They hold a tail of 2.5 % on each side; a normal law with their variance is too narrow where a
     few of them are far from the others.
@@ -100,13 +99,7 @@ def _reach(
     chosen = np.flatnonzero(weights > _NEGLIGIBLE).tolist()
     reach = np.zeros_like(mean)
     for sign in (-1, 1):
-        ends = np.stack(
-            [
-                sign * (means[i] - mean)
-                + _NORMAL * np.sqrt(np.maximum(squares[i] - means[i] ** 2, 0.0))
-                for i in chosen
-            ]
-        )
+        ends = np.stack([sign * (means[i] - mean) for i in chosen])
         order = np.argsort(-ends, axis=0)
         tails = np.cumsum(weights[chosen][order], axis=0)
         first = (tails >= _TAIL).argmax(axis=0)[None]
