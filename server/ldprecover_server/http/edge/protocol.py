@@ -119,7 +119,7 @@ class EdgeProtocol(HttpToolsProtocol):
                 return
             data, self._early = self._early, b""  # the parser rejects it
         super().data_received(data)
-        if self.is_answering and self.cycle.more_body:
+        if self.is_answering and self.cycle.more_body and self.cycle.body:
             self.flow.pause_reading()
         if self._parser.in_head and not self.is_answering and self._head_since == inf:
             self._head_since = self.loop.time()
