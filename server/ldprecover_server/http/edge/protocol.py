@@ -71,14 +71,11 @@ class EdgeProtocol(HttpToolsProtocol):
         self.parser = cast(httptools.HttpRequestParser, self._parser)
         self._edge: Edge = app_state[EDGE] if EDGE in app_state else Edge()
         self._connections = self._edge.connections
-        self._head_since = inf
+        self._head_since = self._ends_at = inf
         self._body_bytes = 0  # since the last progress
-        self._unread_bytes = 0
+        self._unread_bytes = self._dropped_bytes = 0
         self._unread_since = 0.0
-        self._ends_at = inf
-        self._drops_input = False
-        self._dropped_bytes = 0
-        self._is_half_closed = False
+        self._drops_input = self._is_half_closed = False
         self._early = b""
 
     # asyncio's callbacks
