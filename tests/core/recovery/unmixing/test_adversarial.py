@@ -234,6 +234,6 @@ def test_intervals_hold_where_reports_have_subsets(attack: Any) -> None:
         result = recover(oracle, np.concatenate([reports, crafted]), "unmix")
         shares.append(covered(result, truth))
         ratios.append(ratio(result, truth))
-    assert np.mean(shares) > 0.85
+    assert np.mean(shares) > (0.9 if attack.name == "mga" else 0.75)
     # Half of four targets in each report may as well be popular items, framed.
     assert np.exp(np.log(ratios).mean()) > (4 if attack.name == "mga" else 0.95)
