@@ -1,5 +1,6 @@
 """Messages between the server and a worker over pipes: a kind, a length, and that many bytes."""
 
+import errno
 import struct
 from typing import BinaryIO
 
@@ -20,12 +21,15 @@ RESULT = b"A"
 REJECTED = b"N"
 """The message of a ParameterError."""
 TOO_LARGE = b"L"
-"""A message: the limit of memory or of disk was exceeded."""
+"""A message: the limit of disk was exceeded."""
 FAILED = b"F"
 """Another error: a line for the caller, which may be empty, and the traceback."""
 
 FINAL = (RESULT, REJECTED, TOO_LARGE, FAILED)
-"""Each task ends with one of these."""
+"""Each task ends with one of these, or with the worker's process."""
+
+OUT_OF_MEMORY = errno.ENOMEM
+"""The exit status of a worker that exceeds its limit of memory. It may happen in a message."""
 
 MAX_BYTES = 1 << 28
 """The longest message in bytes."""

@@ -99,19 +99,11 @@ def main() -> None:
     if names := sys.argv[1:]:
         plugins.load(names)
     idle_bytes = _data_bytes()
-    while True:
-        kind, body = inbox.get()
-        if kind != framing.TASK:
-            raise ValueError(f"expected a task, got a message of kind {kind!r}")
-        task, limits = pickle.loads(body)  # noqa: S301  from the server, which is trusted
-        del body
-        if _scheduler(task, limits) is not None:
-            idle_bytes = _load(_import_dask, idle_bytes)
-        elif task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
-            idle_bytes = _load(counting.hasten, idle_bytes)
-        _set_limits(limits, idle_bytes)
-        _run(task, limits, inbox, sink)
-        del task
+    try:
+        while True:
+            idle_bytes = _run_next(inbox, sink, idle_bytes)
+    except MemoryError:
+        os._exit(framing.OUT_OF_MEMORY)
 
 
 def _receive(source: BinaryIO, inbox: Inbox) -> None:
@@ -119,20 +111,41 @@ def _receive(source: BinaryIO, inbox: Inbox) -> None:
     try:
         while True:
             inbox.put(framing.read(source))
+    except MemoryError:
+        os._exit(framing.OUT_OF_MEMORY)
     finally:
         os._exit(0)
 
 
-def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> None:
+def _run_next(inbox: Inbox, sink: BinaryIO, idle_bytes: int | None) -> int | None:
+    """Run the next task; return the memory of the idle worker after it."""
+    kind, body = inbox.get()
+    if kind != framing.TASK:
+        raise ValueError(f"expected a task, got a message of kind {kind!r}")
+    task, limits = pickle.loads(body)  # noqa: S301  from the server, which is trusted
+    del body
+    if _scheduler(task, limits) is not None:
+        idle_bytes = _load(_import_dask, idle_bytes)
+    elif task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
+        idle_bytes = _load(counting.hasten, idle_bytes)
+    _set_limits(limits, idle_bytes)
+    kind, body = _run(task, limits, inbox, sink)
+    _lift_memory_limit()  # the next task may have a higher one, and is received without
+    framing.write(sink, kind, body)
+    return idle_bytes
+
+
+def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> tuple[bytes, bytes]:
+    """Return the final message of the task. Raises MemoryError."""
     progress = _Progress(sink, task.tally.n)
     with contextlib.closing(_ReportFile(task, limits.disk_bytes, inbox, sink)) as file:
         try:
             with _report_source(task, limits, file, progress) as source:
-                result = pack(task.run(source, progress.after_reading))
+                return framing.RESULT, pack(task.run(source, progress.after_reading))
+        except MemoryError:
+            raise
         except ParameterError as error:
             reply = framing.REJECTED, str(error)
-        except MemoryError:
-            reply = framing.TOO_LARGE, f"it needs more than {limits.memory_bytes} bytes of memory"
         except _NoSpaceError as error:
             reply = framing.TOO_LARGE, str(error)
         except ContractError as error:
@@ -144,10 +157,7 @@ def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> None:
             kind = type(error).__name__
             message = f"{name} raised {kind}" if (name := plugins.blamed(error)) else ""
             reply = framing.FAILED, f"{message}\n{traceback.format_exc()}"
-        else:
-            framing.write(sink, framing.RESULT, result)
-            return
-    framing.write(sink, reply[0], reply[1].encode())
+    return reply[0], reply[1].encode()
 
 
 class _Progress:
@@ -295,13 +305,17 @@ def _scheduler(task: Task, limits: TaskLimits) -> Scheduler | None:
 
 def _load(load: Callable[[], object], idle_bytes: int | None) -> int | None:
     """Import a library without a limit of memory; return the memory of the idle worker with it."""
-    resource.setrlimit(resource.RLIMIT_DATA, (resource.getrlimit(resource.RLIMIT_DATA)[1],) * 2)
     before = _data_bytes()
     load()
     after = _data_bytes()
     if idle_bytes is None or before is None or after is None:
         return None
     return idle_bytes + after - before
+
+
+def _lift_memory_limit() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
 def _import_dask() -> None:

@@ -95,6 +95,11 @@ class WorkerProcess:
             total_bytes = task.tally.n * task.oracle.wire.size
             kind, body = self._converse(reports or (), total_bytes, on_progress)
         except (EOFError, BrokenPipeError) as error:
+            self.kill()  # without effect on the exit status of a process that has closed its pipes
+            if self._process.wait() == framing.OUT_OF_MEMORY:
+                raise AnalysisTooLargeError(
+                    f"it needs more than {limits.memory_bytes} bytes of memory"
+                ) from error
             raise AnalysisFailedError("its worker process has ended") from error
         if kind == framing.TOO_LARGE:
             raise AnalysisTooLargeError(body.decode())

@@ -33,6 +33,7 @@ from ldprecover_server.analysis.tasks import (
     AlarmsResult,
     AlarmsTask,
     RecoverResult,
+    SuspectsTask,
     Task,
     unpack,
 )
@@ -210,6 +211,39 @@ async def test_memory_limit_is_an_error_with_its_bytes() -> None:
             await pool.run(endless())
     async with running_pool(count=1) as pool:
         await pool.run(alarms())
+
+
+class ExplodingTask(AlarmsTask):
+    """A task that takes more memory than any machine has, once its pickle is loaded."""
+
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        return bytearray, (1 << 60,)
+
+
+async def test_memory_limit_holds_while_the_task_is_loaded() -> None:
+    async with running_pool(count=1) as pool:
+        with pytest.raises(AnalysisTooLargeError, match="bytes of memory"):
+            await pool.run(lambda: (ExplodingTask(ORACLE, TALLY, 1e-3, False), None))
+        await pool.run(alarms())
+
+
+async def test_memory_limit_holds_while_reports_are_received() -> None:
+    async with running_pool(count=1, memory_bytes=1 << 20) as pool:
+        with pytest.raises(AnalysisTooLargeError, match="more than 1048576 bytes of memory"):
+            await pool.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), 100 * [bytes(1 << 20)]))
+
+
+async def test_memory_limit_of_one_task_does_not_hold_for_the_next() -> None:
+    """Its message alone is larger than the limit of the first."""
+    wide = frequency_oracle("grr", 1.0, 100_000)
+    tally = Tally.of(wide, np.arange(100_000, dtype=np.uint32))
+    earlier = tuple((wide, Tally(tally.summary + i, tally.n)) for i in range(20))
+    large = SuspectsTask(wide, tally, earlier, 1e-3, 0.0)
+    async with running_pool(count=1, anonymous_bytes=1 << 22) as pool:
+        await pool.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, False), None))
+        await pool.run(lambda: (large, None), keyed=True)
+        with pytest.raises(AnalysisTooLargeError, match="more than 4194304 bytes of memory"):
+            await pool.run(lambda: (large, None))
 
 
 async def test_disk_limit_is_an_error_and_reports_are_read_to_the_end() -> None:
