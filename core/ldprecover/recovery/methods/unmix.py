@@ -168,9 +168,7 @@ def _conclusions(
     small: bool,
 ) -> Conclusions:
     """Return the conclusions: dropped reports count as malicious, the others by un-mixing."""
-    half = _NORMAL * unmixed.sd
-    lower, upper = (np.clip(unmixed.frequencies + way * half, 0.0, 1.0) for way in (-1, 1))
-    errors = Conclusions(standard_deviations=unmixed.sd, lower=lower, upper=upper)
+    errors = Conclusions(standard_deviations=unmixed.sd, lower=unmixed.lower, upper=unmixed.upper)
     if small:
         return errors
     number_dropped = sum(each.reports for each in estimates.dropped)

@@ -16,7 +16,7 @@ from ldprecover.recovery.unmixing.model.free_levels import free_levels
 from ldprecover.recovery.unmixing.model.grid import grid_over
 from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis, Model, Moments
 from ldprecover.recovery.unmixing.model.mixture import Mixture
-from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged
+from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged, projection
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.remainder import Remainder
 from ldprecover.recovery.unmixing.model.search import (
@@ -82,9 +82,7 @@ def unmix(
     """
     d = z.size
     if d < LEAST_ITEMS:
-        return Unmixed(
-            project_simplex(z), sd * math.sqrt(1 - 1 / d), 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(d)
-        )
+        return projection(z, sd)
     report_progress = progress or (lambda _: None)
     unmixer = _Unmixer(
         oracle, z, sd, known_items, attack, lambda share: report_progress(_SEARCH * share)

@@ -73,7 +73,7 @@ def test_framed_popular_items_keep_their_users(oracle: FrequencyOracle, world: s
     framing = Joint(TOP).reports(oracle, N // 100, np.random.default_rng(2))
     result = recover(oracle, np.concatenate([reports, framing]), "unmix")
     assert ratio(result, truth) > 0.8
-    assert result.recovered[list(TOP)].sum() > 0.85 * truth[list(TOP)].sum()
+    assert result.recovered[list(TOP)].sum() > 0.9 * truth[list(TOP)].sum()
     assert innocent(result, TOP) <= 0.6
 
 
@@ -234,6 +234,6 @@ def test_intervals_hold_where_reports_have_subsets(attack: Any) -> None:
         result = recover(oracle, np.concatenate([reports, crafted]), "unmix")
         shares.append(covered(result, truth))
         ratios.append(ratio(result, truth))
-    assert np.mean(shares) > (0.9 if attack.name == "mga" else 0.75)
+    assert np.mean(shares) > 0.9
     # Half of four targets in each report may as well be popular items, framed.
     assert np.exp(np.log(ratios).mean()) > (4 if attack.name == "mga" else 0.95)

@@ -104,8 +104,7 @@ def test_hidden_attackers_are_found_by_shared_items(protocol: str, attack: Attac
     rows = attacked(protocol, attack)
     result = filter_reports(ReportSource(ORACLES[protocol], rows))
     assert set(result.suspects) == set(TARGETS[0])
-    # Reports that support half of the targets may frame popular items: not all are dropped.
-    assert gain(protocol, rows, result) > (1.5 if attack.name == "mga-a" else 0.95)
+    assert gain(protocol, rows, result) > 1.5
 
 
 @every_protocol

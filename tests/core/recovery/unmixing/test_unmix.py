@@ -55,6 +55,8 @@ def test_frequencies_and_errors_are_those_of_before(case: dict[str, Any]) -> Non
     result = unmixed(ORACLES[case["protocol"]], case["counts"], case["n"], **fields)
     np.testing.assert_allclose(result.frequencies, case["frequencies"], rtol=0, atol=2e-6)
     np.testing.assert_allclose(result.sd, case["sd"], rtol=1e-4)
+    np.testing.assert_allclose(result.lower, case["lower"], rtol=1e-4, atol=2e-6)
+    np.testing.assert_allclose(result.upper, case["upper"], rtol=1e-4, atol=2e-6)
     assert result.p_attack == pytest.approx(case["p_attack"], abs=1e-5)
 
 

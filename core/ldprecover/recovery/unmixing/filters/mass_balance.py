@@ -39,7 +39,7 @@ class MassBalance:
     evidence of the best total is 0. `raised` is the probability that they added more than the
     noise, and `unconcealed` that they added more than half of what those add that support the items
     too often; before, each is the probability of an attack. `is_separable` says that without those
-    reports the sum of the estimates is expected to be nearer to what users hold.
+    reports the sum of the estimates is expected to be nearer to what users hold, noise included.
     """
 
     totals: FloatArray
@@ -117,7 +117,8 @@ def mass_balance(
         if of_total.max() > -np.inf:
             fit = _place(of_total)
             log_evidence[place], share[place] = likelihood[fit], shares[fit]
-    is_separable = float(expected) > added / 2
+    # Without the reports the squared error is (expected - added)^2, and more noise, about as much.
+    is_separable = 2 * float(expected) * added > added**2 + noise**2
     return MassBalance(_TOTALS, log_evidence, share, raised, unconcealed, is_separable)
 
 

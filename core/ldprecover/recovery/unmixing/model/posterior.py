@@ -1,11 +1,13 @@
 """The average over all hypotheses: frequencies that sum to one, their errors, and the attack."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
+from ldprecover.recovery.simplex import project_simplex
+from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis, Moments
 from ldprecover.types import FloatArray
 
 _HALVINGS = 200  # of the multiplier: it is exact to double precision long before
@@ -19,7 +21,8 @@ _LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 class Unmixed:
     """The result of un-mixing a round of d items.
 
-    `frequencies` sum to one, and `sd` are their standard deviations. `p_attack` is the probability
+    `frequencies` sum to one, `sd` are their standard deviations, and `lower` and `upper` the ends
+    of intervals that hold 95 % of them under the hypotheses together. `p_attack` is the probability
     of an attack, `p_history` the probability that earlier rounds are a guide to this one. `beta`
     has the mean and the 2.5 and 97.5 % quantiles of the visible share of malicious reports.
     `spikes` are the probabilities that reports raised an item, and not all items alike.
@@ -27,10 +30,19 @@ class Unmixed:
 
     frequencies: FloatArray
     sd: FloatArray
+    lower: FloatArray
+    upper: FloatArray
     p_attack: float
     p_history: float
     beta: tuple[float, float, float]
     spikes: FloatArray
+
+
+def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
+    """Return the projection of the estimates z with noise sd on the simplex, and no attack."""
+    frequencies, sd = project_simplex(z), sd * math.sqrt(1 - 1 / z.size)
+    lower, upper = (np.clip(frequencies + way * _NORMAL * sd, 0.0, 1.0) for way in (-1, 1))
+    return Unmixed(frequencies, sd, lower, upper, 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(z.size))
 
 
 def averaged(
@@ -73,12 +85,17 @@ def averaged(
     variance = np.maximum(average(squares, likely) - mean**2, _LEAST_VARIANCE)
     frequencies = onto_simplex(mean, variance)
     # The errors are those under all hypotheses.
-    every = average(squares) - 2 * mean * average(means) + mean**2
-    every = np.maximum(every, (_reach(mean, means, weights) / _NORMAL) ** 2)
-    spread = np.maximum(every, _LEAST_VARIANCE) * (1 + attack if unidentified else 1)
+    every = np.maximum(average(squares) - 2 * mean * average(means) + mean**2, _LEAST_VARIANCE)
+    spread = every * (1 + attack if unidentified else 1)
+    sd = np.sqrt(spread - spread**2 / spread.sum())
+    moved, wider = frequencies - mean, sd / np.sqrt(every)
+    below = frequencies - np.minimum(moved, 0.0) - _end(-1, moments, weights)
+    above = _end(1, moments, weights) + np.maximum(moved, 0.0) - frequencies
     return Unmixed(
         frequencies,
-        np.sqrt(spread - spread**2 / spread.sum()),
+        sd,
+        np.maximum(frequencies - wider * np.maximum(below, 0.0), 0.0),
+        np.minimum(frequencies + wider * np.maximum(above, 0.0), 1.0),
         min(attack, 1.0),
         min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
         _interval(np.array([1 - each.relation.a for each in hypotheses]), weights),
@@ -86,26 +103,22 @@ def averaged(
     )
 
 
-def _reach(
-    mean: FloatArray,
-    means: Sequence[FloatArray],
-    weights: FloatArray,
-) -> FloatArray:
-    """Return how far an interval around the mean reaches if it holds 95 % of the hypotheses' means.
+def _end(sign: int, moments: Sequence[Moments], weights: FloatArray) -> FloatArray:
+    """Return the lower (-1) or upper (1) ends of intervals, which span the hypotheses.
 
-    They hold a tail of 2.5 % on each side; a normal law with their variance is too narrow where a
-    few of them are far from the others.
+    Beyond them are the ends of the intervals of hypotheses that together weigh 2.5 % at most.
     """
     chosen = np.flatnonzero(weights > _NEGLIGIBLE).tolist()
-    reach = np.zeros_like(mean)
-    for sign in (-1, 1):
-        ends = np.stack([sign * (means[i] - mean) for i in chosen])
-        order = np.argsort(-ends, axis=0)
-        tails = np.cumsum(weights[chosen][order], axis=0)
-        first = (tails >= _TAIL).argmax(axis=0)[None]
-        farthest = np.take_along_axis(np.take_along_axis(ends, order, 0), first, 0)[0]
-        reach = np.maximum(reach, farthest)
-    return reach
+    ends = np.stack(
+        [
+            each.mean + sign * _NORMAL * np.sqrt(np.maximum(each.square - each.mean**2, 0.0))
+            for each in (moments[i] for i in chosen)
+        ]
+    )
+    order = np.argsort(-sign * ends, axis=0)
+    tails = np.cumsum(weights[chosen][order], axis=0)
+    first = (tails > _TAIL).argmax(axis=0)[None]
+    return np.asarray(np.take_along_axis(np.take_along_axis(ends, order, 0), first, 0)[0])
 
 
 def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
