@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from ldprecover import OLH, OUE, Tally
+from ldprecover.protocols import SUE
 from ldprecover.recovery import ReportSource
+from ldprecover.recovery.unmixing.filters.mass_balance import mass_balance
 from ldprecover.recovery.unmixing.filters.report_filters import (
     _impossible,
     _too_frequent,
@@ -120,3 +122,9 @@ def test_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
     result = _test(OUE(math.log(1.5), D), mask(0, 1, 2), hits)
     assert result.bins[0]
     assert result.score == 0
+
+
+def test_reports_that_lower_items_are_not_dropped() -> None:
+    """Many of a fifth of the reports support none of these eight items, which takes from them."""
+    observed = np.array([2793, 15222, 40548, 63889, 64273, 41930, 16949, 3985, 411])
+    assert not mass_balance(SUE(0.5, 100), observed).is_separable

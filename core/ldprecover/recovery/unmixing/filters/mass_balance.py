@@ -118,7 +118,7 @@ def mass_balance(
             fit = _place(of_total)
             log_evidence[place], share[place] = likelihood[fit], shares[fit]
     # Without the reports the squared error is (expected - added)^2, and more noise, about as much.
-    is_separable = 2 * float(expected) * added > added**2 + noise**2
+    is_separable = added > 0 and 2 * float(expected) * added > added**2 + noise**2
     return MassBalance(_TOTALS, log_evidence, share, raised, unconcealed, is_separable)
 
 
