@@ -87,6 +87,7 @@ def run(arguments: list[str]) -> int:
         note("Interrupted.")
         return 130
     except typer.TyperException as error:
+        _replace_pydantic_message(error)
         if message := error.format_message():  # empty if the help was shown instead
             fail(f"{message}{_misplaced(error, message)} {_try_help(error)}")
         return error.exit_code
@@ -140,6 +141,15 @@ def _warnings_as_lines() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
+
+
+def _replace_pydantic_message(error: typer.TyperException) -> None:
+    from pydantic import ValidationError
+
+    if isinstance(error.__cause__, ValidationError):
+        from ldprecover_experiments.validation import reason
+
+        error.message = reason(error.__cause__.errors()[0])
 
 
 def _misplaced(error: Any, message: str) -> str:

@@ -37,7 +37,6 @@ from ldprecover_cli.ticket_files import (
 )
 
 if TYPE_CHECKING:
-    from ldprecover import RoundParameters
     from ldprecover_client import Journal, RoundStatus
 
 
@@ -164,9 +163,9 @@ def attack(
         status = client.round(journal.facts["round"])
         check_access(status, ticket_list)
         if not resume:
-            options["targets"] = _targets(name, target, targets, status.parameters, options["seed"])
+            options["targets"] = _targets(name, target, targets, status, options["seed"])
             if item is not None:
-                check_items([item], status.parameters.items)
+                check_items([item], status.parameters.items, status.name)
             options["users"] = users if users is not None else _share(beta or 0.0, status)
             check_enough(ticket_list, options["users"])
             journal.facts |= {
@@ -217,7 +216,7 @@ def _targets(
     name: str,
     target: list[str] | None,
     targets: int | None,
-    parameters: "RoundParameters",
+    status: "RoundStatus",
     seed: int,
 ) -> list[str] | None:
     """Return the labels that an attack raises; None for an attack without targets.
@@ -230,9 +229,10 @@ def _targets(
     if target and targets is not None:
         raise UsageError("give either --target or --targets")
     if target:
-        check_items(target, parameters.items)
+        check_items(target, status.parameters.items, status.name)
         return target
     if targets is not None:
+        parameters = status.parameters
         items = [label for i, label in enumerate(parameters.items) if i not in parameters.canaries]
         return [items[i] for i in draw_targets(len(items), targets, seed)]
     if attack_options(name).get("targets"):

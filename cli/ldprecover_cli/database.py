@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TextIO
 import typer
 from typer import Argument, Option
 
+from ldprecover_cli.errors import file_errors
 from ldprecover_cli.options import DatabaseUrl, Json, RoundArgument
 from ldprecover_cli.output import console, note, plain_table, print_json
 
@@ -130,7 +131,9 @@ def create_key(
 @contextmanager
 def _new_file(path: Path) -> Iterator[TextIO]:
     """Yield a new file that only its owner can read; delete it if the block raises."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with file_errors("write", path):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
         try:
             yield file
         except BaseException:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import UsageError, check_items
+from ldprecover_cli.errors import UsageError, check_items, file_errors
 from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
 from ldprecover_cli.output import JsonObject, note
 
@@ -49,36 +49,28 @@ def document(
     """
     from ldprecover_cli.html_page import html_page
 
-    try:
-        # Opened first: recoveries may take minutes, and an existing file must not be overwritten.
+    # Opened first: recoveries may take minutes, and an existing file must not be overwritten.
+    with file_errors("write", output):
         file = output.open("x", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise _unwritten(output, error) from error
     try:
         with file, connected(url, key, scope="analyst", round=round) as client:
             content = _collect(client, round, method or METHODS, target or ())
             name = content["round"]["name"]
             html = html_page("js/report.js", f"{name}: a report", content)
-            try:
+            with file_errors("write", output):
                 file.write(html)
                 file.flush()
-            except OSError as error:
-                raise _unwritten(output, error) from error
     except BaseException:  # a partial document would block the next attempt
         output.unlink(missing_ok=True)
         raise
     note(f"A document about round {name} is in {output}; any browser shows it.")
 
 
-def _unwritten(file: Path, error: OSError) -> UsageError:
-    return UsageError(f"cannot write {file}: {error.strerror}")
-
-
 def _collect(
     client: "Client", round: str, methods: Sequence[str], targets: Sequence[str]
 ) -> JsonObject:
     status = client.round(round)
-    check_items(targets, status.parameters.items)
+    check_items(targets, status.parameters.items, status.name)
     id_ = status.id  # "current" may name another round by the next request
     available = {method["name"]: method for method in client.methods(id_)["methods"]}
     for name in methods:

@@ -7,8 +7,10 @@
 A command also ends with 1, silently, when nobody reads its output, as before `| head`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -57,6 +59,16 @@ class UsageError(CommandError):
     """The request is invalid."""
 
     exit_code = 2
+
+
+@contextmanager
+def file_errors(action: str, file: Path) -> Iterator[None]:
+    """Turn an OSError into a UsageError that says why the command cannot read or write a file."""
+    try:
+        yield
+    except OSError as error:
+        reason = "it is a folder" if file.is_dir() else error.strerror
+        raise UsageError(f"cannot {action} {file}: {reason}") from error
 
 
 def explain(error: Exception) -> tuple[str, int] | None:
@@ -143,12 +155,16 @@ def close_to(name: str, names: Sequence[str]) -> str:
     return f"did you mean {' or '.join(repr(folded[each]) for each in matches)}?" if matches else ""
 
 
-def check_items(labels: Sequence[str], items: Sequence[str]) -> None:
-    """Raise UsageError for the first label that is not an item of the round, with close matches."""
+def check_items(labels: Sequence[str], items: Sequence[str], round: str | None) -> None:
+    """Raise UsageError for the first label that is not an item of the round, with close matches.
+
+    `round` is the name of the round on the server; None for an export.
+    """
+    source = "its export" if round is None else f"`ldprecover round show {round} --json`"
     labels_of_round = set(items)
     for label in labels:
         if label not in labels_of_round:
-            near = close_to(label, items) or "`ldprecover round show --json` lists all"
+            near = close_to(label, items) or f"{source} lists all"
             raise UsageError(f"no item of the round is called {label!r}; {near}")
 
 

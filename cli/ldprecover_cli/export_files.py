@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldprecover_cli.errors import UsageError
+from ldprecover_cli.errors import UsageError, file_errors
 
 if TYPE_CHECKING:
     from ldprecover import RoundExport
@@ -19,7 +19,7 @@ def read_export(file: Path) -> "RoundExport":
     from ldprecover import ParameterError, RoundExport
 
     try:
-        with file.open("rb") as stream:
+        with file_errors("read", file), file.open("rb") as stream:
             kind = stat.S_IFMT(os.fstat(stream.fileno()).st_mode)
             if kind not in (stat.S_IFREG, stat.S_IFIFO):
                 raise UsageError(f"cannot read {file}: it must be a regular file or a pipe")
@@ -30,8 +30,6 @@ def read_export(file: Path) -> "RoundExport":
                 "exports"
             )
         return RoundExport.from_json(data)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except ParameterError as error:
         raise UsageError(f"{file}: {error}") from error
 
@@ -42,20 +40,19 @@ def write_export(file: Path, export: dict[str, Any]) -> None:
 
     # Beside the file: links and renames need the same file system.
     partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        with partial.open("x", encoding="utf-8") as stream:
-            json.dump(export, stream, ensure_ascii=False, allow_nan=False)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+    with file_errors("write", file):
         try:
-            os.link(partial, file)  # unlike a rename, fails if another process made the file
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without links
-            file.open("x").close()
-            partial.replace(file)
-    except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+            with partial.open("x", encoding="utf-8") as stream:
+                json.dump(export, stream, ensure_ascii=False, allow_nan=False)
+                stream.write("\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            try:
+                os.link(partial, file)  # unlike a rename, fails if another process made the file
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without links
+                file.open("x").close()
+                partial.replace(file)
+        finally:
+            partial.unlink(missing_ok=True)

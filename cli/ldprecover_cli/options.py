@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from typer import Argument, Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import CommandError, UsageError, close_to
+from ldprecover_cli.errors import CommandError, UsageError, close_to, file_errors
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, Retries
@@ -169,9 +169,8 @@ def _by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str
 def read_lines(file: Path) -> list[str]:
     """Return the lines of a text file in UTF-8. Raises UsageError."""
     try:
-        return file.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        with file_errors("read", file):
+            return file.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} must be a text file in UTF-8") from error
 

@@ -1,5 +1,6 @@
 """`recompute`: estimate and recover an exported round offline, from counts or reports."""
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -11,7 +12,7 @@ from warnings import catch_warnings, simplefilter
 from typer import Argument, Option
 
 from ldprecover_cli.engines import Jobs, SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
-from ldprecover_cli.errors import UsageError, check_items
+from ldprecover_cli.errors import UsageError, check_items, file_errors
 from ldprecover_cli.export_files import read_export, write_export
 from ldprecover_cli.options import (
     Eta,
@@ -97,7 +98,8 @@ def recompute(
         return _columns(export, target or [], arguments, past, reports)
 
     if output is not None and output.exists():
-        raise UsageError(f"cannot write {output}: the file exists")
+        with file_errors("write", output):
+            raise FileExistsError(errno.EEXIST, "the file exists")
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     if reports:
         datasets = _datasets(exported, reports)
@@ -214,7 +216,7 @@ def _columns(
     }
     if not exported.tally.n:
         return result
-    check_items(target, items)
+    check_items(target, items, None)
     estimates = exported.estimates()
     request = RecoveryRequest(targets=[items.index(label) for label in target], **arguments)
     with catch_warnings():

@@ -79,7 +79,7 @@ def recover(
     options, shares = method_options(option), support_of(support)
     with connected(url, key, scope="analyst", round=round, others=history or ()) as client:
         if target:
-            check_items(target, client.parameters(round).parameters.items)
+            check_items(target, client.parameters(round).parameters.items, round)
         fields: dict[str, Any] = {
             "eta": eta_of(eta),
             "targets": "infer" if infer_targets else target or [],

@@ -102,7 +102,7 @@ def report(
         except UnknownItemError:
             parameters = client.parameters(round).parameters
             if not is_for_numbers(parameters):
-                check_items([value], parameters.items)
+                check_items([value], parameters.items, round)
             raise
         except UnansweredError as error:
             if not reporter.ledger.pending():

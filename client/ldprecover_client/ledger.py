@@ -328,8 +328,9 @@ class Ledger:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             raise LedgerError(
-                f"the ledger {self.path or 'in memory'} cannot be used: {error}"
+                f"the ledger {self.path or 'in memory'} cannot be used: {reason}"
             ) from error
 
     def _create_or_check(self, db: sqlite3.Connection) -> None:

@@ -43,12 +43,19 @@ class Form(BaseModel):
                 return f"there is no key {field!r} of {cls.owner}; {hint}"
             case "missing":
                 return f"{cls.owner} needs the key {field!r}"
-            case "value_error":  # raised by a validator, with its own sentence
-                return str(first["ctx"]["error"])
+            case "value_error":
+                return reason(first)
             case "too_short":
                 return f"{field} must name at least one"
-        message = first["msg"].replace("Input should be", "must be")
-        return f"{field} {message}, not {first['input']!r:.40}"
+        return f"{field} {reason(first)}"
+
+
+def reason(error: Mapping[str, Any]) -> str:
+    """Return why Pydantic rejects a value: the sentence of a validator, or "must be …, not …"."""
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    allowed, _, _ = error["msg"].replace("Input should be", "must be").partition(", unable to")
+    return f"{allowed}, not {error['input']!r:.40}"
 
 
 def listed(value: Any) -> tuple[Any, ...]:

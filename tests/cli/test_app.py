@@ -219,6 +219,21 @@ def _completion_request(words: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("key create --scope foo", "'--scope': 'foo' is not one of 'admin', 'analyst', 'report'."),
+        ("round open --epsilon low", "'--epsilon': must be a valid number, not 'low'"),
+        ("attack --users 1.5", "'--users': must be a valid integer, not '1.5'"),
+        ("recover --top 0", "'--top': must be greater than or equal to 1, not '0'"),
+    ],
+)
+def test_an_invalid_option_is_named_with_its_value(run: Run, line: str, message: str) -> None:
+    error = run(line).fails(2)
+    command = line.partition(" --")[0]
+    assert error == f"Invalid value for {message} (try `ldprecover {command} --help`)"
+
+
 _INTERRUPTED = """
 import signal, sys
 class Wrapping:

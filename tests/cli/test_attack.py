@@ -234,7 +234,7 @@ def test_users_and_attackers_report_once_under_each_ticket(
         ("{0}\n\n{1}\n", "", "line 2 of t.txt must be a ticket"),
         ("\n\n", "", "t.txt contains no ticket"),
         ("{0}\n{1}\n{0}\n", "", "line 3 of t.txt repeats the ticket of an earlier line"),
-        (None, "", "t.txt cannot be read"),
+        (None, "", "cannot read t.txt: No such file"),
     ],
 )
 def test_rejects_a_file_without_a_ticket_for_each_user(

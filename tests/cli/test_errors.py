@@ -135,5 +135,14 @@ def test_close_matches_ignore_case_and_match_parts() -> None:
     assert close_to("New Yrok, NY", cities) == "did you mean 'New York, NY'?"
     assert close_to("Ouagadougou", cities) == ""
     with pytest.raises(UsageError, match="did you mean 'Denver, CO'"):
-        check_items(["New York, NY", "denver, co"], cities)
-    check_items(cities, cities)
+        check_items(["New York, NY", "denver, co"], cities, "cities")
+    check_items(cities, cities, "cities")
+
+
+@pytest.mark.parametrize(
+    ("round", "source"), [("lunch", "`ldprecover round show lunch --json`"), (None, "its export")]
+)
+def test_an_unknown_item_names_where_all_are_listed(round: str | None, source: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        check_items(["tea"], ["soup", "salad"], round)
+    assert str(raised.value) == f"no item of the round is called 'tea'; {source} lists all"

@@ -166,7 +166,7 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
         ("--method base-cut --option alpha=1 --option alpha=2", "--option alpha is given twice"),
         ("--method base-cut --option beta=1", "has no option 'beta'; its options are alpha"),
         ("--method base-cut --option alpha=101", "alpha must be a number from 1e-09 to 100, not"),
-        ("--support nowhere.txt", "nowhere.txt cannot be read"),
+        ("--support nowhere.txt", "cannot read nowhere.txt: No such file"),
     ],
 )
 def test_rejects_invalid_recovery_options(

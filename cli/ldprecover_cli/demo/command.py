@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import UsageError
+from ldprecover_cli.errors import UsageError, file_errors
 from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,
@@ -286,6 +286,7 @@ def _key(key: str | None, file: Path | None) -> str | None:
     if file is None:
         return key
     try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        raise UsageError(f"{file} cannot be read, or holds no key") from None
+        with file_errors("read", file):
+            return file.read_text(encoding="ascii").strip()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} contains no key") from None

@@ -96,7 +96,7 @@ def test_auto_chooses_a_protocol(play_part: Callable[..., Any]) -> None:
     ("options", "words"),
     [
         (("--keep",), "--keep is for a server of the demo's own: a part has none"),
-        (("--key-file", "no-such-file"), "no-such-file cannot be read, or holds no key"),
+        (("--key-file", "no-such-file"), "cannot read no-such-file: No such file or directory"),
     ],
 )
 def test_rejects_invalid_options_in_one_line(
