@@ -50,9 +50,6 @@ _ACCEPTS_PER_TURN = 64
 one socket, a client would wait 1,000 turns behind 1,000 that reconnect without end; a turn takes
 longer, the more connections are open."""
 
-_UNREAD_BYTES = 1 << 14
-"""Bytes of a request that the kernel buffers per connection; Linux doubles the number. Large bodies
-arrive at this number of bytes per round trip, which is short from a proxy."""
 _UNSENT_BYTES = 1 << 16
 """Bytes that the kernel buffers per connection beyond those in transit."""
 
@@ -277,10 +274,8 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host} port {port}: {reason}; {hint}"
         ) from error
 
-    # Connections inherit the options. Without the first, one read returns up to 256 KB of a body,
-    # and thousands of requests may wait to start with one. Without the second, the kernel would
-    # buffer megabytes of each unread response, and writing them would take seconds.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
+    # Connections inherit the option. Without it, the kernel would buffer megabytes of each unread
+    # response, and writing them would keep the server busy for seconds.
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
     return listener

@@ -50,9 +50,6 @@ class ConnectionLimit:
         """In the order of their last progress, the oldest first."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def __len__(self) -> int:
-        return len(self._connections)
-
     def add(self, connection: LimitedConnection) -> None:
         """Add a new connection; evict another one if there are too many."""
         while len(self._connections) >= self._limit:
@@ -63,11 +60,11 @@ class ConnectionLimit:
             self.remove(slowest)
             self._on_evict()
             slowest.cut_off()
-        self._connections[connection] = None
-        self._on_count(len(self._connections))
         if self._loop is not connection.loop:
             self._loop = connection.loop
-            self._loop.call_later(limits.CHECK_SECONDS, self._check_all)
+            self._check_all(connection.loop)
+        self._connections[connection] = None
+        self._on_count(len(self._connections))
 
     def progressed(self, connection: LimitedConnection) -> None:
         """Record progress of a connection."""
@@ -79,12 +76,8 @@ class ConnectionLimit:
         self._connections.pop(connection, None)
         self._on_count(len(self._connections))
 
-    def _check_all(self) -> None:
-        assert self._loop is not None
-        if not self._connections:
-            self._loop = None  # the next connection starts the timer again
-            return
-        self._loop.call_later(limits.CHECK_SECONDS, self._check_all)
-        now = self._loop.time()
+    def _check_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_later(limits.CHECK_SECONDS, self._check_all, loop)
+        now = loop.time()
         for connection in list(self._connections):
             connection.check(now)

@@ -18,6 +18,9 @@ MAX_HEADERS = 100
 HEAD_SECONDS = 10.0
 """Seconds for a head to arrive; for the first one, from the connection on."""
 
+READ_BYTES = 1 << 14
+"""The most bytes of one read. As many wait with a request that has not started."""
+
 MAX_SMALL_CHUNKS = 256
 CHUNK_BYTES = 1 << 10
 """A body has at most MAX_SMALL_CHUNKS, and one more per CHUNK_BYTES that have arrived. Clients send

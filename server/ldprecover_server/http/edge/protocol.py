@@ -1,18 +1,14 @@
 """uvicorn's HTTP protocol with limits on what a client sends, leaves unread, and delays."""
 
-import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from math import inf
-from typing import Any, cast
+from typing import Any
 
-import httptools
 from starlette.responses import Response
-from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 from ldprecover_server.http.edge import limits
 from ldprecover_server.http.edge.connection_limit import ConnectionLimit
@@ -34,8 +30,8 @@ EDGE = "edge"
 class Edge:
     """What an application gives its connections.
 
-    That is their limit, the response to a rejection, and a function that is called when the server
-    begins to stop, possibly once per connection.
+    That is their limit, the response to a rejection, a function that is called when the server
+    begins to stop, possibly once per connection, and the buffer into which all of them read.
     """
 
     connections: ConnectionLimit = field(default_factory=ConnectionLimit)
@@ -43,13 +39,15 @@ class Edge:
         str(rejected), rejected.status
     )
     on_stop: Callable[[], object] = lambda: None
+    buffer: bytearray = field(default_factory=lambda: bytearray(limits.READ_BYTES))
 
 
 class EdgeProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol with four changes.
 
     - Its parser is a `LimitedParser`.
-    - Its transport is an `EdgeTransport`, which coalesces writes and lingers at the end.
+    - Its transport is an `EdgeTransport`, which reads small pieces, coalesces writes and lingers at
+      the end.
     - It belongs to a `ConnectionLimit`.
     - The application chooses the response to a request that is not HTTP.
 
@@ -58,19 +56,13 @@ class EdgeProtocol(HttpToolsProtocol):
     has an upper bound.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Replace httptools' parser by the limited one, and find the application's `Edge`."""
-        super().__init__(config, server_state, app_state, _loop)
+        super().__init__(*args, **kwargs)
         self._parser = LimitedParser(self)
-        self.parser = cast(httptools.HttpRequestParser, self._parser)
-        self._edge: Edge = app_state[EDGE] if EDGE in app_state else Edge()
-        self._connections = self._edge.connections
+        self.parser = self._parser  # type: ignore[assignment]
+        self.edge: Edge = self.app_state.get(EDGE) or Edge()
+        self._connections = self.edge.connections
         self._head_since = self._ends_at = inf
         self._body_bytes = 0  # since the last progress
         self._unread_bytes = self._dropped_bytes = 0
@@ -80,11 +72,10 @@ class EdgeProtocol(HttpToolsProtocol):
 
     # asyncio's callbacks
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Write through an `EdgeTransport` with a limit on unread bytes."""
-        socket = cast(asyncio.Transport, transport)
-        socket.set_write_buffer_limits(high=limits.UNREAD_BYTES)
-        super().connection_made(cast(asyncio.Transport, EdgeTransport(socket, self)))
+    def connection_made(self, transport: Any) -> None:
+        """Read and write through an `EdgeTransport`, with a limit on unread bytes."""
+        transport.set_write_buffer_limits(high=limits.UNREAD_BYTES)
+        super().connection_made(EdgeTransport(transport, self))  # type: ignore[arg-type]
         self._head_since = self.loop.time()
         self._connections.add(self)
 
@@ -94,8 +85,8 @@ class EdgeProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
         if self.cycle is not None:
             self.cycle.body = bytearray()
-            for notify in cast(Any, self.cycle.scope)["extensions"][ON_LOSS]:
-                notify()
+            for notify in self.cycle.scope["extensions"][ON_LOSS]:
+                notify()  # type: ignore[operator]
 
     def data_received(self, data: bytes) -> None:
         """Drop up to LINGER_BYTES after an error, and start the timeout of a head.
@@ -138,7 +129,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """Tell the application, whose responses the server waits for."""
-        self._edge.on_stop()
+        self.edge.on_stop()
         super().shutdown()
 
     # The parser's callbacks
@@ -205,7 +196,7 @@ class EdgeProtocol(HttpToolsProtocol):
         error = sys.exception()
         if not isinstance(error, RejectedError):
             error = RejectedError(HTTPStatus.BAD_REQUEST, "Invalid HTTP request received.")
-        response = self._edge.respond(error)
+        response = self.edge.respond(error)
         lines = [b"HTTP/1.1 %d %s" % (error.status, error.status.phrase.encode())]
         lines += [name + b": " + value for name, value in response.raw_headers]
         self.transport.write(b"\r\n".join([*lines, b"connection: close", b"", response.body]))

@@ -1,4 +1,4 @@
-"""A transport that coalesces writes and closes without losing the last response."""
+"""A transport that limits reads, coalesces writes, and closes without losing the last response."""
 
 import asyncio
 from typing import Any
@@ -6,8 +6,12 @@ from typing import Any
 from ldprecover_server.http.edge.limits import COALESCED_BYTES
 
 
-class EdgeTransport:
-    """A transport that writes once per turn of the event loop.
+class EdgeTransport(asyncio.BufferedProtocol):
+    """A layer between a socket's transport and an `EdgeProtocol`.
+
+    It reads into a buffer that all connections of an event loop share, and passes on a copy. For
+    any other protocol one read takes up to 256 KiB, and thousands of requests may wait with
+    what was read. A small buffer of the kernel would also limit the bytes of a round trip.
 
     uvicorn writes the head and the body of a response separately, and a send call is the largest
     cost of a small response.
@@ -18,11 +22,23 @@ class EdgeTransport:
     """
 
     def __init__(self, transport: asyncio.Transport, peer: Any) -> None:
-        """Make a transport on which `peer`, an EdgeProtocol, writes."""
+        """Make a transport on which `peer`, an EdgeProtocol, reads and writes."""
         self._transport = transport
         self._peer = peer
+        self._buffer = peer.edge.buffer
         self._pieces: list[bytes] = []
         self._lingers = False
+        self.connection_lost = peer.connection_lost  # type: ignore[method-assign]
+        self.eof_received = peer.eof_received  # type: ignore[method-assign]
+        self.pause_writing = peer.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = peer.resume_writing  # type: ignore[method-assign]
+        transport.set_protocol(self)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer  # type: ignore[no-any-return]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._peer.data_received(bytes(self._buffer[:nbytes]))
 
     def write(self, data: bytes) -> None:
         if not self._pieces:
@@ -47,7 +63,7 @@ class EdgeTransport:
 
     def _flush(self) -> None:
         if self._pieces:
-            data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+            data = b"".join(self._pieces)
             self._pieces.clear()
             if not self.is_closing():  # a write to a closed transport would raise
                 self._transport.write(data)

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from ldprecover_server.http.edge import ON_LOSS, EdgeProtocol
-from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS
+from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS, READ_BYTES
 
 pytestmark = pytest.mark.sqlite
 
@@ -266,6 +266,28 @@ async def test_reads_no_more_of_a_body_than_the_application() -> None:
         writer.write(1000 * b"y")
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
         assert b"".join(app.bodies) == 1000 * b"x" + 1000 * b"y"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": use}) for use in (0, 1)])
+async def test_reads_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of connections may wait with what was read last."""
+    sizes: list[int] = []
+    received = EdgeProtocol.data_received
+
+    def data_received(self: EdgeProtocol, data: bytes) -> None:
+        sizes.append(len(data))
+        received(self, data)
+
+    monkeypatch.setattr(EdgeProtocol, "data_received", data_received)
+    body = bytes(range(256)) * (1 << 12)
+    head = b"POST /1 HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % len(body)
+    async with connected(head + body) as (app, protocol, reader, _):
+        assert len(protocol.cycle.body) <= READ_BYTES
+        app.released.set()
+        await reader.readuntil(b"\r\n\r\n")
+        assert b"".join(app.bodies) == body
+    assert max(sizes) <= READ_BYTES
 
 
 @pytest.mark.anyio
