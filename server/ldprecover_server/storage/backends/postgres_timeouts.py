@@ -26,6 +26,14 @@ class Prepared:
     types: Sequence[int]
 
 
+class _BinaryCursor(psycopg.Cursor[Any]):
+    """A cursor with binary results: as text, bytes have twice the length."""
+
+    def __init__(self, connection: psycopg.Connection[Any], **options: Any) -> None:
+        super().__init__(connection, **options)
+        self.format = Format.BINARY
+
+
 class Session(psycopg.Connection[Any]):
     """A connection that is closed if a statement has no answer in `seconds` (OperationalError)."""
 
@@ -33,6 +41,7 @@ class Session(psycopg.Connection[Any]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.cursor_factory = _BinaryCursor
         self._prepared_names: set[bytes] = set()
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
