@@ -18,9 +18,9 @@ from ldprecover_server.watchdog import watched
 _KEY_BYTES = 16
 _MANY_CELLS = 1 << 19  # hashed in 0.05 to 0.15 ms; a thread switch takes a fraction of it
 _TALLY_SHARE = 8  # a waiting tally takes at most 1/8 of its reports' memory, which is limited
-GROUP_TALLY_BYTES = 2 << 20
-"""Bytes of the tallies of a group's rounds: two of 100,000 items. The commit has about four copies
-of each and runs several statements a round, for which all submissions of the group wait."""
+GROUP_TALLY_BYTES = 8 << 20
+"""Bytes of the tallies of a group's rounds: ten of 100,000 items. The commit has about three copies
+of each, and all submissions of the group wait until all are written."""
 
 
 class Submission:

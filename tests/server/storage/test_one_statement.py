@@ -24,9 +24,7 @@ submissions = st.builds(
     items=st.lists(st.integers(0, 5), min_size=1, max_size=3).map(tuple),
 )
 groups = st.lists(submissions, min_size=1, max_size=4)
-commits = st.tuples(
-    st.integers(0, 1), st.dictionaries(st.integers(0, 2), groups, min_size=1, max_size=2)
-)
+commits = st.tuples(st.integers(0, 1), st.dictionaries(st.integers(0, 2), groups, min_size=1))
 closings = st.tuples(st.just("close"), st.integers(0, 2))
 
 
@@ -36,7 +34,7 @@ def history_around(round: int) -> st.SearchStrategy[list[object]]:
 
 
 histories = st.integers(0, 2).flatmap(history_around)
-"""Commits to one or two rounds by two processes, most by one to one; and closings of rounds."""
+"""Commits to one to three rounds by two processes, most by one to one; and closings of rounds."""
 
 
 class Pair:

@@ -130,6 +130,82 @@ def test_group_over_several_rounds_keeps_its_order(storage: Storage) -> None:
     assert [stored(storage, seq) for seq in (first, second, closed)] == [[3], [1, 2], []]
 
 
+def test_rounds_of_a_group_share_each_statement(open_storage: OpenStorage, fresh: str) -> None:
+    """The first group inserts the tallies, the second updates them, the third has stored keys."""
+    storage = open_storage(fresh)
+    statements: list[str] = []
+    event.listen(
+        storage.database.engine, "before_cursor_execute", lambda *call: statements.append(call[2])
+    )
+    numbers = []
+    for rounds in (2, 40):
+        seqs = [open_round(storage) for _ in range(rounds)]
+        for names in (b"a", b"b", b"bc"):
+            submissions = [Submitted(bytes([name]), (name % 6,)) for name in names]
+            statements.clear()
+            outcomes = storage.commit([Group(seq, submissions) for seq in reversed(seqs)])
+            first = Outcome.DUPLICATE if len(names) > 1 else Outcome.STORED
+            assert outcomes == rounds * [[first, Outcome.STORED][: len(names)]]
+            numbers.append(len(statements))
+        assert {tuple(stored(storage, seq)) for seq in seqs} == {(1, 2, 3)}
+        assert {storage.rounds.tally(seq, 6).n for seq in seqs} == {3}
+    assert numbers[:3] == numbers[3:]
+
+
+@pytest.mark.postgres
+def test_groups_over_the_same_rounds_and_keys_do_not_deadlock(
+    open_storage: OpenStorage, fresh: str
+) -> None:
+    """Two processes send the same submissions in opposite orders; each is stored once."""
+    storages = [open_storage(fresh) for _ in range(2)]
+    storages[1].database.process = 1
+    seqs = [open_round(storages[0]) for _ in range(5)]
+
+    def commits(storage: Storage, order: int) -> list[list[Outcome]]:
+        return [
+            outcome
+            for name in b"abcdefghij"
+            for outcome in storage.commit(
+                [
+                    Group(seq, [Submitted(bytes([name, i]), (1,)) for i in b"xyz"[::order]])
+                    for seq in seqs[::order]
+                ]
+            )[::order]
+        ]
+
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(commits, storages, (1, -1))
+    for ours, theirs in zip(one, two, strict=True):
+        for pair in zip(ours, theirs[::-1], strict=True):
+            assert set(pair) == {Outcome.STORED, Outcome.DUPLICATE}
+    assert {storages[0].rounds.tally(seq, 6).n for seq in seqs} == {30}
+
+
+@pytest.mark.postgres
+def test_tally_inserted_meanwhile_is_added_to(open_storage: OpenStorage, fresh: str) -> None:
+    """A process with the same number counts the first report of one of the group's rounds."""
+    one, two = (open_storage(fresh) for _ in range(2))
+    seqs = [open_round(one) for _ in range(3)]
+    first = Tally(np.array([0, 0, 0, 0, 0, 2]), 2)
+    row = {"round": seqs[1], "process": 0, "n": 2, "counts": encode_counts(first)}
+    with ThreadPoolExecutor(1) as pool:
+        with two.database.write() as connection:
+            connection.execute(sa.insert(tallies), row)
+            groups = [Group(seq, [Submitted(b"a", (1,))]) for seq in seqs]
+            committing = pool.submit(one.commit, groups)
+            wait_for_locks(one, committing)
+        assert committing.result(30) == 3 * [[Outcome.STORED]]
+    summaries = [one.rounds.tally(seq, 6).summary.tolist() for seq in seqs]
+    assert summaries == [[0, 1, 0, 0, 0, n] for n in (0, 2, 0)]
+
+
+@pytest.mark.postgres
+def test_bytes_are_read_in_binary(storage: Storage) -> None:
+    with storage.database.read() as connection:
+        result = connection.exec_driver_sql("SELECT '\\x00ff'::bytea")
+        assert result.cursor.pgresult.get_value(0, 0) == b"\x00\xff"
+
+
 def test_largest_group_is_stored_and_found_again(open_storage: OpenStorage, fresh: str) -> None:
     """It has more submissions than a statement has parameters: 65,535 on Postgres, here 999 on
     SQLite.

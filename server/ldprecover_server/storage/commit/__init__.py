@@ -1,7 +1,8 @@
 """The commit of submissions: exactly once, and durable before the answer.
 
 A group of submissions is one transaction, by one of two paths: one statement (`one_statement`) or
-several (`transaction`). The tests that prove a case are in tests/server/storage, but for the last.
+several for all its rounds (`transaction`). The tests that prove a case are in
+tests/server/storage, but for the last.
 
 | case | path | proved by |
 |---|---|---|

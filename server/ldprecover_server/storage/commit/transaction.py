@@ -1,9 +1,9 @@
 """The transaction that stores a group of submissions: each exactly once, or not at all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 
@@ -68,33 +68,33 @@ class Commit:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # FOR SHARE makes a process that closes the round wait for this commit. SQLite does so with
+        # Literals, because a statement's parameters are limited.
+        seqs: sa.BindParameter[int] = sa.bindparam("seqs", expanding=True, literal_execute=True)
+        # FOR SHARE makes a process that closes a round wait for this commit. SQLite does so with
         # BEGIN IMMEDIATE, and the one statement with an advisory lock: see `end_round`.
-        state = sa.select(rounds.c.state, rounds.c.retention)
-        self._select_state = state.where(rounds.c.seq == sa.bindparam("seq")).with_for_update(
-            read=True
+        states = sa.select(rounds.c.seq, rounds.c.state, rounds.c.retention)
+        states = states.where(rounds.c.seq.in_(seqs)).order_by(rounds.c.seq)
+        self._select_states = states.with_for_update(read=True)
+        # With RETURNING, SQLAlchemy sends the rows in one statement.
+        self._insert_segments = sa.insert(segments).returning(segments.c.id)
+        self._insert_quarantined = (
+            sa.insert(quarantine).values(reason="size").returning(quarantine.c.id)
         )
-        self._insert_segment = sa.insert(segments)
-        self._insert_quarantined = sa.insert(quarantine).values(reason="size")
-        own_row = sa.and_(
-            tallies.c.round == sa.bindparam("seq"), tallies.c.process == sa.bindparam("number")
+        # Locked before they are read: if two processes ever share a number, both still count.
+        own_rows = sa.select(tallies.c.round, tallies.c.n, tallies.c.counts).where(
+            tallies.c.round.in_(seqs), tallies.c.process == sa.bindparam("number")
         )
-        # Locked before it is read: if two processes ever share a number, both still count.
-        self._lock_tally = sa.select(tallies.c.n, tallies.c.counts).where(own_row).with_for_update()
-        self._insert_tally = (
-            database.insert(tallies).on_conflict_do_nothing().returning(tallies.c.n)
-        )
-        update = sa.update(tallies).where(own_row, tallies.c.n == sa.bindparam("n_before"))
-        self._update_locked_tally = update.values(
-            n=sa.bindparam("n_after"),
-            counts=sa.bindparam("counts_after"),
-            token=sa.bindparam("own_token"),
-            quarantined=tallies.c.quarantined
-            + sa.bindparam("added_quarantined", type_=sa.BigInteger),
-        )
-        self._update_own_tally = self._update_locked_tally.where(
-            tallies.c.token == sa.bindparam("own_token")
-        )
+        self._lock_tallies = own_rows.order_by(tallies.c.round).with_for_update()
+        insert = database.insert(tallies)
+        self._insert_tallies = insert.on_conflict_do_nothing().returning(tallies.c.round)
+        written = ("n", "counts", "token")
+        self._update_tallies = insert.on_conflict_do_update(
+            index_elements=["round", "process"],
+            set_={
+                **{name: insert.excluded[name] for name in written},
+                "quarantined": tallies.c.quarantined + insert.excluded.quarantined,
+            },
+        ).returning(tallies.c.round)
         self._last_tallies: dict[int, Tally] = {}
         """The tallies that the last commit wrote, by round."""
         self._last_writer = (-1, -1)
@@ -104,11 +104,12 @@ class Commit:
         """Store the batches in one transaction; return each submission's outcome.
 
         Calling it again after an unknown outcome is safe: submissions that were stored are found
-        as duplicates. Rounds and keys are locked in ascending order, so that several processes
-        cannot deadlock.
+        as duplicates. All rounds share each statement, because after a statement the thread waits
+        for the interpreter's lock. Rounds, then keys, then tallies are locked, each in ascending
+        order, so that several processes cannot deadlock.
         """
         # A remembered tally saves reading the row. Only tallies of a finished commit are
-        # remembered, and the update checks that the row still has their count and token.
+        # remembered, and the one statement checks that the row still has their count and token.
         last_tallies, self._last_tallies = self._last_tallies, {}
         process, generation = self._database.process, self._database.generation
         if len(batches) == 1 and self._last_writer == (process, generation):
@@ -117,20 +118,12 @@ class Commit:
             if tally is not None:
                 self._last_tallies = {batch.seq: tally}
                 return [[Outcome.STORED] * len(batch.submissions)]
-        new_tallies: dict[int, Tally] = {}
-        outcomes: dict[int, list[Outcome]] = {}
         with self._database.write() as connection:
-            writer = (process, self._database.generation)  # the connection may be a new one
-            if writer != self._last_writer:
-                last_tallies = {}
-            for batch in sorted(batches, key=lambda batch: batch.seq):
-                outcomes[batch.seq], sealed = self._store(connection, batch, hour)
-                if sealed is not None:
-                    new_tallies[batch.seq] = self._add(
-                        connection, process, batch.seq, sealed, last_tallies.get(batch.seq)
-                    )
-        self._last_tallies, self._last_writer = new_tallies, writer
-        return [outcomes[batch.seq] for batch in batches]
+            generation = self._database.generation  # the connection may be a new one
+            outcomes, sealed = self._store(connection, batches, hour)
+            new_tallies = self._add(connection, process, sealed) if sealed else {}
+        self._last_tallies, self._last_writer = new_tallies, (process, generation)
+        return outcomes
 
     def _commit_in_one_statement(
         self, batch: Batch, hour: int, last_tally: Tally | None
@@ -159,92 +152,107 @@ class Commit:
         return tally if self._database.commit_in_one_statement(values) else None
 
     def _store(
-        self, connection: sa.Connection, batch: Batch, hour: int
-    ) -> tuple[list[Outcome], SealedBatch | None]:
-        """Store keys and segment; return outcomes and what to add to the tally."""
-        round = connection.execute(self._select_state, {"seq": batch.seq}).one_or_none()
-        if round is None or round.state == "gone":
-            return [Outcome.GONE] * len(batch.submissions), None
-        submissions = _encoded(batch)
+        self, connection: sa.Connection, batches: Sequence[Batch], hour: int
+    ) -> tuple[list[list[Outcome]], dict[int, SealedBatch]]:
+        """Store keys and segments; return the outcomes, and what to add to each tally."""
+        seqs = {"seqs": [batch.seq for batch in batches]}
+        states = {
+            row.seq: row
+            for row in connection.execute(self._select_states, seqs)
+            if row.state != "gone"
+        }
+        submissions = {batch.seq: _encoded(batch) for batch in batches if batch.seq in states}
         # If a key comes several times in this group, its first submission decides.
-        first_position: dict[bytes, int] = {}
-        for position, (key, _) in enumerate(submissions):
-            first_position.setdefault(key, position)
-        digests = {key: submissions[first_position[key]][1] for key in sorted(first_position)}
+        digests: dict[bytes, bytes] = {}
+        new_keys: list[bytes] = []
+        for seq, encoded in submissions.items():
+            by_key = dict(reversed(encoded))
+            digests |= by_key
+            if states[seq].state == "open":
+                new_keys += by_key
         inserted: set[bytes] = set()
-        if round.state == "open":
-            inserted = self._database.insert_submission_keys(connection, digests)
-        stored = {key: digest for key, digest in digests.items() if key in inserted}
-        if others := [key for key in first_position if key not in inserted]:
+        if new_keys:
+            new_digests = {key: digests[key] for key in sorted(new_keys)}
+            inserted = self._database.insert_submission_keys(connection, new_digests)
+        stored = {key: digests[key] for key in inserted}
+        if others := [key for key in digests if key not in inserted]:
             stored |= self._database.find_submission_keys(connection, others)
 
-        outcomes = []
-        for position, (key, digest) in enumerate(submissions):
+        def outcome_of(key: bytes, digest: bytes) -> Outcome:
+            if key in inserted:
+                inserted.remove(key)
+                return Outcome.STORED
             if key not in stored:
-                outcomes.append(Outcome.CLOSED)
-            elif stored[key] != digest:
-                outcomes.append(Outcome.KEY_REUSED)
-            elif key in inserted and first_position[key] == position:
-                outcomes.append(Outcome.STORED)
-            else:
-                outcomes.append(Outcome.DUPLICATE)
-        new = [i for i, outcome in enumerate(outcomes) if outcome is Outcome.STORED]
-        if not new:
-            return outcomes, None
-        sealed = batch.seal(new)
-        if round.retention != 0:  # with retention 0 no report is stored, only counted
-            row = {"round": batch.seq, "hour": hour}
-            if sealed.tally.n:
-                row_values = {**row, "n": sealed.tally.n, "data": sealed.data}
-                connection.execute(self._insert_segment, row_values)
-            if sealed.n_quarantined:
-                row_values = {**row, "n": sealed.n_quarantined, "data": sealed.quarantined}
-                connection.execute(self._insert_quarantined, row_values)
+                return Outcome.CLOSED
+            return Outcome.DUPLICATE if stored[key] == digest else Outcome.KEY_REUSED
+
+        outcomes: list[list[Outcome]] = []
+        sealed: dict[int, SealedBatch] = {}
+        for batch in batches:
+            if batch.seq not in states:
+                outcomes.append([Outcome.GONE] * len(batch.submissions))
+                continue
+            outcomes.append([outcome_of(*each) for each in submissions[batch.seq]])
+            new = [i for i, outcome in enumerate(outcomes[-1]) if outcome is Outcome.STORED]
+            if new:
+                sealed[batch.seq] = batch.seal(new)
+        # With retention 0 no report is stored, only counted.
+        with_reports = [(seq, each) for seq, each in sealed.items() if states[seq].retention != 0]
+        segment_rows = [
+            {"round": seq, "hour": hour, "n": each.tally.n, "data": each.data}
+            for seq, each in with_reports
+            if each.tally.n
+        ]
+        if segment_rows:
+            connection.execute(self._insert_segments, segment_rows)
+        quarantine_rows = [
+            {"round": seq, "hour": hour, "n": each.n_quarantined, "data": each.quarantined}
+            for seq, each in with_reports
+            if each.n_quarantined
+        ]
+        if quarantine_rows:
+            connection.execute(self._insert_quarantined, quarantine_rows)
         return outcomes, sealed
 
     def _add(
-        self,
-        connection: sa.Connection,
-        process: int,
-        seq: int,
-        sealed: SealedBatch,
-        last_tally: Tally | None,
-    ) -> Tally:
-        """Add a batch to the process's tally of a round; return the new tally."""
-        own_row = {"seq": seq, "number": process}
+        self, connection: sa.Connection, process: int, sealed: Mapping[int, SealedBatch]
+    ) -> dict[int, Tally]:
+        """Add batches to the process's tallies of their rounds; return the new tallies."""
 
-        def update(statement: sa.Update, tally: Tally) -> Tally | None:
-            new_tally = tally + sealed.tally
-            values = {
-                **own_row,
-                "n_before": tally.n,
-                "n_after": new_tally.n,
-                "counts_after": encode_counts(new_tally),
-                "own_token": self._database.token,
-                "added_quarantined": sealed.n_quarantined,
-            }
-            return new_tally if connection.execute(statement, values).rowcount == 1 else None
-
-        if last_tally is not None:
-            new_tally = update(self._update_own_tally, last_tally)
-            if new_tally is not None:
-                return new_tally
-        row = connection.execute(self._lock_tally, own_row).one_or_none()
-        if row is None:
-            new_row = {
+        def row_of(seq: int, tally: Tally, quarantined: int) -> dict[str, Any]:
+            return {
                 "round": seq,
                 "process": process,
-                "n": sealed.tally.n,
-                "counts": encode_counts(sealed.tally),
+                "n": tally.n,
+                "counts": encode_counts(tally),
                 "token": self._database.token,
-                "quarantined": sealed.n_quarantined,
+                "quarantined": quarantined,
             }
-            if connection.scalar(self._insert_tally, new_row) is not None:
-                return sealed.tally
-            row = connection.execute(self._lock_tally, own_row).one()
-        new_tally = update(self._update_locked_tally, decode_tally(row.counts, row.n))
-        assert new_tally is not None  # the row is locked
-        return new_tally
+
+        new_tallies = {seq: each.tally for seq, each in sealed.items()}
+        locked = self._locked(connection, process, sealed)
+        if absent := sorted(sealed.keys() - locked.keys()):
+            rows = [row_of(seq, sealed[seq].tally, sealed[seq].n_quarantined) for seq in absent]
+            inserted = set(connection.scalars(self._insert_tallies, rows))
+            # Another process with this number may have inserted rows first.
+            if taken := [seq for seq in absent if seq not in inserted]:
+                locked |= self._locked(connection, process, taken)
+        rows = []
+        for seq in [*locked]:
+            n, counts = locked.pop(seq)
+            new_tallies[seq] = decode_tally(counts, n) + sealed[seq].tally
+            rows.append(row_of(seq, new_tallies[seq], sealed[seq].n_quarantined))
+        if rows:
+            connection.execute(self._update_tallies, rows)
+        return new_tallies
+
+    def _locked(
+        self, connection: sa.Connection, process: int, seqs: Iterable[int]
+    ) -> dict[int, tuple[int, bytes]]:
+        """Lock the process's tallies of rounds; return the number of reports and the counts."""
+        values = {"seqs": [*seqs], "number": process}
+        rows = connection.execute(self._lock_tallies, values)
+        return {row.round: (row.n, row.counts) for row in rows}
 
 
 def _encoded(batch: Batch) -> list[tuple[bytes, bytes]]:
