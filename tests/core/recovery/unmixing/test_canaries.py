@@ -22,6 +22,13 @@ def recovered(
     return recover(oracle, estimates, "unmix", n=tally.n, canaries=canaries)
 
 
+def lower(result: Recovery) -> np.ndarray:
+    """Return the lower ends of the intervals of the canaries."""
+    assert result.conclusions is not None
+    assert result.conclusions.lower is not None
+    return result.conclusions.lower[list(CANARIES)]
+
+
 def error(result: Recovery) -> float:
     return float(((result.recovered - SHARES) ** 2).sum())
 
@@ -32,6 +39,7 @@ def test_canaries_have_no_frequency_and_improve_the_others() -> None:
     with_them = [recovered(oracle, attacked, seed, CANARIES) for seed in range(3)]
     without = [recovered(oracle, attacked, seed, ()) for seed in range(3)]
     assert all(result.recovered[list(CANARIES)].max() < 1e-6 for result in with_them)
+    assert all((lower(result) == 0).all() for result in with_them)
     assert all(result.recovered.sum() == pytest.approx(1) for result in with_them)
     assert np.mean([error(result) for result in with_them]) < np.mean(
         [error(result) for result in without]

@@ -86,16 +86,17 @@ def averaged(
     frequencies = onto_simplex(mean, variance)
     # The errors are those under all hypotheses.
     every = np.maximum(average(squares) - 2 * mean * average(means) + mean**2, _LEAST_VARIANCE)
-    spread = every * (1 + attack if unidentified else 1)
+    wider = 1 + attack if unidentified else 1.0
+    spread = every * wider
     sd = np.sqrt(spread - spread**2 / spread.sum())
-    moved, wider = frequencies - mean, sd / np.sqrt(every)
+    moved = frequencies - mean
     below = frequencies - np.minimum(moved, 0.0) - _end(-1, moments, weights)
     above = _end(1, moments, weights) + np.maximum(moved, 0.0) - frequencies
     return Unmixed(
         frequencies,
         sd,
-        np.maximum(frequencies - wider * np.maximum(below, 0.0), 0.0),
-        np.minimum(frequencies + wider * np.maximum(above, 0.0), 1.0),
+        np.maximum(frequencies - math.sqrt(wider) * np.maximum(below, 0.0), 0.0),
+        np.minimum(frequencies + math.sqrt(wider) * np.maximum(above, 0.0), 1.0),
         min(attack, 1.0),
         min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
         _interval(np.array([1 - each.relation.a for each in hypotheses]), weights),
