@@ -26,7 +26,8 @@ _SLUG_HINTS = {
     "no-reports": "`ldprecover simulate` makes some",
     "round-closed": "open another with `ldprecover round open`",
     "round-not-found": "`ldprecover round list` shows all rounds",
-    "report-key-needed": "give one with --key; `ldprecover key create --scope report` makes one",
+    "report-key-needed": "give a report key with --key; `ldprecover key create --scope report` "
+    "makes one",
     "unauthorized": "give a key of the server with --key or LDPRECOVER_ADMIN_KEY",
 }
 

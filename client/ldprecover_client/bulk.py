@@ -146,11 +146,12 @@ class _Sender:
         except RefusedError as error:
             if error.status != 413:
                 raise
-            hint = (
-                f"{len(batch)} reports of {batch.nbytes} bytes in one submission; take a "
-                "smaller batch_size"
-            )
-            raise RefusedError(413, error.title, f"{hint} ({error.detail})", error.type) from error
+            detail = f"{len(batch)} reports of {batch.nbytes} bytes in one submission"
+            if self.client.has_key:  # otherwise a submission holds one report at most
+                detail += "; take a smaller batch_size"
+            raise RefusedError(
+                413, error.title, f"{detail} ({error.detail})", error.type
+            ) from error
         if answer["accepted"] != len(batch):
             raise InvalidAnswerError(
                 f"the server accepted {answer['accepted']} of a submission of {len(batch)}"

@@ -132,7 +132,7 @@ def test_rejection_names_batch_size(collector: Collector, submit: Callable[..., 
     with pytest.raises(
         RefusedError, match="500 reports of 3000 bytes in one submission; take a smaller batch_size"
     ):
-        submit(reports, batch_size=500, connections=1)
+        submit(reports, key=collector.KEY, batch_size=500, connections=1)
 
 
 def test_submission_fits_counting_limit(

@@ -102,6 +102,18 @@ def test_submission_above_limits_is_named(start_server: StartServer) -> None:
         assert send(batch_size=limit) == 1000
 
 
+def test_error_without_a_key_asks_for_no_smaller_batches(
+    admin: Client, server: ServerProcess
+) -> None:
+    """Without a key only one report a submission is allowed."""
+    round_ = admin.open_round(protocol="olh", epsilon=1, domain_size=3)
+    reports = Population([1, 1, 1], 4000, 0).reports(round_.parameters.oracle)
+    with pytest.raises(RefusedError, match="with a report key it may be larger") as caught:
+        submit_reports(server.url, round_.id, reports)
+    assert caught.value.status == 413
+    assert "batch_size" not in str(caught.value)
+
+
 def test_ticket_admits_one_report(admin: Client, server: ServerProcess, tmp_path: Path) -> None:
     round_ = admin.open_round(protocol="olh", epsilon=0.5, items=["a", "b", "c"], access="ticket")
     assert (round_.access, round_.read_access) == ("ticket", "public")

@@ -25,12 +25,16 @@ USERS = 50
 
 @pytest.fixture
 def clients(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Every HTTP client that is created, of either kind."""
+    """Every HTTP client that is created, of either kind.
+
+    Their connections never expire: under load one may be idle for 5 seconds, and is replaced.
+    """
     created = []
     for kind in (httpx.Client, httpx.AsyncClient):
 
         def counted(self, *args: Any, _of: Any = kind.__init__, **options: Any) -> None:
             created.append(self)
+            options["limits"].keepalive_expiry = None
             _of(self, *args, **options)
 
         monkeypatch.setattr(kind, "__init__", counted)
