@@ -37,10 +37,11 @@ _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 _PARAMETERS = (
     "access against attackers beta by_name domain_size drift each epsilon error frequency gain "
     "given_seeds hash_range item kind max_epsilon max_total_epsilon model protocol rate "
-    "read_access retention scheduler search series size subset_size sum_of users"
+    "read_access retention search series size subset_size sum_of users"
 )
 """Parameters of requests and libraries that have an option, except those of recoveries."""
 _OTHER_OPTIONS = {
+    "canaries": "the canaries",
     "items": "the items",
     "name": "NAME",
     "options": "--option",

@@ -40,13 +40,14 @@ class Scheduler:
             or not 0 < int(address["port"]) < 1 << 16
         ):
             raise ParameterError(
-                f"scheduler must be tls://HOST:PORT or tcp://127.0.0.1:PORT, not {self.url[:200]!r}"
+                "the scheduler must be tls://HOST:PORT or tcp://127.0.0.1:PORT, not "
+                f"{self.url[:200]!r}"
             )
         check_tls_files(self.tls)
         if address["scheme"] == "tcp":
             if not _is_local(address["v6"] or address["host"]):
                 raise ParameterError(
-                    f"scheduler must be tls://HOST:PORT for another machine, not {self.url}: "
+                    f"the scheduler must be tls://HOST:PORT for another machine, not {self.url}: "
                     "without TLS anyone who reaches the scheduler can run code on its workers and "
                     "on this machine"
                 )

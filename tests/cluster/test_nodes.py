@@ -66,6 +66,8 @@ def test_nodes_listen_with_tls_serve_no_pages_and_end_cleanly(tmp_path: Path) ->
 def test_nodes_that_cannot_start_say_why(tmp_path: Path, run: Run) -> None:
     missing = run("cluster worker tls://127.0.0.1:1").fails(2)
     assert missing.startswith("the TLS CA is not a file: tls/ca.pem")
+    wrong = run("cluster worker 127.0.0.1").fails(2)
+    assert wrong.startswith("the scheduler must be tls://HOST:PORT or tcp")
     ca, cert, key = certificates(tmp_path)
     tls = ("--tls-ca", ca, "--tls-cert", cert)
 

@@ -185,7 +185,7 @@ def test_rejects_reports_that_differ_from_the_counts(
         ("--tls-ca ca.pem", "--tls-ca, --tls-cert and --tls-key need --scheduler"),
         (
             "--reports X --scheduler tcp://10.0.0.1:8786",
-            "--scheduler must be tls://HOST:PORT for another",
+            "the scheduler must be tls://HOST:PORT for another",
         ),
         ("--reports X --jobs 2 --scheduler tls://a:1", "or --scheduler"),
         ("--option alpha", "--option takes a name and a number"),
