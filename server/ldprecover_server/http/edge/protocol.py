@@ -59,8 +59,7 @@ class EdgeProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Replace httptools' parser by the limited one, and find the application's `Edge`."""
         super().__init__(*args, **kwargs)
-        self._parser = LimitedParser(self)
-        self.parser = self._parser  # type: ignore[assignment]
+        self.parser = LimitedParser(self)  # type: ignore[assignment]
         self.edge: Edge = self.app_state.get(EDGE) or Edge()
         self._connections = self.edge.connections
         self._head_since = self._ends_at = inf
@@ -73,9 +72,16 @@ class EdgeProtocol(HttpToolsProtocol):
     # asyncio's callbacks
 
     def connection_made(self, transport: Any) -> None:
-        """Read and write through an `EdgeTransport`, with a limit on unread bytes."""
+        """Read and write through an `EdgeTransport`, with a limit on unread bytes.
+
+        A client that has reset the connection before it was accepted has no address. What it sent
+        could still be read, and its request would start.
+        """
         transport.set_write_buffer_limits(high=limits.UNREAD_BYTES)
         super().connection_made(EdgeTransport(transport, self))  # type: ignore[arg-type]
+        if self.client is None:
+            transport.abort()
+            return
         self._head_since = self.loop.time()
         self._connections.add(self)
 
@@ -109,7 +115,7 @@ class EdgeProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.is_answering and self.cycle.more_body and self.cycle.body:
             self.flow.pause_reading()
-        if self._parser.in_head and not self.is_answering and self._head_since == inf:
+        if self.parser.in_head and not self.is_answering and self._head_since == inf:  # type: ignore[attr-defined]
             self._head_since = self.loop.time()
 
     def eof_received(self) -> bool:  # type: ignore[override]

@@ -25,7 +25,6 @@ class EdgeTransport(asyncio.BufferedProtocol):
         """Make a transport on which `peer`, an EdgeProtocol, reads and writes."""
         self._transport = transport
         self._peer = peer
-        self._buffer = peer.edge.buffer
         self._pieces: list[bytes] = []
         self._lingers = False
         self.connection_lost = peer.connection_lost  # type: ignore[method-assign]
@@ -35,10 +34,10 @@ class EdgeTransport(asyncio.BufferedProtocol):
         transport.set_protocol(self)
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        return self._buffer  # type: ignore[no-any-return]
+        return self._peer.edge.buffer  # type: ignore[no-any-return]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._peer.data_received(bytes(self._buffer[:nbytes]))
+        self._peer.data_received(bytes(self._peer.edge.buffer[:nbytes]))
 
     def write(self, data: bytes) -> None:
         if not self._pieces:

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
@@ -14,7 +16,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from ldprecover_server.http.edge import ON_LOSS, EdgeProtocol
+from ldprecover_server.http.edge import EDGE, ON_LOSS, Edge, EdgeProtocol
 from ldprecover_server.http.edge.limits import HEAD_BYTES, MAX_HEADERS, READ_BYTES
 
 pytestmark = pytest.mark.sqlite
@@ -288,6 +290,33 @@ async def test_reads_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         await reader.readuntil(b"\r\n\r\n")
         assert b"".join(app.bodies) == body
     assert max(sizes) <= READ_BYTES
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": use}) for use in (0, 1)])
+async def test_starts_no_request_of_a_connection_reset_before_it_is_accepted() -> None:
+    """Thousands of them would delay every other client."""
+    request = b"GET /%d HTTP/1.1\r\nHost: test\r\n\r\n"
+    app = Application()
+    app.released.set()
+    config = Config(app)
+    config.load()
+    loop = asyncio.get_running_loop()
+    edge = Edge()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        lost = socket.create_connection(listener.getsockname())
+        lost.sendall(request % 1)
+        lost.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        lost.close()
+        server = await loop.create_server(
+            lambda: EdgeProtocol(config, ServerState(), {EDGE: edge}), sock=listener
+        )
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(request % 2)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
+        writer.close()
+        server.close()
+    assert app.paths == ["/2"]
 
 
 @pytest.mark.anyio
