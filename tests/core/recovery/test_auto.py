@@ -25,6 +25,7 @@ def _frequencies(oracle: FrequencyOracle) -> Any:
         (OUE(1, 15), N, "norm-sub", "unmix needs at least 16 items, not 15"),
         (HR(1, 30), N, "norm-sub", "unmix: hr lacks a law"),
         (OUE(1, 30), None, "norm-sub", "unmix needs the number of reports"),
+        (GRR(10, 30), 40 * N, "norm-sub", "the noise of 80,000 reports is only 0.0007 of"),
     ],
 )
 def test_chooses_a_method_and_says_why(

@@ -1,5 +1,6 @@
 """The method auto: un-mixing where it fits the round, else projection."""
 
+import math
 from dataclasses import replace
 
 from ldprecover.protocols import FrequencyOracle
@@ -9,20 +10,33 @@ from ldprecover.recovery.methods import unmix
 from ldprecover.recovery.unmixing import LEAST_ITEMS
 
 _PROJECTION = "norm-sub"
+_LEAST_NOISE = 0.01  # of a mean frequency; with less, data fit no listed shape
 
 
-def chosen_method(oracle: FrequencyOracle, available: frozenset[str]) -> tuple[Method, str]:
-    """Return the method that auto runs with the `available` NEEDS, and the reason."""
+def chosen_method(
+    oracle: FrequencyOracle, available: frozenset[str], n: int | None = None
+) -> tuple[Method, str]:
+    """Return the method that auto runs with the `available` NEEDS, and the reason.
+
+    Of n reports with next to no noise it is the projection, which then has next to no error.
+    """
     reason = unmix.METHOD.refusal(oracle, available)
     if reason is None and oracle.domain_size < LEAST_ITEMS:
         reason = f"unmix needs at least {LEAST_ITEMS} items, not {oracle.domain_size}"
+    if reason is None and n is not None:
+        noise = math.sqrt(float(oracle.variance(0.0, n))) * oracle.domain_size
+        if noise < _LEAST_NOISE:
+            reason = f"the noise of {n:,} reports is only {noise:.1g} of a mean frequency"
     if reason is not None:
         return METHODS[_PROJECTION], reason
     return unmix.METHOD, f"it fits {oracle.protocol} over {oracle.domain_size} items"
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
-    method, reason = chosen_method(inputs.oracle, inputs.available)
+    n = inputs.n
+    if n is None and inputs.reports is not None:
+        n = inputs.reports.tally().n or None
+    method, reason = chosen_method(inputs.oracle, inputs.available, n)
     request = replace(inputs.request, method=method.name)
     recovery = recovered_by(method, replace(inputs, request=request))
     return replace(recovery, notes=(f"{AUTO} chose {method.name}: {reason}.", *recovery.notes))

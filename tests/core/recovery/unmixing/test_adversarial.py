@@ -11,6 +11,7 @@ from ldprecover import (
     GRR,
     OLH,
     OUE,
+    CountsAloneWarning,
     FrequencyOracle,
     RecoveryRequest,
     Tally,
@@ -186,6 +187,18 @@ def test_frequencies_of_no_listed_shape_are_no_attack(oracle: FrequencyOracle, w
     assert ratio(result, truth) > 0.9
     assert result.conclusions is not None
     assert (result.conclusions.attack_probability or 0.0) < 0.5
+
+
+def test_zipf_between_the_listed_powers_is_no_attack() -> None:
+    """Powers of 1 and 1.25 were listed; with little noise, one of 1.1 fitted an attack better."""
+    oracle, rng = SS(6.0, 200, 1), np.random.default_rng([81, 10])
+    law = np.arange(1.0, 201) ** -1.1
+    tally = oracle.simulation.honest_tally(rng.multinomial(200_000, law / law.sum()), rng)
+    counts = tally.counts(oracle)
+    with pytest.warns(CountsAloneWarning):
+        result = recover(oracle, oracle.estimate(counts, tally.n), "unmix", n=tally.n)
+    assert result.conclusions is not None
+    assert (result.conclusions.attack_probability or 0.0) < 0.1
 
 
 @pytest.mark.parametrize("oracle", [OUE(0.5, D), GRR(1.0, D)], ids=lambda oracle: oracle.protocol)

@@ -250,3 +250,17 @@ def test_transform_of_others_has_their_share() -> None:
     ):
         assert transform[0] == pytest.approx(1)
         assert -transform[1].imag / grid.omega[1] == pytest.approx(mean, rel=0.01)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.31, 0.5])
+def test_item_that_the_law_does_not_explain_keeps_its_estimate(share: float) -> None:
+    """Of half of the users the mean was off by ten standard deviations, on the way to 1/d."""
+    d, noise = 100, 1e-3
+    z, sd = np.full(d, (1 - share) / (d - 1)), np.full(d, noise)
+    z[0] = share
+    model = Mixture(z, sd, grid_over(0.0, share + 2 * noise, noise, noise), ())
+    relation = Relation(1.0, 0.0, 0.0, 0.0)
+    (hypothesis,) = model.hypotheses([lognormal(1.0, 0.0, 1.0, d)], [(relation, NONE)], 0.0)
+    moments = hypothesis.moments()
+    assert abs(moments.mean[0] - share) < 0.2 * noise
+    assert math.sqrt(moments.square[0] - moments.mean[0] ** 2) < 1.1 * noise

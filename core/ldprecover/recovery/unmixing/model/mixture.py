@@ -121,20 +121,20 @@ class Mixture:
             m[:, items] = rows[:3]
             without[items] = rows[3]
         np.maximum(m, 0.0, out=m)
-        faint = m[0] < self._faint
+        m[:, m[0] < self._faint] = 0.0  # rounding
         density = m[0] + self._floor
-        mean = (m[1] + self._floor / d) / density
-        square = (m[2] + self._floor / d**2) / density
         share = self._spike_shares(relation, spikes)
-        # Where the density is rounding, the estimate is taken at its word: 0 below 0, else the
-        # frequency without noise, or 1/d if a spike may explain it.
-        limit = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / relation.a, 0.0, 1.0)))
-        mean[faint] = limit[faint]
+        # What the law does not explain is taken at its word: 0 below 0, else the frequency with its
+        # noise, or 1/d if a spike may explain it.
+        own = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / relation.a, 0.0, 1.0)))
+        noise = np.where(own > 0, self._sd / relation.a, 0.0)
+        mean = (m[1] + self._floor * own) / density
+        square = (m[2] + self._floor * (own**2 + noise**2)) / density
         mean[self._empty] = square[self._empty] = 0.0
         np.clip(mean, 0.0, 1.0, out=mean)
-        square[faint] = mean[faint] ** 2
         np.clip(square, mean**2, 1.0, out=square)
         spike = np.clip(1 - (1 - share) * np.maximum(without, 0.0) / density, 0.0, 1.0)
+        faint = m[0] == 0
         spike[faint] = (share * (x >= 0))[faint]
         spike[share == 0] = 0.0
         if share.min() == 1:  # spikes on every item point to none

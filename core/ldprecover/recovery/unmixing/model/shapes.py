@@ -135,8 +135,8 @@ def _listed(kind: str, d: int) -> Iterator[Shape]:
                 # Nearly flat laws are rare in practice, and fit an attack on many items.
                 flat = (-2.5 if zero == 0 else -1.0) if s == 0.5 else 0.0
                 yield lognormal(s, zero, 0.95, d, flat)
-        for s in (0.5, 0.75, 1.0, 1.25, 1.5):
-            yield power_law(s, 0.95, d)
+        for tenths in range(5, 16):
+            yield power_law(tenths / 10, 0.95, d)
         for s in (1.0, 2.0, 3.0):  # with a wide net: one item may hold most of the mass
             for zero in (0.0, 0.85):
                 for kappa in (0.5, 0.1, 0.02):
