@@ -30,6 +30,10 @@ class Evidence(Protocol):
     def domain_size(self) -> int:
         """The number of items."""
 
+    @property
+    def events(self) -> int:
+        """The number of events whose probabilities it bounds."""
+
     def region(self, malicious_share: float) -> Region | None:
         """Return all frequencies that are possible with this share of malicious reports.
 
@@ -42,7 +46,7 @@ class CountEvidence:
     """The evidence of support counts, of any pure protocol.
 
     An honest report supports v, or does not, as often as the frequencies say, and malicious reports
-    only add to either number: so both bound f_v. All 2d bounds hold at once with the confidence.
+    only add to either number: so both bound f_v. All 2d bounds hold together with the confidence.
     The `counts` are those of all n reports but the `quarantined` ones, which may be honest and
     support anything.
     """
@@ -58,10 +62,15 @@ class CountEvidence:
         """The number of items."""
         return self.oracle.domain_size
 
+    @property
+    def events(self) -> int:
+        """The number of events: each item is supported by a report, or not."""
+        return 2 * self.domain_size
+
     def region(self, malicious_share: float) -> Region | None:
         """Return the box of the frequencies that are possible, or None; O(d)."""
         p, q, honest = self.oracle.p, self.oracle.q, (1 - malicious_share) * self.n
-        log_tail = math.log(2 * self.domain_size / (1 - self.confidence))
+        log_tail = math.log(self.events / (1 - self.confidence))
         supporting = upper_means(self.counts + self.quarantined, honest, log_tail)
         others = upper_means(self.n - self.counts, honest, log_tail)
         return Box.of((1 - q - others) / (p - q), (supporting - q) / (p - q))
@@ -87,14 +96,14 @@ class Ahead:
 
 @dataclass(frozen=True)
 class AmongFirst:
-    """Fewer than `k` other items are held by as many users as `item`."""
+    """Of each of the `items`, fewer than `k` other items are held by as many users."""
 
-    item: int
+    items: tuple[int, ...]
     k: int
 
     def holds(self, region: Region) -> bool:
-        rivals = np.count_nonzero(region.upper >= region.lower[self.item])
-        return bool(rivals - 1 < self.k)  # the item is no rival of its own
+        rivals = np.count_nonzero(region.upper >= region.lower[list(self.items)].min())
+        return bool(rivals - 1 < self.k)  # an item is not its own rival
 
 
 @dataclass(frozen=True)
@@ -126,14 +135,14 @@ class Ranking:
 class Certificate:
     """Intervals that hold for every attack by at most a share of the reports.
 
-    All that it states holds at once, with its confidence: at this share and at all others, since
+    All that it states holds together, with its confidence: at this share and at all others, since
     one event of the honest reports' randomness implies it all. It is about the frequencies among
     the round's honest users; honest users who lie count as honest.
 
         certificate = certify(oracle, tally, malicious_share=0.01)
         certificate.difference(0, 1)                # (0.02, 0.07)
         certificate.tolerance(Ahead(0, 1))          # 0.014
-        certificate.least_malicious_share()         # 0.0
+        certificate.least_malicious_share           # 0.0
     """
 
     evidence: Evidence
@@ -182,16 +191,17 @@ class Certificate:
         ahead = d - np.searchsorted(np.sort(lower), upper, side="right")
         return Ranking(_indices(rivals < k), _indices(ahead < k))
 
+    @cached_property
     def least_malicious_share(self) -> float:
-        """Return the share of the reports that are proven not to come from honest users."""
+        """The share of the reports that are proven not to come from honest users."""
         return self._first_share(lambda share: self.evidence.region(share) is not None)
 
     def tolerance(self, claim: Claim) -> float | None:
         """Return the largest share of malicious reports at which the claim is proven.
 
-        None if it is not proven at the least share that the reports prove: then it is open.
+        None if it is not proven at `least_malicious_share`: then it is open.
         """
-        least = self.least_malicious_share()
+        least = self.least_malicious_share
 
         def open_at(share: float) -> bool:
             region = self.evidence.region(share)
@@ -206,7 +216,7 @@ class Certificate:
         """What the intervals assume, in one sentence."""
         return (
             f"If at most {100 * self.malicious_share:.3g} % of the {self.evidence.n:,} reports are "
-            f"malicious, all of this holds at once with a confidence of "
+            f"malicious, all of this holds together, with a confidence of "
             f"{100 * self.confidence:.4g} %, whatever these reports are; it is about the honest "
             "users of this round."
         )
@@ -240,7 +250,7 @@ def certify(
 ) -> Certificate:
     """Return what the support counts of a round prove, whatever malicious users sent.
 
-    At most a `malicious_share` of the reports are malicious; all intervals hold at once with the
+    At most a `malicious_share` of the reports are malicious; all intervals hold together with the
     `confidence`, for any number of reports: they follow from Chernoff's bound for sums of unequal
     probabilities (Hoeffding 1963), not from a normal limit. HR is certified by its counts too.
     `quarantined` reports are not in the tally, and count as what they would change the most. O(d).

@@ -43,8 +43,8 @@ class Box:
         if (lower > upper).any() or low > 1 + _ROUNDING or high < 1 - _ROUNDING:
             return None
         # All ends are reached: the others leave no more than this, and no less.
-        most, least = 1 - (low - lower) + _ROUNDING, 1 - (high - upper) - _ROUNDING
-        return cls(np.maximum(lower, least), np.minimum(upper, most))
+        largest, least = 1 - (low - lower) + _ROUNDING, 1 - (high - upper) - _ROUNDING
+        return cls(np.maximum(lower, least), np.minimum(upper, largest))
 
     def limits(self, weights: FloatArray) -> tuple[float, float]:
         """Return the least and the largest sum of the weighted frequencies."""
