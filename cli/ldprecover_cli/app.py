@@ -17,6 +17,7 @@ from typer.main import get_command
 from ldprecover_cli import (
     analysis,
     attack,
+    certify,
     cluster,
     database,
     document,
@@ -232,6 +233,7 @@ _PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
         watch.watch,
         analysis.frequencies,
         recover.recover,
+        certify.certify,
         analysis.methods,
         analysis.alarms,
         analysis.suspects,

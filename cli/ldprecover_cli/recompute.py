@@ -1,4 +1,4 @@
-"""`recompute`: estimate and recover an exported round offline, from counts or reports."""
+"""`recompute`: estimate, recover and certify an exported round offline."""
 
 import errno
 from collections.abc import Callable, Sequence
@@ -11,6 +11,14 @@ from warnings import catch_warnings, simplefilter
 
 from typer import Argument, Option
 
+from ldprecover_cli.certify import (
+    Confidence,
+    ItemSets,
+    Leads,
+    MaliciousShare,
+    Tops,
+    questions_of,
+)
 from ldprecover_cli.engines import Jobs, SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
 from ldprecover_cli.errors import UsageError, check_items, file_errors
 from ldprecover_cli.export_files import read_export, write_export
@@ -52,6 +60,11 @@ def recompute(
             metavar="FILE",
         ),
     ] = None,
+    malicious_share: MaliciousShare = None,
+    confidence: Confidence = 0.95,
+    items: ItemSets = None,
+    ahead: Leads = None,
+    top: Tops = None,
     reports: Annotated[
         list[str] | None,
         Option(
@@ -78,9 +91,13 @@ def recompute(
     A method that uses reports gets only the counts, unless --reports names the round's dataset.
     Several processes or a Dask cluster can read the dataset; the numbers stay the same.
 
+    With --malicious-share the field `certificate` is what `ldprecover certify` states.
+
     Example: ldprecover recompute cities.json
 
     Example: ldprecover recompute cities.json --method unmix --history may.json --history june.json
+
+    Example: ldprecover recompute cities.json --malicious-share 0.01 --top 3
 
     Example: ldprecover recompute cities/_round.json --reports cities --method fiad --jobs 2
     """
@@ -93,6 +110,9 @@ def recompute(
         "options": method_options(option),
     }
     past = [read_export(path) for path in history or []]
+    questions = questions_of(items, ahead, top, exported.parameters.items, None)
+    if questions and malicious_share is None:
+        raise UsageError("--items, --ahead and --top need --malicious-share")
 
     def recover(export: "RoundExport", reports: "ReportSource | None" = None) -> JsonObject:
         return _columns(export, target or [], arguments, past, reports)
@@ -112,6 +132,13 @@ def recompute(
         )
     else:
         result = recover(exported)
+    if malicious_share is not None:
+        fields = {
+            "malicious_share": malicious_share,
+            "confidence": confidence,
+            "questions": questions,
+        }
+        result["certificate"] = _certificate(exported, fields)
     if output is None:
         print_json(result)
     else:
@@ -236,3 +263,23 @@ def _columns(
         if recovery.conclusions is None
         else recovery.conclusions.to_dict(items),
     }
+
+
+def _certificate(exported: "RoundExport", fields: JsonObject) -> JsonObject:
+    """Return the certificate of an exported round. Raises ParameterError."""
+    import json
+
+    from pydantic import ValidationError
+
+    from ldprecover import ParameterError
+    from ldprecover_interface.certificates import CertificateRequest, certify_export
+    from ldprecover_interface.invalid_fields import invalid_fields
+
+    try:
+        request = CertificateRequest.model_validate(fields)
+    except ValidationError as error:
+        schema = CertificateRequest.model_json_schema()
+        (field, reason), *_ = invalid_fields(error.errors(), fields, schema)
+        raise ParameterError(f"{field} {reason}") from None
+    certificate: JsonObject = json.loads(certify_export(exported, request).to_json())
+    return certificate

@@ -22,7 +22,7 @@ from ldprecover_client.errors import (
     RefusedError,
     UnknownProtocolError,
 )
-from ldprecover_interface import analysis, plans, results, rounds, submissions
+from ldprecover_interface import analysis, certificates, plans, results, rounds, submissions
 from ldprecover_interface.base import REFERENCE as _REFERENCE
 from ldprecover_interface.base import Message
 from ldprecover_interface.invalid_fields import invalid_fields
@@ -309,6 +309,21 @@ def read_recovery(answer: Answer) -> JsonObject:
     """Read POST /rounds/{id}/recover."""
     message, body = _read(results.Recovered, answer)
     _check_recovery(message)
+    return body
+
+
+def read_certificate(answer: Answer, questions: int) -> JsonObject:
+    """Read POST /rounds/{id}/certificate."""
+    message, body = _read(certificates.Certified, answer)
+    d = len(message.items)
+    _check_columns(message, d, "lower", "upper")
+    if len(message.answers) != questions:
+        raise InvalidAnswerError(
+            f"answers must be those of the {questions} questions, not {len(message.answers)}"
+        )
+    for each in message.answers:
+        for name in ("items", "ahead", "certain", "possible"):
+            _check_items(name, getattr(each, name, []), d)
     return body
 
 

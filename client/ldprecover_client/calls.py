@@ -158,6 +158,17 @@ def recover(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
     )
 
 
+def certify(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
+    """POST /rounds/{id}/certificate. Repeatable: it changes nothing."""
+    questions = fields.get("questions") or ()
+    call = _post(
+        _path(reference, paths.CERTIFICATE),
+        lambda answer: answers.read_certificate(answer, len(questions)),
+        fields,
+    )
+    return replace(call, is_analysis=True)
+
+
 def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
     """POST /rounds/{id}/recover as a job, or with a result. Repeatable: it changes nothing."""
     fields = {"method": AUTO, **fields}

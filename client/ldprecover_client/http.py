@@ -283,10 +283,10 @@ class Client(_BaseClient):
 
     `key` is an access key, for the calls that need one. `timeout` limits the seconds of each step
     of a request, `deadline` those of the whole request. `analysis_timeout` replaces both for
-    `recover`, `alarms` and `suspects`: by default a server queues an analysis of a caller with a
-    key for up to 600 seconds and computes for up to 600, and without a key for a tenth of that.
-    `transport` is an httpx transport to use instead of the network; `sleep`, `clock` and `rng` are
-    the waiting, time and randomness of retries.
+    `recover`, `certify`, `alarms` and `suspects`: by default a server queues an analysis of a
+    caller with a key for up to 600 seconds and computes for up to 600, and without a key for a
+    tenth of that. `transport` is an httpx transport to use instead of the network; `sleep`, `clock`
+    and `rng` are the waiting, time and randomness of retries.
 
     Every call raises RefusedError for a problem that the server states, UnansweredError after the
     last retry, InvalidAnswerError or InconsistentRoundError for a response that does not fit the
@@ -455,6 +455,19 @@ class Client(_BaseClient):
         The method is `auto` unless `method` names another.
         """
         return self._call(calls.recover(reference, fields))
+
+    def certify(
+        self, reference: str, malicious_share: float | None = None, **fields: Any
+    ) -> JsonObject:
+        """Return what the round proves if at most this share of its reports is malicious.
+
+        Fields are those of POST /rounds/{id}/certificate.
+
+            client.certify("cities", 0.01, questions=[{"ahead": ["New York, NY", "Chicago, IL"]}])
+        """
+        if malicious_share is not None:
+            fields = {"malicious_share": malicious_share, **fields}
+        return self._call(calls.certify(reference, fields))
 
     def start_recovery(self, reference: str, **fields: Any) -> Job:
         """Start a recovery as a job, which outlives this connection; fields as in `recover`."""

@@ -103,10 +103,13 @@ def items_in_words(number: int) -> str:
     return "one item" if number == 1 else f"{number} items"
 
 
-def find_items(targets: Sequence[str | int], items: Sequence[str]) -> list[int]:
+def find_items(
+    targets: Sequence[str | int], items: Sequence[str], field: str = "targets"
+) -> list[int]:
     """Return the indices of targets, in their order: a str is a label of `items`, an int an index.
 
-    Raises ParameterError for an unknown label, and for an index outside the items.
+    `field` is how a message calls the targets. Raises ParameterError for an unknown label, and for
+    an index outside the items.
     """
     if not targets:
         return []
@@ -115,12 +118,12 @@ def find_items(targets: Sequence[str | int], items: Sequence[str]) -> list[int]:
     for target in targets:
         if isinstance(target, str):
             if target not in index:
-                raise ParameterError(f"targets: no item is labelled {target[:_SHOWN]!r}")
+                raise ParameterError(f"{field}: no item is labelled {target[:_SHOWN]!r}")
             indices.append(index[target])
         else:
             if not 0 <= target < len(items):
                 raise ParameterError(
-                    f"targets: {target} is not an index from 0 to {len(items) - 1}"
+                    f"{field}: {target} is not an index from 0 to {len(items) - 1}"
                 )
             indices.append(target)
     return indices

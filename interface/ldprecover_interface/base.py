@@ -22,6 +22,8 @@ PATTERNS = {ROUND_NAME: _NAME, RETENTION: "forever, none, or hours or days, as 3
 """What the patterns allow, for messages."""
 MAX_HISTORY = 50
 """Rounds that one recovery may take as history."""
+MAX_QUESTIONS = 20
+"""Questions that one request for a certificate may ask."""
 MAX_TICKETS = 1_000_000
 """Tickets that one call may mint."""
 

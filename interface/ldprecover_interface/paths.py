@@ -31,6 +31,7 @@ EXPORT = "/export"
 METHODS = "/methods"
 ALARMS = "/alarms"
 SUSPECTS = "/suspects"
+CERTIFICATE = "/certificate"
 JOB = "/jobs/{job}"
 
 _SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")

@@ -48,6 +48,7 @@ class ProblemType(Enum):
     ROUND_NOT_FOUND = 404, "Round not found"
     ROUND_REPLACED = 503, "Round replaced"
     SERIES_MISMATCH = 409, "Items differ from series"
+    SHARE_TOO_SMALL = 409, "Malicious share too small"
     STORAGE_FULL = 507, "Disk full"
     STORE_UNAVAILABLE = 503, "Database unavailable"
     TOO_MANY_REPORTS = 413, "Too many reports"
@@ -75,7 +76,9 @@ class FieldError(Message):
 class Problem(Message):
     """RFC 9457 problem; a member that does not apply is absent."""
 
-    model_config = ConfigDict(json_schema_extra=optional("detail", "position", "errors"))
+    model_config = ConfigDict(
+        json_schema_extra=optional("detail", "position", "errors", "least_malicious_share")
+    )
 
     type: str
     title: str
@@ -84,4 +87,8 @@ class Problem(Message):
     position: int | None = Field(default=None, description="Index of the first invalid report.")
     errors: list[FieldError] = Field(
         default=[], description="The first invalid fields of an invalid request."
+    )
+    least_malicious_share: float | None = Field(
+        default=None,
+        description="Share of the reports that are proven not to come from honest users.",
     )

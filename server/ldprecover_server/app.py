@@ -221,6 +221,7 @@ class Application:
         # Below the path of a round, and at the root for the current round.
         api.include_router(results.router, prefix=paths.ROUND)
         api.include_router(results.router)
+        api.include_router(results.round_router)
         api.include_router(analysis.router)
         api.include_router(jobs.router)
         api.include_router(rounds.router)

@@ -401,6 +401,25 @@ class NoReportsError(ServiceError):
     type = ProblemType.NO_REPORTS
 
 
+class ShareTooSmallError(ServiceError):
+    """The reports prove that more of them are malicious than the request assumes.
+
+    The round cannot be certified for this share of malicious reports: no frequencies of honest
+    users, with so few malicious reports, lead to these counts. `least_malicious_share` is the share
+    that is proven; assume a larger one.
+    """
+
+    type = ProblemType.SHARE_TOO_SMALL
+
+    def __init__(self, message: str, least_malicious_share: float) -> None:
+        self.least_malicious_share = least_malicious_share
+        super().__init__(message)
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        return {"least_malicious_share": self.least_malicious_share}
+
+
 class ReportsGoneError(ServiceError):
     """Not all of the round's reports are stored.
 

@@ -69,5 +69,29 @@ RECOVERY: dict[str, Any] = {
     "notes": [],
     "conclusions": None,
 }
+CERTIFICATE: dict[str, Any] = {
+    "round": "r1",
+    "n": 4,
+    "quarantined": 0,
+    "malicious_share": 0.1,
+    "confidence": 0.95,
+    "events": 4,
+    "assumption": "If …",
+    "least_malicious_share": 0,
+    "items": ["a", "b"],
+    "lower": [0.1, 0.2],
+    "upper": [0.8, 0.9],
+    "answers": [
+        {
+            "certified": True,
+            "tolerance": 0.2,
+            "sentence": "The first 1 is a.",
+            "top": 1,
+            "items": [0],
+            "certain": [],
+            "possible": [0, 1],
+        }
+    ],
+}
 VERSION = {"version": "1", "kernels": "numpy"}
 ACCEPTED = {"round": "r1", "accepted": 2, "duplicate": False}

@@ -15,6 +15,7 @@ from ldprecover_server import Settings
 
 ANALYSES: list[Callable[[Client], Any]] = [
     lambda server: server.recover("r1"),
+    lambda server: server.certify("r1", 0.1),
     lambda server: server.alarms("r1"),
     lambda server: server.suspects("r1"),
 ]
@@ -25,7 +26,9 @@ OTHERS: list[Callable[[Client], Any]] = [
     lambda server: server.job("r1", "j1"),
     lambda server: server.submit("r1", bytes(4), "key"),
 ]
-analyses = pytest.mark.parametrize("call", ANALYSES, ids=["recover", "alarms", "suspects"])
+analyses = pytest.mark.parametrize(
+    "call", ANALYSES, ids=["recover", "certify", "alarms", "suspects"]
+)
 others = pytest.mark.parametrize(
     "call", OTHERS, ids=["frequencies", "methods", "start", "job", "submit"]
 )

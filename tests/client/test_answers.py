@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.client.messages import ACCEPTED, FREQUENCIES, RECOVERY, VERSION, round_message
+from tests.client.messages import (
+    ACCEPTED,
+    CERTIFICATE,
+    FREQUENCIES,
+    RECOVERY,
+    VERSION,
+    round_message,
+)
 
 from ldprecover import OLH, RoundParameters
 from ldprecover.evidence.quarantine import Quarantined
@@ -23,6 +30,7 @@ from ldprecover_client.answers import (
     Answer,
     body_of,
     problem_in,
+    read_certificate,
     read_frequencies,
     read_recovery,
     read_round,
@@ -60,6 +68,7 @@ READERS = [
     (read_submitted, ACCEPTED),
     (read_frequencies, FREQUENCIES),
     (read_recovery, RECOVERY),
+    (lambda answer: read_certificate(answer, 1), CERTIFICATE),
     (body_of(Version), VERSION),
 ]
 
@@ -267,6 +276,27 @@ def test_frequencies_without_reports_are_none() -> None:
 def test_rejects_invalid_recovery(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
         read_recovery(answer(RECOVERY | changes))
+
+
+ANSWER = CERTIFICATE["answers"][0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lower": [0.1]},
+        {"upper": [0.1, 0.2, 0.3]},
+        {"least_malicious_share": "x"},
+        {"answers": []},
+        {"answers": [ANSWER, ANSWER]},
+        {"answers": [ANSWER | {"certain": [2]}]},
+        {"answers": [ANSWER | {"possible": [-1]}]},
+        {"n": 0},
+    ],
+)
+def test_rejects_invalid_certificate(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidAnswerError):
+        read_certificate(answer(CERTIFICATE | changes), 1)
 
 
 def problem_of(response: Answer) -> RefusedError:

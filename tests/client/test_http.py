@@ -9,7 +9,14 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.conftest import Collector, Stub
-from tests.client.messages import ACCEPTED, FREQUENCIES, RECOVERY, VERSION, round_message
+from tests.client.messages import (
+    ACCEPTED,
+    CERTIFICATE,
+    FREQUENCIES,
+    RECOVERY,
+    VERSION,
+    round_message,
+)
 
 from ldprecover import RoundParameters
 from ldprecover.protocols.wire import MEDIA_TYPE
@@ -387,6 +394,7 @@ def test_every_call_has_method_and_path() -> None:
         ("DELETE", "/rounds/r1"): httpx.Response(204),
         ("GET", "/rounds/r1/frequencies"): httpx.Response(200, json=FREQUENCIES),
         ("POST", "/rounds/r1/recover"): httpx.Response(200, json=RECOVERY),
+        ("POST", "/rounds/r1/certificate"): httpx.Response(200, json=CERTIFICATE),
         ("GET", "/version"): httpx.Response(200, json=VERSION),
         ("GET", "/readyz"): httpx.Response(200),
     }
@@ -409,6 +417,7 @@ def test_every_call_has_method_and_path() -> None:
         server.delete_round("r1")
         assert server.frequencies("r1")["counts"] == [4, 0]
         assert server.recover("r1", eta=0.1, targets=[2])["targets"] == [1]
+        assert server.certify("r1", 0.1, questions=[{"top": 1}]) == CERTIFICATE
         assert server.version() == VERSION
         assert server.ready() is True
     assert bodies.keys() == answers.keys()
@@ -416,6 +425,7 @@ def test_every_call_has_method_and_path() -> None:
     assert {call: body for call, body in bodies.items() if body is not None} == {
         ("POST", "/rounds"): sent,
         ("POST", "/rounds/r1/recover"): {"method": "auto", "eta": 0.1, "targets": [2]},
+        ("POST", "/rounds/r1/certificate"): {"malicious_share": 0.1, "questions": [{"top": 1}]},
     }
 
 

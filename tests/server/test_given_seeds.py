@@ -179,3 +179,12 @@ def test_what_is_stored_is_estimated_exported_and_recovered_by_the_list(
     assert "sizes of honest olh reports" in methods["diffstats"]["reason"]
     alarms = in_process.get(f"/rounds/{given_round}/alarms").json()["alarms"]
     assert [alarm["name"] for alarm in alarms] == ["sum-drift", "excess"]
+
+
+def test_round_with_given_seeds_has_no_certificate(in_process: InProcess, given_round: str) -> None:
+    """Its q is not the same for all pairs of items, so p and q bound no frequency."""
+    (ticket,) = mint(in_process, given_round, 1)
+    assert send(in_process, given_round, ticket, report(ticket)).status_code == 202
+    response = in_process.post(f"/rounds/{given_round}/certificate", json={"malicious_share": 0.1})
+    assert problem_of(response) == "invalid-parameter"
+    assert "lacks one q for all items" in response.json()["detail"]

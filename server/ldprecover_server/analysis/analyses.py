@@ -5,10 +5,13 @@ from typing import Any, Protocol, TypeVar
 
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.recovery import METHODS, Method, RecoveryRequest
+from ldprecover_interface.certificates import CertificateRequest, ImpossibleShareError
+from ldprecover_interface.questions import CertificateResult, First, LeadOf, ShareOf
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.kinds import (
     AlarmsAnalysis,
     Analysis,
+    CertificateAnalysis,
     RecoveryAnalysis,
     SuspectsAnalysis,
     Targets,
@@ -16,7 +19,7 @@ from ldprecover_server.analysis.kinds import (
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import AlarmsResult, RecoverResult
 from ldprecover_server.analysis.worker_pool import OnProgress, WorkerPool
-from ldprecover_server.errors import AnalysisFailedError
+from ldprecover_server.errors import AnalysisFailedError, ShareTooSmallError
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 from ldprecover_server.watchdog import watched
@@ -101,6 +104,20 @@ class Analyses:
         """
         analysis = SuspectsAnalysis(self._reader, round, rate, drift)
         return await self._run(analysis, caller), analysis.earlier
+
+    async def certify(
+        self, round: RoundInfo, request: CertificateRequest, caller: Caller
+    ) -> tuple[CertificateResult, tuple[ShareOf | LeadOf | First, ...]]:
+        """Return what the counts of a round prove, and the questions about its items.
+
+        Raises NoReportsError, ShareTooSmallError, ParameterError, and what `WorkerPool.run` raises.
+        """
+        analysis = CertificateAnalysis(self._reader, round, request)
+        result = await self._run(analysis, caller)
+        if not result.is_possible:
+            error = ImpossibleShareError(result)
+            raise ShareTooSmallError(str(error), error.least_malicious_share)
+        return result, analysis.questions
 
     async def _run(
         self, analysis: Analysis[R], caller: Caller, on_progress: OnProgress | None = None

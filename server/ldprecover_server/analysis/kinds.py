@@ -1,4 +1,4 @@
-"""The kinds of analyses, each as one class: recovery, alarms and suspects."""
+"""The kinds of analyses, each as one class: recovery, alarms, suspects and certificates."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -9,14 +9,18 @@ from typing import ClassVar, Generic, Literal, TypeVar
 import numpy as np
 
 from ldprecover.counting.tally import Tally
+from ldprecover.errors import ParameterError
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.items import find_items
 from ldprecover.plugins import distribution_of, named
 from ldprecover.recovery import AUTO, METHODS, NEEDS, RecoveryRequest, chosen_method
+from ldprecover_interface.certificates import CertificateRequest
+from ldprecover_interface.questions import CertificateResult, First, LeadOf, ShareOf
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import (
     AlarmsResult,
     AlarmsTask,
+    CertificateTask,
     RecoverResult,
     RecoverTask,
     SuspectsTask,
@@ -36,6 +40,9 @@ _ALL_NEEDS = frozenset(NEEDS)
 
 _QUICK_ITEMS = 4096
 """The most items with which an analysis that reads no reports takes a few milliseconds."""
+
+_QUESTION_ITEMS = 400
+"""Items up to which a question to a certificate takes 7 ms, whatever their number."""
 
 R = TypeVar("R")
 
@@ -247,6 +254,59 @@ class SuspectsAnalysis(Analysis[Suspects]):
     def _task(self, tally: Tally, is_complete: bool) -> SuspectsTask:
         earlier = self.reader.tallies(self.round, self.earlier)
         return SuspectsTask(self.round.oracle, tally, earlier, self._rate, self._drift)
+
+
+class CertificateAnalysis(Analysis[CertificateResult]):
+    """What a round's counts prove; `questions` are those of the request, about the round's items.
+
+    It is quick if it takes at most as long as one question over _QUICK_ITEMS items, 0.1 seconds.
+    """
+
+    kind = "certificate"
+    result = CertificateResult
+
+    def __init__(self, reader: RoundReader, round: RoundInfo, request: CertificateRequest) -> None:
+        super().__init__(reader, round)
+        self._request = request
+        work = max(1, len(request.questions)) * max(round.oracle.domain_size, _QUESTION_ITEMS)
+        self.is_quick = work <= _QUICK_ITEMS and not self.plugins
+        self.questions: tuple[ShareOf | LeadOf | First, ...] = ()
+
+    def look_up(self, key: str | None) -> None:
+        self.tally, self._quarantined = self.reader.tally_and_quarantined(self.round)
+        self.is_complete = False
+        self._check(key)
+
+    def prepare(self) -> tuple[Task, Iterable[bytes] | None]:
+        tally, self._quarantined = self.reader.tally_and_quarantined(self.round)
+        return self._task(tally, is_complete=False), None
+
+    def _check(self, key: str | None) -> None:
+        request = self._request
+        self._require_reports("certify")
+        if request.malicious_tickets is not None and self.round.access != "ticket":
+            raise ParameterError(
+                "malicious_tickets: the round takes reports without tickets; give malicious_share"
+            )
+        items = self.reader.items(self.round) if request.questions else ()
+        self.questions = request.core_questions(items)
+
+    def _arguments(self) -> list[object]:
+        request = self._request
+        shares = request.malicious_share, request.malicious_tickets
+        return [self._quarantined, shares, request.confidence, self.questions]
+
+    def _task(self, tally: Tally, is_complete: bool) -> CertificateTask:
+        request = self._request
+        return CertificateTask(
+            self.round.oracle,
+            tally,
+            self._quarantined,
+            request.malicious_share,
+            request.malicious_tickets,
+            request.confidence,
+            self.questions,
+        )
 
 
 def _plugins(kind: str, name: str) -> list[str]:

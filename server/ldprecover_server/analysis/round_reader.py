@@ -29,6 +29,17 @@ class RoundReader:
         """
         return self._storage.segments.evidence(round.seq, round.oracle.summary_size)
 
+    def tally_and_quarantined(self, round: RoundInfo) -> tuple[Tally, int]:
+        """Return a round's tally and its number of quarantined reports, both of one moment.
+
+        Raises RoundNotFoundError.
+        """
+        size = round.oracle.summary_size
+        tally, quarantined = self._storage.rounds.tally_and_quarantined(round.seq, size)
+        if quarantined is None:
+            return tally, 0
+        return tally, quarantined.sizes + (quarantined.seeds or 0)
+
     def snapshot(self, round: RoundInfo) -> tuple[Tally, bool, Iterable[bytes]]:
         """Return the same, and the packed reports, all from one moment.
 

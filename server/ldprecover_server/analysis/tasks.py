@@ -21,6 +21,14 @@ from ldprecover.recovery import (
     ReportSource,
     run_method,
 )
+from ldprecover_interface.questions import (
+    CertificateResult,
+    First,
+    LeadOf,
+    ShareOf,
+    certificate_result,
+    share_of_tickets,
+)
 
 T = TypeVar("T")
 
@@ -139,9 +147,35 @@ class SuspectsTask:
         return suspects(self.oracle, self.tally, self.earlier, rate=self.rate, drift=self.drift)
 
 
-Task = RecoverTask | AlarmsTask | SuspectsTask
+@dataclass(frozen=True, eq=False)
+class CertificateTask:
+    """A certificate of counts, for a share of malicious reports or a number of tickets."""
 
-Result = RecoverResult | AlarmsResult | Suspects
+    reads: ClassVar[bool] = False
+    oracle: FrequencyOracle
+    tally: Tally
+    quarantined: int
+    malicious_share: float | None
+    malicious_tickets: int | None
+    confidence: float
+    questions: tuple[ShareOf | LeadOf | First, ...]
+
+    def run(
+        self, reports: ReportSource | None, on_progress: Progress | None = None
+    ) -> CertificateResult:
+        """Return the certificate. Raises ParameterError."""
+        share = self.malicious_share
+        if share is None:
+            n = self.tally.n + self.quarantined
+            share = share_of_tickets(self.malicious_tickets or 0, n)
+        return certificate_result(
+            self.oracle, self.tally, self.quarantined, share, self.confidence, self.questions
+        )
+
+
+Task = RecoverTask | AlarmsTask | SuspectsTask | CertificateTask
+
+Result = RecoverResult | AlarmsResult | Suspects | CertificateResult
 
 
 def pack(result: Result) -> bytes:

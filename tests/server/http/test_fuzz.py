@@ -176,6 +176,41 @@ def test_any_json_is_a_recovery_or_refused(
         assert abs(recovered.sum() - 1) < 1e-9
 
 
+items = st.integers(-2, 12) | st.sampled_from(["0", "10", "11"])
+questions = st.fixed_dictionaries(
+    {},
+    optional={
+        "items": st.lists(items, max_size=12),
+        "ahead": st.lists(items, min_size=1, max_size=3),
+        "top": st.integers(0, 13),
+        "more_than": st.floats(-0.1, 1.1),
+    },
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    body=objects("malicious_share", "malicious_tickets", "confidence", "questions")
+    | st.fixed_dictionaries(
+        {"malicious_share": st.floats(0, 0.999), "questions": st.lists(questions, max_size=4)},
+        optional={"confidence": st.floats(0.5, 0.999)},
+    )
+)
+def test_any_json_is_a_certificate_or_rejected(
+    in_process: InProcess, rounds: dict[str, str], oracle: FrequencyOracle, body: Any
+) -> None:
+    path = f"/rounds/{rounds[oracle.protocol]}"
+    in_process.post(f"{path}/reports", content=wire.pack(oracle.encode([3])), headers=PACKED)
+    response = in_process.post(f"{path}/certificate", content=json.dumps(body), headers=JSON)
+    check(in_process, response, {200, 409, 422})
+    if response.status_code == 200:
+        lower, upper = (np.array(response.json()[name]) for name in ("lower", "upper"))
+        assert lower.min() >= 0
+        assert upper.max() <= 1
+        assert (lower <= upper).all()
+        assert len(response.json()["answers"]) == len(body.get("questions", []))
+
+
 @settings(max_examples=30, deadline=None)
 @given(key=st.binary(max_size=70))
 def test_any_header_is_a_key_or_refused(

@@ -5,7 +5,16 @@ import json
 import pytest
 from tests.server.conftest import InProcess
 
-from ldprecover_interface import analysis, operation, plans, problems, results, rounds, submissions
+from ldprecover_interface import (
+    analysis,
+    certificates,
+    operation,
+    plans,
+    problems,
+    results,
+    rounds,
+    submissions,
+)
 from ldprecover_interface.base import Message
 from ldprecover_interface.export import Export
 
@@ -35,6 +44,16 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
         (results.Frequencies, app.get(f"{path}/frequencies").content),
         (results.Frequencies, app.get(f"/rounds/{numbers}/frequencies").content),
         (results.Recovered, app.post(f"{path}/recover", json={"method": "unmix"}).content),
+        (
+            certificates.Certified,
+            app.post(
+                f"{path}/certificate",
+                json={
+                    "malicious_share": 0.1,
+                    "questions": [{"items": [1]}, {"ahead": [0, 1]}, {"top": 2}],
+                },
+            ).content,
+        ),
         (Export, app.get(f"{path}/export").content),
         (analysis.Methods, app.get(f"{path}/methods").content),
         (analysis.Alarms, app.get(f"{path}/alarms").content),

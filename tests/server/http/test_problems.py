@@ -65,7 +65,8 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
         "retention": "none",
     }
     pairs = http.post("/rounds", json=pair, headers=admin).json()["id"]
-    http.post(f"/rounds/{pairs}/reports", json={"reports": ["01000000"]})
+    everything = {"reports": 20 * ["11111111"]}
+    assert http.post(f"/rounds/{pairs}/reports", json=everything, headers=admin).is_success
     return {
         "not-found": http.get("/nothing/here"),
         "method-not-allowed": http.put(path),
@@ -83,6 +84,7 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
             f"{path}/reports", json={"reports": [2]}, headers={"Idempotency-Key": "taken"}
         ),
         "no-reports": http.post(f"/rounds/{closed}/recover"),
+        "share-too-small": http.post(f"/rounds/{pairs}/certificate", json={"malicious_share": 0}),
         "malformed-body": http.post(
             f"{path}/reports",
             content=b"no gzip",
@@ -144,6 +146,7 @@ METHODS = {
     "/rounds/current/reports": {"POST"},
     "/rounds/current/frequencies": {"GET"},
     "/rounds/current/recover": {"POST"},
+    "/rounds/current/certificate": {"POST"},
     "/reports": {"POST"},
     "/frequencies": {"GET"},
     "/recover": {"POST"},

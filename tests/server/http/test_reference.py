@@ -24,6 +24,7 @@ CALLS = {
     ("post", "/rounds/{round}/reports"),
     ("get", "/rounds/{round}/frequencies"),
     ("post", "/rounds/{round}/recover"),
+    ("post", "/rounds/{round}/certificate"),
     ("post", "/reports"),
     ("get", "/frequencies"),
     ("post", "/recover"),
@@ -115,6 +116,7 @@ def test_admin_calls_ask_for_the_key_and_reports_and_results_may(document: dict[
     results = {
         "frequencies",
         "recover",
+        "certificate",
         "{job}",
         "methods",
         "alarms",
@@ -192,6 +194,7 @@ def test_answers_have_the_fields_that_are_described(
         "Methods": server.get(f"{path}/methods"),
         "Alarms": server.get(f"{path}/alarms"),
         "Recovered": server.post(f"{path}/recover"),
+        "Certified": server.post(f"{path}/certificate", json={"malicious_share": 0.1}),
         "Plans": server.get("/plan?domain_size=4&users=10&epsilon=1"),
         "Version": server.get("/version"),
     }

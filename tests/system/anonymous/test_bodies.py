@@ -71,6 +71,7 @@ def objects() -> bytes:
 
 
 REPORTS = "/rounds/{round}/reports"
+CERTIFICATE = "/rounds/{round}/certificate"
 RECOVER = "/rounds/{round}/recover"
 OPTIONS: dict[str, MakeAttack] = {
     "objects-as-targets": posting(RECOVER, objects),
@@ -82,6 +83,12 @@ OPTIONS: dict[str, MakeAttack] = {
         RECOVER, lambda: json.dumps({"targets": list(range(400_000))}).encode()
     ),
     "support-of-objects": posting(RECOVER, lambda: lists(b'{"support":[', b"{}", MIB, b"]}")),
+    "objects-as-questions": posting(
+        CERTIFICATE, lambda: lists(b'{"questions":[', b"{}", MIB, b"]}")
+    ),
+    "a-question-of-a-million-fields": posting(
+        CERTIFICATE, lambda: named(b'{"questions":[{', 1_000_000, b"1", b"}]}")
+    ),
     "a-million-options": posting(RECOVER, lambda: named(b'{"options":{', 1_000_000, b"1", b"}}")),
     "a-million-wrong-options": posting(
         RECOVER, lambda: named(b'{"options":{', 1_000_000, b"[]", b"}}")

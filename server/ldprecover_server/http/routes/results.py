@@ -1,4 +1,4 @@
-"""Results of a round: frequencies, and recoveries from poisoning."""
+"""Results of a round: frequencies, recoveries from poisoning, and certificates."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
@@ -13,6 +13,8 @@ from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import JobStatus
 from ldprecover_interface.base import MAX_HISTORY
+from ldprecover_interface.certificates import CertificateRequest, Certified, certified
+from ldprecover_interface.questions import CertificateResult, First, LeadOf, ShareOf
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
 from ldprecover_server.analysis.tasks import RecoverResult
 from ldprecover_server.analysis.worker_pool import OnProgress
@@ -21,6 +23,7 @@ from ldprecover_server.errors import (
     InvalidRequestError,
     NoReportsError,
     ReportsGoneError,
+    ShareTooSmallError,
 )
 from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.csv import AS_CSV, Format, csv
@@ -41,10 +44,12 @@ from ldprecover_server.storage import decode_labels
 from ldprecover_server.watchdog import watched
 
 router = APIRouter(tags=["results"], route_class=BodyRoute)
+round_router = APIRouter(prefix=paths.ROUND, tags=["results"], route_class=BodyRoute)
+"""The routes that need a round in the path."""
 
 _Write = Callable[[RoundInfo, bytes, RecoveryRequest, RecoverResult], Response]
 
-_OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a recovery request beside its columns
+_OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
 _NUMBERS = to_json(ITEMS)
 """The labels of a round for numbers."""
@@ -129,8 +134,8 @@ def _mean(round: RoundInfo, tally: Tally) -> results.Mean | None:
     return results.Mean(value=mean.value, standard_error=mean.standard_error, low=low, high=high)
 
 
-async def _recovery_max_bytes(request: Request) -> int:
-    """Return the largest request to recover the round, which the caller must be able to read.
+async def _max_bytes(request: Request) -> int:
+    """Return the largest request about the round, which the caller must be able to read.
 
     It has every label, an index and a number for each item, the names of other rounds, and 4 KiB.
     """
@@ -157,7 +162,7 @@ def _readable_round(request: Request) -> RoundInfo:
     },
     openapi_extra=KEY_IF_NEEDED,
 )
-@body_limit(_recovery_max_bytes)
+@body_limit(_max_bytes)
 async def recover_frequencies(
     request: Request,
     round: Annotated[RoundInfo, Depends(_readable_round)],
@@ -274,3 +279,59 @@ def _written_as_csv(
         "upper": conclusions.get("upper") or missing,
     }
     return _columns_as_csv(f"{recovery.method}-{round.id}", columns)
+
+
+@round_router.post(
+    paths.CERTIFICATE,
+    response_model=Certified,
+    responses={
+        200: AS_CSV,
+        **problems(
+            *READ, *BODY, *ANALYSIS, NoReportsError, ShareTooSmallError, InvalidParameterError
+        ),
+    },
+    openapi_extra=KEY_IF_NEEDED,
+)
+@body_limit(_max_bytes)
+async def certify_round(
+    request: Request,
+    round: Annotated[RoundInfo, Depends(_readable_round)],
+    caller: Reader,
+    body: CertificateRequest,
+    form: Format = "json",
+) -> Response:
+    """Return what the counts prove about the honest users, whatever malicious users sent.
+
+    The intervals hold for every attack by at most a share of the reports.
+    """
+
+    async def respond() -> Response:
+        result, questions = await caller.services.analyses.certify(round, body, caller)
+        n = 0 if caller.is_known else 4 * 16 * round.oracle.domain_size
+        with caller.services.unwritten.hold(n):
+            return await caller.run(_write_certificate, round, caller, result, questions, form)
+
+    return await cancel_on_disconnect(request, respond())
+
+
+def _write_certificate(
+    round: RoundInfo,
+    caller: Caller,
+    result: CertificateResult,
+    questions: tuple[ShareOf | LeadOf | First, ...],
+    form: Format,
+) -> Response:
+    with caller.services.write(round):
+        labels = caller.services.rounds.labels(round)
+        items = decode_labels(labels)
+        message = certified(round.id, result, questions, items)
+        if form == "json":
+            message.items = []
+            return json_response(message, labels=labels)
+        columns: dict[str, Iterable[object]] = {
+            "label": items,
+            "item": range(len(items)),
+            "lower": message.lower,
+            "upper": message.upper,
+        }
+        return _columns_as_csv(f"certificate-{round.id}", columns)

@@ -1,0 +1,144 @@
+"""`certify`: what a round proves, whatever malicious users sent."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from typer import Option
+
+from ldprecover_cli.errors import UsageError, check_items
+from ldprecover_cli.item_tables import largest
+from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundArgument, Url, connected
+from ldprecover_cli.output import JsonObject, console, counted, plain, plain_table, print_json
+
+MaliciousShare = Annotated[
+    float | None,
+    Option(
+        "--malicious-share",
+        help="Assume that at most this share of the reports is malicious, from 0 to below 1.",
+        metavar="SHARE",
+    ),
+]
+Confidence = Annotated[
+    float,
+    Option("--confidence", help="Of all that is stated together, from 0.5 to below 1."),
+]
+ItemSets = Annotated[
+    list[str] | None,
+    Option(
+        "--items",
+        help="Items to ask about together, as A,B; labels that have commas as 'A;B'. Repeat for "
+        "several questions.",
+        metavar="ITEMS",
+    ),
+]
+Leads = Annotated[
+    list[str] | None,
+    Option(
+        "--ahead",
+        help="Ask whether the first of two items is ahead of the second, as A,B or 'A;B'.",
+        metavar="ITEMS",
+    ),
+]
+Tops = Annotated[
+    list[int] | None, Option("--top", min=1, help="Ask for the first K items.", metavar="K")
+]
+
+_ROWS = 20  # items of the table
+
+
+def certify(
+    round: RoundArgument = "current",
+    *,
+    malicious_share: MaliciousShare = None,
+    malicious_tickets: Annotated[
+        int | None,
+        Option(
+            min=0,
+            help="For rounds of tickets: assume that malicious users hold at most this many.",
+            metavar="NUMBER",
+        ),
+    ] = None,
+    confidence: Confidence = 0.95,
+    items: ItemSets = None,
+    ahead: Leads = None,
+    top: Tops = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Show what a round proves, whatever malicious users sent.
+
+    The intervals hold for every attack by at most the assumed share of the reports. A statement is
+    certified if it is true for all frequencies in them.
+
+    Example: ldprecover certify cities --malicious-share 0.01 --top 3
+
+    Example: ldprecover certify cities --malicious-share 0.01 --ahead "New York, NY;Chicago, IL"
+    """
+    if (malicious_share is None) is (malicious_tickets is None):
+        raise UsageError("give either --malicious-share or --malicious-tickets")
+    fields: JsonObject = {"confidence": confidence}
+    if malicious_tickets is not None:
+        fields["malicious_tickets"] = malicious_tickets
+    with connected(url, key, scope="analyst", round=round) as client:
+        if items or ahead or top:
+            parameters = client.parameters(round)
+            labels = parameters.parameters.items
+            fields["questions"] = questions_of(items, ahead, top, labels, round)
+            round = parameters.id  # "current" may name another round later
+        result = client.certify(round, malicious_share, **fields)
+    if json:
+        print_json(result)
+    else:
+        _show(result)
+
+
+def questions_of(
+    items: Sequence[str] | None,
+    ahead: Sequence[str] | None,
+    top: Sequence[int] | None,
+    labels: Sequence[str],
+    round: str | None,
+) -> list[JsonObject]:
+    """Return the questions of the options. Raises UsageError for an unknown label.
+
+    `round` is the name of the round on the server; None for an export.
+    """
+    pairs = [_labels_in(text, labels, round) for text in ahead or ()]
+    for pair in pairs:
+        if len(pair) != 2:
+            raise UsageError(f"--ahead takes two items, as A,B or 'A;B', not {len(pair)}")
+    return [
+        *({"items": _labels_in(text, labels, round)} for text in items or ()),
+        *({"ahead": pair} for pair in pairs),
+        *({"top": k} for k in top or ()),
+    ]
+
+
+def _labels_in(text: str, labels: Sequence[str], round: str | None) -> list[str]:
+    """Return the labels in an option: one label, or several with semicolons or commas between."""
+    if text in labels:
+        return [text]
+    chosen = [part.strip() for part in text.split(";" if ";" in text else ",")]
+    check_items(chosen, labels, round)
+    return chosen
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    out = console()
+    if result["quarantined"]:
+        out.print(f"{counted(result['quarantined'], 'report')} in quarantine and included.")
+    out.print(plain(result["assumption"]))
+    lower, upper = result["lower"], result["upper"]
+    middle = [(low + high) / 2 for low, high in zip(lower, upper, strict=True)]
+    rows = (
+        (result["items"][i], f"{100 * lower[i]:.2f} to {100 * upper[i]:.2f}")
+        for i in largest(middle, _ROWS)
+    )
+    out.print(plain_table("item", "percent", rows=rows, numbers=1))
+    if len(lower) > _ROWS:
+        out.print(f"… and {len(lower) - _ROWS:,} more items (--json shows all).")
+    for answer in result["answers"]:
+        out.print(plain(answer["sentence"]))
+    if least := result["least_malicious_share"]:
+        out.print(f"The reports prove that at least {100 * least:.3g} % of them are malicious.")

@@ -1,0 +1,132 @@
+"""`certify` and the certificate of `recompute`: one certificate, on line and off line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cli.conftest import Run
+from tests.conftest import ServerProcess
+
+from ldprecover import OUE
+from ldprecover.protocols.wire import pack
+
+ITEMS = ["New York, NY", "Chicago, IL", "Reno, NV", "A;B"]
+ASKED = (
+    "--malicious-share 0.01 --confidence 0.9 --items 'Chicago, IL;Reno, NV' --items 'A;B' "
+    "--ahead 'New York, NY; Chicago, IL' --top 2 --top 1"
+)
+REQUEST = {
+    "confidence": 0.9,
+    "malicious_share": 0.01,
+    "questions": [
+        {"items": ["Chicago, IL", "Reno, NV"]},
+        {"items": ["A;B"]},
+        {"ahead": ["New York, NY", "Chicago, IL"]},
+        {"top": 2},
+        {"top": 1},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def counted(server: ServerProcess) -> Any:
+    """A round of 40,000 honest reports."""
+    opened = server.open_round("oue", 1.0, items=ITEMS)
+    oracle, rng = OUE(1.0, 4), np.random.default_rng(1)
+    reports = oracle.perturb(rng.choice(3, 40_000, p=[0.6, 0.3, 0.1]), rng)
+    assert server.submit(opened["id"], pack(reports)).status_code == 202
+    return opened
+
+
+def test_certificate_as_json_is_the_servers(
+    on_server: Run, server: ServerProcess, counted: Any
+) -> None:
+    shown = on_server(f"certify {counted['name']} {ASKED} --json").json
+    assert shown == server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
+
+
+def test_recompute_gives_the_servers_certificate(
+    on_server: Run, server: ServerProcess, counted: Any
+) -> None:
+    Path("round.json").write_bytes(server.get(f"/rounds/{counted['id']}/export").content)
+    result = on_server(f"recompute round.json {ASKED}").json
+    published = server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
+    assert result["certificate"] == published
+    assert "certificate" not in on_server("recompute round.json").json
+
+
+def test_certificate_as_text(on_server: Run, counted: Any) -> None:
+    result = on_server(f"certify {counted['name']} {ASKED}").succeeds()
+    assert result.words.startswith(
+        "If at most 1 % of the 40,000 reports are malicious, all of this holds together, with a "
+        "confidence of 90 %, whatever these reports are;"
+    )
+    assert "New York, NY is ahead of Chicago, IL. That holds even if up to " in result.words
+    assert "The first 2 are New York, NY and Chicago, IL. That holds" in result.words
+    assert "New York, NY is the first. That holds" in result.words
+    rows = [line for line in result.out.splitlines() if line.startswith(("New York, NY  ", "A;B"))]
+    assert len(rows) == 2
+    assert rows[0].split()[-2] == "to"
+
+
+def test_labels_without_commas_are_separated_by_them(on_server: Run, lunch: Any) -> None:
+    for line in ("--items soup,salad", "--ahead 'soup, salad'"):
+        shown = on_server(f"certify {lunch['name']} --malicious-share 0.01 {line}")
+        assert "The round has no reports" in shown.fails(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", "give either --malicious-share or --malicious-tickets"),
+        ("--malicious-share 0.1 --malicious-tickets 3", "give either"),
+        ("--malicious-share 1", "--malicious-share must be a number of at least 0 and below 1"),
+        ("--malicious-share 0.1 --confidence 2", "--confidence must be a number of at least 0.5"),
+        ("--malicious-share 0.1 --items soap", "no item of the round is called 'soap'"),
+        ("--malicious-share 0.1 --ahead soup", "--ahead takes two items, as A,B or 'A;B', not 1"),
+        ("--malicious-share 0.1 --ahead soup,soup", "must differ"),
+        ("--malicious-tickets 3", "takes reports without tickets"),
+    ],
+)
+def test_errors_of_certify(
+    on_server: Run, server: ServerProcess, lunch: Any, options: str, words: str
+) -> None:
+    assert server.submit(lunch["id"], pack(np.zeros(4, np.int64))).status_code == 202
+    assert words in on_server(f"certify {lunch['name']} {options}").fails(2)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--malicious-share 1", "--malicious-share must be a number of at least 0 and below 1"),
+        ("--malicious-share nan", "--malicious-share must be a number of at least 0 and below 1"),
+        ("--malicious-share 0.1 --confidence 2", "--confidence must be a number of at least 0.5"),
+        ("--top 1", "--items, --ahead and --top need --malicious-share"),
+        ("--malicious-share 0.1 --top 9", "top must be at most the 3 items, not 9"),
+        ("--malicious-share 0.1 --items soap", "no item of the round is called 'soap'"),
+        ("--malicious-share 0", "nothing is certified: the reports prove that at least "),
+    ],
+)
+def test_errors_of_recompute(
+    on_server: Run, server: ServerProcess, lunch: Any, options: str, words: str
+) -> None:
+    malicious = np.zeros(2000, np.int64)
+    assert server.submit(lunch["id"], pack(malicious)).status_code == 202
+    Path("round.json").write_bytes(server.get(f"/rounds/{lunch['id']}/export").content)
+    assert words in on_server(f"recompute round.json {options}").fails(2)
+
+
+def test_infeasible_share_is_an_error(on_server: Run, server: ServerProcess, lunch: Any) -> None:
+    assert server.submit(lunch["id"], pack(np.zeros(2000, np.int64))).status_code == 202
+    error = on_server(f"certify {lunch['name']} --malicious-share 0").fails(1)
+    assert "nothing is certified: the reports prove that at least " in error
+
+
+def test_certificate_of_an_empty_export_is_an_error(
+    on_server: Run, server: ServerProcess, lunch: Any
+) -> None:
+    Path("round.json").write_text(json.dumps(server.get(f"/rounds/{lunch['id']}/export").json()))
+    error = on_server("recompute round.json --malicious-share 0.1").fails(2)
+    assert "a certificate needs at least one report" in error

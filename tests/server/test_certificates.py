@@ -1,0 +1,350 @@
+"""Certificates over HTTP: those of the library to the bit, and every request that has none."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import ServerProcess
+from tests.server.conftest import InProcess, problem_of
+
+from ldprecover import FrequencyOracle, RoundExport, Tally, frequency_oracle
+from ldprecover.certificate import Ahead, AmongFirst, Claim, MoreThan, certify
+from ldprecover.protocols import wire
+from ldprecover_interface.base import MAX_QUESTIONS
+from ldprecover_interface.certificates import CertificateRequest, certify_export
+
+pytestmark = pytest.mark.sqlite
+
+LABELS = ("3", "2", "1", "0", "Łódź", "x y", "a", "b", "c", "d", "e")
+HELD = [0.5, 0.3, 0.1, 0.1]
+REQUEST: dict[str, Any] = {
+    "malicious_share": 0.01,
+    "confidence": 0.9,
+    "questions": [
+        {"items": ["Łódź", 0, "3"], "more_than": 0.25},
+        {"items": [1]},
+        {"ahead": ["3", "e"]},
+        {"ahead": [1, 0]},
+        {"top": 2},
+    ],
+}
+
+
+def fill(server: Any, oracle: FrequencyOracle, n: int = 6000, **fields: Any) -> tuple[str, Tally]:
+    """Open a round in which honest users hold the first four items; return its id and tally."""
+    rng = np.random.default_rng(4)
+    own = {"hash_range": 4} if oracle.protocol == "olh" else {}
+    opened = server.try_open(oracle.protocol, 1.0, items=LABELS, **own, **fields).json()
+    reports = oracle.perturb(rng.choice(4, n, p=HELD), rng)
+    assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
+    return opened["id"], Tally.of(oracle, reports)
+
+
+def test_certificate_is_that_of_the_library_to_the_bit(
+    server: ServerProcess, oracle: FrequencyOracle
+) -> None:
+    id, tally = fill(server, oracle)
+    response = server.post(f"/rounds/{id}/certificate", json=REQUEST)
+    assert response.status_code == 200, response.text
+    answered = response.json()
+    certificate = certify(oracle, tally, 0.01, 0.9)
+    answers = answered.pop("answers")
+    assert answered == {
+        "round": id,
+        "n": 6000,
+        "quarantined": 0,
+        "malicious_share": 0.01,
+        "confidence": 0.9,
+        "events": 22,
+        "assumption": certificate.assumption,
+        "least_malicious_share": certificate.least_malicious_share,
+        "items": list(LABELS),
+        "lower": certificate.lower.tolist(),
+        "upper": certificate.upper.tolist(),
+    }
+    estimates = oracle.estimate(tally.counts(oracle), 6000)
+    claims: list[Claim] = [MoreThan((0, 4), 0.25), MoreThan((1,), 0.0), Ahead(0, 10), Ahead(1, 0)]
+    claims.append(AmongFirst(tuple(np.argsort(-estimates)[:2].tolist()), 2))
+    for answer, claim in zip(answers, claims, strict=True):
+        assert answer["tolerance"] == certificate.tolerance(claim)
+        assert certificate.region is not None
+        assert answer["certified"] is claim.holds(certificate.region)
+    total, one, lead, behind, first = answers
+    assert (total["items"], total["more_than"]) == ([0, 4], 0.25)
+    assert total["estimate"] == pytest.approx(estimates[0] + estimates[4])
+    assert (total["lower"], total["upper"]) == certificate.total([0, 4])
+    assert (one["items"], one["more_than"]) == ([1], 0.0)
+    assert (lead["ahead"], behind["ahead"]) == ([0, 10], [1, 0])
+    assert (lead["lower"], lead["upper"]) == certificate.difference(0, 10)
+    assert not behind["certified"]
+    ranking = certificate.ranking(2)
+    assert (first["top"], first["items"]) == (2, [0, 1])
+    assert (first["certain"], first["possible"]) == (
+        list(ranking.certain),
+        list(ranking.possible),
+    )
+
+
+def test_certificate_of_the_export_is_the_servers(
+    server: ServerProcess, oracle: FrequencyOracle
+) -> None:
+    id, _ = fill(server, oracle)
+    answered = server.post(f"/rounds/{id}/certificate", json=REQUEST)
+    export = RoundExport.from_dict(server.get(f"/rounds/{id}/export").json())
+    offline = certify_export(export, CertificateRequest.model_validate(REQUEST))
+    assert json.loads(offline.to_json()) == answered.json()
+
+
+def test_certificate_as_csv_has_the_columns(server: ServerProcess) -> None:
+    id, _ = fill(server, frequency_oracle("oue", 1.0, 11))
+    path = f"/rounds/{id}/certificate"
+    answered = server.post(path, json=REQUEST).json()
+    response = server.post(f"{path}?format=csv", json=REQUEST)
+    assert response.headers["content-type"].startswith("text/csv")
+    assert response.headers["content-disposition"].endswith(f'"certificate-{id}.csv"')
+    head, *lines = response.text.splitlines()
+    assert head == '"label","item","lower","upper"'
+    assert lines[4] == f'"Łódź",4,{answered["lower"][4]!r},{answered["upper"][4]!r}'
+    assert len(lines) == 11
+
+
+def test_claims_are_answered_in_sentences(in_process: InProcess) -> None:
+    oracle = frequency_oracle("oue", 1.0, 11)
+    id, tally = fill(in_process, oracle, 40_000)
+    response = in_process.post(f"/rounds/{id}/certificate", json=REQUEST)
+    total, one, lead, behind, first = (each["sentence"] for each in response.json()["answers"])
+    intervals = r"If at most 1 % of all reports were forged, between \S+ and \S+ % of the honest "
+    assert re.match(
+        intervals + r"users hold 3 or Łódź\. More than 25 % of the honest users hold 3 or Łódź\. "
+        r"That holds even if up to \S+ % of all reports were forged\.$",
+        total,
+    )
+    assert re.match(intervals + r"users hold 2\.$", one)
+    assert re.match(
+        r"3 is ahead of e\. That holds even if up to \S+ % of all reports were forged\.$", lead
+    )
+    assert behind == "Not certified, and not so in the estimate: 2 is ahead of 3."
+    assert first.startswith("The first 2 are 3 and 2. That holds even if up to ")
+    # No number of a sentence promises more than the certificate.
+    certificate = certify(oracle, tally, 0.01, 0.9)
+    shown = float(first.removesuffix(" % of all reports were forged.").rpartition(" ")[2]) / 100
+    tolerance = certificate.tolerance(AmongFirst((0, 1), 2))
+    assert tolerance is not None
+    assert 0.99 * tolerance < shown <= tolerance
+    # A claim may hold at a smaller share than the assumed one.
+    body = {"malicious_share": 0.2, "questions": [{"top": 2}, {"ahead": [2, 3]}]}
+    open_claim, noise = in_process.post(f"/rounds/{id}/certificate", json=body).json()["answers"]
+    assert not open_claim["certified"]
+    assert open_claim["tolerance"] == pytest.approx(tolerance, rel=0.1)
+    assert open_claim["sentence"].endswith("but this is not certain if 20 % were.")
+    assert noise["tolerance"] is None
+    assert "in the estimate" in noise["sentence"]
+
+
+@pytest.fixture(scope="module")
+def attacked(in_process: InProcess) -> tuple[str, Tally]:
+    """A round in which every tenth report supports all items but one."""
+    oracle, rng = frequency_oracle("oue", 1.0, 11), np.random.default_rng(4)
+    id = in_process.open_round("oue", 1.0, items=LABELS)
+    honest = oracle.perturb(rng.choice(4, 18_000, p=HELD), rng)
+    bits = np.arange(11) < np.full((2000, 1), 10)
+    malicious = np.packbits(bits, axis=1, bitorder="little")
+    for reports in (honest, malicious):
+        assert in_process.submit(id, wire.pack(reports)).status_code == 202
+    return id, Tally.of(oracle, honest) + Tally.of(oracle, malicious)
+
+
+def test_attacked_round_says_how_many_reports_are_malicious(
+    in_process: InProcess, attacked: tuple[str, Tally]
+) -> None:
+    id, _ = attacked
+    questions = [
+        {"ahead": [0, 10]},
+        {"ahead": [4, 5]},
+        {"items": [0], "more_than": 0.7},
+    ]
+    body = {"malicious_share": 0.1, "questions": questions}
+    answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
+    least = answered["least_malicious_share"]
+    assert 0.05 < least < 0.1
+    proven, narrow, unproven = answered["answers"]
+    assert proven["certified"]
+    assert narrow["tolerance"] > least
+    assert not narrow["certified"]
+    # The claim holds in the estimate, which the malicious reports raised.
+    assert unproven["estimate"] > 0.7
+    assert (unproven["certified"], unproven["tolerance"]) == (False, None)
+    least_shown = [
+        re.search(r"; the reports prove that at least (\S+) % were\.$", proven["sentence"]),
+        re.search(r" were; the reports prove that at least (\S+) % were\.$", narrow["sentence"]),
+        re.search(
+            r"not certain: the reports prove that at least (\S+) % of them were not honest, which "
+            r"is enough to change it\.$",
+            unproven["sentence"],
+        ),
+    ]
+    for shown in least_shown:
+        assert shown
+        assert 0.99 * least < float(shown[1]) / 100 <= least
+
+
+def test_share_below_the_proven_one_is_a_problem(
+    in_process: InProcess, attacked: tuple[str, Tally]
+) -> None:
+    id, tally = attacked
+    response = in_process.post(f"/rounds/{id}/certificate", json={"malicious_share": 0.01})
+    assert problem_of(response) == "share-too-small"
+    certificate = certify(frequency_oracle("oue", 1.0, 11), tally, 0.01)
+    assert response.json()["least_malicious_share"] == certificate.least_malicious_share
+    assert re.fullmatch(
+        r"nothing is certified: the reports prove that at least \S+ % of them are not honest "
+        r"users', and malicious_share is 1 %",
+        response.json()["detail"],
+    )
+
+
+def test_large_round_is_certified_by_a_worker(in_process: InProcess) -> None:
+    """A worker's certificate is that of the thread."""
+    d = 5000
+    oracle, rng = frequency_oracle("grr", 5.0, d), np.random.default_rng(4)
+    id = in_process.open_round("grr", 5.0, domain_size=d)
+    reports = oracle.perturb(rng.choice(3, 20_000, p=[0.6, 0.3, 0.1]), rng)
+    assert in_process.submit(id, wire.pack(reports)).status_code == 202
+    body = REQUEST | {"questions": [{"ahead": ["0", 2]}, {"top": 2}, {"items": [1, 2]}]}
+    answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
+    export = RoundExport.from_dict(in_process.get(f"/rounds/{id}/export").json())
+    offline = certify_export(export, CertificateRequest.model_validate(body))
+    assert json.loads(offline.to_json()) == answered
+    assert answered["answers"][1]["items"] == [0, 1]
+    few = body | {"malicious_share": 0.0, "confidence": 0.5}
+    assert in_process.post(f"/rounds/{id}/certificate", json=few).status_code == 200
+
+
+def test_many_questions_are_answered_by_a_worker(in_process: InProcess) -> None:
+    id, _ = fill(in_process, frequency_oracle("sue", 1.0, 11), 2000)
+    question = {"ahead": [0, 1]}
+    one, all_ = (
+        in_process.post(
+            f"/rounds/{id}/certificate",
+            json={"malicious_share": 0.01, "questions": number * [question]},
+        ).json()
+        for number in (1, MAX_QUESTIONS)
+    )
+    assert all_.pop("answers") == MAX_QUESTIONS * one.pop("answers")
+    assert all_ == one
+
+
+@pytest.mark.both
+def test_quarantined_reports_count_as_malicious_or_honest(in_process: InProcess) -> None:
+    oracle, rng = frequency_oracle("oue", 0.5, 60), np.random.default_rng(4)
+    id = in_process.open_round("oue", 0.5, domain_size=60, quarantine=True)
+    honest = oracle.perturb(rng.choice(3, 20_000, p=[0.6, 0.3, 0.1]), rng)
+    impossible = np.packbits(np.ones((500, 60), bool), axis=1, bitorder="little")
+    for reports in (honest, impossible):
+        assert in_process.submit(id, wire.pack(reports)).status_code == 202
+    body = {"malicious_share": 0.03, "questions": [{"top": 1}]}
+    answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
+    assert answered["quarantined"] == 500 + answered["n"] - 20_500
+    counted = in_process.get(f"/rounds/{id}/frequencies").json()
+    tally = Tally(np.array(counted["counts"]), counted["n"])
+    expected = certify(oracle, tally, 0.03, quarantined=answered["quarantined"])
+    assert answered["n"] == expected.evidence.n == 20_500
+    assert (answered["lower"], answered["upper"]) == (
+        expected.lower.tolist(),
+        expected.upper.tolist(),
+    )
+    export = RoundExport.from_dict(in_process.get(f"/rounds/{id}/export").json())
+    offline = certify_export(export, CertificateRequest.model_validate(body))
+    assert json.loads(offline.to_json()) == answered
+
+
+@pytest.mark.both
+def test_tickets_bound_the_share(in_process: InProcess) -> None:
+    oracle, rng = frequency_oracle("grr", 2.0, 4), np.random.default_rng(4)
+    id = in_process.open_round("grr", 2.0, access="ticket")
+    path = f"/rounds/{id}"
+    tickets = in_process.post(f"{path}/tickets", json={"count": 50}, headers=in_process.admin)
+    for ticket, report in zip(
+        tickets.text.split(), oracle.perturb(rng.choice(2, 50), rng), strict=True
+    ):
+        headers = {"Authorization": f"Ticket {ticket}"}
+        body = {"reports": [int(report)]}
+        assert in_process.post(f"{path}/reports", json=body, headers=headers).status_code == 202
+    by_tickets, by_share = (
+        in_process.post(f"{path}/certificate", json=body).json()
+        for body in ({"malicious_tickets": 5}, {"malicious_share": 0.1})
+    )
+    assert by_tickets == by_share
+    assert by_tickets["malicious_share"] == 0.1
+    response = in_process.post(f"{path}/certificate", json={"malicious_tickets": 50})
+    assert problem_of(response) == "invalid-parameter"
+    assert "below the number of reports, 50, not 50" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "slug", "words"),
+    [
+        (None, "invalid-request", "missing"),
+        ({}, "invalid-request", "must have either malicious_share or malicious_tickets"),
+        ({"malicious_share": 0.1, "malicious_tickets": 1}, "invalid-request", "either"),
+        ({"malicious_share": 1}, "invalid-request", "malicious_share must be a number"),
+        ({"malicious_share": -0.1}, "invalid-request", "malicious_share must be a number"),
+        ({"malicious_share": "0.1"}, "invalid-request", "malicious_share must be a number"),
+        ({"malicious_tickets": 1}, "invalid-parameter", "takes reports without tickets"),
+        ({"malicious_tickets": -1}, "invalid-request", "malicious_tickets"),
+        ({"confidence": 1}, "invalid-request", "confidence"),
+        ({"confidence": 0.4}, "invalid-request", "confidence"),
+        ({"reports": True}, "invalid-request", "reports is not known"),
+        ({"questions": [{"top": 1}] * (MAX_QUESTIONS + 1)}, "invalid-request", "20 entries"),
+        ({"questions": [{}]}, "invalid-request", "questions.0 must have one of items"),
+        ({"questions": [{"top": 1, "ahead": [0, 1]}]}, "invalid-request", "must have one of"),
+        ({"questions": [{"top": 1, "more_than": 0}]}, "invalid-request", "only with items"),
+        ({"questions": [{"first": 1}]}, "invalid-request", "questions.0.first is not known"),
+        ({"questions": [{"items": []}]}, "invalid-request", "questions.0.items"),
+        ({"questions": [{"items": [0], "more_than": 1}]}, "invalid-request", "more_than"),
+        ({"questions": [{"items": ["z"]}]}, "invalid-parameter", "questions: items: no item"),
+        ({"questions": [{"items": [11]}]}, "invalid-parameter", "questions: items: 11 is not"),
+        ({"questions": [{"items": [-1]}]}, "invalid-parameter", "questions: items: -1 is not"),
+        ({"questions": [{"ahead": [1]}]}, "invalid-request", "questions.0.ahead"),
+        ({"questions": [{"ahead": [1, 1]}]}, "invalid-parameter", "must differ"),
+        ({"questions": [{"ahead": ["a", "z"]}]}, "invalid-parameter", "questions: ahead: no item"),
+        ({"questions": [{"top": 12}]}, "invalid-parameter", "top must be at most the 11 items"),
+        ({"questions": [{"top": 0}]}, "invalid-request", "questions.0.top"),
+    ],
+)
+def test_invalid_requests_say_what_is_allowed(
+    in_process: InProcess,
+    attacked: tuple[str, Tally],
+    body: dict[str, Any] | None,
+    slug: str,
+    words: str,
+) -> None:
+    if body and not {"malicious_share", "malicious_tickets"} & body.keys():
+        body = {"malicious_share": 0.2, **body}
+    response = in_process.post(f"/rounds/{attacked[0]}/certificate", json=body)
+    assert problem_of(response) == slug
+    assert words in response.json()["detail"]
+
+
+def test_round_without_reports_has_no_certificate(in_process: InProcess) -> None:
+    id = in_process.open_round()
+    response = in_process.post(f"/rounds/{id}/certificate", json={"malicious_share": 0.1})
+    assert problem_of(response) == "no-reports"
+
+
+def test_certificate_needs_the_key_of_its_round(in_process: InProcess) -> None:
+    id = in_process.open_round(read_access="key")
+    path, body = f"/rounds/{id}/certificate", {"malicious_share": 0.1}
+    assert problem_of(in_process.post(path, json=body)) == "unauthorized"
+    response = in_process.post(path, json=body, headers=in_process.admin)
+    assert problem_of(response) == "no-reports"
+
+
+def test_large_request_is_rejected_before_it_is_read(in_process: InProcess) -> None:
+    id = in_process.open_round()
+    questions = [{"items": ["x" * 2**16]}]
+    body = {"malicious_share": 0.1, "questions": questions}
+    response = in_process.post(f"/rounds/{id}/certificate", json=body)
+    assert problem_of(response) == "body-too-large"
