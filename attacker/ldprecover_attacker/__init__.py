@@ -14,6 +14,7 @@ from ldprecover_attacker.arguments import AGAINST
 from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack, Plan
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
 from ldprecover_attacker.combined import InputPoisoning, Several
+from ldprecover_attacker.mimicry import Mimicry
 from ldprecover_attacker.subsets import APA, MGAA, SubsetAttack
 from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint, TargetedAttack
 from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
@@ -41,6 +42,7 @@ __all__ = [
     "ItemAttack",
     "Joint",
     "Manip",
+    "Mimicry",
     "ModelledAttack",
     "Plan",
     "Several",

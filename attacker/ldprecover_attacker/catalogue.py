@@ -6,19 +6,33 @@ from typing import Any
 from ldprecover import ParameterError
 from ldprecover_attacker.base import Attack
 from ldprecover_attacker.combined import InputPoisoning, Several
+from ldprecover_attacker.mimicry import Mimicry
 from ldprecover_attacker.subsets import APA, MGAA
 from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint
 from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
 
 ATTACKS: dict[str, type[Attack]] = {
-    attack.name: attack for attack in (AA, APA, APA2, Joint, MGA, MGAA, MLA, Manip, RIA, RPA)
+    attack.name: attack
+    for attack in (AA, APA, APA2, Joint, MGA, MGAA, MLA, Manip, Mimicry, RIA, RPA)
 }
 """Name to class."""
 
-OPTIONS = ("targets", "model", "search", "kind", "size", "each", "rate", "item", "against")
+OPTIONS = (
+    "targets",
+    "model",
+    "search",
+    "kind",
+    "size",
+    "each",
+    "rate",
+    "item",
+    "against",
+    "share",
+    "frequencies",
+)
 """The options of attacks by name."""
 
-_OF_REPORTS = ("against", "each", "model", "rate", "search")
+_OF_REPORTS = ("against", "each", "frequencies", "model", "rate", "search", "share")
 """Options of report making, which input poisoning does not have."""
 
 

@@ -146,6 +146,7 @@ class HR(FrequencyOracle):
             super().laws,
             hits=_HadamardHits(self.p, self.q, self.domain_size, self._hits),
             all_supporting=AllSupporting(0, self.everything),
+            transform=counting.walsh_hadamard_floats,
             log_likelihood=self._log_likelihood,
         )
 

@@ -1,0 +1,105 @@
+"""The attack that no test of a round's reports can detect."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from ldprecover import FrequencyOracle, ParameterError
+from ldprecover.certificate.undetectable import undetectable
+from ldprecover.laws import required
+from ldprecover.types import FloatArray, Reports, Rng
+from ldprecover_attacker.base import Plan, draw_items
+from ldprecover_attacker.targeted import TargetedAttack
+
+_CELLS = 1 << 22  # (report, item) pairs of a block of reports
+
+
+@dataclass(frozen=True)
+class Mimicry(TargetedAttack):
+    """Turns honest reports into honest reports of other users, who hold the targets more often.
+
+    No test of reports can then see the attack, and no recovery without other knowledge can undo it.
+    `share` is the malicious share of all reports, above 0 and below 1. `frequencies` are those of
+    the honest users, as the attacker knows them: the true ones, estimates or a guess; None takes
+    all items for equally frequent.
+
+    With (1 - share) f + g the frequencies that the round looks like
+    (`ldprecover.certificate.undetectable`), a report is an honest one of a target, which is kept
+    with the probability by which the law sum_v g_v R_v / share falls short of it, and drawn again
+    else.
+
+    S is 1, and the gain is beta((1-q)/(p-q) - f_T) for few targets among many items, up to what
+    that law falls below zero for a few reports, which nobody can send: `support` has it in.
+
+    Raises ParameterError for a share or frequencies that do not fit, and for given seeds.
+    """
+
+    name = "mimicry"
+
+    _: KW_ONLY
+    share: float = 0.05
+    frequencies: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.share, bool) or not 0 < self.share < 1:
+            raise ParameterError(f"share must be above 0 and below 1, not {self.share!r}")
+        if self.frequencies is not None:
+            object.__setattr__(self, "frequencies", tuple(map(float, self.frequencies)))
+
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+        d = oracle.domain_size
+        f = np.full(d, 1 / d) if self.frequencies is None else np.array(self.frequencies)
+        looks = undetectable(oracle, f, self.target_indices(d), self.share).frequencies
+        law = _Law(oracle, (looks - (1 - self.share) * f) / self.share)
+        return Plan(send=law.reports, support=lambda m: law.support())
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """The law sum_v weights_v R_v of reports, where it is not below zero; the weights sum to one."""
+
+    oracle: FrequencyOracle
+    weights: FloatArray
+
+    @property
+    def block(self) -> int:
+        """The number of reports that are drawn at a time."""
+        return max(1, _CELLS // self.weights.size)
+
+    def reports(self, m: int, rng: Rng) -> Reports:
+        """Return m reports: proposals that are kept with the probability 1 - excess."""
+        blocks, missing = [self.oracle.perturb([], rng)], m
+        while missing:
+            n = min(int(1.1 * missing * self._raised) + 100, self.block)
+            proposals, excess = self._propose(n, rng)
+            blocks.append(proposals[rng.random(n) >= excess][:missing])
+            missing -= len(blocks[-1])
+        return np.concatenate(blocks)
+
+    def support(self) -> FloatArray:
+        """Return the expected share of reports that support each item.
+
+        That of the weights is known. What an excess above one adds to it is rare and small, so that
+        one block of proposals tells it.
+        """
+        proposals, excess = self._propose(self.block, np.random.default_rng(0))
+        cut = np.maximum(excess - 1, 0.0) * self._raised / len(proposals)
+        support = self.oracle.laws.honest_support(self.weights)
+        support = support + cut @ self.oracle.supports(proposals)
+        return np.clip(support / (1 + cut.sum()), 0.0, 1.0)
+
+    @property
+    def _raised(self) -> float:
+        return float(np.maximum(self.weights, 0.0).sum())
+
+    def _propose(self, n: int, rng: Rng) -> tuple[Reports, FloatArray]:
+        """Return honest reports of raised items, and what the law has less of each, as a share."""
+        log = required(self.oracle.laws.log_likelihood, self.oracle.protocol, "a law of reports")
+        more, less = np.maximum(self.weights, 0.0), np.maximum(-self.weights, 0.0)
+        reports = self.oracle.perturb(draw_items(more / more.sum(), n, rng), rng)
+        if not less.any():
+            return reports, np.zeros(n)
+        ratio = log(reports, less / less.sum()) - log(reports, more / more.sum())
+        return reports, less.sum() / more.sum() * np.exp(ratio)
