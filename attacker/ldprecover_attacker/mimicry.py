@@ -13,6 +13,7 @@ from ldprecover_attacker.base import Plan, draw_items
 from ldprecover_attacker.targeted import TargetedAttack
 
 _CELLS = 1 << 22  # (report, item) pairs of a block of reports
+_SAMPLE = 20_000
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,10 @@ class _Law:
     def support(self) -> FloatArray:
         """Return the expected share of reports that support each item.
 
-        That of the weights is known. What an excess above one adds to it is rare and small, so that
-        one block of proposals tells it.
+        That of the weights is known. What an excess above one adds to it is small, so that a sample
+        of proposals tells it.
         """
-        proposals, excess = self._propose(self.block, np.random.default_rng(0))
+        proposals, excess = self._propose(min(_SAMPLE, self.block), np.random.default_rng(0))
         cut = np.maximum(excess - 1, 0.0) * self._raised / len(proposals)
         support = self.oracle.laws.honest_support(self.weights)
         support = support + cut @ self.oracle.supports(proposals)

@@ -37,15 +37,15 @@ from ldprecover_cli.ticket_files import (
 )
 
 if TYPE_CHECKING:
-    from ldprecover_client import Journal, RoundStatus
+    from ldprecover_client import Client, Journal, RoundStatus
 
 
 def attack(
     name: Annotated[
         AttackName,
         Argument(
-            help="mga, mga-a, apa, apa2 and ria raise targets; joint frames them; aa, manip, mla "
-            "and rpa distort everything.",
+            help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, manip, "
+            "mla and rpa distort everything.",
             metavar="ATTACK",
             autocompletion=completion.attacks,
         ),
@@ -168,6 +168,8 @@ def attack(
                 check_items([item], status.parameters.items, status.name)
             options["users"] = users if users is not None else _share(beta or 0.0, status)
             check_enough(ticket_list, options["users"])
+            if "share" in attack_options(name) and not input_poisoning and status.n:
+                options["plan"] |= _knowledge(client, status, options["users"])
             journal.facts |= {
                 "url": client.url,
                 "round": status.id,
@@ -240,6 +242,22 @@ def _targets(
             f"{name} needs targets: name them with --target, or give their number with --targets"
         )
     return None
+
+
+def _knowledge(client: "Client", status: "RoundStatus", users: int) -> dict[str, Any]:
+    """Return what an attacker knows of a round: its share of the reports, and the estimates so far.
+
+    Without the right to read them no frequencies, so that the attack guesses.
+    """
+    from ldprecover.recovery.simplex import project_simplex
+    from ldprecover_client.errors import RefusedError
+
+    share = users / (status.n + users)
+    try:
+        estimates = client.frequencies(status.id)["frequencies"]
+    except RefusedError:
+        return {"share": share}
+    return {"share": share, "frequencies": project_simplex(estimates).tolist()}
 
 
 def _share(beta: float, status: "RoundStatus") -> int:

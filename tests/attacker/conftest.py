@@ -16,6 +16,7 @@ from ldprecover_attacker import (
     InputPoisoning,
     Joint,
     Manip,
+    Mimicry,
     Several,
 )
 
@@ -56,6 +57,7 @@ ATTACKS = {
     "apa2": APA2([3, 0], search=50),
     "joint": Joint([3, 0]),
     "joint, with an item": Joint([3, 0], rate=0.5, item=4),
+    "mimicry": Mimicry([3, 0]),
     "mla": MLA(search=50),
     "mla, raw, on an item": MLA(2, against="raw", search=50),
     "mla input poisoning": InputPoisoning(MLA()),

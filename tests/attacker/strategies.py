@@ -21,6 +21,7 @@ from ldprecover_attacker import (
     ItemAttack,
     Joint,
     Manip,
+    Mimicry,
     Several,
 )
 
@@ -76,6 +77,7 @@ def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
                     rate=draw(st.none() | st.floats(0, 1)),
                     item=draw(st.none() | st.sampled_from(others)) if others else None,
                 ),
+                Mimicry(targets, share=draw(st.floats(0.01, 0.99))),
                 MLA(
                     draw(st.none() | st.integers(0, d - 1)),
                     against=draw(st.sampled_from(AGAINST)),

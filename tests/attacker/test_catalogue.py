@@ -20,6 +20,7 @@ from ldprecover_attacker import (
     InputPoisoning,
     Joint,
     Manip,
+    Mimicry,
     Several,
     attack_options,
     make_attack,
@@ -44,6 +45,12 @@ from ldprecover_attacker import (
         ("apa", {"targets": [1, 2]}, APA([1, 2])),
         ("apa2", {"targets": [1, 2], "rate": 0.4}, APA2([1, 2], rate=0.4)),
         ("joint", {"targets": [1, 2], "item": "b"}, Joint([1, 2], item="b")),
+        ("mimicry", {"targets": [1], "share": 0.1}, Mimicry([1], share=0.1)),
+        (
+            "mimicry",
+            {"targets": [1], "frequencies": [0.5, 0.5]},
+            Mimicry([1], frequencies=(0.5, 0.5)),
+        ),
         ("mla", {}, MLA()),
         ("mla", {"item": "b", "against": "raw"}, MLA("b", against="raw")),
         (
@@ -65,7 +72,7 @@ def test_a_name_and_options_make_the_attack(
         (
             "mpa",
             {},
-            "one of aa, apa, apa2, joint, manip, mga, mga-a, mla, ria, rpa, not 'mpa'",
+            "one of aa, apa, apa2, joint, manip, mga, mga-a, mimicry, mla, ria, rpa, not 'mpa'",
         ),
         ("mga", {}, "mga needs targets"),
         (
@@ -108,6 +115,12 @@ def test_a_name_and_options_make_the_attack(
         ),
         ("joint", {"targets": [1], "rate": 1.5}, "must be from 0 to 1, not 1.5"),
         ("joint", {"targets": [1, 2], "item": 2}, "item must not be a target, and 2 is one"),
+        ("mimicry", {"targets": [1], "share": 0}, "share must be above 0 and below 1, not 0"),
+        (
+            "mimicry",
+            {"targets": [1], "share": 0.1, "input_poisoning": True},
+            "neither model nor search, so no share",
+        ),
         ("mla", {"against": "nobody"}, "against must be one of projected, raw"),
         ("aa", {"attackers": 0}, "attackers must be an integer from 1"),
         ("aa", {"attackers": True}, "attackers must be an integer from 1"),

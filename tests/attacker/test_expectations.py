@@ -26,6 +26,7 @@ from ldprecover_attacker import (
     InputPoisoning,
     Joint,
     Manip,
+    Mimicry,
     Several,
 )
 
@@ -45,6 +46,8 @@ ATTACKS: dict[str, Attack] = {
     "apa2, 0.42": APA2(TARGETS, rate=0.42, search=30),
     "joint": Joint(TARGETS[:3]),
     "joint, with an item": Joint(TARGETS[:3], rate=0.4, item=0),
+    "mimicry": Mimicry(TARGETS),
+    "mimicry, one target": Mimicry(TARGETS[:1]),
     "mla": MLA(),
     "mla raw": MLA(TARGETS[0], against="raw"),
     "manip sampled": Manip(model="sampled"),
@@ -73,6 +76,8 @@ ORACLES = [*map(oracle_of, PROTOCOLS), frequency_oracle("olh", 0.5, 102, None, 5
 
 
 def fits(oracle: FrequencyOracle, attack: Attack) -> bool:
+    if isinstance(attack, Mimicry):
+        return oracle.listed_seeds is None
     if isinstance(attack, Joint):
         return has_room_together(oracle, len(attack.targets) + (attack.item is not None))
     return not isinstance(attack, APA2) or tosses_coins(oracle)

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess
 
+from ldprecover import frequency_oracle
 from ldprecover_client import Population, load_dataset
 from ldprecover_experiments.parameters import draw_targets
 
@@ -91,6 +92,7 @@ def test_rejects_data_that_do_not_fit(
         "apa --targets 4 --each 1",
         "mga-a --target 'Denver, CO' --target 'Reno, NV' --each 2",
         "mla --against raw --item 'Reno, NV'",
+        "mimicry --targets 3",
         "ria --targets 3",
         "rpa",
     ],
@@ -110,6 +112,24 @@ def test_search_budget_lets_mga_on_olh_support_its_targets(
     line = f"attack --target 3 --target 4 --users 50 --round {olh['name']} --search 50"
     on_server(line).succeeds()
     assert server.frequencies(olh["id"])["counts"][3:5] == [50, 50]
+
+
+def test_mimicry_knows_its_share_and_the_estimates_of_the_round(
+    on_server: Run, server: ServerProcess
+) -> None:
+    """GRR's items lose at most share/(e^epsilon - 1) each, and never more than they have."""
+    grr = server.open_round("grr", 1.0, items=["yes", "no", "perhaps", "never"])
+    at = f"--round {grr['name']}"
+    on_server(f"simulate {at} --users 40000 --seed 2")
+    before = np.array(server.frequencies(grr["id"])["frequencies"])
+    on_server(f"attack mimicry --beta 0.2 --target no --seed 3 {at}").succeeds()
+    after = np.array(server.frequencies(grr["id"])["frequencies"])
+    lost = 0.2 / np.expm1(1.0)
+    expected = 0.8 * before - lost
+    expected[1] += 0.2 + 4 * lost
+    # Six deviations of the 10,000 malicious reports, less than once in 10^8.
+    oracle = frequency_oracle("grr", 1.0, 4)
+    assert np.abs(after - expected).max() < 6 * 0.2 * 0.5 / 100 / (oracle.p - oracle.q)
 
 
 def test_share_is_of_the_reports_in_the_round(

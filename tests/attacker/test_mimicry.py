@@ -1,0 +1,83 @@
+"""Mimicry: it gains what is predicted, and no alarm is raised more often than without an attack."""
+
+import numpy as np
+import pytest
+
+from ldprecover import ParameterError, Tally, frequency_oracle
+from ldprecover.certificate.undetectable import undetectable
+from ldprecover.distributions import binomial_threshold
+from ldprecover.evidence.alarms import raise_alarms
+from ldprecover.protocols import PROTOCOLS
+from ldprecover.recovery import ReportSource
+from ldprecover_attacker import Mimicry
+
+D, SHARE = 102, 0.05
+ZIPF = 1 / np.arange(5, D + 5) / (1 / np.arange(5, D + 5)).sum()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_gain_of_its_reports_is_the_largest_that_nothing_detects(
+    protocol: str, epsilon: float
+) -> None:
+    """To .02; and to 7 deviations of its hits, and 1e-5, what the attack itself expects."""
+    oracle, m = frequency_oracle(protocol, epsilon, D), 20_000
+    for targets in ([7], list(range(5, D, 10))):
+        attack = Mimicry(targets, share=SHARE, frequencies=ZIPF.tolist())
+        reports = attack.reports(oracle, m, np.random.default_rng(5))
+        hits = oracle.supports(reports, np.array(targets)).sum(axis=1)
+        gap = oracle.p - oracle.q
+        played = SHARE * ((hits.mean() - oracle.q * len(targets)) / gap - ZIPF[targets].sum())
+        expected = attack.gain(oracle, ZIPF, SHARE)
+        assert abs(played - expected) < 7 * SHARE * hits.std() / np.sqrt(m) / gap + 1e-5
+        predicted = undetectable(oracle, ZIPF, targets, SHARE).gain
+        assert abs(expected - predicted) < 0.02
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_round_looks_like_an_honest_one_of_other_frequencies(protocol: str) -> None:
+    """In the support of each item, to what no report can take away."""
+    oracle, targets = frequency_oracle(protocol, 1.0, D), [4, 60]
+    result = undetectable(oracle, ZIPF, targets, SHARE)
+    assert result.frequencies.min() >= -1e-9
+    malicious = Mimicry(targets, share=SHARE, frequencies=ZIPF.tolist()).support(oracle)
+    together = (1 - SHARE) * oracle.laws.honest_support(ZIPF) + SHARE * malicious
+    honest = oracle.laws.honest_support(result.frequencies)
+    assert together == pytest.approx(honest, abs=0.02 * (oracle.p - oracle.q))
+    if protocol in ("grr", "ss", "hr"):  # where every report counts, exactly
+        assert together == pytest.approx(honest, abs=1e-6)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_no_alarm_is_raised_more_often_than_its_rate(protocol: str) -> None:
+    """Over 20 rounds; more alarms than the limit have a probability of 1e-9 without an attack."""
+    oracle, n, rate = frequency_oracle(protocol, 1.0, D), 19_000, 0.01
+    attack = Mimicry(range(5, D, 10), share=SHARE, frequencies=ZIPF.tolist())
+    raised = number = 0
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 9])
+        honest = oracle.perturb(rng.choice(D, n, p=ZIPF), rng)
+        reports = np.concatenate([honest, attack.reports(oracle, n // 19, rng)])
+        alarms = raise_alarms(
+            oracle, Tally.of(oracle, reports), ReportSource(oracle, reports), rate=rate
+        )
+        raised += sum(alarm.raised for alarm in alarms)
+        number += len(alarms)
+    assert number >= 20
+    assert raised < binomial_threshold(number, rate, 1e-9)
+
+
+def test_a_guess_of_the_frequencies_gains_nearly_as_much() -> None:
+    oracle = frequency_oracle("oue", 0.5, D)
+    gains = [
+        Mimicry([7, 9], frequencies=known).gain(oracle, ZIPF, SHARE)
+        for known in (None, ZIPF.tolist())
+    ]
+    assert gains[0] == pytest.approx(gains[1], abs=0.005)
+
+
+def test_rejects_given_seeds_and_frequencies_that_do_not_fit() -> None:
+    with pytest.raises(ParameterError, match="olh with given seeds lacks a known set"):
+        Mimicry([1]).support(frequency_oracle("olh", 1.0, D, None, 512))
+    with pytest.raises(ParameterError, match="frequencies must be 102 numbers"):
+        Mimicry([1], frequencies=[0.5, 0.5]).support(frequency_oracle("grr", 1.0, D))

@@ -1,0 +1,139 @@
+"""The largest gain that no test detects: by linear programming over all reports, and closed forms."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
+from ldprecover.certificate.undetectable import undetectable
+from ldprecover.protocols import PROTOCOLS
+
+
+def report_laws(oracle: FrequencyOracle) -> np.ndarray:
+    """Return P(report | item), up to a factor for each report, of all reports that occur."""
+    d = oracle.domain_size
+    if oracle.traits.seeded:  # 8,000 random buckets hold each of at most 256 sets of items
+        buckets, seeds = np.divmod(np.arange(8_000), 4_000)
+        reports = oracle.reports(seeds, buckets)  # type: ignore[attr-defined]
+    elif oracle.wire.dtype.shape:
+        bits = np.array(list(itertools.product([0, 1], repeat=d)), np.uint8)
+        if oracle.fixed_size is not None:
+            bits = bits[bits.sum(axis=1) == oracle.fixed_size]
+        reports = np.packbits(bits, axis=1, bitorder="little")
+    else:
+        reports = np.arange(oracle.summary_size, dtype=oracle.wire.dtype)
+    log = oracle.laws.log_likelihood
+    assert log is not None
+    columns = np.array([log(reports, each) for each in np.eye(d)]).T
+    return np.unique(np.exp(columns - columns.max(axis=1, keepdims=True)).round(12), axis=0)
+
+
+def programme(
+    laws: np.ndarray, cost: np.ndarray, base: np.ndarray, scale: float
+) -> float:
+    """Return the least cost of x in the simplex with sum_v (base + scale x)_v R_v >= 0."""
+    one = np.ones((1, cost.size))
+    return float(linprog(cost, -scale * laws, laws @ base, one, [1.0]).fun)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_gain_and_floor_are_those_of_the_linear_programme(protocol: str, seed: int) -> None:
+    rng = np.random.default_rng([seed, *protocol.encode()])
+    d, epsilon = int(rng.choice([2, 3, 5, 8])), float(rng.choice([0.3, 1.0, 3.0]))
+    oracle = frequency_oracle(protocol, epsilon, d, 2 if protocol == "olh" else None)
+    share = float(rng.choice([0.01, 0.05, 0.2]))
+    f = rng.dirichlet(np.full(d, rng.choice([0.3, 1.0, 10.0])))
+    targets = rng.choice(d, int(rng.integers(1, d)), replace=False)
+    laws, cost = report_laws(oracle), np.isin(np.arange(d), targets).astype(float)
+    result = undetectable(oracle, f, targets.tolist(), share)
+    highest = -programme(laws, -cost, -(1 - share) * f, 1.0)
+    least, most = (sign * programme(laws, sign * cost, f, share - 1) for sign in (1, -1))
+    assert result.gain == pytest.approx(highest - cost @ f, abs=1e-4)
+    assert result.floor == pytest.approx(most - least, abs=1e-4)
+    added = result.frequencies - (1 - share) * f
+    assert (laws @ added >= -1e-6).all()
+    assert result.frequencies.min() >= -1e-9
+    assert result.frequencies.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("targets", [1, 3, 7])
+@pytest.mark.parametrize("protocol", ["oue", "olh", "sue"])
+def test_many_other_items_are_as_one_item_whose_users_support_no_target(
+    protocol: str, targets: int
+) -> None:
+    """The programme over all patterns of the targets, of users who hold one of them or none."""
+    oracle, share, d = frequency_oracle(protocol, 1.0, 200), 0.05, 200
+    p, q = oracle.p, oracle.q
+    patterns = np.array(list(itertools.product([0, 1], repeat=targets)))
+    laws = np.where(patterns, q, 1 - q).prod(axis=1)[:, None] * np.where(
+        patterns, p / q, (1 - p) / (1 - q)
+    )
+    laws = np.column_stack([laws, np.where(patterns, q, 1 - q).prod(axis=1)])
+    f, cost = np.full(targets + 1, 1 / d), np.ones(targets + 1)
+    f[-1], cost[-1] = 1 - targets / d, 0
+    highest = -programme(laws, -cost, -(1 - share) * f, 1.0)
+    result = undetectable(oracle, np.full(d, 1 / d), range(targets), share)
+    assert result.gain == pytest.approx(highest - targets / d, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("r", [1, 10])
+def test_gains_have_their_closed_forms(epsilon: float, r: int) -> None:
+    d, share = 102, 0.05
+    f, targets, e = np.full(d, 1 / d), range(r), np.exp(epsilon)
+
+    def gain(protocol: str) -> float:
+        return undetectable(frequency_oracle(protocol, epsilon, d), f, targets, share).gain
+
+    for protocol in ("oue", "olh", "sue"):
+        oracle = frequency_oracle(protocol, epsilon, d)
+        reach = (1 - oracle.q) / (oracle.p - oracle.q)
+        assert gain(protocol) == pytest.approx(share * (reach - r / d))
+    lost = (d - r) * min(share / (e - 1), (1 - share) / d)
+    assert gain("grr") == pytest.approx(share + lost - share * r / d)
+    k = frequency_oracle("ss", epsilon, d).fixed_size
+    assert k is not None
+    assert gain("ss") == pytest.approx(share * (1 + (d - r) / (k * (e - 1)) - r / d))
+    # One row's columns are half of all: a target of HR gains as if others averaged out, or little more.
+    reach = (e + 1) / (e - 1)
+    assert gain("hr") >= share * (reach - r / d) - 1e-4
+    assert r > 1 or gain("hr") == pytest.approx(share * (reach - 1 / d), rel=0.02)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_gain_takes_no_more_than_the_other_items_have(protocol: str) -> None:
+    oracle = frequency_oracle(protocol, 0.5, 60)
+    f = np.append(np.full(2, 0.49), np.full(58, 0.02 / 58))
+    result = undetectable(oracle, f, [0, 1], 0.2)
+    # beta + (1 - beta) of the others' frequency - beta f_T is all there is to gain.
+    assert result.gain == pytest.approx(0.02, abs=1e-4)
+    assert result.frequencies[:2].sum() == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_gain_and_floor_grow_with_the_share(protocol: str) -> None:
+    oracle, f = frequency_oracle(protocol, 1.0, 40), np.random.default_rng(2).dirichlet(np.ones(40))
+    results = [undetectable(oracle, f, [3, 4], share) for share in (0.0, 0.01, 0.05, 0.2, 0.5)]
+    assert results[0].gain == pytest.approx(0, abs=1e-4)
+    assert results[0].floor == pytest.approx(0, abs=1e-4)
+    for smaller, larger in itertools.pairwise(results):
+        assert larger.gain >= smaller.gain - 1e-9
+        assert larger.floor >= smaller.floor - 1e-9
+    lie = 0.05 * (1 - f[[3, 4]].sum())
+    assert results[2].gain > lie
+
+
+def test_rejects_what_does_not_fit() -> None:
+    oracle, f = frequency_oracle("oue", 1.0, 20), np.full(20, 0.05)
+    with pytest.raises(ParameterError, match="malicious_share must be at least 0 and below 1"):
+        undetectable(oracle, f, [1], 1.0)
+    with pytest.raises(ParameterError, match="frequencies must be 20 numbers of at least 0"):
+        undetectable(oracle, f[:-1], [1], 0.1)
+    with pytest.raises(ParameterError, match="from 0 to 19, not 20"):
+        undetectable(oracle, f, [20], 0.1)
+    listed = frequency_oracle("olh", 1.0, 20, None, 64)
+    with pytest.raises(ParameterError, match="olh with given seeds lacks a known set"):
+        undetectable(listed, f, [1], 0.1)
