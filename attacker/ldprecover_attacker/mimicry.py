@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.certificate.undetectable import undetectable
+from ldprecover.certificate import undetectable
 from ldprecover.laws import required
 from ldprecover.types import FloatArray, Reports, Rng
 from ldprecover_attacker.base import Plan, draw_items
@@ -25,10 +25,9 @@ class Mimicry(TargetedAttack):
     the honest users, as the attacker knows them: the true ones, estimates or a guess; None takes
     all items for equally frequent.
 
-    With (1 - share) f + g the frequencies that the round looks like
-    (`ldprecover.certificate.undetectable`), a report is an honest one of a target, which is kept
-    with the probability by which the law sum_v g_v R_v / share falls short of it, and drawn again
-    else.
+    The round looks like the frequencies (1 - share) f + g, which
+    `ldprecover.certificate.undetectable` states. A report is an honest one of a target. It is kept
+    with a probability that leads to the law sum_v g_v R_v / share, or else drawn again.
 
     S is 1, and the gain is beta((1-q)/(p-q) - f_T) for few targets among many items, up to what
     that law falls below zero for a few reports, which nobody can send: `support` has it in.
@@ -59,7 +58,7 @@ class Mimicry(TargetedAttack):
 
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """The law sum_v weights_v R_v of reports, where it is not below zero; the weights sum to one."""
+    """The law sum_v weights_v R_v of reports, where it is above zero; the weights sum to one."""
 
     oracle: FrequencyOracle
     weights: FloatArray
@@ -89,7 +88,8 @@ class _Law:
         cut = np.maximum(excess - 1, 0.0) * self._raised / len(proposals)
         support = self.oracle.laws.honest_support(self.weights)
         support = support + cut @ self.oracle.supports(proposals)
-        return np.clip(support / (1 + cut.sum()), 0.0, 1.0)
+        clipped: FloatArray = np.clip(support / (1 + cut.sum()), 0.0, 1.0)
+        return clipped
 
     @property
     def _raised(self) -> float:

@@ -201,8 +201,8 @@ class Laws:
     - `hits`: the number of given items that it supports.
     - `joint_support`: the probability of supporting several given items together.
     - `all_supporting`: reports that support every item, where a summary counts them.
-    - `transform`: the Walsh-Hadamard transform, if reports are the columns of its matrix and items the
-      rows from 1; then items are not alike, and every one of the few reports is likely.
+    - `transform`: the Walsh-Hadamard transform, if reports are the columns of its matrix and items
+      its rows from 1: then items are not alike.
     - `likelihood_ratio`: P(z | v)/P(z | w) for an item v that z supports and an item w that it does
       not, where this is one number for all reports and items.
     - `log_likelihood(reports, frequencies)`: log P(z) of reports of users whose items are drawn

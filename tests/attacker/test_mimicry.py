@@ -70,8 +70,8 @@ def test_no_alarm_is_raised_more_often_than_its_rate(protocol: str) -> None:
 def test_a_guess_of_the_frequencies_gains_nearly_as_much() -> None:
     oracle = frequency_oracle("oue", 0.5, D)
     gains = [
-        Mimicry([7, 9], frequencies=known).gain(oracle, ZIPF, SHARE)
-        for known in (None, ZIPF.tolist())
+        Mimicry([7, 9], frequencies=guess).gain(oracle, ZIPF, SHARE)
+        for guess in (None, ZIPF.tolist())
     ]
     assert gains[0] == pytest.approx(gains[1], abs=0.005)
 

@@ -81,8 +81,8 @@ def demo(
     attack: Annotated[
         AttackName,
         typer.Option(
-            help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, manip, "
-            "mla and rpa distort everything.",
+            help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, "
+            "manip, mla and rpa distort everything.",
             envvar="LDPRECOVER_DEMO_ATTACK",
             metavar="NAME",
             autocompletion=completion.attacks,

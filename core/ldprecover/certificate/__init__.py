@@ -1,6 +1,7 @@
 """Certificates: what a round proves, whatever malicious users sent.
 
 A recovery guesses what was added; a certificate assumes only how many reports were malicious.
+`undetectable` says what these could do without a trace.
 """
 
 from ldprecover.certificate.certificates import (
@@ -12,5 +13,16 @@ from ldprecover.certificate.certificates import (
     Ranking,
     certify,
 )
+from ldprecover.certificate.undetectable import Undetectable, undetectable
 
-__all__ = ["Ahead", "AmongFirst", "Certificate", "Claim", "MoreThan", "Ranking", "certify"]
+__all__ = [
+    "Ahead",
+    "AmongFirst",
+    "Certificate",
+    "Claim",
+    "MoreThan",
+    "Ranking",
+    "Undetectable",
+    "certify",
+    "undetectable",
+]

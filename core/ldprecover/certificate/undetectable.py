@@ -79,16 +79,17 @@ class _Limits:
         if self.oracle.laws.transform is not None:
             return self._programme(raised, base, scale)
         unbounded = np.full(base.size, math.inf)
-        most, least = (unbounded, base) if scale > 0 else (base, -unbounded)
+        upper, lower = (unbounded, base) if scale > 0 else (base, -unbounded)
 
         def even(total: float) -> FloatArray:  # items are alike: the most even g is the best
             g, rest = np.empty(base.size), self.share - total
-            g[raised] = _fill(most[raised], total)
-            g[~raised] = _fill(most[~raised], rest) if rest > 0 else -_fill(-least[~raised], -rest)
+            g[raised] = _fill(upper[raised], total)
+            others = _fill(upper[~raised], rest) if rest > 0 else -_fill(-lower[~raised], -rest)
+            g[~raised] = others
             return g
 
-        top = float(most[raised].sum())
-        low, high = min(self.share, top), min(self.share - float(least[~raised].sum()), top)
+        top = float(upper[raised].sum())
+        low, high = min(self.share, top), min(self.share - float(lower[~raised].sum()), top)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             low, high = (middle, high) if self._is_law(even(middle)) else (low, middle)
@@ -121,10 +122,12 @@ class _Limits:
         sign, root = math.copysign(1.0, scale), math.sqrt(k)
 
         def columns(x: FloatArray) -> FloatArray:
-            return transform(np.concatenate([[0.0], x, np.zeros(k - d - 1)])) / root
+            rows = np.concatenate([[0.0], x, np.zeros(k - d - 1)]) / root
+            return transform(rows)
 
         def prices(y: FloatArray) -> FloatArray:
-            return sign * (raised + transform(y)[1 : d + 1] / root)
+            gains: FloatArray = sign * (raised + transform(y / root)[1 : d + 1])
+            return gains
 
         limit = ((2 * self._least - self.share) / root - columns(base)) / abs(scale)
         honest = np.abs(base) / np.abs(base).sum()  # a solution without any gain
@@ -145,10 +148,10 @@ class _Limits:
         return base + scale * solution
 
 
-def _fill(most: FloatArray, total: float) -> FloatArray:
-    """Return the most even numbers of at most `most` that sum to the total."""
-    ordered = np.sort(most)
-    before = np.concatenate([[0.0], np.cumsum(ordered)[:-1]])[: most.size]
-    levels = (total - before) / np.arange(most.size, 0, -1)
+def _fill(limits: FloatArray, total: float) -> FloatArray:
+    """Return the most even numbers up to their limits that sum to the total."""
+    ordered = np.sort(limits)
+    before = np.concatenate([[0.0], np.cumsum(ordered)[:-1]])[: limits.size]
+    levels = (total - before) / np.arange(limits.size, 0, -1)
     reached = np.flatnonzero(levels <= ordered)
-    return np.minimum(most, levels[reached[0]] if reached.size else math.inf)
+    return np.minimum(limits, levels[reached[0]] if reached.size else math.inf)

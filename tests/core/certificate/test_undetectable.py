@@ -1,4 +1,4 @@
-"""The largest gain that no test detects: by linear programming over all reports, and closed forms."""
+"""The largest gain that no test detects: by linear programming over all reports, in closed form."""
 
 import itertools
 
@@ -30,9 +30,7 @@ def report_laws(oracle: FrequencyOracle) -> np.ndarray:
     return np.unique(np.exp(columns - columns.max(axis=1, keepdims=True)).round(12), axis=0)
 
 
-def programme(
-    laws: np.ndarray, cost: np.ndarray, base: np.ndarray, scale: float
-) -> float:
+def programme(laws: np.ndarray, cost: np.ndarray, base: np.ndarray, scale: float) -> float:
     """Return the least cost of x in the simplex with sum_v (base + scale x)_v R_v >= 0."""
     one = np.ones((1, cost.size))
     return float(linprog(cost, -scale * laws, laws @ base, one, [1.0]).fun)
@@ -50,9 +48,9 @@ def test_gain_and_floor_are_those_of_the_linear_programme(protocol: str, seed: i
     laws, cost = report_laws(oracle), np.isin(np.arange(d), targets).astype(float)
     result = undetectable(oracle, f, targets.tolist(), share)
     highest = -programme(laws, -cost, -(1 - share) * f, 1.0)
-    least, most = (sign * programme(laws, sign * cost, f, share - 1) for sign in (1, -1))
+    least, largest = (sign * programme(laws, sign * cost, f, share - 1) for sign in (1, -1))
     assert result.gain == pytest.approx(highest - cost @ f, abs=1e-4)
-    assert result.floor == pytest.approx(most - least, abs=1e-4)
+    assert result.floor == pytest.approx(largest - least, abs=1e-4)
     added = result.frequencies - (1 - share) * f
     assert (laws @ added >= -1e-6).all()
     assert result.frequencies.min() >= -1e-9
@@ -97,7 +95,7 @@ def test_gains_have_their_closed_forms(epsilon: float, r: int) -> None:
     k = frequency_oracle("ss", epsilon, d).fixed_size
     assert k is not None
     assert gain("ss") == pytest.approx(share * (1 + (d - r) / (k * (e - 1)) - r / d))
-    # One row's columns are half of all: a target of HR gains as if others averaged out, or little more.
+    # A target of HR gains as if others averaged out, or little more; several gain more.
     reach = (e + 1) / (e - 1)
     assert gain("hr") >= share * (reach - r / d) - 1e-4
     assert r > 1 or gain("hr") == pytest.approx(share * (reach - 1 / d), rel=0.02)
