@@ -23,6 +23,7 @@ from ldprecover.types import BoolArray, FloatArray
 
 _HALVINGS = 60
 _MANY = 16  # items average out in a report
+_FAINT = 1 / 64  # the variance of a report's likelihood that is left, relative to its mean
 _STEPS, _CHECKED, _GAP = 10_000, 50, 1e-5  # of HR's linear programme
 
 
@@ -48,7 +49,7 @@ def undetectable(
 
     `frequencies` are those of the honest users. For few targets among many items the gain is
     beta ((1-q)/(p-q) - f_T), or what the others have to lose: their part in a report averages out.
-    For GRR, SS, HR and few items every single report counts, however rare.
+    For GRR, SS, HR, few items and a large epsilon every report counts, however rare.
 
         undetectable(OUE(0.5, 102), np.full(102, 1 / 102), [5, 15], 0.05).gain  # 0.253
 
@@ -107,7 +108,7 @@ class _Limits:
         if not oracle.traits.independent_bits:
             raise oracle.lacks("a known set of the reports that users send")
         others = g[~self.targets]
-        spread = _MANY * max(1.0, (p - q) ** 2 / (q * (1 - q))) * float(others @ others)
+        spread = max(_MANY, (p - q) ** 2 / (q * (1 - q)) / _FAINT) * float(others @ others)
         rest = q * others.sum() if spread <= others.sum() ** 2 else np.minimum(others, 0).sum()
         return float(np.minimum(g[self.targets], 0).sum() + rest) >= self._least
 
@@ -145,7 +146,8 @@ class _Limits:
                 solution = x + back * (honest - x)
                 if prices(y).max() - y @ limit - sign * solution[raised].sum() < _GAP:
                     break
-        return base + scale * solution
+        largest: FloatArray = base + scale * solution
+        return largest
 
 
 def _fill(limits: FloatArray, total: float) -> FloatArray:
