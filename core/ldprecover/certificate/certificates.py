@@ -1,6 +1,7 @@
 """What a round's reports prove about the frequencies of its honest users."""
 
 import math
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,13 +9,15 @@ from typing import Protocol
 
 import numpy as np
 
-from ldprecover.certificate.bounds import upper_means
-from ldprecover.certificate.regions import Box, Region
+from ldprecover.certificate.counts import CountEvidence
+from ldprecover.certificate.regions import Region
+from ldprecover.certificate.reports import SEED_BITS, ReportEvidence, report_evidence
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.types import BoolArray, FloatArray
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.types import BoolArray, FloatArray, Reports
 
 _HALVINGS = 30  # of a share: it is exact to 1e-9
 
@@ -32,48 +35,13 @@ class Evidence(Protocol):
 
     @property
     def events(self) -> int:
-        """The number of events whose probabilities it bounds."""
+        """The number of events whose bounds hold together."""
 
     def region(self, malicious_share: float) -> Region | None:
         """Return all frequencies that are possible with this share of malicious reports.
 
         None if no frequencies are: the share is larger. Regions of larger shares contain it.
         """
-
-
-@dataclass(frozen=True, eq=False)
-class CountEvidence:
-    """The evidence of support counts, of any pure protocol.
-
-    An honest report supports v, or does not, as often as the frequencies say, and malicious reports
-    only add to either number: so both bound f_v. All 2d bounds hold together with the confidence.
-    The `counts` are those of all n reports but the `quarantined` ones, which may be honest and
-    support anything.
-    """
-
-    oracle: FrequencyOracle
-    counts: FloatArray
-    n: int
-    confidence: float
-    quarantined: int = 0
-
-    @property
-    def domain_size(self) -> int:
-        """The number of items."""
-        return self.oracle.domain_size
-
-    @property
-    def events(self) -> int:
-        """The number of events: each item is supported by a report, or not."""
-        return 2 * self.domain_size
-
-    def region(self, malicious_share: float) -> Region | None:
-        """Return the box of the frequencies that are possible, or None; O(d)."""
-        p, q, honest = self.oracle.p, self.oracle.q, (1 - malicious_share) * self.n
-        log_tail = math.log(self.events / (1 - self.confidence))
-        supporting = upper_means(self.counts + self.quarantined, honest, log_tail)
-        others = upper_means(self.n - self.counts, honest, log_tail)
-        return Box.of((1 - q - others) / (p - q), (supporting - q) / (p - q))
 
 
 class Claim(Protocol):
@@ -148,6 +116,8 @@ class Certificate:
     evidence: Evidence
     malicious_share: float
     confidence: float
+    seed: int | None = None
+    """The seed that drew which reports choose what is tested; None from counts."""
 
     @cached_property
     def region(self) -> Region | None:
@@ -242,32 +212,49 @@ class Certificate:
 
 def certify(
     oracle: FrequencyOracle,
-    tally: Tally,
+    reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | Tally",
     malicious_share: float,
     confidence: float = 0.95,
     *,
     quarantined: int = 0,
+    questions: Iterable[Iterable[int]] = (),
+    seed: int | None = None,
 ) -> Certificate:
-    """Return what the support counts of a round prove, whatever malicious users sent.
+    """Return what a round proves, whatever malicious users sent.
 
     At most a `malicious_share` of the reports are malicious; all intervals hold together with the
     `confidence`, for any number of reports: they follow from Chernoff's bound for sums of unequal
-    probabilities (Hoeffding 1963), not from a normal limit. HR is certified by its counts too.
-    `quarantined` reports are not in the tally, and count as what they would change the most. O(d).
+    probabilities (Hoeffding 1963), not from a normal limit. `quarantined` reports are not among the
+    others, and count as what they would change the most.
 
-    Raises ParameterError for a tally without reports, a share outside [0, 1), a confidence
-    outside [0.5, 1), and a protocol that is not pure.
+    A tally's counts take O(d). Packed reports, as `recover` takes them, prove more of totals,
+    differences and shares; `lower` and `upper` are by their counts. They are read twice and need
+    the extra `certify`. The `questions` are sets of items whose totals matter; these reports must
+    not choose them. The items of the largest estimates need not be asked for.
+
+    The `seed`, of 128 bits, draws which reports choose the tests: None draws it from the operating
+    system, as it must be drawn after the last report; the certificate states it.
+
+    Raises ParameterError for no reports, a share outside [0, 1), a confidence outside [0.5, 1), and
+    a protocol that is not pure.
     """
     if not oracle.traits.pure:
         raise ParameterError(f"{oracle.protocol} lacks one q for all items, which bounds need")
-    if tally.n < 1:
-        raise ParameterError("a certificate needs at least one report")
     check_share(malicious_share)
     check_confidence(confidence)
-    counts = tally.counts(oracle).astype(np.float64)
-    n = tally.n + quarantined
-    evidence = CountEvidence(oracle, counts, n, confidence, quarantined)
-    return Certificate(evidence, malicious_share, confidence)
+    d, error = oracle.domain_size, 1 - confidence
+    evidence: CountEvidence | ReportEvidence
+    if isinstance(reports, Tally):
+        counts, n = reports.counts(oracle).astype(np.float64), reports.n + quarantined
+        evidence, seed = CountEvidence(oracle, counts, n, confidence, quarantined), None
+    else:
+        source = reports if isinstance(reports, ReportSource) else ReportSource(oracle, reports)
+        sets = [np.array(target_indices(items, d, ("item", "items"))) for items in questions]
+        seed = secrets.randbits(SEED_BITS) if seed is None else seed
+        evidence = report_evidence(source, sets, malicious_share, error, quarantined, seed)
+    if evidence.n == quarantined:
+        raise ParameterError("a certificate needs at least one report")
+    return Certificate(evidence, malicious_share, confidence, seed)
 
 
 def check_share(malicious_share: float) -> None:

@@ -277,11 +277,11 @@ def test_upper_means_are_exact_roots() -> None:
         ({"malicious_share": float("nan")}, "malicious_share"),
         ({"confidence": 0.4}, "confidence must be at least 0.5 and below 1"),
         ({"confidence": 1.0}, "confidence"),
-        ({"tally": tally_of(D * [0], 0)}, "at least one report"),
+        ({"reports": tally_of(D * [0], 0)}, "at least one report"),
     ],
 )
 def test_parameters_outside_their_range(change: dict[str, object], words: str) -> None:
     tally = tally_of(D * [1], 2)
-    arguments = {"tally": tally, "malicious_share": 0.1, **change}
+    arguments = {"reports": tally, "malicious_share": 0.1, **change}
     with pytest.raises(ParameterError, match=words):
         certify(frequency_oracle("oue", 1.0, D), **arguments)  # type: ignore[arg-type]
