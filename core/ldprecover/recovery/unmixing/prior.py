@@ -82,6 +82,10 @@ class Prior:
     """Shares of malicious reports tried where they shift nothing, and of the users whose items
     follow a second law. Chosen."""
 
+    scales: tuple[float, ...] = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.2, 1.3)
+    """Means of the law of an honest round's frequencies beside 1/d, in units of it, for the shape
+    that fits best: draws of a heavy-tailed law have another mean than their law. Chosen."""
+
     sum_errors: tuple[float, ...] = (-1.5, 0.0, 1.5)
     """Standard errors by which the sum of the estimates may be off: a three-point quadrature of the
     normal law."""

@@ -6,6 +6,7 @@ What an attack added has been subtracted, if there was one.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -63,7 +64,13 @@ class Remainder:
         possible = np.ones(z.size, np.bool_)
         possible[list(self.canaries)] = False
         free = free_levels(z[possible], sd[possible]).shape(int(possible.sum()))
-        yield from model.hypotheses((*listed, free), [(relation, NONE)], log_prior)
+        plain = list(model.hypotheses(listed, [(relation, NONE)], log_prior))
+        yield from plain
+        # The mean of d draws is not the mean of their law, least so if it is heavy-tailed.
+        _, best = max(zip((each.score for each in plain), listed, strict=True), key=itemgetter(0))
+        price = -math.log(len(PRIOR.scales) + 1)
+        rescaled = [best.rescaled(scale, price) for scale in PRIOR.scales]
+        yield from model.hypotheses((*rescaled, free), [(relation, NONE)], log_prior)
         # The sum of two laws: with little noise, data fit no single one.
         log_weight -= math.log(len(PRIOR.small_shares))
         choices = [

@@ -33,6 +33,17 @@ class Shape:
     d: int
     log_prior: float
 
+    def rescaled(self, scale: float, log_prior: float) -> "Shape":
+        """Return the shape with nodes times a scale, and a prior that is less by `log_prior`."""
+        inside = self.nodes * scale <= 1
+        weights = self.weights[inside] * (self.weights.sum() / self.weights[inside].sum())
+        return replace(
+            self,
+            nodes=self.nodes[inside] * scale,
+            weights=weights,
+            log_prior=self.log_prior + log_prior,
+        )
+
     def second_moment(self) -> float:
         """Return E f^2."""
         inner = float(self.weights @ self.nodes**2)
@@ -135,8 +146,8 @@ def _listed(kind: str, d: int) -> Iterator[Shape]:
                 # Nearly flat laws are rare in practice, and fit an attack on many items.
                 flat = (-2.5 if zero == 0 else -1.0) if s == 0.5 else 0.0
                 yield lognormal(s, zero, 0.95, d, flat)
-        for tenths in range(5, 16):
-            yield power_law(tenths / 10, 0.95, d)
+        for s in (0.5, 0.75, 1.0, 1.25, 1.5):
+            yield power_law(s, 0.95, d)
         for s in (1.0, 2.0, 3.0):  # with a wide net: one item may hold most of the mass
             for zero in (0.0, 0.85):
                 for kappa in (0.5, 0.1, 0.02):
