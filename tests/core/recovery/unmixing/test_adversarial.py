@@ -130,6 +130,17 @@ def test_framing_does_not_help_a_rival() -> None:
     assert innocent(result, TOP[4:]) > 0.6
 
 
+@pytest.mark.parametrize("world", ["steps", "zipf"])
+def test_few_reports_do_not_frame_items_beside_a_rival(world: str) -> None:
+    """2 % of reports do so: the counterpart of those that support all five supports the rival."""
+    oracle = SUE(0.5, D)
+    truth, reports = honest(oracle, world)
+    rival = Joint(TOP[:4], item=4).reports(oracle, N // 50, np.random.default_rng(3))
+    result = recover(oracle, np.concatenate([reports, rival]), "unmix")
+    assert ratio(result, truth) > 0.8
+    assert innocent(result, TOP[:4]) <= 0.6
+
+
 def test_items_that_reports_avoid_are_not_erased() -> None:
     """5 % of reports support none of the five most popular items: no honest report is dropped."""
     oracle = ORACLES[0]

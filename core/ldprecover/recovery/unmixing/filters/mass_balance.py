@@ -230,7 +230,8 @@ def _finer(grids: FloatArray, values: FloatArray) -> FloatArray:
 def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield laws of how many of t items malicious reports support, each with its counterpart.
 
-    They toss a coin for each item, or support some number of them; the counterparts support none.
+    They toss a coin for each item, or support some number of them; the counterparts support none,
+    or one item that they raise while the others are framed.
     Or they support all of the first s items, and the others as honest reports do. The counterparts
     support none of these s if they are more than half of the items: with half of them any raised
     set would as well be a framed one.
@@ -238,6 +239,7 @@ def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatAr
     none, numbers = np.eye(t + 1)[0], np.arange(t + 1)
     yield from ((binomial_law(t, rate), none) for rate in _RATES.tolist())
     yield from ((law, none) for law in np.eye(t + 1)[1:])
+    yield np.eye(t + 1)[t], np.eye(t + 1)[1]
     each_set = set_laws(oracle, t)[0] / [math.comb(t, number) for number in numbers]
     for s in range(2, t):
         ways = np.array([math.comb(t - s, number) for number in range(t - s + 1)])
