@@ -131,7 +131,11 @@ class Certificate:
 
     @property
     def lower(self) -> FloatArray:
-        """The lower ends of the d items' intervals, each reached; NaN if none is possible."""
+        """The lower ends of the d items' intervals; NaN if no frequencies are possible.
+
+        They are those that the counts give, also of a certificate from reports: the total of one
+        item may have a narrower interval.
+        """
         return self._unknown() if self.region is None else self.region.lower
 
     @property
