@@ -10,8 +10,8 @@ COPY . .
 RUN pip wheel --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir /wheels .
 
 FROM ${BASE} AS environment
-# image-fast adds numba: support counting several times faster, in an image twice as large. image-cluster adds Dask and
-# pyarrow to that.
+# image-fast adds numba and scipy: support counting several times faster, and certificates from reports, in an image
+# thrice as large. image-cluster adds Dask and pyarrow to that.
 ARG LOCK=image
 COPY deploy/${LOCK}.lock /locks/
 RUN python -m venv --without-pip /opt/ldprecover \

@@ -43,6 +43,15 @@ Tops = Annotated[
     list[int] | None, Option("--top", min=1, help="Ask for the first K items.", metavar="K")
 ]
 
+Means = Annotated[
+    list[float] | None,
+    Option(
+        "--mean-above",
+        help="In a round for numbers: ask whether their mean is above this number.",
+        metavar="NUMBER",
+    ),
+]
+
 _ROWS = 20  # items of the table
 
 
@@ -62,6 +71,15 @@ def certify(
     items: ItemSets = None,
     ahead: Leads = None,
     top: Tops = None,
+    mean_above: Means = None,
+    reports: Annotated[
+        bool,
+        Option(
+            "--reports",
+            help="Read all reports of a closed round, not only their counts: proves more of "
+            "totals, leads and shares.",
+        ),
+    ] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -73,18 +91,22 @@ def certify(
 
     Example: ldprecover certify cities --malicious-share 0.01 --top 3
 
+    Example: ldprecover certify cities --malicious-share 0.01 --items "Reno, NV" --reports
+
     Example: ldprecover certify cities --malicious-share 0.01 --ahead "New York, NY;Chicago, IL"
     """
     if (malicious_share is None) is (malicious_tickets is None):
         raise UsageError("give either --malicious-share or --malicious-tickets")
     fields: JsonObject = {"confidence": confidence}
+    if reports:
+        fields["reports"] = True
     if malicious_tickets is not None:
         fields["malicious_tickets"] = malicious_tickets
     with connected(url, key, scope="analyst", round=round) as client:
-        if items or ahead or top:
+        if items or ahead or top or mean_above:
             parameters = client.parameters(round)
             labels = parameters.parameters.items
-            fields["questions"] = questions_of(items, ahead, top, labels, round)
+            fields["questions"] = questions_of(items, ahead, top, mean_above, labels, round)
             round = parameters.id  # "current" may name another round later
         result = client.certify(round, malicious_share, **fields)
     if json:
@@ -97,6 +119,7 @@ def questions_of(
     items: Sequence[str] | None,
     ahead: Sequence[str] | None,
     top: Sequence[int] | None,
+    mean_above: Sequence[float] | None,
     labels: Sequence[str],
     round: str | None,
 ) -> list[JsonObject]:
@@ -112,6 +135,7 @@ def questions_of(
         *({"items": _labels_in(text, labels, round)} for text in items or ()),
         *({"ahead": pair} for pair in pairs),
         *({"top": k} for k in top or ()),
+        *({"mean_above": each} for each in mean_above or ()),
     ]
 
 
@@ -138,6 +162,13 @@ def _show(result: Mapping[str, Any]) -> None:
     out.print(plain_table("item", "percent", rows=rows, numbers=1))
     if len(lower) > _ROWS:
         out.print(f"… and {len(lower) - _ROWS:,} more items (--json shows all).")
+    if mean := result.get("mean"):
+        from decimal import ROUND_CEILING, ROUND_FLOOR
+
+        from ldprecover_interface.certificates import number
+
+        low, high = number(mean["lower"], ROUND_FLOOR), number(mean["upper"], ROUND_CEILING)
+        out.print(f"The mean of the honest users' numbers is between {low} and {high}.")
     for answer in result["answers"]:
         out.print(plain(answer["sentence"]))
     if least := result["least_malicious_share"]:

@@ -43,7 +43,7 @@ def document(
 ) -> None:
     """Write a document about a round: one HTML file with charts that needs no server.
 
-    It shows what was collected, recoveries, alarms and suspects.
+    It shows what was collected, what is certain, recoveries, alarms and suspects.
 
     Example: ldprecover document cities --output cities.html
     """
@@ -69,6 +69,8 @@ def document(
 def _collect(
     client: "Client", round: str, methods: Sequence[str], targets: Sequence[str]
 ) -> JsonObject:
+    from ldprecover_client.leader import certified_leader
+
     status = client.round(round)
     check_items(targets, status.parameters.items, status.name)
     id_ = status.id  # "current" may name another round by the next request
@@ -86,6 +88,7 @@ def _collect(
     )
     alarms, no_alarms = _try(lambda: client.alarms(id_)) if has_reports else nothing
     suspects, no_suspects = _try(lambda: client.suspects(id_)) if has_reports else nothing
+    certificate = certified_leader(client, id_) if has_reports else None
     summary = asdict(status.summary)
     own = {name: value for name, value in summary["own"].items() if value is not None}
     return {
@@ -98,6 +101,13 @@ def _collect(
         "no_alarms": no_alarms,
         "suspects": suspects,
         "no_suspects": no_suspects,
+        "certificate": None
+        if certificate is None
+        else {
+            "sentence": certificate["answers"][0]["sentence"],
+            "assumption": certificate["assumption"],
+            "least_malicious_share": certificate["least_malicious_share"],
+        },
     }
 
 

@@ -26,6 +26,7 @@ _SLUG_HINTS = {
     "no-reports": "`ldprecover simulate` makes some",
     "round-closed": "open another with `ldprecover round open`",
     "round-not-found": "`ldprecover round list` shows all rounds",
+    "round-open": "`ldprecover round close` closes it",
     "report-key-needed": "give a report key with --key; `ldprecover key create --scope report` "
     "makes one",
     "unauthorized": "give a key of the server with --key or LDPRECOVER_ADMIN_KEY",
@@ -36,8 +37,8 @@ _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 
 _PARAMETERS = (
     "access against attackers beta by_name confidence domain_size drift each epsilon error "
-    "frequency gain given_seeds hash_range item kind malicious_share malicious_tickets max_epsilon "
-    "max_total_epsilon model protocol rate read_access retention search series size "
+    "frequency gain given_seeds hash_range item kind lead malicious_share malicious_tickets "
+    "max_epsilon max_total_epsilon model protocol rate read_access retention search series size "
     "subset_size sum_of users"
 )
 """Parameters of requests and libraries that have an option, except those of recoveries."""

@@ -19,6 +19,8 @@ _SOLVED = {
     "error": "the standard error",
 }
 
+_ITEMS, _USERS = 102, 100_000  # with a lead alone, as on the page
+
 
 def plan(
     *,
@@ -50,11 +52,24 @@ def plan(
         Option(help="Number of items that an attacker raises; min(10, d/2) when absent."),
     ] = None,
     beta: Annotated[
-        float | None, Option(help="Share of malicious users; 0.05 when absent.")
+        float | None,
+        Option(
+            "--malicious-share",
+            "--beta",
+            help="Share of malicious users; 0.05 when absent.",
+            metavar="SHARE",
+        ),
     ] = None,
     gain: Annotated[
         float | None,
-        Option(help="Instead of --beta: largest gain of all targets together, as a frequency."),
+        Option(help="Instead of the share: largest gain of all targets together, as a frequency."),
+    ] = None,
+    lead: Annotated[
+        float | None,
+        Option(
+            help="Lead of one item over another that must be safe from the share: 0.05 is 5 "
+            "percentage points. With it --error may be absent too.",
+        ),
     ] = None,
     thorough: Annotated[
         bool,
@@ -67,17 +82,24 @@ def plan(
 ) -> None:
     """Plan a round: give all but one of --domain-size, --users, --epsilon and --error.
 
-    It computes the fourth for every protocol, and the largest gain of an attacker. It contacts no
-    server.
+    It computes the fourth for every protocol, the largest gain of an attacker, and the lead whose
+    certificate the attacker cannot prevent. It contacts no server. With --lead alone the round has
+    102 items and 100,000 users.
 
     Example: ldprecover plan --domain-size 102 --epsilon 0.5 --error 0.005
 
     Example: ldprecover plan --domain-size 102 --users 100000 --error 0.005 --sum-of 10 --beta 0.01
 
+    Example: ldprecover plan --lead 0.05 --malicious-share 0.01
+
     Example: ldprecover plan --domain-size 102 --users 100000 --epsilon 1 --gain 0.01 --json
     """
+    if lead is not None and (domain_size, users, epsilon, error) == (None,) * 4:
+        domain_size, users = _ITEMS, _USERS
     four = {"--domain-size": domain_size, "--users": users, "--epsilon": epsilon, "--error": error}
     missing = [option for option, value in four.items() if value is None]
+    if lead is not None and len(missing) > 1 and error is None:
+        missing.remove("--error")
     if len(missing) != 1:
         fault = f"{', '.join(missing)} are missing" if missing else "all are given"
         raise UsageError(f"give all but one of {', '.join(four)}: {fault}")
@@ -85,7 +107,7 @@ def plan(
     from ldprecover.planning import plan as planned
 
     request = PlanRequest(
-        domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain
+        domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain, lead
     )
     result = planned(request, protocol or None, thorough=thorough)
     if json:
@@ -106,6 +128,7 @@ def _show(result: "Plan") -> None:
     if not feasible:
         return
     best = feasible[0]
+    out.print(_safe_lead(best))
     targets = "one target" if best.targets == 1 else f"{best.targets} targets together"
     out.print()
     out.print(
@@ -114,6 +137,17 @@ def _show(result: "Plan") -> None:
     out.print(_gains(feasible))
     if any("long" in (gain.reason or "") for each in feasible for gain in each.gains):
         out.print("--thorough also computes the gains that take long.")
+
+
+def _safe_lead(planned: "PlannedRound") -> str:
+    """Return a sentence on the lead that is safe from the share of malicious users."""
+    share, name = f"{100 * (planned.beta or 0):.3g} %", planned.protocol
+    if planned.safe_lead is None:
+        return f"With {name} no lead is safe from {share} forged reports."
+    return (
+        f"With {name} a lead of {100 * planned.safe_lead:.3g} points is safe from {share} forged "
+        "reports."
+    )
 
 
 def _rounds(feasible: "list[PlannedRound]") -> Any:
@@ -126,6 +160,7 @@ def _rounds(feasible: "list[PlannedRound]") -> Any:
             _points(each.standard_error),
             _points(each.margin),
             _points(each.margin_of_all),
+            _points(each.safe_lead),
             f"{each.report_size:,}",
         )
         for each in feasible
@@ -137,10 +172,11 @@ def _rounds(feasible: "list[PlannedRound]") -> Any:
         "epsilon",
         "error, %",
         "± 95 %",
-        "all items, ±",
+        "all, ±",
+        "safe lead",
         "bytes",
         rows=rows,
-        numbers=7,
+        numbers=8,
     )
 
 

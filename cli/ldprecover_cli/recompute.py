@@ -16,6 +16,7 @@ from ldprecover_cli.certify import (
     ItemSets,
     Leads,
     MaliciousShare,
+    Means,
     Tops,
     questions_of,
 )
@@ -65,6 +66,7 @@ def recompute(
     items: ItemSets = None,
     ahead: Leads = None,
     top: Tops = None,
+    mean_above: Means = None,
     reports: Annotated[
         list[str] | None,
         Option(
@@ -91,7 +93,9 @@ def recompute(
     A method that uses reports gets only the counts, unless --reports names the round's dataset.
     Several processes or a Dask cluster can read the dataset; the numbers stay the same.
 
-    With --malicious-share the field `certificate` is what `ldprecover certify` states.
+    With --malicious-share the field `certificate` is what `ldprecover certify` states; with all
+    reports of a round that was closed, what it states with --reports. A note says why a certificate
+    is from the counts although --reports names a dataset.
 
     Example: ldprecover recompute cities.json
 
@@ -110,12 +114,25 @@ def recompute(
         "options": method_options(option),
     }
     past = [read_export(path) for path in history or []]
-    questions = questions_of(items, ahead, top, exported.parameters.items, None)
+    questions = questions_of(items, ahead, top, mean_above, exported.parameters.items, None)
     if questions and malicious_share is None:
-        raise UsageError("--items, --ahead and --top need --malicious-share")
+        raise UsageError("--items, --ahead, --top and --mean-above need --malicious-share")
 
     def recover(export: "RoundExport", reports: "ReportSource | None" = None) -> JsonObject:
-        return _columns(export, target or [], arguments, past, reports)
+        result = _columns(export, target or [], arguments, past, reports)
+        if malicious_share is not None:
+            fields = {
+                "malicious_share": malicious_share,
+                "confidence": confidence,
+                "questions": questions,
+            }
+            obstacle = None if reports is None else _obstacle(exported, export)
+            all_reports = reports if obstacle is None else None
+            result["certificate"] = _certificate(exported, fields, all_reports)
+            if obstacle is not None:
+                text = f"The certificate is from the counts of all reports: {obstacle}."
+                result["notes"] = [*result.get("notes", ()), text]
+        return result
 
     if output is not None and output.exists():
         with file_errors("write", output):
@@ -132,13 +149,6 @@ def recompute(
         )
     else:
         result = recover(exported)
-    if malicious_share is not None:
-        fields = {
-            "malicious_share": malicious_share,
-            "confidence": confidence,
-            "questions": questions,
-        }
-        result["certificate"] = _certificate(exported, fields)
     if output is None:
         print_json(result)
     else:
@@ -265,8 +275,22 @@ def _columns(
     }
 
 
-def _certificate(exported: "RoundExport", fields: JsonObject) -> JsonObject:
-    """Return the certificate of an exported round. Raises ParameterError."""
+def _obstacle(exported: "RoundExport", available: "RoundExport") -> str | None:
+    """Return why a certificate cannot be from the available reports, None if it can."""
+    if available is not exported:
+        return "one from reports needs all of them, and the dataset lacks some"
+    if exported.seed is None:
+        return "one from reports needs the seed of a closed round, and the export has none"
+    return None
+
+
+def _certificate(
+    exported: "RoundExport", fields: JsonObject, reports: "ReportSource | None"
+) -> JsonObject:
+    """Return the certificate of an exported round: from its reports, if given, or counts.
+
+    Raises ParameterError.
+    """
     import json
 
     from pydantic import ValidationError
@@ -275,11 +299,17 @@ def _certificate(exported: "RoundExport", fields: JsonObject) -> JsonObject:
     from ldprecover_interface.certificates import CertificateRequest, certify_export
     from ldprecover_interface.invalid_fields import invalid_fields
 
+    if reports is not None:
+        fields = fields | {"reports": True}
     try:
         request = CertificateRequest.model_validate(fields)
     except ValidationError as error:
         schema = CertificateRequest.model_json_schema()
         (field, reason), *_ = invalid_fields(error.errors(), fields, schema)
         raise ParameterError(f"{field} {reason}") from None
-    certificate: JsonObject = json.loads(certify_export(exported, request).to_json())
-    return certificate
+    try:
+        certificate = certify_export(exported, request, reports)
+    except ImportError as error:
+        raise UsageError(str(error)) from error
+    result: JsonObject = json.loads(certificate.to_json())
+    return result

@@ -13,6 +13,7 @@ from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
 from ldprecover_cli.reproduce_adversarial import evaluate as evaluate_adversarial
+from ldprecover_cli.reproduce_certificates import evaluate as evaluate_certificates
 from ldprecover_cli.reproduce_output import (
     RunOptions,
     check_packages,
@@ -32,14 +33,17 @@ _BRIEF = ("table1", "mse", "fg", "km")
 _OF_THE_PAPER = ("data", "column", "users", "trials", "seed", "over_http")
 """Options that do not apply to a study: its file states them, or it has none."""
 
+_ALONE = {"unmix", "adversarial", "certificates"}
+"""Evaluations that are run alone."""
+
 
 def reproduce(
     ctx: typer.Context,
     names: Annotated[
         list[str] | None,
         Argument(
-            help="Tables and figures, all by default; or unmix, adversarial, or the TOML file of "
-            "one study.",
+            help="Tables and figures, all by default; or unmix, adversarial, certificates, or the "
+            "TOML file of one study.",
             metavar="WHAT",
         ),
     ] = None,
@@ -82,12 +86,14 @@ def reproduce(
         list[str] | None,
         Option(
             help="Only these cells of unmix, by part, data, protocol, attack or method, or of "
-            "adversarial, by part, data or protocol; repeat for several.",
+            "adversarial, by part, data or protocol, or of certificates, by part; repeat for "
+            "several.",
             metavar="KEY=NAME[,NAME]",
         ),
     ] = None,
     share: Annotated[
-        float, Option(min=0, max=1, help="Share of the settings of adversarial to run.")
+        float,
+        Option(min=0, max=1, help="Share of adversarial's settings, or certificates' rounds."),
     ] = 1.0,
 ) -> None:
     """Rerun the tables and figures of the paper's evaluation, or run your own study.
@@ -102,7 +108,9 @@ def reproduce(
     writes cells.csv and a JSON file of its name. `unmix` is another evaluation, run
     alone: recoveries without knowledge of the attack against those of the paper, on
     more data and under more attacks. Its tables are in unmix.md. `adversarial` attacks
-    un-mixing itself, and its tables are in adversarial.md.
+    un-mixing itself, and its tables are in adversarial.md. `certificates` plays 1,000
+    rounds of every kind in which the certified intervals must hold the truth; its tables
+    are in certificates.md.
 
     Example: ldprecover reproduce table1 mse --out results
 
@@ -112,14 +120,16 @@ def reproduce(
 
     Example: ldprecover reproduce adversarial --share 0.05 --trials 1
 
+    Example: ldprecover reproduce certificates --only part=rounds --share 0.1
+
     Example: ldprecover reproduce study.toml --jobs 2
 
     Example: ldprecover reproduce study.toml --scheduler tls://dask.example.org:8786
     """
     started = time.monotonic()
     names = names or ["all"]
-    if share < 1 and names != ["adversarial"]:
-        raise UsageError("--share is for adversarial, alone")
+    if share < 1 and names not in (["adversarial"], ["certificates"]):
+        raise UsageError("--share is for adversarial or certificates, alone")
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     jobs = 1 if cluster else jobs or os.cpu_count() or 1
     options = RunOptions(only or [], data, column, users, trials, seed, out, jobs, cluster)
@@ -137,11 +147,15 @@ def reproduce(
             if only:
                 raise UsageError("--only is for unmix: a study's file says all")
             _study(Path(names[0]), options)
-        elif alone := {"unmix", "adversarial"}.intersection(names):
+        elif alone := _ALONE.intersection(names):
             if len(names) > 1 or over_http:
                 raise UsageError(f"{min(alone)} is run alone, and not over HTTP")
             if names == ["adversarial"]:
                 evaluate_adversarial(options, share)
+            elif names == ["certificates"]:
+                if data or column or users:
+                    raise UsageError("certificates draws its own users: it has no --data")
+                evaluate_certificates(options, share)
             else:
                 evaluate(options)
         elif only:

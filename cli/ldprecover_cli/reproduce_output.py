@@ -1,11 +1,11 @@
 """Runs cells into the file of a folder, with a bar, and prints tables of results."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ldprecover_cli.errors import CommandError, UsageError, close_to
 from ldprecover_cli.output import console, note, plain, plain_table
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from ldprecover_experiments.measures import Outcome
     from ldprecover_experiments.parameters import Cell
     from ldprecover_experiments.run_file import CellFile
-    from ldprecover_experiments.runs import Work
+    from ldprecover_experiments.runs import Done, Work
     from ldprecover_experiments.tables import Summary, Table
+
+T = TypeVar("T")
 
 
 def check_packages() -> None:
@@ -65,18 +67,12 @@ def run_missing(
     They run in processes of this machine, no more than there are cells, on a cluster, or over HTTP.
     With a title, a note states the cost. Raises UsageError if the folder cannot be made.
     """
-    from ldprecover_client import progress_bar
     from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.run_file import CellFile
     from ldprecover_experiments.runs import run_cells
     from ldprecover_experiments.unmixing_evaluation import cost
 
-    out = options.out
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot make the folder {out}: {error.strerror}") from error
-    file = CellFile(out / "cells.csv")
+    file = CellFile(folder(options) / "cells.csv")
     missing = [cell for cell in cells if file.of(work, cell) is None]
     jobs = max(1, min(options.jobs, len(missing)))
     if title is not None:
@@ -93,20 +89,43 @@ def run_missing(
             report_wait=note,
         )
     )
+
+    def add(finished: "Done") -> int:
+        file.add(work, finished)
+        return len(finished)
+
+    store_all(running, len(missing), add)
+    return file, {cell: file.of(work, cell) or [] for cell in cells}
+
+
+def folder(options: RunOptions) -> Path:
+    """Make the folder for results and return it. Raises UsageError if it cannot be made."""
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {options.out}: {error.strerror}") from error
+    return options.out
+
+
+def store_all(running: "Generator[T, None, None]", number: int, add: "Callable[[T], int]") -> None:
+    """Store the results of a run of `number` cells as they finish, with a bar.
+
+    `add` stores a result and returns the number of its cells.
+    """
+    from ldprecover_client import progress_bar
+
     done = 0
     with closing(running):
         try:
-            if missing:
+            if number:
                 with progress_bar("cells") as on_progress:
-                    on_progress(0, len(missing))
+                    on_progress(0, number)
                     for finished in running:
-                        file.add(work, finished)
-                        done += len(finished)
-                        on_progress(done, len(missing))
+                        done += add(finished)
+                        on_progress(done, number)
         except (KeyboardInterrupt, SystemExit) as stopped:
-            stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
+            stopped.add_note(f"{done} of {number} cells were run; the same command continues")
             raise
-    return file, {cell: file.of(work, cell) or [] for cell in cells}
 
 
 def write_means(

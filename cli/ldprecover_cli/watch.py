@@ -56,6 +56,7 @@ class _Snapshot:
     round: "RoundStatus"
     frequencies: Mapping[str, Any] | None = None
     alarms: Sequence[Mapping[str, Any]] | None = None
+    leader: str | None = None
     rate: float = 0.0
     error: str = ""
 
@@ -92,6 +93,7 @@ class _Follower:
 
     def _snapshot(self) -> _Snapshot:
         from ldprecover_client.errors import RefusedError, UnansweredError
+        from ldprecover_client.leader import leader_sentence
 
         try:
             round = self.client.round(self.id)
@@ -99,11 +101,14 @@ class _Follower:
             last = self._last
             if last is not None and last.round.n == round.n:
                 snapshot.frequencies, snapshot.alarms = last.frequencies, last.alarms
+                snapshot.leader = last.leader
             elif round.n:
                 snapshot.frequencies = self.client.frequencies(self.id)
                 snapshot.alarms = None if last is None else last.alarms
+                snapshot.leader = None if last is None else last.leader
             if round.n and self._alarms_due(snapshot):
                 snapshot.alarms = self._alarms()
+                snapshot.leader = leader_sentence(self.client, self.id)
         except (UnansweredError, RefusedError) as error:
             if self._last is None or (
                 isinstance(error, RefusedError) and error.slug == "round-not-found"
@@ -175,6 +180,8 @@ def _line(snapshot: _Snapshot, top: int) -> str:
             for i in largest(shares, top)
         )
         parts.append(joined(shown))
+        if snapshot.leader:
+            parts.append(plain(snapshot.leader))
         parts += map(plain, result.get("notes") or ())
     if snapshot.error:
         parts.append(plain(snapshot.error))
@@ -205,6 +212,8 @@ def _picture(out: "Console", snapshot: _Snapshot, top: int) -> "Group":
                 "reports."
             )
         )
+        if snapshot.leader:
+            lines.append(Text(plain(snapshot.leader)))
         notes = snapshot.frequencies.get("notes") or ()
         lines += [Text(plain(f"Note: {note}")) for note in notes]
     if snapshot.error:

@@ -464,6 +464,8 @@ class Client(_BaseClient):
         Fields are those of POST /rounds/{id}/certificate.
 
             client.certify("cities", 0.01, questions=[{"ahead": ["New York, NY", "Chicago, IL"]}])
+
+        With `reports=True` the server reads the reports of the closed round, not only their counts.
         """
         if malicious_share is not None:
             fields = {"malicious_share": malicious_share, **fields}

@@ -16,7 +16,7 @@ from ldprecover_experiments.demo import no_progress
 from ldprecover_experiments.local_server import local_server
 
 PICTURES = Path(__file__).parent.parent / "pictures"
-SIZE = {"width": 1280, "height": 1560}
+SIZE = {"width": 1280, "height": 1860}
 
 
 def main() -> None:
@@ -29,9 +29,12 @@ def main() -> None:
         chromium = shutil.which("chromium") or sys.exit("Chromium is not installed")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
-        page.goto(f"{server.url}/#/rounds/cities?method=ldprecover&with=norm-sub,unmix&top=20")
+        page.goto(
+            f"{server.url}/#/rounds/cities?method=ldprecover&with=norm-sub,unmix&top=20&forged=0.05"
+        )
         page.get_by_role("heading", name="Frequencies").wait_for()
         page.get_by_text("What it concludes").wait_for(timeout=120_000)
+        page.get_by_text("with a false-alarm rate").wait_for(timeout=120_000)
         truth = dict(zip(demo.dataset.items, demo.population.frequencies.tolist(), strict=True))
         page.set_input_files(
             "input[type=file]",

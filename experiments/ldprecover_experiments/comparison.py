@@ -22,7 +22,8 @@ class Comparison:
     """The estimates of a demo over d items, beside the truth f_X of the simulator.
 
     `estimates` has the keys ESTIMATES. `targets` (indices) and "recovered_targets" are None for an
-    attack without targets, "unmixed" for a protocol that un-mixing does not fit.
+    attack without targets, "unmixed" for a protocol that un-mixing does not fit. `leader`
+    is the sentence of the round's certificate on its most frequent item.
     """
 
     settings: DemoSettings
@@ -30,6 +31,7 @@ class Comparison:
     targets: Targets | None
     true: Vector
     estimates: Mapping[str, Vector | None]
+    leader: str | None = None
 
     def estimate(self, name: str) -> Vector:
         """Return an estimate that is not None."""

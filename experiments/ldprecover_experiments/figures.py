@@ -77,6 +77,24 @@ def draw_ratios(ratios: Mapping[str, tuple[float, float]], path: Path) -> None:
         _save(figure, path)
 
 
+def draw_detection(rates: Mapping[tuple[str, ...], tuple[float, float, int]], path: Path) -> None:
+    """Draw the rate of detection over N KL / ln C(d, r), a point for each setting by epsilon."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_LOOK):
+        figure, ((panel,),) = grid(1, 1, width=6.0)
+        attacked = {setting: each for setting, each in rates.items() if each[0] > 0}
+        for epsilon in sorted({setting[0] for setting in attacked}):
+            points = [each[:2] for s, each in attacked.items() if s[0] == epsilon]
+            panel.plot(*zip(*points, strict=True), "o", markersize=4, label=f"ε = {epsilon}")
+        if attacked:
+            panel.set_xscale("log")
+        panel.axvline(1, color="black", linewidth=0.6)
+        panel.set_xlabel("N·KL(P ‖ nearest honest law) / ln C(d, r)")
+        panel.set_ylabel("rounds with P(attack) > 1/2")
+        _save(figure, path)
+
+
 def _draw_part(panel: "Axes", scores: "Scores", part: str, methods: Sequence[str]) -> None:
     values = scores.by(lambda s: s.place.value)
     places = scores.by(lambda s: s.place.attack) if set(values) <= {None} else values

@@ -6,6 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
+from typing import TypeVar
 
 from ldprecover import PluginError
 from ldprecover.plugins import GROUPS, distribution_of
@@ -26,6 +27,8 @@ from ldprecover_experiments.paper import estimators
 from ldprecover_experiments.parameters import Cell, GenuineUsers, malicious_users
 from ldprecover_experiments.poisoned_round import simulate_round
 
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 Done = list[tuple[Cell, list[Outcome]]]
 
 _TASK = 10
@@ -106,24 +109,46 @@ def run_cells(
     that has to wait for running cells. `report_wait` gets the reason for a delay. Raises
     ExperimentError if workers end or cannot be reached.
     """
-    tasks = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
+    tasks = tasks_of(cells, 1 if work.reads_reports else _TASK)
+    return run_tasks(
+        partial(_run, work),
+        tasks,
+        jobs,
+        on_finishing,
+        scheduler=scheduler,
+        report_wait=report_wait,
+        initializer=_plugins(cells, work),
+    )
+
+
+def run_tasks(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    jobs: int,
+    on_finishing: Callable[[], None] = lambda: None,
+    *,
+    scheduler: Scheduler | None = None,
+    report_wait: Callable[[str], None] = lambda message: None,
+    initializer: Callable[[], None] | None = None,
+) -> Generator[Result, None, None]:
+    """Yield the results of a function for tasks, in any order; the options are of `run_cells`."""
+    waiting = iter(tasks)
     try:
         with engine(
             jobs,
             scheduler,
-            initializer=_plugins(cells, work),
+            initializer=initializer,
             on_error=on_finishing,
             notify=report_wait,
         ) as executor:
             if executor is None:
-                for task in tasks:
-                    yield _run(work, task)
+                yield from map(function, waiting)
                 return
-            pending: set[Future[Done]] = set()
+            pending: set[Future[Result]] = set()
             while True:
                 free = _AHEAD * number_of_workers(executor) - len(pending)
                 pending |= {
-                    executor.submit(_run, work, task) for task in islice(tasks, max(0, free))
+                    executor.submit(function, task) for task in islice(waiting, max(0, free))
                 }
                 if not pending:
                     return

@@ -8,13 +8,17 @@ from pydantic import ConfigDict, Field, model_validator
 
 from ldprecover.errors import ParameterError
 from ldprecover.items import find_items
+from ldprecover.recovery import ReportSource
 from ldprecover.rounds.export import RoundExport
-from ldprecover_interface.base import MAX_QUESTIONS, Count, Message, Request, Text
+from ldprecover.rounds.means import ITEMS
+from ldprecover_interface.base import MAX_QUESTIONS, Count, Message, Request, Text, optional
 from ldprecover_interface.questions import (
     Answer,
+    AnyQuestion,
     CertificateResult,
     First,
     LeadOf,
+    MeanOf,
     ShareOf,
     certificate_result,
     share_of_tickets,
@@ -30,7 +34,7 @@ Indices = Annotated[list[Annotated[int, Field(ge=0)]], Field(fail_fast=True)]
 
 
 class QuestionRequest(Request):
-    """A question about one claim. Give one of `items`, `ahead` and `top`."""
+    """A question about one claim. Give one of `items`, `ahead`, `top` and `mean_above`."""
 
     # One model: each member of a union would report every unknown field of a large body.
     items: Annotated[list[Item], Field(fail_fast=True, min_length=1)] | None = Field(
@@ -52,15 +56,21 @@ class QuestionRequest(Request):
         "estimates.",
     )
 
+    mean_above: Annotated[float, Field(ge=-1, lt=1)] | None = Field(
+        default=None,
+        description='For rounds over the items "-1" and "1": a number t. What is the mean of the '
+        "honest users' numbers? The claim: it is above t.",
+    )
+
     @model_validator(mode="after")
     def _check_kind(self) -> "QuestionRequest":
-        if [self.items, self.ahead, self.top].count(None) != 2:
-            raise ValueError("must have one of items, ahead and top")
+        if [self.items, self.ahead, self.top, self.mean_above].count(None) != 3:
+            raise ValueError("must have one of items, ahead, top and mean_above")
         if self.more_than is not None and self.items is None:
             raise ValueError("must have more_than only with items")
         return self
 
-    def question(self, labels: Sequence[str]) -> ShareOf | LeadOf | First:
+    def question(self, labels: Sequence[str]) -> AnyQuestion:
         """Return the question about the items of a round. Raises ParameterError."""
         if self.items is not None:
             items = find_items(self.items, labels, "questions: items")
@@ -70,6 +80,12 @@ class QuestionRequest(Request):
             if item == other:
                 raise ParameterError("questions: ahead: the two items must differ")
             return LeadOf(item, other)
+        if self.mean_above is not None:
+            if tuple(labels) != ITEMS:
+                raise ParameterError(
+                    f"questions: mean_above: the items must be {' and '.join(ITEMS)}"
+                )
+            return MeanOf(self.mean_above)
         assert self.top is not None
         if self.top > len(labels):
             raise ParameterError(
@@ -113,6 +129,11 @@ class CertificateRequest(Request):
     questions: Annotated[list[QuestionRequest], Field(fail_fast=True, max_length=MAX_QUESTIONS)] = (
         Field(default=[], description="Each is about one claim.")
     )
+    reports: bool = Field(
+        default=False,
+        description="Whether to read the reports, not only their counts. Only of closed rounds "
+        "that store all of their reports.",
+    )
 
     @model_validator(mode="after")
     def _check_assumption(self) -> "CertificateRequest":
@@ -127,7 +148,7 @@ class CertificateRequest(Request):
         assert self.malicious_tickets is not None
         return share_of_tickets(self.malicious_tickets, n)
 
-    def core_questions(self, labels: Sequence[str]) -> tuple[ShareOf | LeadOf | First, ...]:
+    def core_questions(self, labels: Sequence[str]) -> tuple[AnyQuestion, ...]:
         """Return the questions about the items of a round. Raises ParameterError."""
         return tuple(each.question(labels) for each in self.questions)
 
@@ -171,12 +192,27 @@ class TopAnswer(_Answer):
     possible: Annotated[Indices, Field(description="Items that may be among the first k.")]
 
 
+class MeanAnswer(_IntervalAnswer):
+    """The mean of the honest users' numbers from -1 to 1."""
+
+    mean_above: float
+
+
+class CertifiedMean(Message):
+    """The interval of the mean of the honest users' numbers from -1 to 1."""
+
+    lower: float
+    upper: float
+
+
 class Certified(Message):
     """What a round proves, whatever malicious users sent.
 
     Everything holds together with the confidence, and only if the share of malicious reports is not
     larger than assumed; the tolerances and `least_malicious_share` hold at any share.
     """
+
+    model_config = ConfigDict(json_schema_extra=optional("mean"))
 
     round: Text
     n: int = Field(ge=1, lt=1 << 63, description="Number of reports, quarantined ones included.")
@@ -186,6 +222,11 @@ class Certified(Message):
     malicious_share: float
     confidence: float
     events: Count = Field(description="Number of events whose probabilities are bounded.")
+    from_reports: bool = Field(description="Whether the reports were read, not only their counts.")
+    seed: Text | None = Field(
+        description="The 128 random bits, in hex, that split the reports; null from counts. Drawn "
+        "when the round was closed, and the same in all of its certificates."
+    )
     assumption: Text = Field(description="What the intervals assume, as text.")
     least_malicious_share: float = Field(
         description="Share of the reports that are proven not to come from honest users."
@@ -193,8 +234,11 @@ class Certified(Message):
     items: Items
     lower: Annotated[Column, Field(description="Lower ends of the frequencies' intervals.")]
     upper: Annotated[Column, Field(description="Upper ends.")]
-    answers: list[ItemsAnswer | AheadAnswer | TopAnswer] = Field(
+    answers: list[ItemsAnswer | AheadAnswer | TopAnswer | MeanAnswer] = Field(
         description="In the order of the questions."
+    )
+    mean: CertifiedMean | None = Field(
+        default=None, description='Only for rounds over the items "-1" and "1".'
     )
 
 
@@ -204,21 +248,26 @@ class ImpossibleShareError(ParameterError):
     def __init__(self, result: CertificateResult) -> None:
         self.least_malicious_share = result.least_malicious_share
         super().__init__(
-            "nothing is certified: the reports prove that at least "
-            f"{percent(result.least_malicious_share, ROUND_FLOOR)} of them are not honest users', "
-            f"and malicious_share is {percent(result.malicious_share)}"
+            f"nothing is certified if {_forged(result.malicious_share)}: the reports prove that at "
+            f"least {percent(result.least_malicious_share, ROUND_FLOOR)} of them were not honest"
         )
 
 
 def certified(
     round: str,
     result: CertificateResult,
-    questions: Iterable[ShareOf | LeadOf | First],
+    questions: Iterable[AnyQuestion],
     labels: Sequence[str],
 ) -> Certified:
     """Return the response with the answers' sentences. Raises ImpossibleShareError."""
     if result.lower is None or result.upper is None:
         raise ImpossibleShareError(result)
+    lower, upper = result.lower.tolist(), result.upper.tolist()
+    optional_fields: dict[str, Any] = {}
+    if tuple(labels) == ITEMS:
+        # The mean f(1) - f(-1) is 2 f(1) - 1.
+        mean = CertifiedMean(lower=2 * lower[1] - 1, upper=2 * upper[1] - 1)
+        optional_fields["mean"] = mean
     return Certified.model_construct(
         round=round,
         n=result.n,
@@ -226,25 +275,33 @@ def certified(
         malicious_share=result.malicious_share,
         confidence=result.confidence,
         events=result.events,
+        from_reports=result.seed is not None,
+        seed=result.seed,
         assumption=result.assumption,
         least_malicious_share=result.least_malicious_share,
         items=labels,
-        lower=result.lower.tolist(),
-        upper=result.upper.tolist(),
+        lower=lower,
+        upper=upper,
         answers=[
             _answer(question, answer, result, labels)
             for question, answer in zip(questions, result.answers, strict=True)
         ],
+        **optional_fields,
     )
 
 
-def certify_export(export: RoundExport, request: CertificateRequest) -> Certified:
+def certify_export(
+    export: RoundExport, request: CertificateRequest, reports: ReportSource | None = None
+) -> Certified:
     """Return the response that the server of an exported round gives to the request.
 
-    Raises ImpossibleShareError, and ParameterError also for a round without reports.
+    A request from reports needs all `reports` of the round. Raises ImpossibleShareError, and
+    ParameterError also for a round without reports, and one that was open when it was exported.
     """
-    parameters, quarantined = export.parameters, export.quarantined
-    excluded = 0 if quarantined is None else quarantined.sizes + (quarantined.seeds or 0)
+    parameters = export.parameters
+    excluded = 0 if export.quarantined is None else export.quarantined.total
+    if request.reports and (reports is None or export.seed is None):
+        raise ParameterError("a certificate from reports needs the reports of a closed round")
     questions = request.core_questions(parameters.items)
     result = certificate_result(
         parameters.oracle,
@@ -253,6 +310,7 @@ def certify_export(export: RoundExport, request: CertificateRequest) -> Certifie
         request.share(export.tally.n + excluded),
         request.confidence,
         questions,
+        *((reports, export.seed) if request.reports else ()),
     )
     return certified(export.round, result, questions, parameters.items)
 
@@ -262,17 +320,26 @@ def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
     return f"{_rounded(share, rounding)} %"
 
 
+def number(value: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return a number with three digits."""
+    return _digits(Decimal(repr(value)), rounding)
+
+
 def _rounded(share: float, rounding: str) -> str:
+    return _digits(100 * Decimal(repr(share)), rounding)
+
+
+def _digits(value: Decimal, rounding: str) -> str:
     context = Context(prec=_DIGITS, rounding=rounding)
-    return f"{context.create_decimal(100 * Decimal(repr(share))).normalize() + 0:f}"
+    return f"{context.create_decimal(value).normalize() + 0:f}"
 
 
 def _answer(
-    question: ShareOf | LeadOf | First,
+    question: AnyQuestion,
     answer: Answer,
     result: CertificateResult,
     labels: Sequence[str],
-) -> ItemsAnswer | AheadAnswer | TopAnswer:
+) -> ItemsAnswer | AheadAnswer | TopAnswer | MeanAnswer:
     proof: dict[str, Any] = {"certified": answer.certified, "tolerance": answer.tolerance}
     limits: dict[str, Any] = {
         "estimate": answer.estimate,
@@ -283,7 +350,7 @@ def _answer(
         case ShareOf(items, more_than):
             names = _listed(items, labels, "or")
             text = (
-                f"If at most {percent(result.malicious_share)} of all reports were forged, between "
+                f"If {_forged(result.malicious_share)}, between "
                 f"{_rounded(answer.lower, ROUND_FLOOR)} and {percent(answer.upper, ROUND_CEILING)} "
                 f"of the honest users hold {names}."
             )
@@ -298,9 +365,17 @@ def _answer(
             return AheadAnswer.model_construct(
                 ahead=[item, other], sentence=text, **limits, **proof
             )
+        case MeanOf(above):
+            text = (
+                f"If {_forged(result.malicious_share)}, the "
+                f"mean of the honest users' numbers is between {number(answer.lower, ROUND_FLOOR)} "
+                f"and {number(answer.upper, ROUND_CEILING)}."
+            )
+            text = f"{text} {_sentence(f'The mean is above {number(above)}', answer, result)}"
+            return MeanAnswer.model_construct(mean_above=above, sentence=text, **limits, **proof)
         case First(k):
             first = _listed(answer.items, labels, "and")
-            claim = f"{first} is the first" if k == 1 else f"The first {k} are {first}"
+            claim = f"{first} leads" if k == 1 else f"The first {k} are {first}"
             return TopAnswer.model_construct(
                 top=k,
                 items=answer.items,
@@ -311,27 +386,34 @@ def _answer(
             )
 
 
+def _forged(share: float) -> str:
+    return (
+        f"at most {percent(share)} of all reports were forged" if share else "no report was forged"
+    )
+
+
 def _sentence(claim: str, answer: Answer, result: CertificateResult) -> str:
     """Return a claim with what is proven of it."""
     least = percent(result.least_malicious_share, ROUND_FLOOR)
-    attacked = result.least_malicious_share > 0
-    if answer.tolerance is not None:
-        tolerance = percent(answer.tolerance, ROUND_FLOOR)
+    attacked, share = result.least_malicious_share > 0, answer.tolerance
+    tolerance = least if share is None else percent(share, ROUND_FLOOR)
+    if answer.certified:
         proven = f"; the reports prove that at least {least} were" if attacked else ""
-        if not answer.certified:
-            return (
-                f"{claim} if at most {tolerance} of all reports were forged, but this is not "
-                f"certain if {percent(result.malicious_share)} were{proven}."
-            )
         return f"{claim}. That holds even if up to {tolerance} of all reports were forged{proven}."
+    if share is not None and not attacked:
+        return (
+            f"{claim} if at most {tolerance} of all reports were forged, but this is not certain "
+            f"if {percent(result.malicious_share)} were."
+        )
     if not answer.holds_in_estimate:
         return f"Not certified, and not so in the estimate: {claim}."
-    cause = (
-        f"the reports prove that at least {least} of them were not honest, which is enough to "
-        "change it"
-        if attacked
-        else "the noise of honest reports is enough to change it"
-    )
+    cause = "the noise of honest reports is enough to change it"
+    if attacked:
+        enough = f"and {tolerance} would be" if tolerance != least else "which is"
+        cause = (
+            f"the reports prove that at least {least} of them were not honest, {enough} enough to "
+            "change it"
+        )
     return f"{claim} in the estimate, but this is not certain: {cause}."
 
 

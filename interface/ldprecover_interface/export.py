@@ -11,7 +11,7 @@ from ldprecover_interface.rounds import Canaries, Items, Quarantined
 class Export(OwnParametersMixin):
     """A round with its parameters, tally and checksum."""
 
-    model_config = ConfigDict(json_schema_extra=optional("canaries", "quarantined"))
+    model_config = ConfigDict(json_schema_extra=optional("canaries", "quarantined", "seed"))
 
     own_required = False
 
@@ -28,8 +28,14 @@ class Export(OwnParametersMixin):
     )
     n: Count
     counts: Annotated[list[Count], Field(fail_fast=True)]
+    seed: Text | None = Field(
+        default=None,
+        description="128 random bits in hex, drawn when the round was closed: they split the "
+        "reports for certificates. Only of closed rounds.",
+    )
     digest: Text = Field(description="As in GET /rounds/{id}/parameters.")
     checksum: Text = Field(
         description="SHA-256 in hex of digest, n (u8), counts (i8), then round and name, each as "
-        "a length (u4) and UTF-8; little-endian."
+        "a length (u4) and UTF-8; for a closed round then `seed` in ASCII and the 16 bytes of the "
+        "seed; little-endian."
     )

@@ -19,6 +19,7 @@ class PlanRequest(Message):
     targets: int | None
     beta: float | None
     gain: float | None
+    lead: float | None
 
 
 class PlannedGain(Message):
@@ -62,6 +63,10 @@ class PlannedProtocol(Message):
     beta: float | None = Field(description="Share of malicious users among all users.")
     gains: list[PlannedGain]
     worst: WorstGain | None
+    safe_lead: float | None = Field(
+        description="The least lead of one estimate over another that a certificate at 95 % proves "
+        "if a share beta of the reports is malicious; null if it proves none."
+    )
 
 
 class PlannedCurves(Message):

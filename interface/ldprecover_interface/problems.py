@@ -46,6 +46,7 @@ class ProblemType(Enum):
     REPORTS_NOT_KEPT = 409, "Reports not stored"
     ROUND_CLOSED = 409, "The round is closed"
     ROUND_NOT_FOUND = 404, "Round not found"
+    ROUND_OPEN = 409, "The round is open"
     ROUND_REPLACED = 503, "Round replaced"
     SERIES_MISMATCH = 409, "Items differ from series"
     SHARE_TOO_SMALL = 409, "Malicious share too small"

@@ -6,8 +6,18 @@ from typing import Protocol
 import numpy as np
 
 from ldprecover import ParameterError, Tally
-from ldprecover.certificate import Ahead, AmongFirst, Certificate, Claim, MoreThan, certify
+from ldprecover.certificate import (
+    Ahead,
+    AmongFirst,
+    Certificate,
+    Claim,
+    MeanAbove,
+    MoreThan,
+    certify,
+    mean_limits,
+)
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery import ReportSource
 from ldprecover.types import FloatArray
 
 
@@ -34,6 +44,10 @@ class Answer:
 class Question(Protocol):
     """A question about one claim."""
 
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of items whose totals matter to the answer."""
+
     def answer(self, certificate: Certificate, estimates: FloatArray) -> Answer:
         """Return the answer of a possible certificate. Raises ParameterError."""
 
@@ -44,6 +58,10 @@ class ShareOf:
 
     items: tuple[int, ...]
     more_than: float = 0.0
+
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        return (self.items,)
 
     def answer(self, certificate: Certificate, estimates: FloatArray) -> Answer:
         estimate = float(estimates[list(self.items)].sum())
@@ -60,6 +78,10 @@ class LeadOf:
     item: int
     other: int
 
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        return (self.item,), (self.other,)
+
     def answer(self, certificate: Certificate, estimates: FloatArray) -> Answer:
         estimate = float(estimates[self.item] - estimates[self.other])
         lower, upper = certificate.difference(self.item, self.other)
@@ -73,11 +95,37 @@ class First:
 
     k: int
 
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        return ()
+
     def answer(self, certificate: Certificate, estimates: FloatArray) -> Answer:
         ranking = certificate.ranking(self.k)
         items = tuple(np.argsort(-estimates, kind="stable")[: self.k].tolist())
         proof = _proof(certificate, AmongFirst(items, self.k))
         return Answer(*proof, True, items=items, certain=ranking.certain, possible=ranking.possible)
+
+
+@dataclass(frozen=True)
+class MeanOf:
+    """What is the mean of the users' numbers, and is it above a number?"""
+
+    above: float
+
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        return ((1,),)
+
+    def answer(self, certificate: Certificate, estimates: FloatArray) -> Answer:
+        lower, upper = mean_limits(certificate)
+        proof = _proof(certificate, MeanAbove(self.above))
+        estimate = float(estimates[1] - estimates[0])
+        # Sums of ends may leave [-1, 1] by their rounding.
+        limits = max(lower, -1.0), min(upper, 1.0)
+        return Answer(*proof, estimate > self.above, estimate, *limits)
+
+
+AnyQuestion = ShareOf | LeadOf | First | MeanOf
 
 
 def _proof(certificate: Certificate, claim: Claim) -> tuple[bool, float | None]:
@@ -87,13 +135,17 @@ def _proof(certificate: Certificate, claim: Claim) -> tuple[bool, float | None]:
 
 @dataclass(frozen=True, eq=False)
 class CertificateResult:
-    """A certificate in numbers; without intervals and answers if its share is impossible."""
+    """A certificate in numbers; without intervals and answers if its share is impossible.
+
+    `seed` is that of a certificate from reports, in hex; None from counts.
+    """
 
     n: int
     quarantined: int
     malicious_share: float
     confidence: float
     events: int
+    seed: str | None
     assumption: str
     least_malicious_share: float
     lower: FloatArray | None
@@ -122,12 +174,23 @@ def certificate_result(
     malicious_share: float,
     confidence: float,
     questions: tuple[Question, ...],
+    reports: ReportSource | None = None,
+    seed: str | None = None,
 ) -> CertificateResult:
-    """Return the certificate of a round's counts with answers to questions.
+    """Return the certificate of a round with answers to questions.
 
+    It is from the `reports` and their `seed`, 128 bits in hex, or without these from the counts.
     Raises ParameterError as `certify` does.
     """
-    certificate = certify(oracle, tally, malicious_share, confidence, quarantined=quarantined)
+    certificate = certify(
+        oracle,
+        tally if reports is None else reports,
+        malicious_share,
+        confidence,
+        quarantined=quarantined,
+        questions=dict.fromkeys(items for each in questions for items in each.sets),
+        seed=None if seed is None else int(seed, 16),
+    )
     estimates = oracle.estimate(tally.counts(oracle), tally.n)
     is_possible = certificate.is_possible
     return CertificateResult(
@@ -136,6 +199,7 @@ def certificate_result(
         malicious_share=malicious_share,
         confidence=confidence,
         events=certificate.evidence.events,
+        seed=None if certificate.seed is None else f"{certificate.seed:032x}",
         assumption=certificate.assumption,
         least_malicious_share=certificate.least_malicious_share,
         lower=certificate.lower if is_possible else None,

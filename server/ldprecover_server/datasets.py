@@ -70,7 +70,12 @@ def _gather(storage: Storage, snapshot: Snapshot, writer: DatasetWriter, partial
             last=max(snapshot.hours),
         )
     export = RoundExport(
-        round.id, round.name, snapshot.parameters, snapshot.tally, snapshot.round.quarantined
+        round.id,
+        round.name,
+        snapshot.parameters,
+        snapshot.tally,
+        round.quarantined,
+        seed=round.seed,
     )
     # The pieces read from the snapshot's connection, so they are closed first.
     with contextlib.closing(snapshot.pieces()) as pieces:

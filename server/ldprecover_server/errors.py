@@ -307,6 +307,15 @@ class RoundClosedError(ServiceError):
     type = ProblemType.ROUND_CLOSED
 
 
+class RoundOpenError(ServiceError):
+    """The round is open, and the call needs a closed one.
+
+    Close the round first. Until then an attacker could still choose reports by the answer.
+    """
+
+    type = ProblemType.ROUND_OPEN
+
+
 class NameTakenError(ServiceError):
     """Another round has this name.
 

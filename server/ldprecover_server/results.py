@@ -65,6 +65,8 @@ class Results:
 
         Raises as `counted` does.
         """
-        round, tally, quarantined = self.counted(identifier, key)
+        # Before the tally: with a seed the round is closed, and the tally is final.
+        stored, _ = self.look_up(identifier, key)
+        round, tally, quarantined = self.counted(stored.id, key)
         parameters = self._storage.rounds.parameters(round.seq)
-        return RoundExport(round.id, round.name, parameters, tally, quarantined)
+        return RoundExport(round.id, round.name, parameters, tally, quarantined, seed=stored.seed)

@@ -57,6 +57,30 @@ def test_recompute_gives_the_servers_certificate(
     assert "certificate" not in on_server("recompute round.json").json
 
 
+def test_recompute_from_reports_gives_the_servers_certificate(
+    on_server: Run, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow", reason="no dataset is written")
+    monkeypatch.setenv("LDPRECOVER_DATABASE_URL", server.database_url)
+    opened = server.open_round("oue", 1.0, items=ITEMS)
+    oracle, rng = OUE(1.0, 4), np.random.default_rng(1)
+    reports = oracle.perturb(rng.choice(3, 4_000, p=[0.6, 0.3, 0.1]), rng)
+    assert server.submit(opened["id"], pack(reports)).status_code == 202
+    line = f"certify {opened['name']} {ASKED} --reports"
+    assert "The round is open" in on_server(line).fails(1)
+    on_server(f"export {opened['name']} --reports open").succeeds()
+    offline = on_server(f"recompute open/_round.json --reports open {ASKED}").json["certificate"]
+    assert offline == on_server(f"certify {opened['name']} {ASKED} --json").json
+    assert server.close_round(opened["id"]).status_code == 200
+    published = on_server(f"{line} --json").json
+    assert published["from_reports"]
+    on_server(f"export {opened['name']} --reports closed").succeeds()
+    offline_line = f"recompute closed/_round.json {ASKED}"
+    assert on_server(f"{offline_line} --reports closed").json["certificate"] == published
+    assert on_server(offline_line).json["certificate"] == offline
+    assert "All reports were read" in on_server(line).succeeds().words
+
+
 def test_certificate_as_text(on_server: Run, counted: Any) -> None:
     result = on_server(f"certify {counted['name']} {ASKED}").succeeds()
     assert result.words.startswith(
@@ -65,7 +89,7 @@ def test_certificate_as_text(on_server: Run, counted: Any) -> None:
     )
     assert "New York, NY is ahead of Chicago, IL. That holds even if up to " in result.words
     assert "The first 2 are New York, NY and Chicago, IL. That holds" in result.words
-    assert "New York, NY is the first. That holds" in result.words
+    assert "New York, NY leads. That holds" in result.words
     rows = [line for line in result.out.splitlines() if line.startswith(("New York, NY  ", "A;B"))]
     assert len(rows) == 2
     assert rows[0].split()[-2] == "to"
@@ -103,10 +127,10 @@ def test_errors_of_certify(
         ("--malicious-share 1", "--malicious-share must be a number of at least 0 and below 1"),
         ("--malicious-share nan", "--malicious-share must be a number of at least 0 and below 1"),
         ("--malicious-share 0.1 --confidence 2", "--confidence must be a number of at least 0.5"),
-        ("--top 1", "--items, --ahead and --top need --malicious-share"),
+        ("--top 1", "--items, --ahead, --top and --mean-above need --malicious-share"),
         ("--malicious-share 0.1 --top 9", "top must be at most the 3 items, not 9"),
         ("--malicious-share 0.1 --items soap", "no item of the round is called 'soap'"),
-        ("--malicious-share 0", "nothing is certified: the reports prove that at least "),
+        ("--malicious-share 0", "nothing is certified if no report was forged: the reports "),
     ],
 )
 def test_errors_of_recompute(
@@ -118,10 +142,23 @@ def test_errors_of_recompute(
     assert words in on_server(f"recompute round.json {options}").fails(2)
 
 
+def test_mean_of_numbers_is_certified(on_server: Run, server: ServerProcess) -> None:
+    opened = server.open_round("grr", 3.0, items=["-1", "1"])
+    reports = pack(np.repeat(np.array([0, 1], np.uint32), [2_000, 8_000]))
+    assert server.submit(opened["id"], reports).status_code == 202
+    options = "--malicious-share 0.01 --mean-above 0.5"
+    shown = on_server(f"certify {opened['name']} {options}").words
+    assert "The mean of the honest users' numbers is between 0.6" in shown
+    assert "The mean is above 0.5. That holds even if up to " in shown
+    Path("round.json").write_bytes(server.get(f"/rounds/{opened['id']}/export").content)
+    certificate = on_server(f"recompute round.json {options}").json["certificate"]
+    assert certificate == on_server(f"certify {opened['name']} {options} --json").json
+
+
 def test_infeasible_share_is_an_error(on_server: Run, server: ServerProcess, lunch: Any) -> None:
     assert server.submit(lunch["id"], pack(np.zeros(2000, np.int64))).status_code == 202
     error = on_server(f"certify {lunch['name']} --malicious-share 0").fails(1)
-    assert "nothing is certified: the reports prove that at least " in error
+    assert "nothing is certified if no report was forged: the reports " in error
 
 
 def test_certificate_of_an_empty_export_is_an_error(

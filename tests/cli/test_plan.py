@@ -41,6 +41,35 @@ def test_thorough_computes_gains_that_take_long(run: Run) -> None:
     assert "--thorough" not in run(f"{line} --thorough").out
 
 
+def test_lead_alone_plans_the_least_epsilon(run: Run) -> None:
+    shown = run("plan --lead 0.05 --malicious-share 0.01").succeeds()
+    lines = shown.out.splitlines()
+    assert lines[0] == "Computed: the smallest epsilon. The first protocol is the best."
+    expected = plan(PlanRequest(domain_size=102, users=100_000, lead=0.05, beta=0.01))
+    best = expected.best
+    assert best is not None
+    assert lines[2].split()[:4] == [best.protocol, "102", "100,000", f"{best.epsilon:.4g}"]
+    assert lines[2].split()[-2] == "5"
+    assert f"With {best.protocol} a lead of 5 points is safe from 1 % forged reports." in lines
+
+
+def test_says_which_lead_is_safe_or_that_none_is(run: Run) -> None:
+    shown = run("plan --domain-size 102 --users 100000 --epsilon 1 --beta 0.01 --protocol oue")
+    request = PlanRequest(domain_size=102, users=100_000, epsilon=1.0, beta=0.01)
+    lead = plan(request, ["oue"]).rounds[0].safe_lead
+    assert lead is not None
+    assert (
+        f"With oue a lead of {100 * lead:.3g} points is safe from 1 % forged reports." in shown.out
+    )
+    none = run("plan --domain-size 102 --users 100 --epsilon 1 --protocol oue").out
+    assert "With oue no lead is safe from 5 % forged reports." in none
+
+
+def test_says_what_is_safe_instead_of_the_lead(run: Run) -> None:
+    shown = run("plan --lead 0.05 --malicious-share 0.2 --protocol oue").words
+    assert "Not with oue: a lead of 5 points is not safe from 20 % forged reports" in shown
+
+
 GIVE = "give all but one of --domain-size, --users, --epsilon, --error: "
 
 
@@ -50,6 +79,8 @@ GIVE = "give all but one of --domain-size, --users, --epsilon, --error: "
         ("", f"{GIVE}--domain-size, --users, --epsilon, "),
         ("--domain-size 20", f"{GIVE}--users, --epsilon"),
         ("--domain-size=2 --users=9 --epsilon=1 --error=1", f"{GIVE}all are given"),
+        ("--lead 0.1 --users 20", f"{GIVE}--domain-size, --epsilon are missing"),
+        ("--lead 2", "--lead must be a number above 0 and at most 1"),
         ("--domain-size 20 --users 0 --epsilon 1", "--users must be an integer from 1"),
         ("--domain-size 20 --users 9 --error 2", "--error must be a number above 0"),
         (

@@ -201,7 +201,9 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
             "--only is KEY=NAME[,NAME], not 'attak=MGA'; did you mean 'attack'",
         ),
         ("adversarial mse", "adversarial is run alone"),
-        ("unmix --share 0.5", "--share is for adversarial, alone"),
+        ("unmix --share 0.5", "--share is for adversarial or certificates, alone"),
+        ("certificates --data cities", "certificates draws its own users"),
+        ("certificates --only part=bribe", "there is no part 'bribe'; there are rounds, counts,"),
         ("adversarial --only part=bribe", "there is no part 'bribe'; there are framing, rival,"),
         (
             "adversarial --only data=steps --only part=history --share 0",
@@ -346,3 +348,30 @@ def test_adversarial_evaluation_writes_its_files_and_resumes(
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: None)
     run(line).succeeds()
     assert (OUT / "adversarial.md").read_text() == text
+
+
+def test_certificates_evaluation_writes_its_files_and_resumes(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = (
+        "reproduce certificates --share 0.004 --jobs 1 --out out "
+        "--only part=rounds,counts,detection --trials 1"
+    )
+    first = run(line).succeeds()
+    assert "certificates of all rounds" in first.out
+    tables = {"rounds.csv", "counts.csv", "detection.csv", "certificates.md"}
+    assert {file.name for file in OUT.iterdir()} == tables | {"detection.png", "detection.svg"}
+    text = (OUT / "certificates.md").read_text()
+    with (OUT / "rounds.csv").open(newline="") as file:
+        assert [row["round"] for row in csv.DictReader(file)] == ["0", "1", "2", "3"]
+    torn = (OUT / "rounds.csv").read_text()
+    (OUT / "rounds.csv").write_text(torn[: torn.rindex("\n", 0, -1) + 5])
+    run(line).succeeds()
+    assert (OUT / "rounds.csv").read_text() == torn
+    monkeypatch.setattr("ldprecover_experiments.certificate_rounds.Round.drawn", None)
+    run(line).succeeds()
+    assert (OUT / "certificates.md").read_text() == text
+    (OUT / "rounds.csv").write_text("a,b\n1,2\n")
+    result = run(line)
+    assert result.code == 2
+    assert "out/rounds.csv does not have the columns of this version" in result.err

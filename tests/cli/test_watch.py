@@ -13,6 +13,7 @@ from ldprecover import GRR
 from ldprecover.protocols.wire import pack
 from ldprecover_cli.watch import _Follower, whisker
 from ldprecover_client import Client, RefusedError
+from ldprecover_client.leader import certified_leader
 
 
 def opened(server: ServerProcess, reports: int = 300) -> str:
@@ -67,6 +68,30 @@ def noisy(server: ServerProcess) -> str:
     assert server.submit(id, pack(GRR(0.1, 3).encode([0, 1, 2] * 10))).status_code == 202
     close(server, id)
     return id
+
+
+def test_line_states_what_is_certain_of_the_leader(on_server: Run, server: ServerProcess) -> None:
+    id = opened(server)
+    close(server, id)
+    out = on_server(f"watch {id} --top 1").succeeds().out
+    with Client(server.url) as client:
+        answer = certified_leader(client, id)
+    assert answer is not None
+    assert f"; {answer['answers'][0]['sentence']}" in out
+    assert "red leads. That holds even if up to " in out
+
+
+def test_leader_of_an_attacked_round_is_not_certain(server: ServerProcess) -> None:
+    """Every report supports two of three items or more, as no honest users' would."""
+    id = server.open_round("oue", 3.0, items=("red", "green", "blue"))["id"]
+    assert server.submit(id, bytes([0b111] * 500 + [0b011] * 500)).status_code == 202
+    with Client(server.url) as client:
+        answer = certified_leader(client, id)
+    assert answer is not None
+    assert answer["least_malicious_share"] > 0.1
+    assert answer["answers"][0]["sentence"].startswith(
+        "red leads in the estimate, but this is not certain: the reports prove that at least "
+    )
 
 
 def test_line_names_the_noise(on_server: Run, noisy: str) -> None:

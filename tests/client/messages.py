@@ -76,6 +76,8 @@ CERTIFICATE: dict[str, Any] = {
     "malicious_share": 0.1,
     "confidence": 0.95,
     "events": 4,
+    "from_reports": True,
+    "seed": "0123456789abcdef" * 2,
     "assumption": "If …",
     "least_malicious_share": 0,
     "items": ["a", "b"],

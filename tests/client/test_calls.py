@@ -34,7 +34,9 @@ PROTOCOL: dict[str, object] = {
     "own": {},
     "reason": None,
     **dict.fromkeys(("domain_size", "users", "epsilon", "standard_error", "margin")),
-    **dict.fromkeys(("margin_of_all", "report_size", "hash_tests", "targets", "beta", "worst")),
+    **dict.fromkeys(
+        ("margin_of_all", "safe_lead", "report_size", "hash_tests", "targets", "beta", "worst")
+    ),
     "gains": [],
 }
 PLAN: dict[str, object] = {

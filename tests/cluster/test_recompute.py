@@ -85,6 +85,58 @@ def test_each_engine_prints_the_same(
     assert json.loads(Path("result.json").read_text(encoding="utf-8")) == local
 
 
+@dask
+@pytest.mark.parametrize("protocol", ["oue", "olh", "hr"])
+def test_each_engine_prints_the_same_certificate(
+    run: Run, request: pytest.FixtureRequest, protocol: str
+) -> None:
+    parameters, rng = RoundParameters(protocol, 1.0, OUE.items), np.random.default_rng(3)
+    oracle = parameters.oracle
+    malicious = MGA(TARGETS).reports(oracle, 400, rng)
+    rows = np.concatenate([oracle.perturb(rng.integers(0, D, 3_000), rng), malicious])
+    export = replace(exported(rows, parameters=parameters), seed="0123456789abcdef" * 2)
+    written("data", export, rows)
+    line = "recompute data/_round.json --reports data --malicious-share 0.5 --items 3,7"
+    certificate = run(line).json["certificate"]
+    assert certificate["seed"] == export.seed
+    assert run(f"{line} --jobs 2").json["certificate"] == certificate
+    options = request.getfixturevalue("dask_cluster").options
+    assert run(f"{line} {options}").json["certificate"] == certificate
+    written("other", export, rows[::-1])
+    other = line.replace("data", "other")
+    assert run(other).json["certificate"] == certificate
+
+
+def test_a_certificate_of_some_reports_is_from_the_counts_and_says_so(run: Run) -> None:
+    rows = poisoned()
+    export = replace(exported(rows), seed="0123456789abcdef" * 2)
+    written("data", export, rows[:3_000])
+    line = "recompute data/_round.json --reports data --malicious-share 0.5 --partial"
+    result = run(line).json
+    certificate = result["certificate"]
+    assert (certificate["n"], certificate["from_reports"]) == (3_400, False)
+    assert certificate["assumption"].endswith(" Only the counts of the reports were read.")
+    assert (
+        "The certificate is from the counts of all reports: one from reports needs all of them, "
+        "and the dataset lacks some." in result["notes"]
+    )
+
+
+def test_a_certificate_of_an_open_round_is_from_the_counts_and_says_so(
+    run: Run, data: ReportDataset
+) -> None:
+    line = "recompute data/_round.json --malicious-share 0.5"
+    note = (
+        "The certificate is from the counts of all reports: one from reports needs the seed of a "
+        "closed round, and the export has none."
+    )
+    result = run(f"{line} --reports data").json
+    assert note in result["notes"]
+    counted = run(line).json
+    assert note not in counted["notes"]  # no reports were asked for
+    assert result["certificate"] == counted["certificate"]
+
+
 def test_a_dataset_gives_the_servers_numbers(run: Run, server: ServerProcess) -> None:
     """For methods whose result does not depend on the order of reports."""
     rows = poisoned(seed=9)

@@ -18,8 +18,8 @@ PARTS = {
     "deploy/build.lock": ["build"],
     "deploy/command.lock": ["cli", "build"],
     "deploy/image.lock": ["cli", "postgres"],
-    "deploy/image-fast.lock": ["cli", "postgres", "fast"],
-    "deploy/image-cluster.lock": ["cli", "postgres", "fast", "cluster"],
+    "deploy/image-fast.lock": ["cli", "postgres", "fast", "certify"],
+    "deploy/image-cluster.lock": ["cli", "postgres", "fast", "certify", "cluster"],
 }
 
 

@@ -16,6 +16,8 @@ from ldprecover import OUE
 from ldprecover.protocols.wire import pack
 from ldprecover_cli import app
 from ldprecover_cli.html_page import html_page
+from ldprecover_client import Client
+from ldprecover_client.leader import certified_leader
 
 HOSTILE = (
     "</script><script>throw Error('run')</script>",
@@ -69,6 +71,23 @@ def offline(visit: Visit) -> Callable[..., Any]:
         return visitor.open(file.name, width=width)
 
     return start
+
+
+def test_document_states_what_is_certain(
+    offline: Callable[..., Any], written: Path, poisoned: str, server: ServerProcess
+) -> None:
+    with Client(server.url) as client:
+        certificate = certified_leader(client, poisoned)
+    assert certificate is not None
+    shown = offline(written)
+    section = shown.locator("section", has=shown.get_by_role("heading", name="What is certain"))
+    text = section.inner_text()
+    assert certificate["answers"][0]["sentence"] in text
+    assert certificate["assumption"] in text
+    proven = re.search(r"at least (\S+) % of them did not come from honest users", text)
+    assert proven
+    least = certificate["least_malicious_share"]
+    assert least - 1.1e-5 < float(proven[1]) / 100 <= least
 
 
 def test_document_shows_round_and_conclusions(

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,26 @@ def test_drill_runs_from_form_to_score(
     assert [
         text for text in rows.locator("td:first-child").all_inner_texts() if text in names
     ] == names
+    certain = shown.get_by_role("region", name="What stays certain", exact=True)
+    certificates = state["result"]["certificates"]
+    for when, name in (("Before", "before"), ("After", "after")):
+        sentence = certificates[name]["answers"][0]["sentence"]
+        expect(certain).to_contain_text(f"{when} the attack: {sentence}")
+    expect(certain).to_contain_text("After it, 102 of 102 true frequencies are within")
+    expect(certain.get_by_role("row").last).to_contain_text("5 targets together")
+    shown.get_by_text("Proven before and after the attack: the numbers").click()
+    place = state["result"]["targets"][0]
+    ends = [
+        certificates[when][end][place]
+        for when, end in product(("before", "after"), ("lower", "upper"))
+    ]
+    row = (
+        shown.get_by_role("table", name="Proven before and after")
+        .get_by_role("row")
+        .filter(has_text=state["result"]["items"][place])
+    )
+    cells = row.get_by_role("cell").all_inner_texts()[1:5]
+    assert [float(cell) for cell in cells] == pytest.approx(ends, abs=1e-4)
     with shown.expect_download() as download:
         shown.get_by_role("button", name="Truth as CSV").click()
     download.value.save_as(tmp_path / "truth.csv")

@@ -23,6 +23,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
         "round": (
             f"#/rounds/{opened['name']}?method=ldprecover&targets=19,20,21&with=norm-sub,unmix",
             "What it concludes",
+            "of all reports were forged",
             "1 of 3 rounds",
             "rose since 2 earlier",
         ),

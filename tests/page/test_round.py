@@ -102,7 +102,7 @@ def test_eta_changes_recovery(
         f"#/rounds/{attacked['name']}?method=ldprecover&targets=19,20,21&model=exact&sort=index"
     )
     page.get_by_text("η = 0.2, 3 targets.").wait_for()
-    slider = page.get_by_role("slider")
+    slider = page.get_by_role("slider", name="eta")
     slider.focus()
     for _ in range(10):
         page.keyboard.press("ArrowLeft")
@@ -110,7 +110,7 @@ def test_eta_changes_recovery(
     assert "eta=0.1&" in f"{page.url}&"
     body = {"eta": 0.1, "targets": [19, 20, 21], "malicious_model": "exact"}
     recovered = server.post(f"/rounds/{attacked['id']}/recover", json=body).json()["recovered"]
-    shown = [float(row[4]) for row in table(page)[1:]]
+    shown = [float(row[6]) for row in table(page)[1:]]
     assert shown == [pytest.approx(value, abs=1e-4) for value in recovered[: len(shown)]]
 
 
@@ -122,7 +122,7 @@ def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str
     card.get_by_text("What it concludes").wait_for()
     assert "β, the visible share of malicious reports" in card.inner_text()
     assert "with=norm-sub%2Cunmix" in page.url
-    assert table(page)[0][4:7] == ["ldprecover", "norm-sub", "unmix"]
+    assert table(page)[0][6:9] == ["ldprecover", "norm-sub", "unmix"]
     assert not page.get_by_label("detection-any", exact=True).is_enabled(), "it needs targets"
 
 
@@ -261,7 +261,8 @@ def test_html_label_is_text_in_page_and_csv(
         page.get_by_role("button", name="CSV: Frequencies").click()
     download.value.save_as(tmp_path / "f.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "f.csv").read_text(encoding="utf-8"))))
-    assert rows[0] == ["Target", "Item", "Reported", "± 95 %", "ldprecover", "Change"]
+    proven = ["Proven ≥", "Proven ≤"]
+    assert rows[0] == ["Target", "Item", "Reported", "± 95 %", *proven, "ldprecover", "Change"]
     assert {row[1] for row in rows[1:]} == (set(CITIES) - {'=HYPERLINK("x")'}) | {
         '\'=HYPERLINK("x")'
     }

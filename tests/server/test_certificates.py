@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,23 @@ from tests.conftest import ServerProcess
 from tests.server.conftest import InProcess, problem_of
 
 from ldprecover import FrequencyOracle, RoundExport, Tally, frequency_oracle
-from ldprecover.certificate import Ahead, AmongFirst, Claim, MoreThan, certify
+from ldprecover.certificate import (
+    Ahead,
+    AmongFirst,
+    Claim,
+    MeanAbove,
+    MoreThan,
+    certify,
+    mean_limits,
+)
 from ldprecover.protocols import wire
+from ldprecover.recovery import ReportSource
+from ldprecover.rounds.means import round_numbers
+from ldprecover.types import Reports
+from ldprecover_attacker import make_attack
 from ldprecover_interface.base import MAX_QUESTIONS
 from ldprecover_interface.certificates import CertificateRequest, certify_export
+from ldprecover_server.datasets import export_reports
 
 pytestmark = pytest.mark.sqlite
 
@@ -58,6 +72,8 @@ def test_certificate_is_that_of_the_library_to_the_bit(
         "malicious_share": 0.01,
         "confidence": 0.9,
         "events": 22,
+        "from_reports": False,
+        "seed": None,
         "assumption": certificate.assumption,
         "least_malicious_share": certificate.least_malicious_share,
         "items": list(LABELS),
@@ -105,9 +121,132 @@ def test_certificate_as_csv_has_the_columns(server: ServerProcess) -> None:
     assert response.headers["content-type"].startswith("text/csv")
     assert response.headers["content-disposition"].endswith(f'"certificate-{id}.csv"')
     head, *lines = response.text.splitlines()
-    assert head == '"label","item","lower","upper"'
-    assert lines[4] == f'"Łódź",4,{answered["lower"][4]!r},{answered["upper"][4]!r}'
+    assert head == '"label","item","lower","upper","events","from_reports","seed"'
+    assert lines[4] == f'"Łódź",4,{answered["lower"][4]!r},{answered["upper"][4]!r},22,false,'
     assert len(lines) == 11
+
+
+def fill_and_close(
+    server: Any, oracle: FrequencyOracle, n: int = 3000, **fields: Any
+) -> tuple[str, Reports]:
+    """Close a round in which every tenth user reports to raise an item; return id and reports."""
+    rng = np.random.default_rng(4)
+    own = {"hash_range": 4} if oracle.protocol == "olh" else {}
+    id = server.try_open(oracle.protocol, 1.0, items=LABELS, **own, **fields).json()["id"]
+    honest = oracle.perturb(rng.choice(4, n, p=HELD), rng)
+    malicious = make_attack("mga", targets=(4,)).reports(oracle, n // 10, rng)
+    for reports in (honest, malicious):
+        assert server.submit(id, wire.pack(reports)).status_code == 202
+    assert server.close_round(id).status_code == 200
+    return id, np.concatenate([honest, malicious])
+
+
+FROM_REPORTS = REQUEST | {"malicious_share": 0.3, "reports": True}
+SETS = [(0, 4), (1,), (0,), (10,)]
+
+
+def offline_certificate(server: InProcess, id: str, folder: Path, body: Any) -> Any:
+    """Return the certificate that an exported dataset of the round gives."""
+    dataset = export_reports(server.storage, id, str(folder))
+    source = ReportSource.of_parts(dataset.export.parameters.oracle, dataset.parts)
+    request = CertificateRequest.model_validate(body)
+    return json.loads(certify_export(dataset.export, request, source).to_json())
+
+
+def test_certificate_from_reports_is_that_of_the_library(
+    in_process: InProcess, oracle: FrequencyOracle
+) -> None:
+    id, reports = fill_and_close(in_process, oracle)
+    response = in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS)
+    assert response.status_code == 200, response.text
+    answered = response.json()
+    seed = in_process.get(f"/rounds/{id}/export").json()["seed"]
+    assert (answered["from_reports"], answered["seed"]) == (True, seed)
+    certificate = certify(oracle, reports, 0.3, 0.9, questions=SETS, seed=int(seed, 16))
+    assert answered["assumption"] == certificate.assumption
+    assert answered["assumption"].endswith("drew those that chose what is tested.")
+    assert answered["events"] == certificate.evidence.events > 22
+    assert answered["least_malicious_share"] == certificate.least_malicious_share
+    assert answered["lower"] == certificate.lower.tolist()
+    total, one, lead, *_ = answered["answers"]
+    assert (total["lower"], total["upper"]) == certificate.total((0, 4))
+    assert one["tolerance"] == certificate.tolerance(MoreThan((1,), 0.0))
+    assert (lead["lower"], lead["upper"]) == certificate.difference(0, 10)
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("protocol", ["olh", "oue", "hr"])
+def test_exported_reports_give_the_servers_certificate(
+    in_process: InProcess, protocol: str, tmp_path: Path
+) -> None:
+    """Also after unlinking, which shuffles the reports as the export does."""
+    oracle = frequency_oracle(protocol, 1.0, 11, 4 if protocol == "olh" else None)
+    id, _ = fill_and_close(in_process, oracle)
+    answered = in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS).json()
+    assert answered["from_reports"]
+    assert offline_certificate(in_process, id, tmp_path / "a", FROM_REPORTS) == answered
+    in_process.storage.unlinking.run()
+    assert in_process.storage.unlinking.rows_left() == 0
+    assert offline_certificate(in_process, id, tmp_path / "b", FROM_REPORTS) == answered
+
+
+@pytest.mark.both
+def test_quarantined_reports_are_in_a_certificate_from_reports(
+    in_process: InProcess, tmp_path: Path
+) -> None:
+    oracle, rng = frequency_oracle("oue", 0.5, 60), np.random.default_rng(4)
+    id = in_process.open_round("oue", 0.5, domain_size=60, quarantine=True)
+    honest = oracle.perturb(rng.choice(3, 3000, p=[0.6, 0.3, 0.1]), rng)
+    impossible = np.packbits(np.ones((500, 60), bool), axis=1, bitorder="little")
+    for reports in (honest, impossible):
+        assert in_process.submit(id, wire.pack(reports)).status_code == 202
+    assert in_process.close_round(id).status_code == 200
+    body = {"malicious_share": 0.3, "reports": True, "questions": [{"items": [0, 1]}]}
+    answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
+    assert (answered["n"], answered["quarantined"]) == (3500, 500)
+    assert answered["from_reports"]
+    assert offline_certificate(in_process, id, tmp_path / "a", body) == answered
+
+
+@pytest.mark.both
+def test_all_certificates_of_a_round_have_one_seed(in_process: InProcess) -> None:
+    oracle = frequency_oracle("grr", 1.0, 11)
+    (first, _), (other, _) = (fill_and_close(in_process, oracle) for _ in range(2))
+    seeds = [
+        in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS | fields).json()["seed"]
+        for id, fields in ((first, {}), (first, {"confidence": 0.8}), (other, {}))
+    ]
+    assert in_process.close_round(first).status_code == 200  # once more
+    assert in_process.get(f"/rounds/{first}/export").json()["seed"] == seeds[0] == seeds[1]
+    assert seeds[2] != seeds[0]
+    opened = in_process.open_round()
+    assert "seed" not in in_process.get(f"/rounds/{opened}/export").json()
+
+
+def test_certificate_from_reports_as_csv_has_its_seed(in_process: InProcess) -> None:
+    id, _ = fill_and_close(in_process, frequency_oracle("grr", 1.0, 11))
+    path = f"/rounds/{id}/certificate"
+    answered = in_process.post(path, json=FROM_REPORTS).json()
+    lines = in_process.post(f"{path}?format=csv", json=FROM_REPORTS).text.splitlines()
+    assert lines[1].endswith(f',{answered["events"]},true,"{answered["seed"]}"')
+
+
+def test_round_without_stored_reports_has_a_certificate_of_counts(in_process: InProcess) -> None:
+    id, _ = fill_and_close(in_process, frequency_oracle("grr", 1.0, 11), retention="none")
+    response = in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS)
+    assert problem_of(response) == "reports-not-kept"
+    body = FROM_REPORTS | {"reports": False}
+    assert in_process.post(f"/rounds/{id}/certificate", json=body).status_code == 200
+
+
+def test_server_without_scipy_says_what_is_missing(
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id, _ = fill_and_close(in_process, frequency_oracle("grr", 1.0, 11))
+    monkeypatch.setattr("ldprecover_server.analysis.kinds.find_spec", lambda name: None)
+    response = in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS)
+    assert problem_of(response) == "invalid-parameter"
+    assert "with scipy, the extra certify" in response.json()["detail"]
 
 
 def test_claims_are_answered_in_sentences(in_process: InProcess) -> None:
@@ -141,6 +280,43 @@ def test_claims_are_answered_in_sentences(in_process: InProcess) -> None:
     assert open_claim["sentence"].endswith("but this is not certain if 20 % were.")
     assert noise["tolerance"] is None
     assert "in the estimate" in noise["sentence"]
+
+
+def test_mean_of_numbers_is_certified(in_process: InProcess) -> None:
+    oracle, rng = frequency_oracle("grr", 1.0, 2), np.random.default_rng(4)
+    id = in_process.open_round("grr", 1.0, items=("-1", "1"))
+    numbers = rng.uniform(-0.2, 1.0, 20_000)
+    reports = oracle.perturb(round_numbers(numbers, rng), rng)
+    assert in_process.submit(id, wire.pack(reports)).status_code == 202
+    body = {"malicious_share": 0.01, "questions": [{"mean_above": 0.2}, {"mean_above": 0.9}]}
+    answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
+    certificate = certify(oracle, Tally.of(oracle, reports), 0.01)
+    low, high = mean_limits(certificate)
+    assert low < numbers.mean() < high
+    assert answered["mean"] == {"lower": pytest.approx(low), "upper": pytest.approx(high)}
+    proven, false = answered["answers"]
+    assert (proven["lower"], proven["upper"]) == (low, high)
+    assert proven["mean_above"] == 0.2
+    assert proven["certified"]
+    assert proven["tolerance"] == certificate.tolerance(MeanAbove(0.2))
+    assert proven["estimate"] == pytest.approx(numbers.mean(), abs=0.1)
+    assert re.match(
+        r"If at most 1 % of all reports were forged, the mean of the honest users' numbers is "
+        r"between \S+ and \S+\. The mean is above 0\.2\. That holds even if up to \S+ % of all ",
+        proven["sentence"],
+    )
+    assert not false["certified"]
+    export = RoundExport.from_dict(in_process.get(f"/rounds/{id}/export").json())
+    offline = certify_export(export, CertificateRequest.model_validate(body))
+    assert json.loads(offline.to_json()) == answered
+
+
+def test_mean_of_other_items_is_an_error(in_process: InProcess) -> None:
+    id, _ = fill(in_process, frequency_oracle("oue", 1.0, 11))
+    body = {"malicious_share": 0.01, "questions": [{"mean_above": 0.2}]}
+    response = in_process.post(f"/rounds/{id}/certificate", json=body)
+    assert problem_of(response) == "invalid-parameter"
+    assert "the items must be -1 and 1" in response.json()["detail"]
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +354,11 @@ def test_attacked_round_says_how_many_reports_are_malicious(
     assert (unproven["certified"], unproven["tolerance"]) == (False, None)
     least_shown = [
         re.search(r"; the reports prove that at least (\S+) % were\.$", proven["sentence"]),
-        re.search(r" were; the reports prove that at least (\S+) % were\.$", narrow["sentence"]),
+        re.search(
+            r"not certain: the reports prove that at least (\S+) % of them were not honest, and "
+            r"\S+ % would be enough to change it\.$",
+            narrow["sentence"],
+        ),
         re.search(
             r"not certain: the reports prove that at least (\S+) % of them were not honest, which "
             r"is enough to change it\.$",
@@ -199,8 +379,8 @@ def test_share_below_the_proven_one_is_a_problem(
     certificate = certify(frequency_oracle("oue", 1.0, 11), tally, 0.01)
     assert response.json()["least_malicious_share"] == certificate.least_malicious_share
     assert re.fullmatch(
-        r"nothing is certified: the reports prove that at least \S+ % of them are not honest "
-        r"users', and malicious_share is 1 %",
+        r"nothing is certified if at most 1 % of all reports were forged: the reports prove that "
+        r"at least \S+ % of them were not honest",
         response.json()["detail"],
     )
 
@@ -219,7 +399,8 @@ def test_large_round_is_certified_by_a_worker(in_process: InProcess) -> None:
     assert json.loads(offline.to_json()) == answered
     assert answered["answers"][1]["items"] == [0, 1]
     few = body | {"malicious_share": 0.0, "confidence": 0.5}
-    assert in_process.post(f"/rounds/{id}/certificate", json=few).status_code == 200
+    answered = in_process.post(f"/rounds/{id}/certificate", json=few).json()
+    assert answered["answers"][2]["sentence"].startswith("If no report was forged, between ")
 
 
 def test_many_questions_are_answered_by_a_worker(in_process: InProcess) -> None:
@@ -296,7 +477,9 @@ def test_tickets_bound_the_share(in_process: InProcess) -> None:
         ({"malicious_tickets": -1}, "invalid-request", "malicious_tickets"),
         ({"confidence": 1}, "invalid-request", "confidence"),
         ({"confidence": 0.4}, "invalid-request", "confidence"),
-        ({"reports": True}, "invalid-request", "reports is not known"),
+        ({"reports": 1}, "invalid-request", "reports must be true or false"),
+        ({"reports": True}, "round-open", "a certificate from reports is of a closed round"),
+        ({"seed": "0" * 32}, "invalid-request", "seed is not known"),
         ({"questions": [{"top": 1}] * (MAX_QUESTIONS + 1)}, "invalid-request", "20 entries"),
         ({"questions": [{}]}, "invalid-request", "questions.0 must have one of items"),
         ({"questions": [{"top": 1, "ahead": [0, 1]}]}, "invalid-request", "must have one of"),

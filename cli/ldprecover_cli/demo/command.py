@@ -54,7 +54,7 @@ def demo(
     protocol: Annotated[
         Protocol,
         typer.Option(
-            help="How users perturb their values: grr, oue, olh, sue, ss, hr, one of a plugin, or "
+            help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, one of a plugin, or "
             "auto.",
             envvar="LDPRECOVER_DEMO_PROTOCOL",
             autocompletion=completion.protocols,

@@ -32,6 +32,8 @@ def draw(figures: Comparison, out: Console) -> None:
     out.print()
     for sentence in sentences(figures):
         out.print(sentence)
+    if figures.leader is not None:
+        out.print(f"The certificate says: {plain(figures.leader)}")
 
 
 def _headline(figures: Comparison) -> str:

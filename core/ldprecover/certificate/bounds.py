@@ -1,7 +1,8 @@
-"""Upper limits of a mean from a count to which others may have added."""
+"""Limits of means and frequencies from counts to which others may have added."""
 
 import numpy as np
 
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
 
 _STEPS = 6  # of Newton's method; each iterate is a valid limit, since the divergence is convex
@@ -38,3 +39,15 @@ def upper_means(counts: FloatArray, n: float, log_tail: float) -> FloatArray:
     r[far] = r_far
     limits[inside] = np.minimum(x + (r - x) * (1 + _OUTWARD), 1.0)
     return limits
+
+
+def frequency_limits(
+    oracle: FrequencyOracle, supporting: FloatArray, others: FloatArray, n: float, log_tail: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper limits of the frequencies of items among n honest users.
+
+    At most `supporting` honest reports support an item, and at most `others` do not.
+    """
+    p, q = oracle.p, oracle.q
+    lower = (1 - q - upper_means(others, n, log_tail)) / (p - q)
+    return lower, (upper_means(supporting, n, log_tail) - q) / (p - q)

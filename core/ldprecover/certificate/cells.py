@@ -16,51 +16,48 @@ _DEVIATIONS = 4.0  # standard deviations of it on either side that have bins
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition: row `types[v]` of `laws` has the probabilities of its cells for a user of v.
+    """A partition: `laws[types[v]]` are the probabilities of its a x b cells for a user of v.
 
-    A cell is an interval of how many items of each set a report supports, and of how many of the
-    other items: `bins` maps these numbers to their intervals. Without `sets` the reports are
-    integers, and `bins` maps these to cells.
+    A cell is an interval of how many of the `items` a report supports, and one of how many others:
+    `bins` maps both numbers to their intervals. Without items the reports are integers, and the
+    first of the bins maps these to cells.
     """
 
     laws: FloatArray
     types: Int64Array
-    shape: tuple[int, ...]
-    sets: tuple[Int64Array, ...] = ()
-    bins: tuple[Int64Array, ...] = ()
+    bins: tuple[Int64Array, ...]
+    items: Int64Array | None = None
 
     @property
     def size(self) -> int:
         """The number of cells."""
-        return int(self.laws.shape[1])
+        return int(self.laws[0].size)
 
     def law(self, frequencies: FloatArray) -> FloatArray:
-        """Return the probabilities of the cells for users of these frequencies."""
-        return np.bincount(self.types, frequencies, minlength=len(self.laws)) @ self.laws
+        """Return the probabilities of the cells for users of these frequencies, (a, b)."""
+        weights = np.bincount(self.types, frequencies, minlength=len(self.laws))
+        return np.tensordot(weights, self.laws, 1)
 
     def means(self, values: FloatArray) -> FloatArray:
         """Return the mean of the cells' values for a user of each item."""
-        return (self.laws @ values)[self.types]
+        return np.tensordot(self.laws, values, 2)[self.types]
 
 
 def numbers_of_cells(
     partitions: Sequence[Cells], oracle: FrequencyOracle, reports: Reports
 ) -> list[Int64Array]:
     """Return the cell of each report, for each partition."""
-    sets = [items for cells in partitions for items in cells.sets]
+    sets = [cells.items for cells in partitions if cells.items is not None]
     if not sets:
         return [cells.bins[0][reports] for cells in partitions]
     union = np.unique(np.concatenate(sets))
     chosen = np.stack([np.isin(union, items) for items in sets], axis=1).astype(np.float32)
-    hits = iter((oracle.supports(reports, union) @ chosen).astype(np.int64).T)
-    sizes = oracle.support_sizes(reports)
-    numbers = []
-    for cells in partitions:
-        in_sets = [next(hits) for _ in cells.sets]
-        in_all = [*in_sets, sizes - sum(in_sets)]
-        places = [bins[k] for bins, k in zip(cells.bins, in_all, strict=True)]
-        numbers.append(np.ravel_multi_index(places, cells.shape))
-    return numbers
+    hits = (oracle.supports(reports, union) @ chosen).astype(np.int64).T
+    others = oracle.support_sizes(reports) - hits
+    return [
+        cells.bins[0][k] * cells.laws.shape[2] + cells.bins[1][rest]
+        for cells, k, rest in zip(partitions, hits, others, strict=True)
+    ]
 
 
 def report_cells(oracle: FrequencyOracle, sets: Sequence[Int64Array]) -> list[Cells]:
@@ -79,58 +76,47 @@ def report_cells(oracle: FrequencyOracle, sets: Sequence[Int64Array]) -> list[Ce
     ratios = np.where(supports.T, laws.likelihood_ratio, 1.0)
     uniform = np.exp(laws.log_likelihood(reports, np.full(d, 1 / d)))
     law = ratios * (uniform / ratios.mean(axis=0))
-    partitions = []
-    for bins in (np.arange(limit), *(np.count_nonzero(supports[:, x], axis=1) for x in sets)):
-        size = int(bins.max()) + 1
-        summed = np.zeros((size, d))
-        np.add.at(summed, bins, law.T)
-        partitions.append(Cells(summed.T, np.arange(d), (size,), bins=(bins,)))
-    return partitions
+    all_bins = (np.arange(limit), *(np.count_nonzero(supports[:, x], axis=1) for x in sets))
+    return [Cells(_summed(law, 1, bins)[:, :, None], np.arange(d), (bins,)) for bins in all_bins]
 
 
-def set_cells(oracle: FrequencyOracle, sets: Sequence[Int64Array]) -> Cells | None:
-    """Return the cells of disjoint sets, and of the other items.
+def set_cells(oracle: FrequencyOracle, items: Int64Array) -> Cells | None:
+    """Return the cells of a set of items and of the others.
 
     None where the law of how many of several items a report supports is not known, or depends on
     the items. Where it does not, all sets of as many items are equally likely.
     """
     d, hits, p = oracle.domain_size, oracle.laws.hits, oracle.p
-    if hits is None:
-        return None
-    without, with_own = hits.beside(d - 1, False), hits.beside(d - 1, True)
+    without, with_own = (None if hits is None else hits.beside(d - 1, own) for own in (False, True))
     if without is None or with_own is None:
         return None
-    types = np.full(d, len(sets))
-    for i, items in enumerate(sets):
-        types[items] = i
-    numbers = np.bincount(types, minlength=len(sets) + 1)
-    bins = tuple(_bins(int(r), oracle.q) for r in numbers)
-    shape = tuple(int(places[-1]) + 1 for places in bins)
-    laws = np.zeros((numbers.size, *shape))
-    for kind in np.flatnonzero(numbers):
-        is_own = (np.arange(numbers.size) == kind).astype(np.int64)
-        for law, own, probability in ((without, 0, 1 - p), (with_own, 1, p)):
-            joint = _joint(law, numbers - is_own) * probability
-            for axis, places in enumerate(bins):
-                intervals = places[own * is_own[axis] : len(places) - (1 - own) * is_own[axis]]
-                summed = np.zeros((shape[axis], *np.delete(joint.shape, axis)))
-                np.add.at(summed, intervals, np.moveaxis(joint, axis, 0))
-                joint = np.moveaxis(summed, 0, axis)
-            laws[kind] += joint
-    return Cells(laws.reshape(numbers.size, -1), types, shape, tuple(sets), bins)
+    numbers = np.array([items.size, d - items.size])
+    if np.prod(numbers + 1) > _MOST_LAWS:
+        return None
+    bins = tuple(_bins(int(n), oracle.q) for n in numbers)
+    laws = []
+    for own in np.eye(2, dtype=int):  # the user's item is of the set, or of the others
+        joint = np.zeros(numbers + 1)
+        if (numbers >= own).all():
+            joint[tuple(map(slice, numbers + 1 - own))] += (1 - p) * _joint(without, numbers - own)
+            joint[own[0] :, own[1] :] += p * _joint(with_own, numbers - own)
+        laws.append(_summed(_summed(joint, 0, bins[0]), 1, bins[1]))
+    types = np.isin(np.arange(d), items, invert=True).astype(np.int64)
+    return Cells(np.array(laws), types, bins, items)
 
 
 def _joint(law: FloatArray, numbers: Int64Array) -> FloatArray:
-    """Return P(k_1, ...) of how many items of some sets are supported, given that of their sum."""
+    """Return P(k, l) of how many of two sets are supported, given the law of k + l."""
     log_factorials = np.append(0.0, np.cumsum(np.log(np.arange(1, numbers.sum() + 1))))
-    total, log_ways = np.zeros((), np.int64), np.zeros(())
-    for n in numbers:
-        k = np.arange(n + 1)
-        total = np.add.outer(total, k)
-        ways = log_factorials[n] - log_factorials[k] - log_factorials[n - k]
-        log_ways = np.add.outer(log_ways, ways)
-    all_ways = log_factorials[-1] - log_factorials[total] - log_factorials[numbers.sum() - total]
-    return np.asarray(law[total] * np.exp(log_ways - all_ways))
+
+    def log_ways(n: int, k: Int64Array) -> FloatArray:
+        ways: FloatArray = log_factorials[n] - log_factorials[k] - log_factorials[n - k]
+        return ways
+
+    n, others = numbers
+    k, rest = np.arange(n + 1)[:, None], np.arange(others + 1)
+    ways = log_ways(n, k) + log_ways(others, rest) - log_ways(n + others, k + rest)
+    return np.asarray(law[k + rest] * np.exp(ways))
 
 
 def _bins(n: int, q: float) -> Int64Array:
@@ -140,3 +126,11 @@ def _bins(n: int, q: float) -> Int64Array:
         length = max(1.0, 2 * _DEVIATIONS * (np.sqrt(n * q * (1 - q)) + 1) / (_BINS - 2))
         k = np.clip((k - n * q) // length + _BINS // 2, 0, _BINS - 1).astype(np.int64)
     return np.unique(k, return_inverse=True)[1]
+
+
+def _summed(values: FloatArray, axis: int, bins: Int64Array) -> FloatArray:
+    """Return the sums of values along an axis that have the same bin."""
+    moved = np.moveaxis(values, axis, 0)
+    summed = np.zeros((int(bins.max()) + 1, *moved.shape[1:]))
+    np.add.at(summed, bins, moved)
+    return np.moveaxis(summed, 0, axis)

@@ -9,9 +9,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ldprecover.certificate.counts import CountEvidence
-from ldprecover.certificate.regions import Region
-from ldprecover.certificate.reports import SEED_BITS, ReportEvidence, report_evidence
+from ldprecover.certificate.evidence import Evidence
+from ldprecover.certificate.region import Region
+from ldprecover.certificate.reports import SEED_BITS, report_evidence
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
@@ -20,28 +20,6 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.types import BoolArray, FloatArray, Reports
 
 _HALVINGS = 30  # of a share: it is exact to 1e-9
-
-
-class Evidence(Protocol):
-    """What a round's d items and n reports say, at a confidence that is its own."""
-
-    @property
-    def n(self) -> int:
-        """The number of reports."""
-
-    @property
-    def domain_size(self) -> int:
-        """The number of items."""
-
-    @property
-    def events(self) -> int:
-        """The number of events whose bounds hold together."""
-
-    def region(self, malicious_share: float) -> Region | None:
-        """Return all frequencies that are possible with this share of malicious reports.
-
-        None if no frequencies are: the share is larger. Regions of larger shares contain it.
-        """
 
 
 class Claim(Protocol):
@@ -187,12 +165,17 @@ class Certificate:
 
     @property
     def assumption(self) -> str:
-        """What the intervals assume, in one sentence."""
+        """What the intervals assume, and what they were computed from, as text."""
+        source = (
+            "Only the counts of the reports were read."
+            if self.seed is None
+            else "All reports were read; the seed drew those that chose what is tested."
+        )
         return (
             f"If at most {100 * self.malicious_share:.3g} % of the {self.evidence.n:,} reports are "
             f"malicious, all of this holds together, with a confidence of "
             f"{100 * self.confidence:.4g} %, whatever these reports are; it is about the honest "
-            "users of this round."
+            f"users of this round. {source}"
         )
 
     def _first_share(self, condition: Callable[[float], bool]) -> float:
@@ -232,12 +215,14 @@ def certify(
     others, and count as what they would change the most.
 
     A tally's counts take O(d). Packed reports, as `recover` takes them, prove more of totals,
-    differences and shares; `lower` and `upper` are by their counts. They are read twice and need
-    the extra `certify`. The `questions` are sets of items whose totals matter; these reports must
-    not choose them. The items of the largest estimates need not be asked for.
+    differences and shares; `lower` and `upper` are by their counts. They are read three times, take
+    25 bytes of memory each, and need the extra `certify`. The `questions` are sets of items whose
+    totals matter; these reports must not choose them. The items of the largest estimates need not
+    be asked for.
 
     The `seed`, of 128 bits, draws which reports choose the tests: None draws it from the operating
-    system, as it must be drawn after the last report; the certificate states it.
+    system, as it must be drawn after the last report; the certificate states it. With one seed the
+    order of the reports does not matter.
 
     Raises ParameterError for no reports, a share outside [0, 1), a confidence outside [0.5, 1), and
     a protocol that is not pure.
@@ -247,10 +232,9 @@ def certify(
     check_share(malicious_share)
     check_confidence(confidence)
     d, error = oracle.domain_size, 1 - confidence
-    evidence: CountEvidence | ReportEvidence
     if isinstance(reports, Tally):
         counts, n = reports.counts(oracle).astype(np.float64), reports.n + quarantined
-        evidence, seed = CountEvidence(oracle, counts, n, confidence, quarantined), None
+        evidence, seed = Evidence(oracle, counts, n, error, quarantined), None
     else:
         source = reports if isinstance(reports, ReportSource) else ReportSource(oracle, reports)
         sets = [np.array(target_indices(items, d, ("item", "items"))) for items in questions]

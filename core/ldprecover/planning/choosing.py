@@ -40,13 +40,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The candidates, best first."""
+    """The candidates, best first; those that are not proposed (`is_proposed`) come last."""
 
     candidates: tuple[Candidate, ...]
 
     @property
     def best(self) -> Candidate:
-        """The candidate with the lowest score."""
+        """The proposed candidate with the lowest score."""
         return self.candidates[0]
 
     @property
@@ -86,7 +86,8 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
         )
 
     scored = [replace(each, score=score(each)) for each in candidates]
-    return Choice(tuple(sorted(scored, key=lambda each: round(each.score, 9))))
+    order = sorted(scored, key=lambda each: (not each.oracle.is_proposed, round(each.score, 9)))
+    return Choice(tuple(order))
 
 
 def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:

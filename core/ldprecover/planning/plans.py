@@ -15,7 +15,6 @@ from ldprecover.planning.request import PlanRequest, Unknown
 from ldprecover.planning.solving import solve
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
 
-_BETA = 0.05  # default share of malicious users, as in the paper (VI-A)
 _CONFIDENCE = 0.95
 
 
@@ -27,7 +26,8 @@ class PlannedRound:
     `margin_of_all` half the 95 % interval of all d estimates at any frequency (Bonferroni).
     `report_size` is in bytes, `hash_tests` counts the items hashed to count all reports. `beta` is
     the share of malicious users. `gains`, by attack, and `worst`, for any report at all, are the
-    most that they add to the estimates of `targets` items that nobody holds.
+    most that they add to the estimates of `targets` items that nobody holds. `safe_lead` is the
+    least lead, as a frequency, whose certificate they cannot prevent; None if no lead is safe.
     """
 
     protocol: str
@@ -45,6 +45,7 @@ class PlannedRound:
     beta: float | None = None
     gains: tuple[Gain, ...] = ()
     worst: WorstChange | None = None
+    safe_lead: float | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
     r = min(request.targets_of(d), d - 1)
     per_beta = gains(oracle, r, thorough=thorough)
     bound = worst_change(oracle, 1.0, r, 0.0).rise
-    beta = _BETA if request.beta is None else request.beta
+    beta = request.share
     if request.gain is not None:
         beta = min(
             1.0,
@@ -152,6 +153,7 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
             each if each.gain is None else replace(each, gain=beta * each.gain) for each in per_beta
         ),
         worst_change(oracle, beta, r, 0.0),
+        request.leads_of(oracle, users).least_safe(beta),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 from ldprecover._checks import is_integer, real
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import partial_sum_variance
+from ldprecover.planning.leads import Leads
 from ldprecover.protocols import (
     MAX_DOMAIN_SIZE,
     MAX_EPSILON,
@@ -19,6 +20,7 @@ MAX_TARGETS = 100
 """Maximum targets of a planned attack: the time of the law of a seed search grows with them."""
 
 _TARGETS = 10  # default number of targets, as in the paper (VI-A)
+_BETA = 0.05  # default share of malicious users, as in the paper (VI-A)
 
 Unknown = Literal["domain_size", "users", "epsilon", "error"]
 _UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
@@ -28,6 +30,8 @@ _UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
 class PlanRequest:
     """Three of items, users, epsilon and error, and the attack to plan for. The fourth is solved.
 
+    With a `lead` the error may be missing too: the lead alone then determines the other.
+
     `domain_size` is 2 to 100,000 items, `users` 1 to 10^12 with one report each, and `epsilon` 0.01
     to 10. `error`, above 0 and at most 1, is the standard error of the sum of `sum_of` items that
     have the `frequency` together; by default one item, and 1/d for each item.
@@ -36,9 +40,14 @@ class PlanRequest:
     min(10, d/2). Give `beta`, the share of malicious users, or `gain`, the tolerated rise of the
     targets' estimates; the other follows. By default beta is 0.05.
 
+    `lead`, above 0 and at most 1, is a difference of two estimates. The round's certificate must
+    prove that the first item is ahead, with 95 % confidence, if a share beta of its reports is
+    malicious.
+
     Raises ParameterError.
 
         PlanRequest(domain_size=102, epsilon=0.5, error=0.005)  # solves the users
+        PlanRequest(domain_size=102, users=100_000, lead=0.05, beta=0.01)  # solves epsilon
     """
 
     domain_size: int | None = None
@@ -50,9 +59,12 @@ class PlanRequest:
     targets: int | None = None
     beta: float | None = None
     gain: float | None = None
+    lead: float | None = None
 
     def __post_init__(self) -> None:
         missing = [name for name in _UNKNOWNS if getattr(self, name) is None]
+        if self.lead is not None and len(missing) > 1 and self.error is None:
+            missing.remove("error")
         if len(missing) != 1:
             problem = "all are given" if not missing else f"{' and '.join(missing)} are missing"
             raise ParameterError(f"all but one of {', '.join(_UNKNOWNS)} must be given: {problem}")
@@ -63,16 +75,37 @@ class PlanRequest:
         _check_real("frequency", self.frequency, 0, 1)
         _check_real("beta", self.beta, 0, 1)
         _check_real("gain", self.gain, 0, 1e6, above=True)
+        _check_real("lead", self.lead, 0, 1, above=True)
         d = self.domain_size or MAX_DOMAIN_SIZE
         _check_whole("sum_of", self.sum_of, 1, d - 1)
         _check_whole("targets", self.targets, 1, min(MAX_TARGETS, d - 1))
         if self.beta is not None and self.gain is not None:
             raise ParameterError("beta or gain may be given, not both: the other follows")
+        if self.lead is not None and self.gain is not None:
+            raise ParameterError("lead and gain may not both be given: a lead needs beta")
 
     @property
     def solved(self) -> Unknown:
-        """The field that is missing and will be solved."""
+        """The field that is missing and will be solved; the error only if no other is missing."""
         return next(name for name in _UNKNOWNS if getattr(self, name) is None)
+
+    def meets(self, oracle: FrequencyOracle, users: int) -> bool:
+        """Return whether this many users give the requested error and protect the requested lead.
+
+        Raises ParameterError.
+        """
+        if self.error is not None and self.error_of(oracle, users) > self.error:
+            return False
+        return self.lead is None or self.leads_of(oracle, users).is_safe(self.lead, self.share)
+
+    def leads_of(self, oracle: FrequencyOracle, users: int) -> Leads:
+        """Return the leads of items in a round of this many users. Raises ParameterError."""
+        return Leads(oracle, users, self.frequency if self.sum_of == 1 else None)
+
+    @property
+    def share(self) -> float:
+        """The share of malicious users, the default if none was given; not used with a gain."""
+        return _BETA if self.beta is None else self.beta
 
     def error_of(self, oracle: FrequencyOracle, users: int) -> float:
         """Return the standard error of the requested sum from this many users. Raises

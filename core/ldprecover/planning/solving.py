@@ -22,31 +22,42 @@ def solve(request: PlanRequest, protocol: str) -> tuple[FrequencyOracle, int]:
 
     Raises ParameterError, with the reason, if none do.
     """
-    d, users, epsilon, error = request.domain_size, request.users, request.epsilon, request.error
-    if error is None:
-        assert d is not None
+    d, users, epsilon = request.domain_size, request.users, request.epsilon
+    if d is None:
         assert users is not None
         assert epsilon is not None
-        return frequency_oracle(protocol, epsilon, d), users
+        return _most_items(request, protocol, users, epsilon), users
+    if epsilon is None:
+        assert users is not None
+        return _least_epsilon(request, protocol, d, users), users
+    oracle = frequency_oracle(protocol, epsilon, d)
     if users is None:
-        assert d is not None
-        assert epsilon is not None
-        oracle = frequency_oracle(protocol, epsilon, d)
-        ratio = request.error_of(oracle, 1) / error
+        return oracle, _least_users(request, oracle)
+    _check_lead(request, oracle, users)
+    return oracle, users
+
+
+def _least_users(request: PlanRequest, oracle: FrequencyOracle) -> int:
+    least = 1
+    if request.error is not None:
+        ratio = request.error_of(oracle, 1) / request.error
         if ratio > math.sqrt(MAX_USERS):  # the square of the ratio may overflow
             raise ParameterError(f"more than {MAX_USERS:g} users are needed")
-        return oracle, max(1, math.ceil(ratio**2))
-    if epsilon is None:
-        assert d is not None
-        return _least_epsilon(request, protocol, d, users, error), users
-    return _most_items(request, protocol, users, epsilon, error), users
+        least = max(1, math.ceil(ratio**2))
+    if request.lead is None:
+        return least
+    _check_lead(request, oracle, MAX_USERS)
+    high = MAX_USERS
+    while least < high:
+        middle = (least + high) // 2
+        safe = request.leads_of(oracle, middle).is_safe(request.lead, request.share)
+        least, high = (least, middle) if safe else (middle + 1, high)
+    return least
 
 
-def _least_epsilon(
-    request: PlanRequest, protocol: str, d: int, users: int, error: float
-) -> FrequencyOracle:
+def _least_epsilon(request: PlanRequest, protocol: str, d: int, users: int) -> FrequencyOracle:
     def enough(epsilon: float) -> bool:
-        return request.error_of(frequency_oracle(protocol, epsilon, d), users) <= error
+        return request.meets(frequency_oracle(protocol, epsilon, d), users)
 
     # The error may jump where the protocol's own integer parameter changes, so bisection needs a
     # step on which it is monotone.
@@ -54,6 +65,7 @@ def _least_epsilon(
     steps = [min(MAX_EPSILON, MIN_EPSILON * ratio**i) for i in range(_STEPS)] + [MAX_EPSILON]
     first = next((i for i, epsilon in enumerate(steps) if enough(epsilon)), None)
     if first is None:
+        _check_lead(request, frequency_oracle(protocol, MAX_EPSILON, d), users)
         raise ParameterError(f"no epsilon up to {MAX_EPSILON:g} is enough")
     if first == 0:
         return frequency_oracle(protocol, MIN_EPSILON, d)
@@ -64,19 +76,45 @@ def _least_epsilon(
     return frequency_oracle(protocol, high, d)
 
 
-def _most_items(
-    request: PlanRequest, protocol: str, users: int, epsilon: float, error: float
-) -> FrequencyOracle:
+def _most_items(request: PlanRequest, protocol: str, users: int, epsilon: float) -> FrequencyOracle:
     def enough(d: int) -> bool:
-        return request.error_of(frequency_oracle(protocol, epsilon, d), users) <= error
+        return request.meets(frequency_oracle(protocol, epsilon, d), users)
 
     low = max(2, request.sum_of + 1, 2 if request.targets is None else request.targets + 1)
     if enough(MAX_DOMAIN_SIZE):
         return frequency_oracle(protocol, epsilon, MAX_DOMAIN_SIZE)
     if not enough(low):
+        _check_lead(request, frequency_oracle(protocol, epsilon, low), users)
         raise ParameterError(f"even {low} items are too many")
     high = MAX_DOMAIN_SIZE
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if enough(middle) else (low, middle)
     return frequency_oracle(protocol, epsilon, low)
+
+
+def _check_lead(request: PlanRequest, oracle: FrequencyOracle, users: int) -> None:
+    """Raise ParameterError, with what is safe instead, unless the requested lead is safe."""
+    if request.lead is None:
+        return
+    leads = request.leads_of(oracle, users)
+    if leads.is_safe(request.lead, request.share):
+        return
+    if not oracle.traits.pure:
+        raise ParameterError(f"{oracle.protocol} has no certificate")
+    share, lead = leads.tolerance(request.lead), leads.least_safe(request.share)
+    bearable = (
+        "the noise of honest reports can hide it"
+        if share is None
+        else f"at most {100 * share:.3g} % may be forged"
+    )
+    least = (
+        "no lead is safe from them"
+        if lead is None
+        else f"a lead of {100 * lead:.3g} points is safe from them"
+    )
+    raise ParameterError(
+        f"a lead of {100 * request.lead:.3g} points is not safe from {100 * request.share:.3g} % "
+        f"forged reports, at epsilon {oracle.epsilon:.3g} with {oracle.domain_size:,} items and "
+        f"{users:,} users: {bearable}; {least}"
+    )

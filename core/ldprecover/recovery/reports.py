@@ -25,6 +25,7 @@ from ldprecover.types import BoolArray, Int64Array, Reports
 T = TypeVar("T")
 IndexedMeasure = Callable[[FrequencyOracle, Reports, int], T]
 """Measures a block of reports, before which this many others come."""
+_MeasureOf = Callable[[int, int], IndexedMeasure[T]]
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
 _TASK_CELLS = 1 << 30  # pairs that make parts enough for one task: half a second of counting
@@ -132,11 +133,24 @@ class ReportSource:
         `over` are arrays to measure instead of the reports: the results of an earlier pass for each
         block. Raises ParameterError or ReportError for bytes that are not reports.
         """
-        return self._sum(partial(_without_index, measure), over)
+        return self._sum(lambda first, n: partial(_without_index, measure), over)
 
     def total_indexed(self, measure: IndexedMeasure[T]) -> T:
         """Return the sum of `measure(oracle, block, first)`; `first` reports precede the block."""
-        return self._sum(measure, None)
+        return self._sum(lambda first, n: measure, None)
+
+    def total_with(
+        self, measure: Callable[[FrequencyOracle, Reports, Any], T], values: np.ndarray
+    ) -> T:
+        """Return the sum of `measure(oracle, block, values of its reports)`; row i is of report i.
+
+        A task receives only the values of the reports that it measures.
+        """
+
+        def of_reports(first: int, n: int) -> IndexedMeasure[T]:
+            return partial(_with_values, measure, values[first : first + n], first)
+
+        return self._sum(of_reports, None)
 
     def tally(self) -> Tally:
         """Return the tally of all the reports."""
@@ -156,11 +170,12 @@ class ReportSource:
             self.failure = error
             raise
 
-    def _sum(self, measure: IndexedMeasure[T], over: Sequence[np.ndarray] | None) -> T:
+    def _sum(self, measure_of: _MeasureOf[T], over: Sequence[np.ndarray] | None) -> T:
+        """Return the sum; `measure_of(first, n)` measures n reports that `first` others precede."""
         total: Any = None
         summed: Any = None
         read = 0
-        with closing(self._results(self._tasks(measure, over))) as results:
+        with closing(self._results(self._tasks(measure_of, over))) as results:
             for rows, is_last, result in results:
                 summed = _added(summed, result)
                 if is_last:
@@ -175,11 +190,11 @@ class ReportSource:
         self.n = read
         self._passes += 1
         if total is None:
-            return measure(self.oracle, _no_reports(self.oracle), 0)
+            return measure_of(0, 0)(self.oracle, _no_reports(self.oracle), 0)
         return total  # type: ignore[no-any-return]
 
     def _tasks(
-        self, measure: IndexedMeasure[T], over: Sequence[np.ndarray] | None
+        self, measure_of: _MeasureOf[T], over: Sequence[np.ndarray] | None
     ) -> Iterator[tuple[int, bool, Callable[[], T]]]:
         """Yield each task, its number of reports, and whether it is the last of a sum.
 
@@ -188,6 +203,7 @@ class ReportSource:
         if over is not None or self._parts is None:
             blocks = self._blocks() if over is None else ((block, 0) for block in over)
             for block, first in blocks:
+                measure = measure_of(first, len(block))
                 yield len(block), True, partial(measure, self.oracle, block, first)
             return
         n = sum(part.n for part in self._parts) if isinstance(self._parts, Sequence) else 0
@@ -195,6 +211,7 @@ class ReportSource:
         first = summed = 0
         for parts in _gathered(self._parts, max(enough, -(-n // _MOST_TASKS))):
             rows = sum(part.n for part in parts)
+            measure = measure_of(first, rows)
             task = partial(_of_parts, measure, self.oracle, parts, first, self._size)
             first += rows
             is_last = first == n or (first - summed) * _MOST_SUMS >= n
@@ -270,6 +287,18 @@ def _without_index(
     _first: int,
 ) -> T:
     return measure(oracle, reports)
+
+
+def _with_values(
+    measure: Callable[[FrequencyOracle, Reports, np.ndarray], T],
+    values: np.ndarray,
+    start: int,
+    oracle: FrequencyOracle,
+    reports: Reports,
+    first: int,
+) -> T:
+    """Measure reports with their values; row i of `values` is of report start + i."""
+    return measure(oracle, reports, values[first - start : first - start + len(reports)])
 
 
 def _no_reports(oracle: FrequencyOracle) -> Reports:

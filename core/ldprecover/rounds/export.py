@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -35,7 +36,9 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 }
 """Fields of every file, except that a round without canaries omits them."""
 
-_OTHERS = {"format", "digest", "checksum", "quarantined", "merged", "reports"}
+_OTHERS = {"format", "digest", "checksum", "quarantined", "merged", "reports", "seed"}
+
+_SEED = re.compile("[0-9a-f]{32}")
 
 _UNKNOWN = (1 << 64) - 1  # stands for None among unsigned 64-bit numbers
 
@@ -56,8 +59,12 @@ class RoundExport:
     `reports` are the files of the report dataset around the export; None for an export of counts
     alone. They may hold fewer reports than the tally, never more.
 
+    `seed` are the 128 random bits, in hexadecimal digits, that split the reports for certificates.
+    The server drew them when it closed the round; None for an open round.
+
     Raises ParameterError if the tally is over other items, UTF-8 cannot write an id or a name, the
-    merged rounds do not give this id, name and n, or the files do not fit the tally.
+    merged rounds do not give this id, name and n, the files do not fit the tally, or the seed is
+    not 32 small hexadecimal digits.
     """
 
     round: str
@@ -67,6 +74,7 @@ class RoundExport:
     quarantined: Quarantined | None = None
     merged: tuple[MergedRound, ...] = ()
     reports: tuple[ReportPart, ...] | None = None
+    seed: str | None = None
 
     def __post_init__(self) -> None:
         if (self.quarantined is None) == self.parameters.quarantine:
@@ -87,6 +95,8 @@ class RoundExport:
             check_merged(self.round, self.name, self.tally.n, self.merged)
         if self.reports is not None:
             check_parts(self.reports, self.tally.n)
+        if self.seed is not None and not (type(self.seed) is str and _SEED.fullmatch(self.seed)):
+            raise ParameterError("the export's seed must be 32 small hexadecimal digits")
 
     @property
     def checksum(self) -> str:
@@ -95,7 +105,8 @@ class RoundExport:
         Little-endian: the parameters' digest in ASCII, n as u8, the counts as i8, then id and name,
         each as a u4 length and its UTF-8 bytes. For a round that quarantines then the two numbers
         as u8, 2^64 - 1 for None. For a merged round then its rounds, by `merging.bytes_of`. For one
-        with reports then "reports" in ASCII and the 32 bytes of `digest_of_parts`.
+        with reports then "reports" in ASCII and the 32 bytes of `digest_of_parts`. For one with a
+        seed then "seed" in ASCII and its 16 bytes.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
@@ -112,6 +123,8 @@ class RoundExport:
             sha.update(bytes_of(self.merged))
         if self.reports is not None:
             sha.update(b"reports" + digest_of_parts(self.reports))
+        if self.seed is not None:
+            sha.update(b"seed" + bytes.fromhex(self.seed))
         return sha.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,6 +150,7 @@ class RoundExport:
                 if self.reports is None
                 else {"reports": {"parts": [asdict(part) for part in self.reports]}}
             ),
+            **({} if self.seed is None else {"seed": self.seed}),
             "digest": parameters.digest,
             "checksum": self.checksum,
         }
@@ -195,6 +209,7 @@ class RoundExport:
             quarantined,
             merged=_records(MergedRound, "merged", document.get("merged", [])),
             reports=reports,
+            seed=document.get("seed"),
         )
         if document != export.to_dict():
             raise ParameterError("the export is damaged or was changed: its checksum is another")
@@ -208,8 +223,9 @@ class RoundExport:
 
         The rounds must have the same parameters, by their digest. The result is the same to the
         byte for every order and all steps of the additions. Id and name follow from
-        `merging.called_together`. Quarantined numbers add; the sum is None if one is None. A single
-        export is returned unchanged.
+        `merging.called_together`. Quarantined numbers add; the sum is None if one is None. So is
+        the seed, of which each bit is the exclusive or of the rounds' bits. A single export is
+        returned unchanged.
 
         Raises ParameterError if parameters differ, or a round occurs twice, also inside merged
         exports. The message calls the exports as `called` does, else by name and id.
@@ -234,13 +250,24 @@ class RoundExport:
                 sources[each.round] = name
         if len(exports) == 1:
             return first
-        tally, quarantined = first.tally, first.quarantined
+        tally, quarantined, seed = first.tally, first.quarantined, first.seed
         for export in exports[1:]:
             tally += export.tally
             if quarantined is not None and export.quarantined is not None:
                 quarantined += export.quarantined
+            if seed is not None and export.seed is not None:
+                seed = f"{int(seed, 16) ^ int(export.seed, 16):032x}"
+            else:
+                seed = None
         merged = tuple(sorted(each for export in exports for each in export._rounds))
-        return cls(*called_together(merged), first.parameters, tally, quarantined, merged=merged)
+        return cls(
+            *called_together(merged),
+            first.parameters,
+            tally,
+            quarantined,
+            merged=merged,
+            seed=seed,
+        )
 
     @property
     def _rounds(self) -> tuple[MergedRound, ...]:

@@ -10,6 +10,7 @@ from ldprecover import RecoveryRequest
 from ldprecover.recovery import METHODS
 from ldprecover_client import Client, ClientError, RefusedError, Retries
 from ldprecover_experiments.demo import Demo
+from ldprecover_experiments.drill.certificates import certify, questions_about
 from ldprecover_experiments.drill.jobs import Job
 from ldprecover_experiments.drill.score import Recovered, Score
 from ldprecover_experiments.measures import MethodSpec
@@ -51,8 +52,9 @@ class DrillRound:
         }
 
     def on(self, url: str, key: str, job: Job) -> dict[str, Any]:
-        """Play on the server at `url` with its admin key, and return the score as JSON.
+        """Play on the server at `url` with its admin key.
 
+        Return the score as JSON, with the certificates before and after the attack.
         The round is closed at the end, or deleted after an error. Raises ClientError and
         CancelledError.
         """
@@ -64,18 +66,21 @@ class DrillRound:
             with _deleted_on_failure(url, key, opened.id):
                 demo.report_genuine(url, key, opened.id, job.stage)
                 genuine = estimate_on_server(server, opened.id)
+                questions = questions_about(genuine, demo.targets)
+                share = demo.malicious_users / (demo.settings.users + demo.malicious_users)
+                before = certify(server, opened.id, share, questions)
                 demo.report_malicious(url, key, opened.id, job.stage)
                 server.close_round(opened.id)
                 poisoned = estimate_on_server(server, opened.id)
+                after = certify(server, opened.id, share, questions)
                 recovered = {}
                 for spec in self.methods:
                     with job.stage(f"recovery by {spec.name}") as progress:
                         recovered[spec.name] = self._recover(server, opened.id, spec, progress)
         truth = demo.population.frequencies
         items, targets = demo.parameters.items, demo.targets
-        return Score(
-            items, targets, truth, genuine, poisoned, recovered, demo.malicious_users
-        ).as_json()
+        score = Score(items, targets, truth, genuine, poisoned, recovered, demo.malicious_users)
+        return score.as_json() | {"certificates": {"before": before, "after": after}}
 
     def _recover(self, server: Client, round: str, spec: MethodSpec, progress: Any) -> Recovered:
         method = METHODS[spec.method]

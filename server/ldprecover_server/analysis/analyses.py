@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.recovery import METHODS, Method, RecoveryRequest
 from ldprecover_interface.certificates import CertificateRequest, ImpossibleShareError
-from ldprecover_interface.questions import CertificateResult, First, LeadOf, ShareOf
+from ldprecover_interface.questions import AnyQuestion, CertificateResult
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.kinds import (
     AlarmsAnalysis,
@@ -107,10 +107,11 @@ class Analyses:
 
     async def certify(
         self, round: RoundInfo, request: CertificateRequest, caller: Caller
-    ) -> tuple[CertificateResult, tuple[ShareOf | LeadOf | First, ...]]:
-        """Return what the counts of a round prove, and the questions about its items.
+    ) -> tuple[CertificateResult, tuple[AnyQuestion, ...]]:
+        """Return what a round proves, and the questions about its items.
 
-        Raises NoReportsError, ShareTooSmallError, ParameterError, and what `WorkerPool.run` raises.
+        Raises NoReportsError, ShareTooSmallError, ParameterError, for a request from reports
+        RoundOpenError and ReportsGoneError, and what `WorkerPool.run` raises.
         """
         analysis = CertificateAnalysis(self._reader, round, request)
         result = await self._run(analysis, caller)

@@ -4,6 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
+from importlib.util import find_spec
 from typing import ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from ldprecover.items import find_items
 from ldprecover.plugins import distribution_of, named
 from ldprecover.recovery import AUTO, METHODS, NEEDS, RecoveryRequest, chosen_method
 from ldprecover_interface.certificates import CertificateRequest
-from ldprecover_interface.questions import CertificateResult, First, LeadOf, ShareOf
+from ldprecover_interface.questions import AnyQuestion, CertificateResult
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import (
     AlarmsResult,
@@ -27,7 +28,7 @@ from ldprecover_server.analysis.tasks import (
     Task,
     unpack,
 )
-from ldprecover_server.errors import NoReportsError, ReportsGoneError
+from ldprecover_server.errors import NoReportsError, ReportsGoneError, RoundOpenError
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
@@ -93,7 +94,7 @@ class Analysis(ABC, Generic[R]):
         """Return the task, and the packed reports of the same moment if it reads them."""
         if not self.reads:
             return self._task(*self.reader.evidence(self.round)), None
-        tally, is_complete, reports = self.reader.snapshot(self.round)
+        tally, is_complete, reports, _ = self.reader.snapshot(self.round)
         return self._task(tally, is_complete), reports
 
     def compute(self) -> R:
@@ -257,9 +258,10 @@ class SuspectsAnalysis(Analysis[Suspects]):
 
 
 class CertificateAnalysis(Analysis[CertificateResult]):
-    """What a round's counts prove; `questions` are those of the request, about the round's items.
+    """What a round proves; `questions` are those of the request, about the round's items.
 
-    It is quick if it takes at most as long as one question over _QUICK_ITEMS items, 0.1 seconds.
+    It reads the reports if the request says so. From counts it is quick if it takes at most as long
+    as one question over _QUICK_ITEMS items, 0.1 seconds.
     """
 
     kind = "certificate"
@@ -268,18 +270,29 @@ class CertificateAnalysis(Analysis[CertificateResult]):
     def __init__(self, reader: RoundReader, round: RoundInfo, request: CertificateRequest) -> None:
         super().__init__(reader, round)
         self._request = request
+        self.reads = request.reports
         work = max(1, len(request.questions)) * max(round.oracle.domain_size, _QUESTION_ITEMS)
-        self.is_quick = work <= _QUICK_ITEMS and not self.plugins
-        self.questions: tuple[ShareOf | LeadOf | First, ...] = ()
+        self.is_quick = not self.reads and work <= _QUICK_ITEMS and not self.plugins
+        self._seed: str | None = None
+        self.questions: tuple[AnyQuestion, ...] = ()
 
     def look_up(self, key: str | None) -> None:
-        self.tally, self._quarantined = self.reader.tally_and_quarantined(self.round)
-        self.is_complete = False
+        self.tally, self.is_complete, _ = self._read()
         self._check(key)
 
     def prepare(self) -> tuple[Task, Iterable[bytes] | None]:
-        tally, self._quarantined = self.reader.tally_and_quarantined(self.round)
-        return self._task(tally, is_complete=False), None
+        tally, is_complete, reports = self._read()
+        return self._task(tally, is_complete), reports
+
+    def _read(self) -> tuple[Tally, bool, Iterable[bytes] | None]:
+        """Return tally, completeness and reports, all of the moment of the quarantine's number."""
+        if not self.reads:
+            tally, self._quarantined = self.reader.tally_and_quarantined(self.round)
+            return tally, False, None
+        tally, is_complete, reports, stored = self.reader.snapshot(self.round)
+        self._quarantined = 0 if stored.quarantined is None else stored.quarantined.total
+        self._seed = stored.seed
+        return tally, is_complete, reports
 
     def _check(self, key: str | None) -> None:
         request = self._request
@@ -288,15 +301,34 @@ class CertificateAnalysis(Analysis[CertificateResult]):
             raise ParameterError(
                 "malicious_tickets: the round takes reports without tickets; give malicious_share"
             )
+        if self.reads:
+            self._check_reports()
         items = self.reader.items(self.round) if request.questions else ()
         self.questions = request.core_questions(items)
 
     def _arguments(self) -> list[object]:
         request = self._request
         shares = request.malicious_share, request.malicious_tickets
-        return [self._quarantined, shares, request.confidence, self.questions]
+        return [self._quarantined, shares, request.confidence, self.questions, self.reads]
+
+    def _check_reports(self) -> None:
+        if self._seed is None:
+            raise RoundOpenError("a certificate from reports is of a closed round")
+        if find_spec("scipy") is None:
+            raise ParameterError(
+                "reports: this server certifies from counts only; with scipy, the extra certify, "
+                "it reads the reports too"
+            )
+        self._require_complete(self.is_complete)
+
+    def _require_complete(self, is_complete: bool) -> None:
+        if self.reads and not is_complete:
+            raise ReportsGoneError(
+                "the certificate reads every report, and the round does not store all of them"
+            )
 
     def _task(self, tally: Tally, is_complete: bool) -> CertificateTask:
+        self._require_complete(is_complete)
         request = self._request
         return CertificateTask(
             self.round.oracle,
@@ -306,6 +338,8 @@ class CertificateAnalysis(Analysis[CertificateResult]):
             request.malicious_tickets,
             request.confidence,
             self.questions,
+            self.reads,
+            self._seed,
         )
 
 

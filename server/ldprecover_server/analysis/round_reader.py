@@ -36,19 +36,17 @@ class RoundReader:
         """
         size = round.oracle.summary_size
         tally, quarantined = self._storage.rounds.tally_and_quarantined(round.seq, size)
-        if quarantined is None:
-            return tally, 0
-        return tally, quarantined.sizes + (quarantined.seeds or 0)
+        return tally, 0 if quarantined is None else quarantined.total
 
-    def snapshot(self, round: RoundInfo) -> tuple[Tally, bool, Iterable[bytes]]:
-        """Return the same, and the packed reports, all from one moment.
+    def snapshot(self, round: RoundInfo) -> tuple[Tally, bool, Iterable[bytes], StoredRound]:
+        """Return tally, completeness, the packed reports, and the round, all from one moment.
 
         Reading the reports raises ReportsGoneError if they are deleted meanwhile.
         """
-        tally, stored = self._storage.segments.tally_and_reports(
+        tally, reports, stored = self._storage.segments.tally_and_reports(
             round.seq, round.oracle.summary_size
         )
-        return tally, tally.n > 0 and stored.n == tally.n, stored
+        return tally, tally.n > 0 and reports.n == tally.n, reports, stored
 
     def items(self, round: RoundInfo) -> list[str]:
         """Return a round's labels. Raises RoundNotFoundError."""

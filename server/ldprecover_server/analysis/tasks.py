@@ -22,10 +22,8 @@ from ldprecover.recovery import (
     run_method,
 )
 from ldprecover_interface.questions import (
+    AnyQuestion,
     CertificateResult,
-    First,
-    LeadOf,
-    ShareOf,
     certificate_result,
     share_of_tickets,
 )
@@ -149,16 +147,20 @@ class SuspectsTask:
 
 @dataclass(frozen=True, eq=False)
 class CertificateTask:
-    """A certificate of counts, for a share of malicious reports or a number of tickets."""
+    """A certificate, for a share of malicious reports or a number of tickets.
 
-    reads: ClassVar[bool] = False
+    If it `reads` the reports, the round's `seed` splits them.
+    """
+
     oracle: FrequencyOracle
     tally: Tally
     quarantined: int
     malicious_share: float | None
     malicious_tickets: int | None
     confidence: float
-    questions: tuple[ShareOf | LeadOf | First, ...]
+    questions: tuple[AnyQuestion, ...]
+    reads: bool
+    seed: str | None
 
     def run(
         self, reports: ReportSource | None, on_progress: Progress | None = None
@@ -169,7 +171,13 @@ class CertificateTask:
             n = self.tally.n + self.quarantined
             share = share_of_tickets(self.malicious_tickets or 0, n)
         return certificate_result(
-            self.oracle, self.tally, self.quarantined, share, self.confidence, self.questions
+            self.oracle,
+            self.tally,
+            self.quarantined,
+            share,
+            self.confidence,
+            self.questions,
+            *((reports, self.seed) if self.reads else ()),
         )
 
 

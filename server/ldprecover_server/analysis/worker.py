@@ -28,7 +28,7 @@ from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
 from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, engine
 from ldprecover_server.analysis import framing
-from ldprecover_server.analysis.tasks import Task, pack
+from ldprecover_server.analysis.tasks import CertificateTask, Task, pack
 
 PROGRESS_SECONDS = 0.1
 """Seconds between two reports of progress."""
@@ -128,6 +128,8 @@ def _run_next(inbox: Inbox, sink: BinaryIO, idle_bytes: int | None) -> int | Non
         idle_bytes = _load(_import_dask, idle_bytes)
     elif task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
         idle_bytes = _load(counting.hasten, idle_bytes)
+    if task.reads and isinstance(task, CertificateTask):
+        idle_bytes = _load(_import_scipy, idle_bytes)
     _set_limits(limits, idle_bytes)
     kind, body = _run(task, limits, inbox, sink)
     _lift_memory_limit()  # the next task may have a higher one, and is received without
@@ -321,6 +323,10 @@ def _lift_memory_limit() -> None:
 def _import_dask() -> None:
     with contextlib.suppress(ImportError):  # `engine` raises EngineError with the reason
         import distributed  # noqa: F401
+
+
+def _import_scipy() -> None:
+    import scipy.optimize  # noqa: F401
 
 
 def _set_limits(limits: TaskLimits, idle_bytes: int | None) -> None:

@@ -1,6 +1,7 @@
 """Rounds: opened, found and closed, with their tallies and rejected submissions."""
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,8 @@ _PARAMETERS = ("protocol", "epsilon", "parameter", "given_seeds", "quarantine")
 class StoredRound:
     """A round without its labels. `seq` orders rounds by their opening.
 
-    `quarantined` counts quarantined reports; None for a round without a quarantine.
+    `quarantined` counts quarantined reports; None for a round without a quarantine. `seed` splits
+    the reports of a closed round for certificates; None before.
     """
 
     seq: int
@@ -62,6 +64,7 @@ class StoredRound:
     read_access: str
     retention: int | None
     series: str | None
+    seed: str | None
     n: int
     quarantined: Quarantined | None
 
@@ -171,7 +174,9 @@ class Rounds(Repository):
         with self.database.write() as connection:
             round = find_round(connection, identifier)
             if round.state == "open":
-                values = {"state": "closed", "closed_at": self._now()}
+                # After the last report: nobody may choose reports by the split.
+                seed = secrets.token_hex(16)
+                values = {"state": "closed", "closed_at": self._now(), "seed": seed}
                 end_round(self.database, connection, round.seq, rounds.c.state == "open", values)
             return find_round(connection, round.id)
 
@@ -312,6 +317,14 @@ def sum_tallies(connection: sa.Connection, seq: int, size: int) -> Tally:
         raise RuntimeError(
             "the stored counts do not fit the round: the database is damaged"
         ) from error
+
+
+def read_round(connection: sa.Connection, seq: int) -> StoredRound:
+    """Return the round. Raises RoundNotFoundError."""
+    row = connection.execute(_query().where(rounds.c.seq == seq)).one_or_none()
+    if row is None:
+        raise RoundNotFoundError("the round was deleted")
+    return _stored(row)
 
 
 def find_round(connection: sa.Connection, identifier: str) -> StoredRound:

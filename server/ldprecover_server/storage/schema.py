@@ -71,6 +71,9 @@ rounds = sa.Table(
     sa.Column("recurring_seeds", sa.LargeBinary),  # <u4, while reports with them are moved
     sa.Column("filtered_segment", sa.BigInteger),  # segments up to this one have no such report
     _column("seeds_quarantined", sa.BigInteger, server_default="0"),  # reports moved for their seed
+    # 128 random bits in hex, drawn when the round is closed, which split its reports for
+    # certificates; null before.
+    sa.Column("seed", sa.String(32)),
     sqlite_autoincrement=True,  # `seq` orders rounds by opening, so SQLite must never reuse one
 )
 

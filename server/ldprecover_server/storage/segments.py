@@ -11,7 +11,7 @@ from ldprecover.counting.tally import Tally
 from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError
 from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.rounds import NOT_GONE, sum_tallies
+from ldprecover_server.storage.rounds import NOT_GONE, StoredRound, read_round, sum_tallies
 from ldprecover_server.storage.schema import rounds, segments, tallies, total
 
 PIECE_BYTES = 1 << 20
@@ -123,10 +123,11 @@ class Segments(Repository):
         with self.database.read() as connection:
             return self._reports(connection, seq)
 
-    def tally_and_reports(self, seq: int, size: int) -> tuple[Tally, StoredReports]:
-        """Return a round's tally and its stored reports at one moment."""
+    def tally_and_reports(self, seq: int, size: int) -> tuple[Tally, StoredReports, StoredRound]:
+        """Return a round's tally, its stored reports, and the round, all at one moment."""
         with self.database.read() as connection:
-            return sum_tallies(connection, seq, size), self._reports(connection, seq)
+            tally = sum_tallies(connection, seq, size)
+            return tally, self._reports(connection, seq), read_round(connection, seq)
 
     def _reports(self, connection: sa.Connection, seq: int) -> StoredReports:
         version = _Version.read(connection, seq)

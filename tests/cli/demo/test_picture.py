@@ -57,6 +57,13 @@ def test_json_has_exactly_the_promised_keys(figures: Comparison) -> None:
     assert written["targets"] == [figures.items[6]]
 
 
+def test_last_line_states_what_is_certain_of_the_leader(figures: Comparison) -> None:
+    sentence = "b leads. That holds even if up to 0.7 % of all reports were forged."
+    text = _drawn(replace(figures, leader=sentence))
+    assert text.endswith(f"The certificate says: {sentence}\n")
+    assert "certificate" not in _drawn(figures)
+
+
 @pytest.mark.parametrize("width", [90, 100, 132])
 def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int) -> None:
     picture = _drawn(figures, width)

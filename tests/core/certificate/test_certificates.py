@@ -1,5 +1,7 @@
 """Certificates from counts: exact, never wrong beyond their confidence, and consistent."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,8 @@ from scipy.optimize import linprog
 from ldprecover import ParameterError, Tally, frequency_oracle
 from ldprecover.certificate import Ahead, AmongFirst, Certificate, MoreThan, certify
 from ldprecover.certificate.bounds import upper_means
-from ldprecover.certificate.regions import Box
+from ldprecover.certificate.evidence import Evidence
+from ldprecover.certificate.region import Region
 from ldprecover.distributions import binomial_threshold
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle
 
@@ -130,7 +133,7 @@ def test_claim_on_several_items_is_one_on_each() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         ends = rng.integers(0, 5, (2, D)) / 4
-        region = Box(ends.min(axis=0), ends.max(axis=0))
+        region = Region(ends.min(axis=0), ends.max(axis=0))
         items, k = tuple(rng.choice(D, 3, replace=False).tolist()), int(rng.integers(1, D))
         assert AmongFirst(items, k).holds(region) is all(
             AmongFirst((item,), k).holds(region) for item in items
@@ -144,7 +147,7 @@ def test_limits_of_a_box_are_those_of_the_linear_programme(seed: int) -> None:
     truth = rng.dirichlet(np.full(d, 0.4))
     lower = truth - rng.exponential(0.1, d) * rng.integers(0, 2, d)
     upper = truth + rng.exponential(0.1, d) * rng.integers(0, 2, d)
-    box = Box.of(lower, upper)
+    box = Region.of(lower, upper)
     assert box is not None
     bounds = list(zip(np.maximum(lower, 0), np.minimum(upper, 1), strict=True))
     for weights in (*np.eye(d), rng.integers(0, 2, d), rng.normal(size=d)):
@@ -169,7 +172,7 @@ def test_a_box_is_empty_if_the_linear_programme_is(ends: list[tuple[float, float
     is_empty = any(low > high for low, high in bounds) or (
         linprog(np.zeros(d), A_eq=np.ones((1, d)), b_eq=[1], bounds=bounds).status == 2
     )
-    assert (Box.of(lower, upper) is None) is is_empty
+    assert (Region.of(lower, upper) is None) is is_empty
 
 
 def exact_limits(oracle: FrequencyOracle, law: np.ndarray, share: float, item: int) -> np.ndarray:
@@ -225,6 +228,80 @@ def test_intervals_reach_those_of_the_worst_attack(protocol: str, d: int, epsilo
             assert width <= 1.1 * (high - low) + 1e-3
 
 
+@given(
+    rounds(),
+    st.floats(0.5, 0.999),
+    st.floats(0.5, 0.999),
+    st.sampled_from([Ahead(0, 1), AmongFirst((0, 2), 3), MoreThan((1, 3), 0.2)]),
+)
+def test_larger_confidence_proves_no_larger_tolerance(
+    round: tuple[FrequencyOracle, Tally],
+    first: float,
+    second: float,
+    claim: Ahead | AmongFirst | MoreThan,
+) -> None:
+    low, high = sorted([first, second])
+    careful, bold = certify(*round, 0.1, high), certify(*round, 0.1, low)
+    tolerance, largest = careful.tolerance(claim), bold.tolerance(claim)
+    if largest is None:  # open at this share, also to the careful one
+        largest = bold.least_malicious_share
+    assert tolerance is None or tolerance <= largest + 1e-8
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_certificate_of_merged_rounds_is_that_of_all_their_reports(protocol: str) -> None:
+    oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(3)
+    parts = [oracle.perturb(rng.integers(0, D, n), rng) for n in (900, 1, 2_300)]
+    empty = Tally.empty(oracle.summary_size)
+    merged = sum((Tally.of(oracle, part) for part in parts), start=empty)
+    whole = Tally.of(oracle, np.concatenate(parts))
+    for share in (0.0, 0.05):
+        one, other = certify(oracle, merged, share), certify(oracle, whole, share)
+        assert one.lower.tolist() == other.lower.tolist()
+        assert one.upper.tolist() == other.upper.tolist()
+        assert one.least_malicious_share == other.least_malicious_share
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue", "sue", "olh", "ss"])
+@pytest.mark.parametrize("d", [2, 5, 8])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_vertex_attack_reaches_the_bound(protocol: str, d: int, epsilon: float) -> None:
+    """The attack after which the users of an item may be the most other ones, by programming.
+
+    Its counts are those of true frequencies with one law of malicious reports, and of other
+    frequencies with another. So no interval may end before these, and it ends soon after them.
+    """
+    oracle, n = frequency_oracle(protocol, epsilon, d), 10**12  # hardly any noise
+    p, q, truth = oracle.p, oracle.q, np.random.default_rng(d).dirichlet(np.ones(d))
+    supports = (np.arange(1 << d)[:, None] >> np.arange(d)) & 1
+    if oracle.fixed_size is not None:
+        supports = supports[supports.sum(axis=1) == oracle.fixed_size]
+    s = len(supports)
+    for share, item, sign in itertools.product((0.01, 0.1), (0, d - 1), (1, -1)):
+        honest = (1 - share) * (p - q) * np.eye(d)
+        # The variables: other frequencies, and both malicious laws.
+        rows = np.vstack(
+            [
+                np.hstack([honest, supports.T, -supports.T]),
+                np.repeat(np.eye(3), [d, s, s], axis=1),
+            ]
+        )
+        cost = -sign * np.eye(d + 2 * s)[item]
+        ends = [*(honest @ truth), 1, share, share]
+        result = linprog(cost, A_eq=rows, b_eq=ends, bounds=(0, 1))
+        assert result.status == 0, result.message
+        other, played = result.x[:d], result.x[d + s :] @ supports
+        counts = n * ((1 - share) * (q + (p - q) * truth) + played)
+        certificate = certify(oracle, tally_of(counts.astype(int).tolist(), n), share)
+        ends_of_item = (certificate.upper if sign > 0 else certificate.lower)[item]
+        moved, certified = abs(other[item] - truth[item]), sign * (ends_of_item - truth[item])
+        assert certified >= moved - 1e-4
+        assert certified <= (1.0 if protocol == "grr" else 1.1) * moved + 1e-3
+        inside = (certificate.lower <= np.minimum(truth, other) + 1e-4).all()
+        assert inside
+        assert (certificate.upper >= np.maximum(truth, other) - 1e-4).all()
+
+
 ROUNDS = 100
 
 
@@ -244,12 +321,7 @@ def test_intervals_hold_the_truth_in_all_but_few_rounds(protocol: str, attack: s
         tally = Tally.of(oracle, oracle.perturb(items, rng))
         counts = tally.counts(oracle).astype(float)
         counts += malicious * {"raises one item": np.eye(d)[0], "supports all": 1}.get(attack, 0)
-        evidence = certify(oracle, tally, share, 0.8).evidence
-        certificate = Certificate(
-            type(evidence)(oracle, counts, n, 0.8),  # type: ignore[call-arg]
-            share,
-            0.8,
-        )
+        certificate = Certificate(Evidence(oracle, counts, n, 1 - 0.8), share, 0.8)
         is_inside = certificate.is_possible and bool(
             (certificate.lower <= truth).all() and (certificate.upper >= truth).all()
         )

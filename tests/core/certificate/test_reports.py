@@ -13,12 +13,15 @@ from scipy.optimize import linprog
 from ldprecover import ParameterError
 from ldprecover.certificate import Ahead, certify
 from ldprecover.certificate.cells import numbers_of_cells, report_cells, set_cells
-from ldprecover.certificate.reports import ReportEvidence, chooses
+from ldprecover.certificate.evidence import HonestPart
+from ldprecover.certificate.region import Region
+from ldprecover.certificate.reports import chooses
 from ldprecover.distributions import binomial_threshold
 from ldprecover.protocols import GRR, HR, OLH, OUE, SS, SUE, FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover_attacker import make_attack
 from ldprecover_client.datasets import load_dataset
+from ldprecover_cluster import InMemoryPart
 
 D = 24
 TARGETS = (3, 9, 14, 20)
@@ -55,7 +58,7 @@ def played(
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_truth_is_inside_with_confidence(name):
-    # 12 rounds for each of the six protocols, at a confidence of 0.9. The number of failures of
+    # 12 rounds for each of the seven protocols, at a confidence of 0.9. The number of failures of
     # all honest laws is beyond 5 in fewer than one of 10,000 runs of a test.
     oracle, failures = ORACLES[name], 0
     for trial in range(12):
@@ -128,9 +131,9 @@ def test_events_are_those_of_counts_scores_and_split():
     oracle = ORACLES["oue"]
     _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
     evidence = certify(oracle, reports, 0.07, questions=[TARGETS], seed=5).evidence
-    assert isinstance(evidence, ReportEvidence)
-    assert len(evidence.losses) > 0
-    assert evidence.events == 2 * D + len(evidence.losses) + 2
+    assert evidence.scored is not None
+    assert len(evidence.scored.losses) > 0
+    assert evidence.events == 2 * D + len(evidence.scored.losses) + 2
 
 
 def test_a_failing_solver_leaves_the_limits_of_the_box(monkeypatch):
@@ -138,9 +141,9 @@ def test_a_failing_solver_leaves_the_limits_of_the_box(monkeypatch):
     truth, reports = played(oracle, "mga", 600, np.random.default_rng(3))
     share = 600 / len(reports)
     certificate = certify(oracle, reports, share, questions=[TARGETS], seed=5)
-    assert isinstance(certificate.evidence, ReportEvidence)
-    box = certificate.evidence.counts.region(share)
-    assert box is not None
+    region = certificate.region
+    assert region is not None
+    box = Region(region.lower, region.upper)
     failed = SimpleNamespace(status=4)
     monkeypatch.setattr("scipy.optimize.linprog", lambda *_args, **_options: failed)
     certificate = replace(certificate)
@@ -156,7 +159,49 @@ def test_chunks_and_executors_give_the_same_certificate():
         chunks = ReportSource(oracle, lambda: np.array_split(reports, 7), executor=executor)
         chunks._size = 1_000
         chunked = certify(oracle, chunks, 0.07, questions=[TARGETS], seed=5)
-    assert chunked.total(TARGETS) == whole.total(TARGETS)
+        assert chunked.total(TARGETS) == whole.total(TARGETS)
+        order = np.random.default_rng(4).permutation(len(reports))
+        parts = [
+            InMemoryPart(part.tobytes(), reports.dtype)
+            for part in np.array_split(reports[order], 90)
+        ]
+        for apart in (True, False):
+            source = ReportSource.of_parts(oracle, parts, executor=executor, apart=apart)
+            assert certify(oracle, source, 0.07, questions=[TARGETS], seed=5).total(
+                TARGETS
+            ) == whole.total(TARGETS)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_order_of_reports_changes_no_bit(name):
+    oracle = ORACLES[name]
+    _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
+    reports = np.concatenate([reports, np.repeat(reports[:1], 300, axis=0)])  # copies
+    shuffled = reports[np.random.default_rng(4).permutation(len(reports))]
+    first, other = (
+        certify(oracle, each, 0.1, questions=[TARGETS], seed=5) for each in (reports, shuffled)
+    )
+    assert first.evidence.scored is not None
+    assert other.evidence.scored is not None
+    assert first.evidence.scored.sums.size
+    np.testing.assert_array_equal(first.evidence.scored.sums, other.evidence.scored.sums)
+    assert first.total(TARGETS) == other.total(TARGETS)
+    assert first.least_malicious_share == other.least_malicious_share
+
+
+def test_a_quarter_of_equal_reports_chooses():
+    # All reports are equal: 0.25 is within five standard deviations.
+    reports = np.repeat(ORACLES["oue"].perturb([0], np.random.default_rng(3)), 10_000, axis=0)
+    evidence = certify(ORACLES["oue"], reports, 0.9, seed=5).evidence
+    assert evidence.scored is not None
+    assert abs(evidence.scored.n / 10_000 - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 10_000)
+
+
+def test_share_of_reports_is_not_rounded_down():
+    """0.29 of 100 reports are 29, though the product of the doubles is below."""
+    honest = HonestPart.of(100, 100, 0.29, D, 0.01)
+    assert honest is not None
+    assert honest.n == 71
 
 
 def test_a_quarter_chooses_whatever_the_blocks():
@@ -171,15 +216,15 @@ def test_cells_have_the_laws_of_honest_reports(name):
     # Each number is within five standard deviations: wrong in fewer than one of 1,000 runs.
     oracle, n = ORACLES[name], 40_000
     sets = [np.array(TARGETS), np.array([0, 5])]
-    by_sets = set_cells(oracle, sets)
-    partitions = report_cells(oracle, sets) if by_sets is None else [by_sets]
+    by_sets = [cells for items in sets if (cells := set_cells(oracle, items)) is not None]
+    partitions = by_sets or report_cells(oracle, sets)
     assert partitions
     for cells, item in itertools.product(partitions, (0, 3, 7)):
-        np.testing.assert_allclose(cells.laws.sum(axis=1), 1)
+        np.testing.assert_allclose(cells.laws.sum(axis=(1, 2)), 1)
         reports = oracle.perturb(np.full(n, item), np.random.default_rng(item))
         (numbers,) = numbers_of_cells([cells], oracle, reports)
         counts = np.bincount(numbers, minlength=cells.size)
-        law = cells.laws[cells.types[item]]
+        law = cells.laws[cells.types[item]].ravel()
         assert (counts[law == 0] == 0).all()
         common = law * n > 20
         deviations = (counts - n * law)[common] / np.sqrt(n * law * (1 - law))[common]
@@ -197,7 +242,26 @@ def test_intervals_widen_with_share_and_confidence():
     assert (np.diff(ends[:, 1]) >= -1e-7).all()
 
 
-def test_relabelling_items_changes_nothing():
+def test_same_scores_prove_less_at_a_larger_confidence():
+    oracle = ORACLES["oue"]
+    _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
+    evidence = certify(oracle, reports, 0.07, questions=[TARGETS], seed=5).evidence
+    weights, ends = np.isin(np.arange(D), TARGETS).astype(float), []
+    for error in (0.2, 0.05, 0.001):
+        region = replace(evidence, error=error).region(0.07)
+        assert region is not None
+        ends.append(region.limits(weights))
+    (lows, highs) = zip(*ends, strict=True)
+    assert lows[0] > lows[1] > lows[2]
+    assert highs[0] < highs[1] < highs[2]
+
+
+def test_relabelling_items_changes_nothing(monkeypatch):
+    # The seed draws other reports if their content changes; here both rounds have one split.
+    monkeypatch.setattr(
+        "ldprecover.certificate.reports._choosing",
+        lambda source, seed: chooses(seed, 0, source.tally().n),
+    )
     oracle, rng = ORACLES["grr"], np.random.default_rng(4)
     _, reports = played(oracle, "ria", 400, rng)
     labels = rng.permutation(D)
@@ -214,16 +278,17 @@ def test_the_best_mimicry_reaches_the_bound():
     d, n, share = 7, 400_000, 0.1
     oracle = HR(1.0, d)
     (columns, *_) = report_cells(oracle, [])
+    laws = columns.laws[:, :, 0]
     truth = np.array([0.1, 0.3, 0.2, 0.1, 0.1, 0.1, 0.1])
     best = linprog(
         -np.eye(d)[0],
-        A_ub=-columns.laws.T,
+        A_ub=-laws.T,
         b_ub=np.zeros(columns.size),
         A_eq=np.ones((1, d)),
         b_eq=[share],
         bounds=[(-(1 - share) * f, None) for f in truth],
     )
-    law = np.maximum(best.x @ columns.laws, 0) / share
+    law = np.maximum(best.x @ laws, 0) / share
     rng = np.random.default_rng(8)
     honest = oracle.perturb(
         np.repeat(np.arange(d), np.rint(n * (1 - share) * truth).astype(int)), rng

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,27 @@ def test_checksum_detects_changed_numbers_and_labels(
     changed = export.to_dict() | {field: value}
     with pytest.raises(ParameterError, match="checksum"):
         RoundExport.from_dict(changed)
+
+
+SEED = "0123456789abcdef" * 2
+
+
+def test_seed_is_in_file_and_checksum(export: RoundExport) -> None:
+    seeded = replace(export, seed=SEED)
+    assert RoundExport.from_json(json.dumps(seeded.to_dict())).seed == SEED
+    assert "seed" not in export.to_dict()
+    for seed in ("1" + SEED[1:], None):
+        changed = {**seeded.to_dict(), "seed": seed}
+        with pytest.raises(ParameterError, match="checksum"):
+            RoundExport.from_dict(changed)
+
+
+@pytest.mark.parametrize("seed", ["", SEED[1:], SEED.upper(), 5, f"{SEED}\n"])
+def test_a_seed_that_is_not_128_bits_is_rejected(export: RoundExport, seed: Any) -> None:
+    with pytest.raises(ParameterError, match="seed must be 32 small hexadecimal digits"):
+        replace(export, seed=seed)
+    with pytest.raises(ParameterError, match="seed must be 32 small hexadecimal digits"):
+        RoundExport.from_dict({**export.to_dict(), "seed": seed})
 
 
 def test_checksum_separates_id_and_name(export: RoundExport) -> None:

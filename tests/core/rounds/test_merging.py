@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,21 @@ def test_rounds_of_one_name_keep_it() -> None:
     assert (
         RoundExport.merge([export(id, [0, 0, 0], 0) for id in ("R3", "R1", "R2")]).name == "letters"
     )
+
+
+def test_seeds_add_in_any_order_and_steps() -> None:
+    numbers = (0xFF << 120, 0x0F << 120, 5)
+    exports = [
+        replace(export(f"R{i}", [2, 1, 0], 3), seed=f"{number:032x}")
+        for i, number in enumerate(numbers)
+    ]
+    merged = RoundExport.merge(exports)
+    assert merged.seed == "f0" + 29 * "0" + "5"
+    steps = RoundExport.merge([exports[2], RoundExport.merge(exports[1::-1])])
+    assert written(steps) == written(merged)
+    unseeded = [*exports[:2], replace(exports[2], seed=None)]
+    assert RoundExport.merge(unseeded).seed is None
+    assert RoundExport.merge(unseeded[::-1]).seed is None
 
 
 def test_one_export_is_merged_to_itself(merged: RoundExport) -> None:

@@ -7,9 +7,10 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import RunningDrill, StartDrill
 
-from ldprecover_client import Population, load_dataset
+from ldprecover_client import Client, Population, load_dataset
 from ldprecover_experiments.demo import Demo, no_progress
 from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.drill.certificates import certify
 from ldprecover_experiments.drill.jobs import Job
 
 GRR = {"protocol": "grr", "users": 2000, "targets": 3, "methods": ["ldprecover"], "seed": 7}
@@ -43,6 +44,44 @@ def test_drill_scores_equal_those_of_the_demo(drill: RunningDrill, server: Serve
     truth = Population.of(load_dataset("cities"), 2000, 7).frequencies
     assert shown["result"]["columns"]["true"] == pytest.approx(truth)
     assert np.asarray(shown["result"]["targets"]).tolist() == list(demo.targets or ())
+
+
+def test_drill_certifies_before_and_after_the_attack(
+    drill: RunningDrill, server: ServerProcess
+) -> None:
+    drill.http.post("/drill/run", json={**GRR, "epsilon": 4, "beta": 0.02})
+    shown = drill.ended()
+    result = shown["result"]
+    before, after = (result["certificates"][name] for name in ("before", "after"))
+    assert (before["n"], after["n"]) == (2000, 2041)
+    first, second = np.argsort(-np.asarray(result["columns"]["genuine"]))[:2].tolist()
+    questions = [each["ahead"] for each in before["answers"] if "ahead" in each]
+    assert questions[0] == [first, second]
+    assert [each["ahead"] for each in after["answers"] if "ahead" in each] == questions
+    assert after["answers"][-1]["items"] == sorted(result["targets"])
+    body = {
+        "malicious_share": 41 / 2041,
+        "questions": [
+            {"top": 1},
+            *({"ahead": each} for each in questions),
+            {"items": result["targets"]},
+        ],
+    }
+    expected = server.post(f"/rounds/{shown['round']}/certificate", json=body).json()
+    del expected["items"]
+    assert after == expected
+    truth = np.asarray(result["columns"]["true"])
+    for certificate in (before, after):
+        assert (np.asarray(certificate["lower"]) <= truth).all()
+        assert (truth <= np.asarray(certificate["upper"])).all()
+
+
+def test_drill_states_why_there_is_no_certificate(server: ServerProcess) -> None:
+    empty = server.open_round("grr")
+    with Client(server.url) as client:
+        refused = certify(client, empty["id"], 0.1, ())
+    assert refused.keys() == {"refused"}
+    assert "no reports" in refused["refused"]
 
 
 def test_unfit_method_is_refused_and_others_stand(

@@ -32,6 +32,15 @@ def test_the_client_asks_for_one(server: ServerProcess) -> None:
     assert answer == json.loads(json.dumps(expected.to_dict(expected.curves())))
 
 
+def test_a_lead_replaces_the_error(server: ServerProcess) -> None:
+    with Client(server.url) as client:
+        answer = client.plan(domain_size=20, users=100_000, lead=0.05, beta=0.01)
+    expected = plan(PlanRequest(domain_size=20, users=100_000, lead=0.05, beta=0.01))
+    assert answer == json.loads(json.dumps(expected.to_dict()))
+    assert answer["solved"] == "epsilon"
+    assert answer["protocols"][0]["safe_lead"] == pytest.approx(0.05)
+
+
 def test_what_no_protocol_can_have_is_an_answer_with_reasons(server: ServerProcess) -> None:
     with Client(server.url) as client:
         answer = client.plan(domain_size=20, users=1, error=1e-6)
@@ -46,6 +55,9 @@ def test_what_no_protocol_can_have_is_an_answer_with_reasons(server: ServerProce
         ("domain_size=10&users=10", "invalid-parameter"),
         ("domain_size=10&users=10&epsilon=1&error=0.1", "invalid-parameter"),
         ("domain_size=10&users=10&epsilon=1&beta=0.1&gain=0.1", "invalid-parameter"),
+        ("domain_size=10&users=10&epsilon=1&lead=0.1&gain=0.1", "invalid-parameter"),
+        ("domain_size=10&lead=0.1", "invalid-parameter"),
+        ("domain_size=10&users=10&epsilon=1&lead=0", "invalid-request"),
         ("domain_size=10&users=10&epsilon=1&targets=10", "invalid-parameter"),
         ("domain_size=10&users=10&epsilon=1&protocol=rap", "invalid-parameter"),
         ("domain_size=1&users=10&epsilon=1", "invalid-request"),
@@ -72,3 +84,9 @@ def test_the_dearest_plan_takes_a_fraction_of_a_second_of_the_process() -> None:
     )
     expected.curves()
     assert thread_time() - began < 1
+
+
+def test_the_dearest_lead_takes_a_fraction_of_a_second_of_the_process() -> None:
+    began = thread_time()
+    plan(PlanRequest(domain_size=MAX_DOMAIN_SIZE, users=10**7, lead=1e-4, beta=1e-6))
+    assert thread_time() - began < 2

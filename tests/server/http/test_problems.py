@@ -84,6 +84,9 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
             f"{path}/reports", json={"reports": [2]}, headers={"Idempotency-Key": "taken"}
         ),
         "no-reports": http.post(f"/rounds/{closed}/recover"),
+        "round-open": http.post(
+            f"/rounds/{pairs}/certificate", json={"malicious_share": 0, "reports": True}
+        ),
         "share-too-small": http.post(f"/rounds/{pairs}/certificate", json={"malicious_share": 0}),
         "malformed-body": http.post(
             f"{path}/reports",

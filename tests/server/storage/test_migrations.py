@@ -1,6 +1,7 @@
 """Migrations lead to the schema of the code on both databases, and never change."""
 
 import hashlib
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +24,8 @@ LATER_REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 
 def upgrade() -> None:
@@ -49,7 +50,7 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
     with closing(Storage(empty)) as storage:
-        assert storage.migrate() == ["0001"]
+        assert storage.migrate() == ["0001", "0002"]
         assert storage.migrate() == []
         # SQLAlchemy reads a schema as text; the storage's connections read in binary.
         with sa.create_engine(empty, poolclass=sa.NullPool).connect() as connection:
@@ -61,7 +62,7 @@ def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
 def later_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Add a second revision to the history of the schema."""
     folder = shutil.copytree(migrations.FOLDER, tmp_path / "migrations")
-    (folder / "versions" / "0002_later.py").write_text(LATER_REVISION)
+    (folder / "versions" / "0003_later.py").write_text(LATER_REVISION)
     monkeypatch.setattr(migrations, "FOLDER", folder)
     migrations.revisions.cache_clear()
     yield
@@ -78,12 +79,30 @@ def test_later_revision_keeps_rounds_and_reports(
         request.getfixturevalue("later_revision")
         with pytest.raises(ConfigurationError, match="run: ldprecover migrate"):
             storage.prepare(migrate=False)
-        assert storage.migrate() == ["0002"]
+        assert storage.migrate() == ["0003"]
         with storage.database.read() as connection:
             notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
         assert notes == ["none"]
         assert storage.rounds.tally(seq, 6).n == 1
         assert commit(storage, seq, SUBMITTED) == [Outcome.DUPLICATE]
+
+
+def test_rounds_closed_before_have_a_seed(empty: str) -> None:
+    with closing(Storage(empty)) as storage:
+        storage.migrate()
+        closed, still_open = open_round(storage), open_round(storage)
+        with storage.database.write() as connection:
+            connection.exec_driver_sql("ALTER TABLE rounds DROP COLUMN seed")
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+            connection.execute(
+                sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": closed}
+            )
+        assert storage.migrate() == ["0002"]
+        with storage.database.read() as connection:
+            rows = connection.exec_driver_sql("SELECT seq, seed FROM rounds").all()
+    seeds = {row.seq: row.seed for row in rows}
+    assert re.fullmatch("[0-9a-f]{32}", seeds[closed])
+    assert seeds[still_open] is None
 
 
 def test_one_of_two_concurrent_migrations_runs(empty: str) -> None:

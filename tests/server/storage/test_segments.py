@@ -35,7 +35,7 @@ def test_reports_are_read_in_one_order_with_their_tally(storage: Storage) -> Non
     seq = open_round(storage)
     for i in range(150):
         add(storage, seq, i, i % 6, 5)
-    tally, reports = storage.segments.tally_and_reports(seq, 6)
+    tally, reports, _ = storage.segments.tally_and_reports(seq, 6)
     add(storage, seq, 999, 0)
     first = b"".join(reports)
     assert first == b"".join(reports)

@@ -7,8 +7,10 @@ import { frame } from "/page/js/chart/frame.js";
 import { fill, h } from "/page/js/dom.js";
 import { change, count, frequency, number, plural } from "/page/js/format.js";
 import { link } from "/page/js/router.js";
+import { FORGED } from "/page/js/round/settings.js";
 
 import { bars } from "./bars.js";
+import { certificates } from "./certificates.js";
 
 const COLOURS = { genuine: "truth", poisoned: "poisoned" };
 
@@ -45,6 +47,7 @@ export function showScore(place, { settings, result, round }, signal) {
             targets: targets?.join(","),
             with: "norm-sub",
             eta: settings.eta,
+            forged: FORGED.find((share) => share >= settings.beta),
           }),
         },
         round,
@@ -86,7 +89,12 @@ export function showScore(place, { settings, result, round }, signal) {
   );
   shown.value = best(scored);
   estimates.plot.before(h("label", { class: "field" }, h("span", {}, "Recovery shown"), shown));
-  fill(place, head, errors.root, gains?.root, estimates.root);
+  const chosen = new Set(targets ?? []);
+  const order = items
+    .map((_, i) => i)
+    .sort((a, b) => chosen.has(b) - chosen.has(a) || columns.true[b] - columns.true[a]);
+  const certified = certificates(result, `drill-${round}-certified`, signal);
+  fill(place, head, errors.root, gains?.root, estimates.root, certified.root);
 
   const colourOf = (row) => COLOURS[row.name] ?? "recovered";
   drawErrors({
@@ -143,13 +151,10 @@ export function showScore(place, { settings, result, round }, signal) {
     );
   }
   drawItems();
+  certified.draw(order);
 
   function drawItems() {
     const name = shown.value;
-    const chosen = new Set(targets ?? []);
-    const order = items
-      .map((_, i) => i)
-      .sort((a, b) => chosen.has(b) - chosen.has(a) || columns.true[b] - columns.true[a]);
     const series = [
       { name: "poisoned", colour: "poisoned", mark: "square", values: columns.poisoned },
       { name, colour: SERIES[0], mark: "dot", values: columns[name] },

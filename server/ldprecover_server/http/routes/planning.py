@@ -80,11 +80,23 @@ async def get_plan(
             description="Instead of beta: what they may add to the targets together.",
         ),
     ] = None,
+    lead: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            le=1,
+            **Finite,
+            description="A lead of one estimate over another that is safe from a share beta of "
+            "malicious reports. With it the error may be absent too.",
+        ),
+    ] = None,
     curves: Annotated[bool, Query(description="Errors over epsilon and over users too.")] = False,
 ) -> Response:
-    """Plan a round: give all but one of domain_size, users, epsilon and error."""
+    """Plan a round: give all but one of domain_size, users, epsilon and error; or a lead for the
+    error.
+    """
     plan_request = PlanRequest(
-        domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain
+        domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain, lead
     )
     return Response(
         await caller.run(_planned, plan_request, protocol, curves), media_type="application/json"

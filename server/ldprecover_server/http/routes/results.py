@@ -14,7 +14,7 @@ from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import JobStatus
 from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
-from ldprecover_interface.questions import CertificateResult, First, LeadOf, ShareOf
+from ldprecover_interface.questions import AnyQuestion, CertificateResult
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
 from ldprecover_server.analysis.tasks import RecoverResult
 from ldprecover_server.analysis.worker_pool import OnProgress
@@ -23,6 +23,7 @@ from ldprecover_server.errors import (
     InvalidRequestError,
     NoReportsError,
     ReportsGoneError,
+    RoundOpenError,
     ShareTooSmallError,
 )
 from ldprecover_server.http.body_route import BodyRoute, body_limit
@@ -287,7 +288,14 @@ def _written_as_csv(
     responses={
         200: AS_CSV,
         **problems(
-            *READ, *BODY, *ANALYSIS, NoReportsError, ShareTooSmallError, InvalidParameterError
+            *READ,
+            *BODY,
+            *ANALYSIS,
+            NoReportsError,
+            ReportsGoneError,
+            RoundOpenError,
+            ShareTooSmallError,
+            InvalidParameterError,
         ),
     },
     openapi_extra=KEY_IF_NEEDED,
@@ -300,7 +308,7 @@ async def certify_round(
     body: CertificateRequest,
     form: Format = "json",
 ) -> Response:
-    """Return what the counts prove about the honest users, whatever malicious users sent.
+    """Return what the round proves about the honest users, whatever malicious users sent.
 
     The intervals hold for every attack by at most a share of the reports.
     """
@@ -318,7 +326,7 @@ def _write_certificate(
     round: RoundInfo,
     caller: Caller,
     result: CertificateResult,
-    questions: tuple[ShareOf | LeadOf | First, ...],
+    questions: tuple[AnyQuestion, ...],
     form: Format,
 ) -> Response:
     with caller.services.write(round):
@@ -333,5 +341,8 @@ def _write_certificate(
             "item": range(len(items)),
             "lower": message.lower,
             "upper": message.upper,
+            "events": [message.events] * len(items),
+            "from_reports": [message.from_reports] * len(items),
+            "seed": [message.seed] * len(items),
         }
         return _columns_as_csv(f"certificate-{round.id}", columns)

@@ -30,6 +30,7 @@ export class Problem extends Error {
     this.detail = body.detail ?? "";
     this.slug = (body.type ?? "").split("#")[1] ?? "";
     this.errors = body.errors ?? [];
+    this.members = body;
     this.retryAfter = retryAfter;
   }
 

@@ -2,7 +2,7 @@
 
 import { fill, h } from "./dom.js";
 import { count, number, time } from "./format.js";
-import { alarmed, recovered, summary, suspected } from "./report/findings.js";
+import { alarmed, certain, recovered, summary, suspected } from "./report/findings.js";
 import { frequencies } from "./report/frequencies.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -78,6 +78,8 @@ function show(main) {
     const place = h("div", {});
     main.append(summary(data), place);
     frequencies(place, data, signal);
+    const proven = certain(data);
+    if (proven) main.append(proven);
     main.append(recovered(data), alarmed(data, signal), suspected(data, signal));
   }
   main.append(parameters(data));

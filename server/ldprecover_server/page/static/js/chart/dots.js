@@ -9,6 +9,7 @@ const ROW = 26;
 const AXIS = 28;
 const HEIGHT = 480;
 const PICTURE_ROWS = 200;
+const BAND = 0.7; // of a row's height
 
 /**
  * Make the chart in a frame. The returned function draws
@@ -16,7 +17,7 @@ const PICTURE_ROWS = 200;
  *
  * `order` has the indices of the items to show, from the top; a series is `{name, colour, mark, values, low, high}`, its
  * columns by index, `low` and `high` the ends of whiskers or null; marks are dot, square, diamond, ring and tick.
- * `chosen` is a set of indices.
+ * Series of the mark band have no values, and are drawn behind the others. `chosen` is a set of indices.
  */
 export function dots(frame, signal) {
   const canvas = h("canvas");
@@ -147,6 +148,8 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
   pen.textBaseline = "middle";
   const first = Math.max(0, Math.floor(top / row));
   const last = Math.min(what.order.length, Math.ceil((top + height - axis) / row));
+  const bands = what.series.filter((each) => each.mark === "band");
+  const marked = what.series.filter((each) => each.mark !== "band");
 
   const ticks = steps(range, Math.max(3, Math.floor((right - left) / (56 * rem()))));
   pen.lineWidth = 1;
@@ -166,9 +169,18 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
     pen.fillStyle = colour("ink");
     pen.textAlign = "right";
     pen.fillText(shortened(pen, what.labels[index], text), text, y);
-    const gap = Math.min(6 * rem(), row / (what.series.length + 1));
-    what.series.forEach((each, k) => {
-      const at = each.mark === "tick" ? y : y + (k - (what.series.length - 1) / 2) * gap;
+    const high = (BAND * row) / bands.length;
+    bands.forEach((each, k) => {
+      const [x0, x1] = [place(each.low[index]), place(each.high[index])];
+      const at = y + (k - bands.length / 2) * high;
+      pen.fillStyle = faded(each.colour, 0.22);
+      pen.fillRect(x0, at, x1 - x0, high);
+      pen.fillStyle = colour(each.colour);
+      for (const x of [x0, x1]) pen.fillRect(x - 0.75, at, 1.5, high);
+    });
+    const gap = Math.min(6 * rem(), row / (marked.length + 1));
+    marked.forEach((each, k) => {
+      const at = each.mark === "tick" ? y : y + (k - (marked.length - 1) / 2) * gap;
       pen.strokeStyle = pen.fillStyle = colour(each.colour);
       if (each.low) {
         pen.lineWidth = 1.5;

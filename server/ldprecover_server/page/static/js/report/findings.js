@@ -41,6 +41,26 @@ export function summary({ alarms, suspects, recoveries }) {
   return notice(bad ? "bad" : "", said.join(" "));
 }
 
+/** What the certificate proves of the leader; null without a certificate. */
+export function certain({ certificate }) {
+  if (!certificate) return null;
+  const { sentence, assumption, least_malicious_share: least } = certificate;
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "What is certain"),
+    h("p", {}, sentence),
+    h(
+      "p",
+      {},
+      least
+        ? `The reports prove that at least ${percent(Math.floor(1e5 * least) / 1e5, 3)} of them did not come from honest users.`
+        : "The reports do not prove that any of them was forged.",
+    ),
+    h("p", { class: "quiet" }, assumption),
+  );
+}
+
 /** The result of each method as text. */
 export function recovered({ recoveries, refused, frequencies }) {
   return h(

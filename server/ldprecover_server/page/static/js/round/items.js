@@ -29,21 +29,45 @@ export function itemsChart(round, signal, toggle) {
     plot: shown.plot,
     labels,
     /** Draw estimates, `recovered` `[{name, answer}]` and the truth of the items that settings select; `pending`
-     * tells whether further recoveries have been requested. */
-    draw({ estimates, recovered, pending, truth, settings, suspicion }) {
+     * tells whether more of them have been requested. `certified` is the certificate, null if it is not there, undefined
+     * if the protocol has none. */
+    draw({ estimates, recovered, certified, pending, truth, settings, suspicion }) {
       const series = columns(estimates, recovered, truth);
+      const band = certified && bandOf(certified);
       const all = chosen(series, folded, settings, suspicion);
       const order = settings.top === "all" ? all : all.subarray(0, Number(settings.top));
       const describeItem = (index) =>
-        `${labels[index]}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}`;
-      draw({ labels, order, series, chosen: settings.targets, onChoose: toggle, describeItem });
-      shown.describe(sentence(order, all, round, estimates, settings));
-      shown.setTable(tableColumns(labels, series, estimates, settings, toggle), order, {
+        `${labels[index]}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}${band ? `, proven from ${frequency(band.low[index])} to ${frequency(band.high[index])}` : ""}`;
+      draw({
+        labels,
+        order,
+        series: band ? [...series, band] : series,
+        chosen: settings.targets,
+        onChoose: toggle,
+        describeItem,
+      });
+      const bands = band
+        ? " Bands are proven: they hold whatever forged reports say, if no more are forged than assumed."
+        : "";
+      shown.describe(sentence(order, all, round, estimates, settings) + bands);
+      shown.setTable(tableColumns(labels, series, certified, estimates, settings, toggle), order, {
         isChosen: (index) => settings.targets.has(index),
         long: true,
         pending,
       });
     },
+  };
+}
+
+/** The certified intervals as a series of the chart. */
+function bandOf(certified) {
+  return {
+    name: `proven if at most ${number(100 * certified.malicious_share)} % are forged`,
+    colour: "quiet",
+    mark: "band",
+    values: [],
+    low: certified.lower,
+    high: certified.upper,
   };
 }
 
@@ -120,7 +144,7 @@ function sentence(order, all, round, estimates, settings) {
   return `${count(order.length)} ${what}, of ${count(estimates.n)} reports. ${sum} Whiskers hold 95 %.${settings.targets.size ? ` ${count(settings.targets.size)} targets are marked.` : ""}${(estimates.notes ?? []).map((note) => ` ${note}`).join("")}`;
 }
 
-function tableColumns(labels, series, estimates, settings, toggle) {
+function tableColumns(labels, series, certified, estimates, settings, toggle) {
   const box = (index, old) => {
     const input =
       old ?? h("input", { type: "checkbox", onchange: (event) => toggle(event.target.item) });
@@ -146,6 +170,17 @@ function tableColumns(labels, series, estimates, settings, toggle) {
       value: (index) => WIDE * estimates.standard_errors[index],
       text: frequency,
     },
+    ...(certified === undefined
+      ? []
+      : [
+          ["Proven ≥", certified?.lower],
+          ["Proven ≤", certified?.upper],
+        ].map(([title, ends]) => ({
+          title,
+          kind: "number",
+          value: (index) => ends?.[index] ?? null,
+          text: frequency,
+        }))),
     ...others.map((each) => ({
       title: each.short,
       kind: "number",

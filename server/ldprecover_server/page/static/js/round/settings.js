@@ -12,10 +12,15 @@ export const SORTS = {
 };
 export const TOPS = ["20", "50", "200", "all"];
 export const MAX_COMPARED = 4;
+/** Shares of forged reports that certificates may assume, the stops of their slider. */
+export const FORGED = [
+  0, 0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2,
+];
 const DEFAULTS = {
   method: "auto",
   eta: "0.2",
   model: "paper",
+  forged: "0.01",
   sort: "frequency",
   top: "50",
   find: "",
@@ -36,6 +41,7 @@ export function read(query, domainSize) {
       indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize),
     ),
     model: given("model"),
+    forged: FORGED.find((share) => String(share) === given("forged")) ?? Number(DEFAULTS.forged),
     clean: new Set(given("clean").split(",").filter(Boolean)),
     sort: Object.hasOwn(SORTS, given("sort")) ? given("sort") : "frequency",
     top: TOPS.includes(given("top")) ? given("top") : "50",
@@ -54,6 +60,7 @@ export function write(settings) {
     with: settings.compared.join(","),
     eta: String(settings.eta),
     model: settings.model,
+    forged: String(settings.forged),
     targets: [...settings.targets].sort((a, b) => a - b).join(","),
     clean: [...settings.clean].join(","),
     sort: settings.sort,

@@ -5,6 +5,7 @@ import { get, isAbort, onKey, poll, roundPath, sentenceOf } from "../api.js";
 import { announce, fill, h, notice } from "../dom.js";
 import { askForKey } from "../key.js";
 import { overTime, roundsOf } from "../series.js";
+import { certificatePanel } from "./certificate.js";
 import { controls } from "./controls.js";
 import { header } from "./header.js";
 import { columns, itemsChart } from "./items.js";
@@ -53,6 +54,7 @@ async function live({ main, query, signal }, round) {
   const alarms = alarmStrip(() => testAlarms(true));
   const items = itemsChart(round, signal, toggle);
   const panel = controls(settings, items.labels, changed);
+  const certificate = certificatePanel(round, settings, changed, signal);
   const notes = methodNotes();
   const truth = truthPanel(round.items, () => draw());
   const suspects = suspectsPanel(round, (indices) => {
@@ -69,6 +71,7 @@ async function live({ main, query, signal }, round) {
     "div",
     { hidden: true },
     panel.root,
+    certificate.root,
     items.root,
     notes.root,
     truth.root,
@@ -111,6 +114,7 @@ async function live({ main, query, signal }, round) {
   /** Request the shown recoveries: closed forms after each change, others once and on demand. */
   function askAll(why) {
     if (!estimates?.n) return;
+    certificate.ask(estimates.n);
     for (const name of methodsOf(settings)) {
       const method = methods.find((each) => each.name === name);
       if (!method) continue;
@@ -146,8 +150,15 @@ async function live({ main, query, signal }, round) {
     const recovered = names
       .map((name) => ({ name, answer: known.get(name)?.answer }))
       .filter((each) => each.answer);
-    const pending = names.some(known.isPending);
-    items.draw({ estimates, recovered, pending, truth: truth.get(), settings, suspicion });
+    items.draw({
+      estimates,
+      recovered,
+      certified: certificate.get(),
+      pending: certificate.isPending() || names.some(known.isPending),
+      truth: truth.get(),
+      settings,
+      suspicion,
+    });
     notes.show(names, known, (name) => (isLong(name) ? estimates.n : 0), {
       again: (name) => {
         known.forget(name);

@@ -88,6 +88,15 @@ const MORE = {
     per: PERCENT,
     help: "of all targets together",
   },
+  lead: {
+    label: "Lead to protect, points",
+    least: 0.001,
+    most: 100,
+    step: "any",
+    usual: "",
+    per: PERCENT,
+    help: "of one item over another; empty: any",
+  },
 };
 const ALL = { ...FOUR, ...MORE };
 
@@ -143,7 +152,7 @@ export async function show({ main, query, signal }) {
       ),
       h(
         "details",
-        { open: ["targets", "beta", "gain", "attacker"].some((name) => query.has(name)) },
+        { open: ["targets", "beta", "gain", "lead", "attacker"].some((name) => query.has(name)) },
         h("summary", {}, "The attacker"),
         h(
           "div",
@@ -152,12 +161,17 @@ export async function show({ main, query, signal }) {
           field("Given", attacker, "the other follows"),
           fields.beta,
           fields.gain,
+          fields.lead,
         ),
       ),
       said,
     ),
     out,
   );
+
+  // A lead to protect is enough instead of an error.
+  const needed = (name) =>
+    name in FOUR && !(name === "error" && attacker.value === "beta" && inputs.lead.value !== "");
 
   const used = () => {
     const names = [
@@ -166,9 +180,10 @@ export async function show({ main, query, signal }) {
       "frequency",
       "targets",
       attacker.value,
+      ...(attacker.value === "beta" ? ["lead"] : []),
     ];
     return names.filter(
-      (name) => inputs[name].value !== "" || name in FOUR || name === attacker.value,
+      (name) => inputs[name].value !== "" || needed(name) || name === attacker.value,
     );
   };
 
@@ -176,6 +191,7 @@ export async function show({ main, query, signal }) {
     for (const name of Object.keys(FOUR)) fields[name].hidden = name === solve.value;
     fields.beta.hidden = attacker.value !== "beta";
     fields.gain.hidden = attacker.value !== "gain";
+    fields.lead.hidden = attacker.value !== "beta";
     const d =
       solve.value === "domain_size" ? ALL.domain_size.most : Number(inputs.domain_size.value) || 2;
     inputs.sum_of.max = String(Math.max(1, d - 1));

@@ -76,7 +76,7 @@ function verdict(answer, best) {
   if (!best)
     return notice(
       "bad",
-      "No protocol can have that. The reasons are below: allow a larger error, a larger epsilon, or more users.",
+      "No protocol can have that. The reasons are below: allow a larger error or lead, a larger epsilon, or more users.",
     );
   const what =
     answer.wish.sum_of > 1 ? `the sum of ${count(answer.wish.sum_of)} estimates` : "each estimate";
@@ -95,6 +95,12 @@ function verdict(answer, best) {
       {},
       `${number(100 * best.beta)} % malicious users can raise the estimates of ${targets} by up to ${points(best.worst.rise)} points `,
       `before anything is done about it, and by ${points(best.worst.projected_rise)} points in any result that is a distribution.`,
+    ),
+    h(
+      "p",
+      {},
+      best.safe_lead === null ? "No lead" : `A lead of ${points(best.safe_lead)} points`,
+      ` is safe from ${number(100 * best.beta)} % forged reports: the round's certificate will prove it.`,
     ),
   );
 }
@@ -125,6 +131,7 @@ function protocols(answer, able, signal) {
     },
     { title: "± 95 %", kind: "number", value: (row) => row.margin, text: points },
     { title: "All items, ±", kind: "number", value: (row) => row.margin_of_all, text: points },
+    { title: "Safe lead, points", kind: "number", value: (row) => row.safe_lead, text: points },
     { title: "Bytes a report", kind: "number", value: (row) => row.report_size, text: count },
     {
       title: "Hashes to count",

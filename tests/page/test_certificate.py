@@ -1,0 +1,254 @@
+"""What a round proves whatever forged reports say: sentences, bands and the assumed share."""
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+from tests.conftest import PACKED, ServerProcess
+from tests.page.conftest import Visitor, expect
+from tests.page.rounds import CITIES, report
+
+from ldprecover.protocols import GivenSeedsOLH, wire
+from ldprecover.rounds.tickets import ticket_draw
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page, Route
+
+SLIDER = "Share of forged reports at most"
+CERTIFICATE = "**/certificate"
+
+
+@pytest.fixture(scope="module")
+def honest(server: ServerProcess) -> dict[str, Any]:
+    """A round of 20,000 honest reports, which prove that the first item leads."""
+    opened = server.open_round("oue", items=CITIES, epsilon=3.0)
+    report(server, opened, 20_000)
+    return opened
+
+
+@pytest.fixture(scope="module")
+def attacked(server: ServerProcess) -> dict[str, Any]:
+    """A round of 4,000 honest reports, and 400 that support every item."""
+    opened = server.open_round("oue", items=CITIES, epsilon=3.0)
+    report(server, opened, 4000)
+    every = np.packbits(np.ones((400, len(CITIES)), bool), axis=1, bitorder="little")
+    assert server.submit(opened["id"], wire.pack(every)).status_code == 202
+    return opened
+
+
+def certificate(server: ServerProcess, round: dict[str, Any], **fields: Any) -> Any:
+    """Return the server's certificate, by default what the page asks for."""
+    body = {"malicious_share": 0.01, "questions": [{"top": 1}]} | fields
+    response = server.post(f"/rounds/{round['id']}/certificate", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def panel(page: "Page") -> "Locator":
+    return page.locator("section").filter(has=page.get_by_role("heading", name="What is proven"))
+
+
+def proven(page: "Page") -> list[tuple[float, float]]:
+    """Return the proven ends of the intervals that the table shows."""
+    head, *rows = page.evaluate(
+        "[...document.querySelectorAll('.rows[role=table] .line')]"
+        ".map((row) => [...row.children].slice(4, 6).map((cell) => cell.textContent))"
+    )
+    assert head == ["Proven ≥", "Proven ≤"]
+    return [(float(low), float(high)) for low, high in rows]
+
+
+def share_of(url: str) -> list[str] | None:
+    return parse_qs(url.partition("?")[2]).get("forged")
+
+
+def test_sentences_and_intervals_are_the_servers(
+    visitor: Visitor, server: ServerProcess, honest: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub&sort=index&targets=2,1")
+    answered = certificate(server, honest, questions=[{"top": 1}, {"items": [1, 2]}])
+    leader, total = (each["sentence"] for each in answered["answers"])
+    assert leader.startswith("Lagos leads. That holds even if up to ")
+    for text in (leader, total, answered["assumption"]):
+        panel(page).get_by_text(text, exact=True).wait_for()
+    page.locator(".legend").get_by_text("proven if at most 1 % are forged").wait_for()
+    ends = list(zip(answered["lower"], answered["upper"], strict=True))
+    shown = proven(page)
+    assert len(shown) > 10
+    assert shown == [pytest.approx(pair, abs=1e-4) for pair in ends[: len(shown)]]
+    canvas = page.get_by_role("img", name="Bands are proven")
+    canvas.hover(position={"x": 400, "y": 40})
+    page.get_by_text("proven from {:.4f} to {:.4f}".format(*ends[0])).wait_for()
+    page.evaluate("fetch('healthz').then((answer) => answer.text())")  # what was due has been asked
+    assert sum(url.endswith("/certificate") for url in visitor.requests) == 1
+    assert share_of(page.url) is None, "1 % is the default"
+
+
+def test_keys_move_the_assumed_share(
+    visitor: Visitor, server: ServerProcess, honest: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub&sort=index")
+    panel(page).get_by_text("That holds").wait_for()
+    slider = page.get_by_role("slider", name=SLIDER)
+    expect(slider).to_have_attribute("aria-valuetext", "1 %: 200 of 20,000 reports")
+    slider.focus()
+    for key in ("End", "ArrowLeft", "ArrowLeft"):
+        page.keyboard.press(key)
+    panel(page).get_by_text("10 %: 2,000 of 20,000 reports").wait_for()
+    answered = certificate(server, honest, malicious_share=0.1)
+    panel(page).get_by_text(answered["answers"][0]["sentence"], exact=True).wait_for()
+    expect(page.locator("#live")).to_contain_text(answered["answers"][0]["sentence"])
+    page.locator(".legend").get_by_text("proven if at most 10 % are forged").wait_for()
+    assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
+    assert share_of(page.url) == ["0.1"]
+    page.reload()
+    panel(page).get_by_text(answered["answers"][0]["sentence"], exact=True).wait_for()
+    slider.focus()
+    page.keyboard.press("Home")
+    answered = certificate(server, honest, malicious_share=0.0)
+    panel(page).get_by_text("0 %: 0 of 20,000 reports").wait_for()
+    page.locator(".legend").get_by_text("proven if at most 0 % are forged").wait_for()
+    assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
+
+
+def test_later_share_aborts_the_request_of_the_earlier(
+    visitor: Visitor, honest: dict[str, Any]
+) -> None:
+    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub")
+    panel(page).get_by_text("That holds").wait_for()
+    page.get_by_text("No alarm is raised").wait_for()
+    routes: list[Route] = []
+    visitor.context.route(CERTIFICATE, lambda route: routes.append(route))
+    slider = page.get_by_role("slider", name=SLIDER)
+    slider.focus()
+    with page.expect_request(CERTIFICATE):
+        page.keyboard.press("End")
+    with page.expect_event("requestfailed", lambda request: "certificate" in request.url):
+        page.keyboard.press("Home")
+    assert [json.loads(route.request.post_data or "")["malicious_share"] for route in routes] == [
+        0.2,
+        0,
+    ]
+    routes[1].continue_()
+    page.locator(".legend").get_by_text("proven if at most 0 % are forged").wait_for()
+
+
+def test_impossible_share_proposes_a_larger_one(
+    visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
+) -> None:
+    visitor.expects = {409}
+    page = visitor.open(f"#/rounds/{attacked['name']}?method=norm-sub&sort=index")
+    panel(page).get_by_text("the reports prove that at least").wait_for()
+    assert page.locator(".legend").get_by_text("proven if").count() == 0
+    least = certificate(server, attacked, malicious_share=0.2)["least_malicious_share"]
+    button = panel(page).get_by_role("button", name="Assume at most")
+    share = float(button.inner_text().split()[-2]) / 100
+    assert 0.01 < 2 * least < share
+    button.click()
+    answered = certificate(server, attacked, malicious_share=share)
+    panel(page).get_by_text(answered["answers"][0]["sentence"], exact=True).wait_for()
+    assert "the reports prove that at least" in answered["answers"][0]["sentence"]
+    assert share_of(page.url) == [str(share)]
+    assert page.evaluate("document.activeElement.name") == "forged"
+    page.locator(".legend").get_by_text(f"proven if at most {100 * share:.3g} %").wait_for()
+    assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
+
+
+def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) -> None:
+    visitor.expects = {503}
+    problem = {"title": "Too many analyses queued", "detail": "try again soon"}
+    visitor.context.route(
+        CERTIFICATE,
+        lambda route: route.fulfill(
+            status=503, body=json.dumps(problem), content_type="application/problem+json"
+        ),
+    )
+    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub")
+    panel(page).get_by_text("Too many analyses queued: try again soon.").wait_for()
+    visitor.context.unroute(CERTIFICATE)
+    panel(page).get_by_role("button", name="Try again").click()
+    panel(page).get_by_text("That holds").wait_for()
+
+
+def test_round_with_given_seeds_has_no_certificate(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("olh", items=CITIES, given_seeds=64, access="ticket")
+    path = f"/rounds/{opened['id']}"
+    [ticket] = server.post(
+        f"{path}/tickets", json={"count": 1}, headers=server.admin
+    ).text.splitlines()
+    oracle = GivenSeedsOLH(1.0, len(CITIES), opened["hash_range"], 64)
+    reports = oracle.with_seeds([oracle.seed_of(ticket_draw(ticket))]).perturb([0])
+    headers = PACKED | {"Authorization": f"Ticket {ticket}"}
+    sent = server.post(f"{path}/reports", content=wire.pack(reports), headers=headers)
+    assert sent.status_code == 202
+    page = visitor.open(f"#/rounds/{opened['name']}?method=norm-sub")
+    page.get_by_role("article").get_by_text("The nearest probability distribution").wait_for()
+    assert not panel(page).is_visible()
+    assert page.get_by_role("table", name="Frequencies").get_by_text("Proven").count() == 0
+    assert not [url for url in visitor.requests if url.endswith("/certificate")]
+
+
+def test_round_of_numbers_states_their_mean(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("grr", items=["-1", "1"], epsilon=3.0)
+    report(server, opened, 2000)
+    page = visitor.open(f"#/rounds/{opened['name']}?method=norm-sub")
+    answered = certificate(server, opened, questions=[{"mean_above": 0}])
+    sentence = answered["answers"][0]["sentence"]
+    assert "mean" in sentence
+    panel(page).get_by_text(sentence, exact=True).wait_for()
+
+
+def test_protocol_that_is_not_certified_shows_no_panel(
+    visitor: Visitor, honest: dict[str, Any]
+) -> None:
+    visitor.expects = {422}
+    problem = {"title": "Invalid parameter", "detail": "toy lacks one q for all items"}
+    visitor.context.route(
+        CERTIFICATE,
+        lambda route: route.fulfill(
+            status=422, body=json.dumps(problem), content_type="application/problem+json"
+        ),
+    )
+    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub")
+    page.get_by_role("article").get_by_text("The nearest probability distribution").wait_for()
+    expect(panel(page)).to_be_hidden()
+    expect(page.get_by_role("table", name="Frequencies")).not_to_contain_text("Proven")
+
+
+def test_bands_of_a_row_are_drawn_side_by_side(visitor: Visitor) -> None:
+    """The first row has a band to 1 above one to 0.2, the second has both to 0.2."""
+    page = visitor.open()
+    blank = page.evaluate(
+        """async () => {
+          const { dots } = await import("/page/js/chart/dots.js");
+          const plot = document.createElement("div");
+          document.body.append(plot);
+          const frame = { plot, setLegend() {} };
+          const band = (high) => ({ name: "b", colour: "quiet", mark: "band", values: [],
+            low: [0, 0], high });
+          const draw = dots(frame, new AbortController().signal);
+          draw({ labels: ["", ""], order: [0, 1], chosen: new Set(),
+            series: [band([1, 0.2]), band([0.2, 0.2])] });
+          const canvas = plot.querySelector("canvas");
+          const scale = canvas.width / parseFloat(canvas.style.width);
+          const pixels = new Uint32Array(canvas.getContext("2d")
+            .getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+          const at = (x, y) => pixels[Math.round(y * scale) * canvas.width + Math.round(x)];
+          const x = 0.87 * canvas.width;
+          return [28 + 8, 28 + 18, 28 + 26 + 8].map((y) => at(x, y) === at(canvas.width - 2, y));
+        }"""
+    )
+    assert blank == [False, True, True]
+
+
+def test_sentence_of_an_unproven_leader(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("oue", items=CITIES, epsilon=0.5)
+    report(server, opened, 500)
+    page = visitor.open(f"#/rounds/{opened['name']}?method=norm-sub")
+    leader = re.compile(
+        r"leads in the estimate, but this is not certain: the noise of honest reports is enough"
+    )
+    panel(page).get_by_text(leader).wait_for()
