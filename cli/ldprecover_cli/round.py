@@ -73,7 +73,7 @@ def open_round(
     protocol: Annotated[
         Protocol,
         Option(
-            help="How users perturb their values: grr, oue, olh, sue, ss, hr, another that the "
+            help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, another that the "
             "server has, or auto.",
             metavar="NAME",
             autocompletion=completion.protocols,

@@ -75,7 +75,7 @@ export class Retries {
 export interface Round {
   readonly id: string;
   readonly name: string;
-  readonly protocol: "grr" | "oue" | "olh" | "sue" | "ss" | "hr";
+  readonly protocol: "grr" | "oue" | "olh" | "sue" | "ss" | "hr" | "llh";
   readonly epsilon: number;
   readonly items: readonly string[];
   /** The number of items. */

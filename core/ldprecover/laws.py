@@ -190,6 +190,19 @@ class AllSupporting:
 
 
 @dataclass(frozen=True)
+class ReportSums:
+    """Sums over a list of all M reports, each item supported by Mq of them, any two by Mq^2.
+
+    `masses(values)` sums the values of the items that each report supports. `counts(weights)` sums
+    the weights of the reports that support each item.
+    """
+
+    number: int
+    masses: Callable[[FloatArray], FloatArray]
+    counts: Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
 class Laws:
     """The distributions that honest reports of a protocol follow.
 
@@ -201,8 +214,7 @@ class Laws:
     - `hits`: the number of given items that it supports.
     - `joint_support`: the probability of supporting several given items together.
     - `all_supporting`: reports that support every item, where a summary counts them.
-    - `transform`: the Walsh-Hadamard transform, if reports are the columns of its matrix and items
-      its rows from 1: then items are not alike.
+    - `report_sums`: sums over all reports, if these are few: then items are not alike.
     - `likelihood_ratio`: P(z | v)/P(z | w) for an item v that z supports and an item w that it does
       not, where this is one number for all reports and items.
     - `log_likelihood(reports, frequencies)`: log P(z) of reports of users whose items are drawn
@@ -217,7 +229,7 @@ class Laws:
     hits: HitLaw | None = None
     joint_support: JointSupport | None = None
     all_supporting: AllSupporting | None = None
-    transform: Callable[[FloatArray], FloatArray] | None = None
+    report_sums: ReportSums | None = None
     likelihood_ratio: float | None = None
     log_likelihood: Callable[[Reports, FloatArray], FloatArray] | None = None
 

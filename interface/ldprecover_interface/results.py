@@ -80,8 +80,8 @@ class RecoveryRequest(Request):
     malicious_model: Literal["paper", "exact", "padded", "searched", "solved", "custom"] = Field(
         default="paper",
         description="The printed equations of LDPRecover*, or the corrected algebra; reports "
-        "padded to an honest size (OUE, SUE, SS), with searched seeds (OLH) or with solved columns "
-        "(HR); or the shares in `support`.",
+        "padded to an honest size (OUE, SUE, SS), with searched seeds (OLH) or with solved reports "
+        "(HR, LLH); or the shares in `support`.",
     )
     support: Annotated[list[Share], Field(fail_fast=True)] | None = Field(
         default=None,

@@ -30,7 +30,7 @@ def exp(epsilon: float) -> Fraction:
     return Fraction(round(total * (1 << 320)), 1 << 320)
 
 
-OWN = {"olh": "hash_range", "ss": "subset_size"}
+OWN = {"olh": "hash_range", "llh": "hash_range", "ss": "subset_size"}
 """Names of the parameters of single protocols."""
 
 
@@ -52,7 +52,7 @@ def p_q(protocol: str, epsilon: float, d: int, parameter: int | None) -> tuple[F
     if protocol == "hr":
         return e / (e + 1), Fraction(1, 2)
     assert parameter is not None
-    if protocol == "olh":
+    if protocol in ("olh", "llh"):
         return e / (e + parameter - 1), Fraction(1, parameter)
     assert protocol == "ss"
     k = parameter
@@ -62,6 +62,56 @@ def p_q(protocol: str, epsilon: float, d: int, parameter: int | None) -> tuple[F
 
 def hash_of(item: int, seed: int) -> int:
     return int(xxhash.xxh32_intdigest(struct.pack("<I", item), seed=seed))
+
+
+def digits(number: int, g: int, k: int) -> list[int]:
+    """Return the k digits in base g, the least significant first."""
+    return [number // g**j % g for j in range(k)]
+
+
+def seeds_of(d: int, g: int) -> tuple[int, int]:
+    """Return k, the digits that tell d items apart, and the number of seeds g^k."""
+    k = next(k for k in range(1, 20) if g**k >= d)
+    return k, g**k
+
+
+def linear_bucket(seed: int, item: int, d: int, g: int) -> int:
+    k, _ = seeds_of(d, g)
+    return sum(r * c for r, c in zip(digits(seed, g, k), digits(item, g, k), strict=True)) % g
+
+
+def linear_hashes() -> dict[str, Any]:
+    cases = []
+    settings: list[tuple[int, int, Sequence[int]]] = [
+        (2, 2, range(4)),
+        (5, 2, range(16)),
+        (9, 3, range(27)),
+        (10, 3, (0, 1, 2, 3, 26, 27, 28, 79, 80)),
+        (30, 5, (0, 4, 7, 126, 311, 624)),
+        (23, 23, (0, 24, 100, 528)),
+    ]
+    for d, g, reports in settings:
+        supported = [
+            [v for v in range(d) if linear_bucket(x // g, v, d, g) == x % g] for x in reports
+        ]
+        cases += [
+            {"domain_size": d, "hash_range": g, "report": x, "supported": items}
+            for x, items in zip(reports, supported, strict=True)
+        ]
+    counts = []
+    for d, g, n in ((5, 2, 40), (10, 3, 60), (30, 5, 80)):
+        words = Words(f"linear {d}", [])
+        sample = [words.below(seeds_of(d, g)[1] * g) for _ in range(n)]
+        support = [sum(linear_bucket(x // g, v, d, g) == x % g for x in sample) for v in range(d)]
+        counts.append({"domain_size": d, "hash_range": g, "reports": sample, "counts": support})
+    return {
+        "about": "LLH: report x is the seed x // g and the bucket x % g. It supports the items v "
+        "whose k base-g digits have, with those of the seed, the inner product x % g modulo g; k "
+        "is the least number with g^k >= d, and x is below g^(k+1). counts: how many of the "
+        "reports support each item.",
+        "cases": cases,
+        "counts": counts,
+    }
 
 
 def columns() -> dict[str, Any]:
@@ -126,6 +176,9 @@ _REFUSED: list[tuple[str, int, int | None, str | dict[str, Any], int | None]] = 
     ("hr", 4, None, {"reports": [7, 8]}, 1),
     ("hr", 3, None, {"reports": [4]}, 0),
     ("hr", 4, None, "0700000008000000", 1),
+    ("llh", 10, 3, {"reports": [0, 80, 81]}, 2),
+    ("llh", 9, 3, {"reports": [27]}, 0),
+    ("llh", 9, 3, "1a0000001b000000", 1),
     ("olh", 9, 3, {"seeds": [1, 2], "buckets": [2, 3]}, 1),
     ("olh", 9, 3, {"seeds": [1 << 32], "buckets": [0]}, 0),
     ("olh", 9, 3, {"seeds": [1, 2], "buckets": [0]}, 1),
@@ -171,6 +224,8 @@ def wire_forms() -> dict[str, Any]:
         (100_000, [131_071, 65_536, 1]),
     ):
         add("hr", d, None, reports, struct.pack(f"<{len(reports)}I", *reports))
+    for d, g, reports in ((2, 2, [3, 0]), (10, 3, [80, 27, 2]), (100_000, 3, [531_440, 65_536])):
+        add("llh", d, g, reports, struct.pack(f"<{len(reports)}I", *reports))
     for g, seeds, buckets in (
         (3, [2882400001, 5], [2, 0]),
         (65_536, [0, 0xFFFFFFFF, 1], [65_535, 256, 0]),
@@ -230,7 +285,7 @@ def thresholds() -> dict[str, Any]:
     return {
         "about": (
             "A uniform 64-bit word below the threshold keeps the value (values = d items for GRR, "
-            "g buckets for OLH, "
+            "g buckets for OLH and LLH, "
             "the 2 signs for HR), sends a zero bit as one (OUE), turns a bit over (SUE), or has "
             "the user's item in its "
             "subset (SS). Rounded to the private side. Decimal strings: they exceed 2^53."
@@ -265,7 +320,7 @@ def threshold(protocol: str, epsilon: float, d: int, parameter: int | None) -> i
     e = exp(epsilon)
     if protocol in ("oue", "sue"):
         return math.ceil((1 << 64) * p_q(protocol, epsilon, d, parameter)[1])
-    values = {"grr": d, "olh": parameter, "hr": 2}.get(protocol)
+    values = {"grr": d, "olh": parameter, "llh": parameter, "hr": 2}.get(protocol)
     share = p_q(protocol, epsilon, d, parameter)[0] if values is None else e / (e + values - 1)
     return math.floor((1 << 64) * share)
 
@@ -322,6 +377,12 @@ def drawn(
         bucket = hash_of(item, seed) * parameter >> 32
         keeps, other = word() < t, (bucket + 1 + word.below(parameter - 1)) % parameter
         return struct.pack("<IH", seed, bucket if keeps else other)
+    if protocol == "llh":
+        assert parameter is not None
+        seed = word.below(seeds_of(d, parameter)[1])
+        bucket = linear_bucket(seed, item, d, parameter)
+        keeps, other = word() < t, (bucket + 1 + word.below(parameter - 1)) % parameter
+        return struct.pack("<I", seed * parameter + (bucket if keeps else other))
     if protocol == "hr":
         odd, column = word() >= t, word() % (1 << d.bit_length())
         if bin(item + 1 & column).count("1") % 2 != odd:
@@ -369,6 +430,13 @@ def reports() -> dict[str, Any]:
         *(("hr", 1.0, d, None, d - 1, None, []) for d in (2, 3, 4, 40, 100_000)),
         ("hr", 1.0, 4, None, 1, None, ["t-1", 5]),
         ("hr", 1.0, 4, None, 1, None, ["t", 5]),
+        *(("llh", 1.0, 10, 3, item, None, []) for item in (0, 1, 5, 9)),
+        ("llh", 0.5, 2, 2, 1, None, []),
+        ("llh", 0.2, 100_000, 2, 99_999, None, []),
+        ("llh", 1.0, 100_000, 3, 77_777, None, []),
+        ("llh", 0.5, 10, 3, 8, None, [top, 25, "t-1"]),  # 2^64 - 1 is the biased tail of 27
+        ("llh", 0.5, 10, 3, 8, None, [25, "t", 0]),
+        ("llh", 3.0, 102, 23, 101, None, [528, top, top, 21]),
     ]
     for i, (protocol, epsilon, d, parameter, item, seed, first) in enumerate(settings):
         t = threshold(protocol, epsilon, d, parameter)
@@ -507,6 +575,7 @@ def digests() -> dict[str, Any]:
         ("ss", 0.5, [str(i) for i in range(102)], 39, plain),
         ("ss", 3.0, ["a", "b"], 1, plain),
         ("hr", 0.5, ["a", "b", "c", "d"], None, plain),
+        ("llh", 0.5, ["a", "b", "c", "d"], 3, plain),
         ("grr", 1.0, ["a", "b", "canary 1", "canary 2"], None, ([2, 3], False)),
         ("olh", 1.0, ["a", "b"], 4, ([], True)),
         ("olh", 1.0, ["a", "b", "c"], 4, ([2], True)),
@@ -564,6 +633,7 @@ ROUNDS: list[tuple[str, float, int | None, int, list[int]]] = [
     ("sue", 0.5, None, 1000, [600, 430, 440, 450, 445, 400]),
     ("ss", 1.0, 2, 1000, [500, 400, 350, 350, 400]),
     ("hr", 0.5, None, 1000, [560, 500, 510, 490, 515]),
+    ("llh", 0.5, 3, 1000, [430, 333, 300, 320, 340]),
 ]
 
 
@@ -671,6 +741,7 @@ def recoveries() -> dict[str, Any]:
 
 FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "columns.json": columns,
+    "linear_hashes.json": linear_hashes,
     "given_seeds.json": given_seeds,
     "hash.json": hashes,
     "wire.json": wire_forms,

@@ -20,7 +20,7 @@ from ldprecover import (
     frequency_oracle,
     recover,
 )
-from ldprecover.protocols import GRR, HR, MAX_HASH_RANGE, OLH, OUE, SS, SUE, wire
+from ldprecover.protocols import GRR, HR, LLH, MAX_HASH_RANGE, OLH, OUE, SS, SUE, wire
 from ldprecover.protocols.seed_list import seed_list
 from ldprecover.rounds.means import round_numbers
 from ldprecover.rounds.tickets import ticket_draw
@@ -106,6 +106,7 @@ def test_thresholds() -> None:
         elif values is not None:
             oracles = [GRR(epsilon, values), *([HR(epsilon, d)] if values == 2 else [])]
             oracles += [OLH(epsilon, d, values)] if values <= MAX_HASH_RANGE else []
+            oracles += [LLH(epsilon, d, values)] if values in (2, 3) else []
         else:
             oracles = [SUE(epsilon, d) if "turn_below" in case else OUE(epsilon, d)]
         stated = {name: int(value) for name, value in case.items() if name.endswith("_below")}
@@ -152,6 +153,17 @@ def test_columns() -> None:
     for case in cases("columns.json"):
         supports = HR(1.0, case["domain_size"]).supports(np.array([case["column"]], np.uint32))
         assert np.flatnonzero(supports[0]).tolist() == case["supported"], case
+
+
+def test_linear_hashes() -> None:
+    for case in cases("linear_hashes.json"):
+        oracle = LLH(1.0, case["domain_size"], case["hash_range"])
+        supports = oracle.supports(np.array([case["report"]], np.uint32))
+        assert np.flatnonzero(supports[0]).tolist() == case["supported"], case
+    for case in cases("linear_hashes.json", "counts"):
+        oracle = LLH(1.0, case["domain_size"], case["hash_range"])
+        reports = oracle.wire.from_json({"reports": case["reports"]})
+        assert oracle.support_counts(reports).tolist() == case["counts"]
 
 
 def test_given_seeds() -> None:

@@ -104,8 +104,24 @@ const hr = {
   },
 };
 
+const llh = {
+  own: "hash_range",
+  ownRange: () => [2, 1021],
+  allows: ({ d, own: g }) => isPrime(g) && seedsOf(d, g) * g <= 2 ** 20,
+  chances: olh.chances,
+  thresholds: olh.thresholds,
+  perturb(round, item, words) {
+    const g = round.own;
+    const seed = below(seedsOf(round.d, g), words);
+    const bucket = linearBucket(seed, item, g);
+    const [word] = words(1);
+    const other = (bucket + 1 + below(g - 1, words)) % g;
+    return u4(seed * g + (word < round.thresholds.keep_below ? bucket : other));
+  },
+};
+
 /** The protocols by the name that a round states. */
-export const PROTOCOLS = new Map(Object.entries({ grr, oue, olh, sue, ss, hr }));
+export const PROTOCOLS = new Map(Object.entries({ grr, oue, olh, sue, ss, hr, llh }));
 
 /**
  * Return the item of x in a round for numbers, GRR over "-1" and "1": 1 with probability (1+x)/2.
@@ -119,6 +135,27 @@ function u4(value) {
   const report = new DataView(new ArrayBuffer(4));
   report.setUint32(0, value, true);
   return new Uint8Array(report.buffer);
+}
+
+/** Return g^k, the number of hash functions over d items: the least power that is at least d. */
+function seedsOf(d, g) {
+  let seeds = g;
+  while (seeds < d) seeds *= g;
+  return seeds;
+}
+
+function isPrime(g) {
+  for (let i = 2; i * i <= g; i += 1) if (g % i === 0) return false;
+  return g >= 2;
+}
+
+/** Return the inner product modulo g of the base-g digits of a seed and an item. */
+function linearBucket(seed, item, g) {
+  let bucket = 0;
+  for (let [r, v] = [seed, item]; r && v; [r, v] = [Math.floor(r / g), Math.floor(v / g)]) {
+    bucket += (r % g) * (v % g);
+  }
+  return bucket % g;
 }
 
 function isOdd(bits) {

@@ -160,6 +160,9 @@ function checkRanges({ protocol: name, epsilon, d, own, givenSeeds: m, access },
   if (protocol.own) {
     const [low, high] = protocol.ownRange({ d });
     if (own < low || own > high) inconsistent(`${protocol.own} ${own}, not ${low} to ${high}`);
+    if (protocol.allows && !protocol.allows({ d, own })) {
+      inconsistent(`${protocol.own} ${own}, which ${name} over ${d} items does not allow`);
+    }
   }
   if (m === null) return;
   if (!protocol.seeds) inconsistent(`given seeds, which ${name} has not`);

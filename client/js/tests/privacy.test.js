@@ -105,6 +105,15 @@ const SETTINGS = [
     { hash_range: 4 },
     (r, item) => bucketOf(view(r).getUint32(0, true), item, 4) === view(r).getUint16(4, true),
   ],
+  [
+    "llh",
+    { hash_range: 3 }, // the two digits of report / 3 and of the item
+    (report, item) => {
+      const x = view(report).getUint32(0, true);
+      const [low, high] = [Math.floor(x / 3) % 3, Math.floor(x / 9)];
+      return (low * (item % 3) + high * Math.floor(item / 3)) % 3 === x % 3;
+    },
+  ],
   ["hr", {}, (report, item) => ones((item + 1) & view(report).getUint32(0, true)) % 2 === 0],
 ];
 

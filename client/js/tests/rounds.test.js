@@ -8,7 +8,7 @@ import { readRound } from "../src/rounds.js";
 import { systemCrypto } from "../src/words.js";
 import { Collector, statedRound } from "./helpers.js";
 
-const OWN = { olh: { hash_range: 4 }, ss: { subset_size: 2 } };
+const OWN = { olh: { hash_range: 4 }, ss: { subset_size: 2 }, llh: { hash_range: 3 } };
 
 async function read(fields, changes = {}) {
   return readRound({ ...(await statedRound(fields)), ...changes }, await systemCrypto());
@@ -70,6 +70,12 @@ test("rejects a contradictory round", async () => {
   // Right in all but their range.
   await assert.rejects(read({ protocol: "olh", hash_range: 65537 }), /can have hash_range/);
   await assert.rejects(read({ protocol: "ss", subset_size: 4 }), /can have subset_size/);
+  for (const g of [4, 1022]) {
+    await assert.rejects(read({ protocol: "llh", hash_range: g }), /can have hash_range/);
+  }
+  const items = Array.from({ length: 110 }, (_, i) => `item ${i}`);
+  await read({ protocol: "llh", hash_range: 101, items: items.slice(0, 101) });
+  await assert.rejects(read({ protocol: "llh", hash_range: 103, items }), /can have hash_range/);
 });
 
 test("names a missing or malformed field", async () => {

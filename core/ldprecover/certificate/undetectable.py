@@ -3,7 +3,7 @@
 If f* = (1 - beta) f + g, and A = sum_v g_v R_v / beta is a law, then reports drawn from A turn the
 honest reports of users with frequencies f into those of users with f*. R_v is the law of an honest
 report of item v. A is a law if g sums to beta, and to at least -beta/(ratio - 1) over the items of
-any report, where ratio = p(1-q)/(q(1-p)): e^epsilon, for all six protocols.
+any report, where ratio = p(1-q)/(q(1-p)): e^epsilon, for all seven protocols.
 """
 
 import math
@@ -24,7 +24,7 @@ from ldprecover.types import BoolArray, FloatArray
 _HALVINGS = 60
 _MANY = 16  # items average out in a report
 _FAINT = 1 / 64  # the variance of a report's likelihood that is left, relative to its mean
-_STEPS, _CHECKED, _GAP = 10_000, 50, 1e-5  # of HR's linear programme
+_STEPS, _CHECKED, _GAP = 10_000, 50, 1e-5  # of the linear programme
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class _Limits:
 
     def largest(self, raised: BoolArray, base: FloatArray, scale: float) -> FloatArray:
         """Return the g = base + scale x, x in the simplex, with the largest sum of raised items."""
-        if self.oracle.laws.transform is not None:
+        if self.oracle.laws.report_sums is not None:
             return self._programme(raised, base, scale)
         unbounded = np.full(base.size, math.inf)
         upper, lower = (unbounded, base) if scale > 0 else (base, -unbounded)
@@ -113,28 +113,28 @@ class _Limits:
         return float(np.minimum(g[self.targets], 0).sum() + rest) >= self._least
 
     def _programme(self, raised: BoolArray, base: FloatArray, scale: float) -> FloatArray:
-        """Solve the linear programme of items that are rows of a Hadamard matrix.
+        """Solve the linear programme whose constraints are the reports, where these are few.
 
-        Its columns are the reports. By primal and dual steps (Chambolle and Pock, 2011), until the
+        By primal and dual steps (Chambolle and Pock, 2011), until the
         dual proves the result.
         """
-        transform, d, k = self.oracle.laws.transform, base.size, self.oracle.summary_size
-        assert transform is not None
-        sign, root = math.copysign(1.0, scale), math.sqrt(k)
+        sums, d, q = self.oracle.laws.report_sums, base.size, self.oracle.q
+        assert sums is not None
+        sign, root = math.copysign(1.0, scale), math.sqrt(sums.number * q * (1 - q))
 
-        def columns(x: FloatArray) -> FloatArray:
-            rows = np.concatenate([[0.0], x, np.zeros(k - d - 1)]) / root
-            return transform(rows)
+        def columns(x: FloatArray) -> FloatArray:  # an isometry
+            centred: FloatArray = (sums.masses(x) - q * x.sum()) / root
+            return centred
 
         def prices(y: FloatArray) -> FloatArray:
-            gains: FloatArray = sign * (raised + transform(y / root)[1 : d + 1])
+            gains: FloatArray = sign * (raised + (sums.counts(y) - q * y.sum()) / root)
             return gains
 
-        limit = ((2 * self._least - self.share) / root - columns(base)) / abs(scale)
+        limit = ((self._least - q * self.share) / root - columns(base)) / abs(scale)
         honest = np.abs(base) / np.abs(base).sum()  # a solution without any gain
         spare = sign * columns(honest) - limit
         x = solution = honest
-        y = np.zeros(k)
+        y = np.zeros(sums.number)
         for i in range(_STEPS):
             following = project_simplex(x + prices(y) / d)
             y = np.maximum(y - d * (sign * columns(2 * following - x) - limit), 0.0)

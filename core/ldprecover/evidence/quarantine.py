@@ -42,6 +42,11 @@ class Quarantined:
             if type(number) is not int or not 0 <= number < _MOST:
                 raise ParameterError("the numbers of quarantined reports must be integers from 0")
 
+    @property
+    def total(self) -> int:
+        """The number of reports in quarantine now."""
+        return self.sizes + (self.seeds or 0)
+
     def __add__(self, other: "Quarantined") -> "Quarantined":
         """Return the sums; `seeds` is None if either is."""
         unknown = self.seeds is None or other.seeds is None

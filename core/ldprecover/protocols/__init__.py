@@ -8,6 +8,7 @@ from ldprecover.protocols.description import Column, OwnParameter, ReportForms, 
 from ldprecover.protocols.given_seeds import GIVEN_SEEDS_PARAMETER, GivenSeedsOLH
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.hr import HR
+from ldprecover.protocols.llh import LLH
 from ldprecover.protocols.olh import MAX_HASH_RANGE, OLH, default_hash_range
 from ldprecover.protocols.oracle import (
     MAX_DOMAIN_SIZE,
@@ -32,6 +33,7 @@ __all__ = [
     "GIVEN_SEEDS",
     "GRR",
     "HR",
+    "LLH",
     "MAX_DOMAIN_SIZE",
     "MAX_EPSILON",
     "MAX_HASH_RANGE",
@@ -67,7 +69,7 @@ __all__ = [
 ]
 
 PROTOCOLS: dict[str, type[FrequencyOracle]] = {
-    oracle.protocol: oracle for oracle in (GRR, OUE, OLH, SUE, SS, HR)
+    oracle.protocol: oracle for oracle in (GRR, OUE, OLH, SUE, SS, HR, LLH)
 }
 
 

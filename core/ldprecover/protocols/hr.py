@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
-from ldprecover.distributions import binomial_threshold
-from ldprecover.laws import AllSupporting, HitLaw, Laws
+from ldprecover.laws import AllSupporting, HitLaw, Laws, ReportSums
 from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
-from ldprecover.protocols.wire import IntegerForm, raise_first
+from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import (
     BoolArray,
     FloatArray,
@@ -28,7 +27,6 @@ from ldprecover.types import (
     UInt64Array,
 )
 
-_IMPROBABLE = 1e-9  # probability below which an honest submission is rejected
 _FORMS = ReportForms(
     json="one column y a report; it supports item v where popcount((v + 1) & y) is even.",
     packed="u4 a column.",
@@ -72,7 +70,7 @@ class HR(FrequencyOracle):
 
     @cached_property
     def wire(self) -> IntegerForm:
-        return _ColumnForm(self.summary_size, self.everything)
+        return IntegerForm(_FORMS, self.summary_size, "column", self.everything)
 
     @property
     def bits(self) -> int:
@@ -146,9 +144,22 @@ class HR(FrequencyOracle):
             super().laws,
             hits=_HadamardHits(self.p, self.q, self.domain_size, self._hits),
             all_supporting=AllSupporting(0, self.everything),
-            transform=counting.walsh_hadamard_floats,
+            report_sums=ReportSums(self.summary_size, self._masses, self._weights),
             log_likelihood=self._log_likelihood,
         )
+
+    def _masses(self, values: FloatArray) -> FloatArray:
+        """Return the sum of the values of the items that each of the K columns supports."""
+        rows = np.zeros(self.summary_size)
+        rows[1 : self.domain_size + 1] = values
+        masses: FloatArray = (values.sum() + counting.walsh_hadamard_floats(rows)) / 2
+        return masses
+
+    def _weights(self, weights: FloatArray) -> FloatArray:
+        """Return the sum of the weights of the columns that support each item."""
+        sums = counting.walsh_hadamard_floats(weights)
+        counts: FloatArray = (sums[0] + sums[1 : self.domain_size + 1]) / 2
+        return counts
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         mass = self.supported_mass(reports, frequencies)
@@ -165,24 +176,11 @@ class HR(FrequencyOracle):
             self.domain_size,
             self.q,
             math.floor(self.laws.mean_size),
-            bits=self.bits,
+            cells=self.summary_size,
             hits=self._hits,
             support_counts=self.support_counts,
+            bits=self.bits,
         )
-
-
-class _ColumnForm(IntegerForm):
-    def __init__(self, columns: int, everything: float) -> None:
-        super().__init__(_FORMS, columns, "column")
-        self.everything = everything
-
-    def check_submission(self, reports: Reports) -> None:
-        """Raise ReportError if column 0 is more frequent than in one of 10^9 honest submissions."""
-        all_supporting = reports == 0
-        count = int(np.count_nonzero(all_supporting))
-        if count and count >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
-            share = f"{count} of {len(reports)} reports are column 0, which supports every item"
-            raise_first(all_supporting, f"{share}: honest users hardly ever send this many")
 
 
 @dataclass(frozen=True)
@@ -197,9 +195,9 @@ class _HadamardSimulation(Simulation):
         If the item is drawn from the weights, a report is column y with probability (2/K)(1 - p +
         (2p-1) F(y)), where F(y) is the weight of the items that the column supports.
         """
-        rows, p = np.zeros(self.oracle.summary_size), self.oracle.p
-        rows[1 : self.oracle.domain_size + 1] = weights
-        mass = (weights.sum() + counting.walsh_hadamard_floats(rows)) / 2
+        sums, p = self.oracle.laws.report_sums, self.oracle.p
+        assert sums is not None
+        mass = sums.masses(weights)
         law = 1 - p + (2 * p - 1) * mass
         return Tally(rng.multinomial(n, law / law.sum()), n)
 

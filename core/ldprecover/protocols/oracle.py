@@ -135,6 +135,11 @@ class FrequencyOracle(ABC):
         return 0
 
     @property
+    def is_proposed(self) -> bool:
+        """Whether `choose` proposes this oracle; false if another protocol is far more accurate."""
+        return True
+
+    @property
     @abstractmethod
     def wire(self) -> WireForm:
         """How reports travel: their packed and their JSON form. Computed once for each oracle."""

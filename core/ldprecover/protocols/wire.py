@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ldprecover.distributions import binomial_threshold
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols.description import Column, ReportForms
 from ldprecover.types import BoolArray, Reports
@@ -21,6 +22,10 @@ _MAX_MEMORY = 8 << 30
 
 _BYTES_OF_USER = 24
 """Bytes in memory for each simulated user beside its report: its item, three times."""
+
+
+_IMPROBABLE = 1e-9
+"""Probability below which an honest submission is rejected."""
 
 
 def pack(reports: Reports) -> bytes:
@@ -132,16 +137,36 @@ class WireForm(ABC):
 
 
 class IntegerForm(WireForm):
-    """A report is one integer from 0 to `limit` - 1, packed in four bytes."""
+    """A report is one integer from 0 to `limit` - 1, packed in four bytes.
 
-    def __init__(self, forms: ReportForms, limit: int, noun: str) -> None:
+    If report 0 supports every item, `everything` is the probability of an honest one.
+    """
+
+    def __init__(
+        self, forms: ReportForms, limit: int, noun: str, everything: float | None = None
+    ) -> None:
         super().__init__(forms, np.dtype("<u4"), Column("reports", int, limit, noun))
+        self.everything = everything
 
     def check(self, reports: Reports) -> None:
         (column,) = self.columns
         raise_first(
             reports >= column.limit, f"the {column.noun} must be from 0 to {column.limit - 1}"
         )
+
+    def check_submission(self, reports: Reports) -> None:
+        """Raise ReportError if report 0 is more frequent than in one of 10^9 honest submissions."""
+        if self.everything is None:
+            return
+        all_supporting = reports == 0
+        count = int(np.count_nonzero(all_supporting))
+        if count and count >= binomial_threshold(len(reports), self.everything, _IMPROBABLE):
+            (column,) = self.columns
+            share = f"{count} of {len(reports)} reports are {column.noun} 0"
+            raise_first(
+                all_supporting,
+                f"{share}, which supports every item: honest users hardly ever send this many",
+            )
 
     def split(self, reports: Reports) -> tuple[list[Any], ...]:
         return (reports.tolist(),)

@@ -80,7 +80,7 @@ def test_own_parameter_is_stored_like_a_hash_range() -> None:
     assert parameters.own == {"few": 3}
     assert parameters.digest != RoundParameters("few", 1.0, items, 2).digest
     assert RoundParameters("few", 1.0, items).parameter == 2
-    with pytest.raises(ParameterError, match="hash_range belongs to olh; few has none"):
+    with pytest.raises(ParameterError, match="hash_range belongs to olh, llh; few has none"):
         RoundParameters.named("few", 1.0, items, {"hash_range": 3})
     with pytest.raises(ParameterError, match="few belongs to few; olh has none"):
         RoundParameters.named("olh", 1.0, items, {"few": 3})

@@ -124,7 +124,7 @@ def test_solved_model_subtracts_crafted_columns() -> None:
 
 def test_the_solved_model_is_of_columns_alone() -> None:
     oracle = PROTOCOLS["grr"](0.5, 8)
-    with pytest.raises(ParameterError, match="solved is of hr reports"):
+    with pytest.raises(ParameterError, match="solved is of hr and llh reports"):
         recover(
             oracle,
             np.full(8, 1 / 8),

@@ -30,7 +30,7 @@ def test_choices_are_the_registries() -> None:
 
 def test_every_choice_is_accepted() -> None:
     choices = SMALL.as_json()
-    lacking = {"apa2": ("grr", "ss", "hr"), "joint": ("hr",)}  # protocols without such reports
+    lacking = {"apa2": ("grr", "ss", "hr", "llh"), "joint": ("hr", "llh")}  # without such reports
     for protocol in choices["protocols"]:
         for attack in choices["attacks"]:
             form = {"protocol": protocol["name"], "attack": attack["name"]}

@@ -1,0 +1,144 @@
+"""Crafting reports that are cells of a small table: every one that supports the most is known."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
+from ldprecover.errors import ParameterError
+from ldprecover.types import FloatArray, Int64Array, Reports, UInt32Array
+
+_SUBSETS = 1 << 14  # sets of wanted items whose reports are enumerated, at most
+_SPREAD = 4  # 1 / the share of an item's reports that evens out what else they support
+
+
+@dataclass(frozen=True)
+class CellCrafter(Crafter):
+    """A report is an integer below `cells`; all that supports wanted items is solved.
+
+    `hits(items)` counts the items that each report supports; `support_counts(reports)` counts the
+    reports that support each item.
+    """
+
+    cells: int
+    hits: Callable[[Int64Array], Int64Array]
+    support_counts: Callable[[Reports], Int64Array]
+
+    model = "solved"
+
+    @property
+    @abstractmethod
+    def never_sent(self) -> int:
+        """The number of reports, from 0 on, that are never crafted: they stand out."""
+
+    @abstractmethod
+    def supporting(self, wanted_items: Int64Array) -> UInt32Array:
+        """Return the reports that support all wanted items, without those that are never sent."""
+
+    @property
+    def encoded_others(self) -> float:
+        return (self.domain_size - 1) * self.q
+
+    def craft(
+        self,
+        wanted_items: Int64Array,
+        rng: np.random.Generator,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+    ) -> Reports:
+        """Return the `best_reports` for each user's wanted items, drawn evenly.
+
+        Of the aims only "projected" changes them: honest reports have the same sizes.
+        """
+        reports = np.empty(len(wanted_items), "<u4")
+        if not reports.size:
+            return reports
+        rows, row_of_user = np.unique(wanted_items, axis=0, return_inverse=True)
+        order = np.argsort(row_of_user.reshape(-1), kind="stable")
+        ends = np.cumsum(np.bincount(row_of_user.reshape(-1), minlength=len(rows)))
+        for row, users in zip(rows, np.split(order, ends[:-1]), strict=True):
+            reports[users] = rng.choice(self.best_reports(row, aim), size=users.size)
+        return reports
+
+    def expected_hits(
+        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+    ) -> tuple[float, float] | None:
+        """Return both for one wanted item; None for several: see `crafted_support`."""
+        if r > 1:
+            return None
+        others = self._shares(self.best_reports(np.zeros(1, np.int64), aim))[1]
+        return 1.0, float(others * (self.domain_size - 1))
+
+    def crafted_support(
+        self,
+        included: FloatArray,
+        r: int,
+        *,
+        aim: Aim = "most",
+        search: Search = DEFAULT_SEARCH,
+        m: int = 1,
+    ) -> FloatArray:
+        """Return pi exactly.
+
+        Raises ParameterError for more than 16,384 possible sets of wanted items.
+        """
+        items = np.flatnonzero(included)
+        if math.comb(items.size, r) > _SUBSETS:
+            raise ParameterError(
+                f"{self.protocol} lacks a law of reports crafted for {r} of {items.size} items, of "
+                "which there are too many"
+            )
+        support = np.zeros(self.domain_size)
+        sets = list(combinations(items.tolist(), r))
+        for wanted_items in sets:
+            weight = float(included[wanted_items[0]]) if r == 1 else 1 / len(sets)
+            support += weight * self._shares(self.best_reports(np.array(wanted_items), aim))
+        return support
+
+    def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
+        """Return log P(z) of the reports that support the target, drawn evenly."""
+        number = self.supporting(np.array([target])).size
+        return np.where(reports >= self.never_sent, -math.log(number), -np.inf)
+
+    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+        return rng.integers(self.cells, size=m, dtype=np.uint32)
+
+    @property
+    def uniform_support(self) -> float:
+        return self.q
+
+    def report_of_size(
+        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
+    ) -> Reports:
+        """Return a random one of the reports whose number of items is nearest to the size."""
+        miss = np.abs(self.hits(np.arange(self.domain_size)) - size)
+        return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")
+
+    def best_reports(self, wanted_items: Int64Array, aim: Aim = "most") -> UInt32Array:
+        """Return the reports that support most of the wanted items.
+
+        If few support all of them, what else these support rises too, and a projection takes much
+        of the gain. For the aim "projected" they are then those with the largest difference of the
+        shares of wanted and of other items supported: a quarter as many as support one item.
+        """
+        reports = self.supporting(wanted_items)
+        least = max(round(self.cells * self.q) // _SPREAD, 1)
+        spread = aim == "projected" and reports.size < least - 1
+        if reports.size and not spread:
+            return reports
+        score = self.hits(wanted_items)[self.never_sent :]
+        if spread:
+            sizes = self.hits(np.arange(self.domain_size))[self.never_sent :]
+            score = self.domain_size * score - wanted_items.size * sizes
+        worst = np.sort(score)[-least if spread else -1]
+        return (np.flatnonzero(score >= worst) + self.never_sent).astype(np.uint32)
+
+    def _shares(self, reports: UInt32Array) -> FloatArray:
+        """Return for each item the share of the reports that supports it."""
+        shares: FloatArray = self.support_counts(reports) / reports.size
+        return shares

@@ -1,0 +1,226 @@
+"""Linear local hashing: its hash family, counts, parameters and crafted reports."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from ldprecover import OUE, ParameterError, ReportError, Tally
+from ldprecover.evidence.alarms import raise_alarms
+from ldprecover.planning import PlanRequest, plan
+from ldprecover.planning.choosing import choose
+from ldprecover.protocols import LLH, crafter_of, frequency_oracle
+from ldprecover.testing import check_protocol
+from ldprecover.testing.tolerances import assert_follows
+
+FAMILIES = [(2, 2), (5, 2), (32, 2), (9, 3), (10, 3), (102, 3), (30, 5), (60, 7), (23, 23)]
+"""Number of items, hash range."""
+
+families = pytest.mark.parametrize(("d", "g"), FAMILIES)
+
+
+def every_report(oracle: LLH) -> np.ndarray:
+    return np.arange(oracle.summary_size, dtype="<u4")
+
+
+def bucket(seed: int, item: int, g: int) -> int:
+    """Return the inner product of two numbers' digits, digit by digit."""
+    total = 0
+    while seed and item:
+        total += seed % g * (item % g)
+        seed, item = seed // g, item // g
+    return total % g
+
+
+def summary_of(oracle: LLH, n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Return uniform reports and their histogram."""
+    reports = np.random.default_rng(seed).integers(oracle.summary_size, size=n).astype("<u4")
+    return reports, oracle.summarise(reports)
+
+
+@families
+def test_keeps_the_contract(d: int, g: int) -> None:
+    check_protocol(LLH(1.0, d, g))
+
+
+@families
+def test_two_items_share_a_bucket_under_one_in_g_seeds(d: int, g: int) -> None:
+    oracle = LLH(1.0, d, g)
+    seeds = np.arange(oracle.seed_count)
+    buckets = oracle.buckets(seeds[:, None], np.arange(d))
+    some = np.random.default_rng(1).permutation(d)[:12].tolist()
+    for v, w in itertools.combinations(some, 2):
+        assert np.count_nonzero(buckets[:, v] == buckets[:, w]) * g == oracle.seed_count
+    assert [bucket(r, some[-1], g) for r in seeds.tolist()] == buckets[:, some[-1]].tolist()
+
+
+@families
+def test_counts_of_a_summary_are_those_of_the_reports(d: int, g: int) -> None:
+    """By the reports themselves, and by Fourier transforms over GF(g)^k."""
+    oracle = LLH(1.0, d, g)
+    reports, summary = summary_of(oracle, 3_000)
+    counts = oracle.counts_from(summary)
+    assert np.array_equal(counts, oracle.supports(reports).sum(axis=0))
+    shape, s = (g,) * oracle.digits, oracle.seed_count
+    fourier = np.fft.fft(summary.reshape(s, g), axis=1)
+    digits = np.array(np.unravel_index(np.arange(d), shape))
+    total = np.full(d, reports.size, np.float64)
+    for t in range(1, g):
+        inverse = s * np.fft.ifftn(fourier[:, t].reshape(shape))
+        total += inverse[tuple(t * digits % g)].real
+    np.testing.assert_allclose(counts, total / g, atol=1e-6)
+
+
+def test_counts_are_exact_for_any_number_of_reports() -> None:
+    oracle = LLH(1.0, 102, 3)
+    summary = np.zeros(oracle.summary_size, np.int64)
+    summary[[0, 1, 700]] = 10**12, 10**12 - 1, 7
+    expected = sum(
+        int(summary[x]) * oracle.supports(np.array([x], "<u4"))[0].astype(np.int64)
+        for x in (0, 1, 700)
+    )
+    assert np.array_equal(oracle.counts_from(summary), expected)
+
+
+@families
+def test_report_sizes_are_counted_without_the_reports(d: int, g: int) -> None:
+    oracle = LLH(1.0, d, g)
+    reports = every_report(oracle)
+    assert np.array_equal(oracle.support_sizes(reports), oracle.supports(reports).sum(axis=1))
+    weights = np.random.default_rng(1).dirichlet(np.ones(d))
+    np.testing.assert_allclose(
+        oracle.supported_mass(reports, weights), oracle.supports(reports) @ weights, atol=1e-12
+    )
+
+
+@families
+def test_probabilities_of_reports_are_those_of_perturb(d: int, g: int) -> None:
+    oracle, rng = LLH(1.0, d, g), np.random.default_rng(2)
+    weights = rng.dirichlet(np.ones(d))
+    law = oracle.probabilities(weights)
+    assert law.sum() == pytest.approx(1)
+    log_likelihood = oracle.laws.log_likelihood
+    assert log_likelihood is not None
+    np.testing.assert_allclose(np.log(law), log_likelihood(every_report(oracle), weights))
+    reports = oracle.perturb(rng.choice(d, 40_000, p=weights), rng)
+    assert_follows(oracle.summarise(reports), law)
+    assert_follows(oracle.simulation.population_tally(weights, 10**9, rng).summary, law)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "g", "ratio"),
+    [
+        (0.2, 2, 1.010),
+        (0.5, 3, 1.009),
+        (1.0, 3, 1.024),
+        (1.5, 5, 1.003),
+        (2.0, 7, 1.011),
+        (3.0, 23, 1.002),
+        (4.0, 53, 1.001),
+    ],
+)
+def test_default_range_has_the_variance_of_oue(epsilon: float, g: int, ratio: float) -> None:
+    oracle, oue = frequency_oracle("llh", epsilon, 102), OUE(epsilon, 102)
+    assert oracle.own == {"hash_range": g}
+    variances = (float(each.variance(0.0, 1)) for each in (oracle, oue))
+    assert next(variances) / next(variances) == pytest.approx(ratio, abs=6e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0, 4.0, 10.0])
+@pytest.mark.parametrize("d", [2, 102, 1_024, 10_000, 100_000])
+def test_default_range_fits_every_round(epsilon: float, d: int) -> None:
+    oracle = frequency_oracle("llh", epsilon, d)
+    assert isinstance(oracle, LLH)
+    assert oracle.summary_size <= 1 << 20
+    assert d <= oracle.seed_count < oracle.hash_range * d
+    primes = [g for g in range(2, 200) if all(g % i for i in range(2, g))]
+    fitting = [g for g in primes if g ** (math.ceil(math.log(d, g) - 1e-9) + 1) <= 1 << 20]
+    least = min(float(LLH(epsilon, d, g).variance(0.0, 1)) for g in fitting)
+    assert float(oracle.variance(0.0, 1)) <= least * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("d", "g", "message"),
+    [
+        (102, 4, "must be a prime"),
+        (102, 1022, "must be from 2 to 1021"),
+        (110, 103, r"1,048,576 are counted: choose a smaller hash_range, or oue"),
+        (100_000, 5, "or oue"),
+    ],
+)
+def test_rejects_a_range_that_is_no_prime_or_too_large(d: int, g: int, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        LLH(1.0, d, g)
+
+
+@pytest.mark.parametrize("n", [1_000, 10**12])
+@pytest.mark.parametrize(("d", "epsilon"), [(100_000, 4.0), (10_000, 4.0), (500, 10.0)])
+def test_not_proposed_where_oue_is_more_accurate(d: int, epsilon: float, n: int) -> None:
+    oracle = frequency_oracle("llh", epsilon, d)
+    ratio = float(oracle.variance(0.0, 1)) / float(OUE(epsilon, d).variance(0.0, 1))
+    assert ratio > 1.05
+    assert not oracle.is_proposed
+    assert choose(d, epsilon, n).candidates[-1].oracle == oracle
+    request = PlanRequest(domain_size=d, epsilon=epsilon, users=n)
+    assert plan(request, ["llh", "sue", "oue"]).protocols[-1] == "llh"
+
+
+def test_the_laws_of_several_items_are_those_of_reports() -> None:
+    oracle, rng = LLH(1.0, 60, 3), np.random.default_rng(3)
+    hits, joint = oracle.laws.hits, oracle.laws.joint_support
+    assert hits is not None
+    assert joint is not None
+    for items in ([7], [0, 1], [0, 1, 2], [4, 31, 50]):
+        law = hits.of_others(np.array(items))
+        span = {
+            int(np.dot(row, 3 ** np.arange(4)))
+            for weights in itertools.product(range(3), repeat=len(items))
+            if sum(weights) % 3 == 1
+            for row in [np.array(weights) @ (np.array(items)[:, None] // 3 ** np.arange(4)) % 3]
+        }
+        assert (law is None) == any(v < 60 and v not in items for v in span), items
+        if law is not None:
+            other = next(v for v in range(59, 0, -1) if v not in items)
+            reports = oracle.perturb(np.full(20_000, other), rng)
+            counted = oracle.supports(reports, np.array(items)).sum(axis=1)
+            assert_follows(np.bincount(counted, minlength=len(items) + 1), law)
+    for z in (3, 4, 9):
+        reports = every_report(oracle)
+        all_supported = oracle.supports(reports, np.arange(z)).all(axis=1)
+        largest = max(
+            float(oracle.probabilities(np.eye(60)[v])[all_supported].sum()) for v in range(60)
+        )
+        assert largest <= joint.bound(z) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("targets", [[3], [0, 1], [5, 40, 77], list(range(5, 102, 10))])
+@pytest.mark.parametrize("g", [2, 3, 5])
+def test_crafted_reports_support_the_most_targets(targets: list[int], g: int) -> None:
+    oracle = LLH(0.5, 102, g)
+    reports = every_report(oracle)[g:]
+    hits = oracle.supports(reports, np.array(targets)).sum(axis=1)
+    best = set(reports[hits == hits.max()].tolist())
+    crafted = crafter_of(oracle).craft(np.tile(targets, (60_000, 1)), np.random.default_rng(1))
+    # One of at most 243 reports is left out with a probability below 243 (242/243)^60000 < 1e-100.
+    assert set(crafted.tolist()) == best
+    included = np.zeros(102)
+    included[targets] = 1
+    np.testing.assert_allclose(
+        crafter_of(oracle).crafted_support(included, len(targets)),
+        oracle.supports(np.array(sorted(best), "<u4")).mean(axis=0),
+        atol=1e-12,
+    )
+
+
+def test_many_reports_of_every_item_are_rejected_and_raise_an_alarm() -> None:
+    oracle, rng = LLH(0.5, 102, 3), np.random.default_rng(1)
+    honest = oracle.simulation.population_tally(np.full(102, 1 / 102), 20_000, rng)
+    assert oracle.supports(np.zeros(1, "<u4")).all()
+    for added, raised in ((0, False), (400, True)):
+        tally = honest + Tally.of(oracle, np.zeros(added, "<u4"))
+        alarms = raise_alarms(oracle, tally, rate=1e-6)
+        assert [each.raised for each in alarms if each.name == "all-supporting"] == [raised]
+    oracle.wire.check_submission(np.zeros(1, "<u4"))
+    with pytest.raises(ReportError, match="9 of 9 reports are report 0, which supports every"):
+        oracle.wire.check_submission(np.zeros(9, "<u4"))
