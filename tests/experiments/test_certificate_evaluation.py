@@ -1,5 +1,7 @@
 """The evaluation of certificates: they hold in its rounds, and it would see it if they did not."""
 
+import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +24,11 @@ from ldprecover_experiments.certificate_rounds import (
 )
 from ldprecover_experiments.parameters import load_genuine_users
 
-_SAMPLE = slice(0, 960, 35)  # of the rounds; 35 is prime to the protocols
+# A round's number modulo the number of protocols is its protocol, and the quotient its attack. A
+# sample has equally many rounds of each protocol if both numbers have no divisor in common.
+_PERIODS = len(PROTOCOLS) * (1 + len(ATTACKS))
+_STEP = next(step for step in itertools.count(35) if math.gcd(step, _PERIODS) == 1)
+_SAMPLE = slice(0, 960, _STEP)
 
 
 def test_certificates_hold_in_all_but_few_rounds() -> None:
@@ -33,6 +39,8 @@ def test_certificates_hold_in_all_but_few_rounds() -> None:
     rows = [dict(PARTS["rounds"].play(key)) for key in keys]
     played = [Verdict.of(row) for row in rows]
     rivals = [Verdict.of(row, "rival ") for row in rows]
+    assert {row["protocol"] for row in rows} == set(PROTOCOLS)
+    assert {row["evidence"] for row in rows} == {"counts", "reports"}
     assert sum(verdict.is_wrong for verdict in played) < limit(len(played))
     assert sum(verdict.is_wrong for verdict in rivals) < limit(len(rivals))
     assert sum(verdict.changed for verdict in rivals) > len(rivals) / 4
@@ -45,7 +53,9 @@ def test_certificates_hold_in_all_but_few_rounds() -> None:
 
 
 def test_rounds_have_every_protocol_attack_and_world() -> None:
-    rounds = [Round.drawn(0, number) for number in range(0, ROUNDS, 7)]
+    # With a step of one more than the protocols both the protocol and the attack change each time.
+    step = len(PROTOCOLS) + 1
+    rounds = [Round.drawn(0, number) for number in range(0, ROUNDS, step)]
     assert {each.oracle.protocol for each in rounds} == set(PROTOCOLS)
     assert {each.attack for each in rounds} == {NOBODY, *ATTACKS}
     assert {each.world for each in rounds} == set(WORLDS)
