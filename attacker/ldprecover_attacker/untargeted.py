@@ -172,10 +172,10 @@ class MLA(ItemAttack):
     - OLH: one seed, the best of `search` random ones, and its fullest bucket, or the bucket of
       nearest to d/2 items. S = (k - d/g)/(p-q) if the bucket holds k.
 
-    Where seeds are given, users cannot send one and the same report: each takes the bucket of its
-    seed that holds most items, or most of a secret random half.
+    Users with assigned seeds cannot all send one report: each takes the bucket of its seed that
+    holds most items, or most of a secret random half.
 
-    `support` is 0 or 1 for each item, by the report that was drawn, but for given seeds.
+    `support` is 0 or 1 for each item, by the report that was drawn, but for assigned seeds.
 
     Raises ParameterError for an unknown `against`, and an item outside the domain.
     """
@@ -205,8 +205,8 @@ class MLA(ItemAttack):
         return weights
 
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
-        if oracle.listed_seeds is not None:
-            return self._plan_of_given_seeds(oracle, rng)
+        if oracle.assigned_seeds or oracle.listed_seeds is not None:
+            return self._plan_of_assigned_seeds(oracle, rng)
         report = self._report(oracle, rng)
         support = oracle.supports(report)[0].astype(np.float64)
         return Plan(
@@ -215,8 +215,8 @@ class MLA(ItemAttack):
             sizes=lambda: exact_size(support.size, int(support.sum())),
         )
 
-    def _plan_of_given_seeds(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
-        """Return the plan of users with given seeds, who each take their fullest bucket."""
+    def _plan_of_assigned_seeds(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+        """Return the plan of users with assigned seeds, who each take their fullest bucket."""
         d = oracle.domain_size
         items = (
             np.arange(d)

@@ -52,8 +52,9 @@ def oracles(draw: st.DrawFn, max_size: int = 40) -> FrequencyOracle:
     """A protocol on 2 to `max_size` items."""
     epsilon, d = draw(epsilons), draw(st.integers(2, max_size))
     hashed = OLH(epsilon, d, draw(st.integers(2, 12) | st.just(65_536)))
+    assigned = frequency_oracle("llh", epsilon, d, assigned_seeds=True)
     others = [frequency_oracle(name, epsilon, d) for name in PROTOCOLS if name != hashed.protocol]
-    return draw(st.sampled_from([hashed, *others]))
+    return draw(st.sampled_from([hashed, assigned, *others]))
 
 
 @st.composite

@@ -72,7 +72,12 @@ def oracle_of(protocol: str, epsilon: float = 0.5, d: int = 102) -> FrequencyOra
     return frequency_oracle(protocol, epsilon, d)
 
 
-ORACLES = [*map(oracle_of, PROTOCOLS), frequency_oracle("olh", 0.5, 102, None, 512)]
+ORACLES = [
+    *map(oracle_of, PROTOCOLS),
+    frequency_oracle("olh", 0.5, 102, None, 512),
+    frequency_oracle("llh", 0.5, 102, assigned_seeds=True),
+    frequency_oracle("llh", 1.0, 102, assigned_seeds=True),
+]
 
 
 def fits(oracle: FrequencyOracle, attack: Attack) -> bool:

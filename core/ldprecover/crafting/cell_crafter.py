@@ -87,18 +87,9 @@ class CellCrafter(Crafter):
 
         Raises ParameterError for more than 16,384 possible sets of wanted items.
         """
-        items = np.flatnonzero(included)
-        if math.comb(items.size, r) > _SUBSETS:
-            raise ParameterError(
-                f"{self.protocol} lacks a law of reports crafted for {r} of {items.size} items, of "
-                "which there are too many"
-            )
-        support = np.zeros(self.domain_size)
-        sets = list(combinations(items.tolist(), r))
-        for wanted_items in sets:
-            weight = float(included[wanted_items[0]]) if r == 1 else 1 / len(sets)
-            support += weight * self._shares(self.best_reports(np.array(wanted_items), aim))
-        return support
+        return average_support(
+            self.protocol, included, r, lambda items: self._shares(self.best_reports(items, aim))
+        )
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of the reports that support the target, drawn evenly."""
@@ -142,3 +133,24 @@ class CellCrafter(Crafter):
         """Return for each item the share of the reports that supports it."""
         shares: FloatArray = self.support_counts(reports) / reports.size
         return shares
+
+
+def average_support(
+    protocol: str, included: FloatArray, r: int, support_of: Callable[[Int64Array], FloatArray]
+) -> FloatArray:
+    """Return the mean of `support_of(wanted_items)`, `included` as in `Crafter.crafted_support`.
+
+    Raises ParameterError for more than 16,384 possible sets of wanted items.
+    """
+    items = np.flatnonzero(included)
+    if math.comb(items.size, r) > _SUBSETS:
+        raise ParameterError(
+            f"{protocol} lacks a law of reports crafted for {r} of {items.size} items, of which "
+            "there are too many"
+        )
+    support = np.zeros(included.size)
+    sets = list(combinations(items.tolist(), r))
+    for wanted_items in sets:
+        weight = float(included[wanted_items[0]]) if r == 1 else 1 / len(sets)
+        support += weight * support_of(np.array(wanted_items))
+    return support

@@ -88,30 +88,39 @@ def frequency_oracle(
     domain_size: int,
     parameter: int | None = None,
     given_seeds: int | None = None,
+    *,
+    assigned_seeds: bool = False,
 ) -> FrequencyOracle:
     """Return the oracle of the protocol named `protocol`.
 
     `parameter` is the protocol's own integer parameter, such as the hash range of olh; None takes
-    its default. `given_seeds` is the number of public seeds that tickets pick from; with None users
-    draw their own.
+    its default. With `assigned_seeds` tickets assign the seeds of reports. `given_seeds` is the
+    number of public seeds that tickets pick from; with None users draw their own.
 
         oracle = frequency_oracle("olh", epsilon=1.0, domain_size=100)
         reports = oracle.perturb([3, 17, 3])
 
-    Raises ParameterError for an unknown protocol, a parameter outside its range, or given seeds for
-    a protocol without them.
+    Raises ParameterError for an unknown protocol, a parameter outside its range, or seeds for a
+    protocol without them.
     """
     kind = _kind(protocol)
     seeds = () if given_seeds is None else (given_seeds,)
     if seeds:
         kind = _with_given_seeds(protocol)
+    if assigned_seeds and not kind.traits.assignable_seeds:
+        owners = (name for name in PROTOCOLS if PROTOCOLS[name].traits.assignable_seeds)
+        raise ParameterError(f"assigned_seeds belongs to {', '.join(owners)}; {protocol} has none")
     if kind.parameter is None:
         if parameter is not None:
             raise ParameterError(f"{_owners()}; {protocol} has none")
         return kind(epsilon, domain_size)
     if parameter is None:
-        parameter = kind.parameter.default(check_epsilon(epsilon), check_domain_size(domain_size))
-    return kind(epsilon, domain_size, parameter, *seeds)  # type: ignore[call-arg]
+        default = kind.parameter.default
+        if assigned_seeds and kind.parameter.assigned_default is not None:
+            default = kind.parameter.assigned_default
+        parameter = default(check_epsilon(epsilon), check_domain_size(domain_size))
+    assigned = {"assigned_seeds": True} if assigned_seeds else {}
+    return kind(epsilon, domain_size, parameter, *seeds, **assigned)  # type: ignore[call-arg]
 
 
 def own_parameters() -> dict[str, tuple[OwnParameter, ...]]:

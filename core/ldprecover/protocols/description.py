@@ -15,6 +15,7 @@ class Traits:
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
     - `pure`: p and q are one number each for all items, so an item's count alone gives its
       estimate.
+    - `assignable_seeds`: its seed is one of a few, and tickets may assign it.
     - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
       (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, if it has one.
     """
@@ -23,6 +24,7 @@ class Traits:
     independent_bits: bool = False
     seeded: bool = False
     pure: bool = True
+    assignable_seeds: bool = False
     extremal: bool = False
 
 
@@ -31,7 +33,8 @@ class OwnParameter:
     """A protocol's own integer parameter, which is the third field of its class.
 
     `name` is the name of that field, `meaning` describes it in one line. The value is from `low` to
-    `high`; `default(epsilon, domain_size)` is the value of a round that states none.
+    `high`; `default(epsilon, domain_size)` is the value of a round that states none, and
+    `assigned_default`, if any, that of such a round with assigned seeds.
     """
 
     name: str
@@ -39,6 +42,7 @@ class OwnParameter:
     high: int
     meaning: str
     default: Callable[[float, int], int]
+    assigned_default: Callable[[float, int], int] | None = None
 
 
 @dataclass(frozen=True)

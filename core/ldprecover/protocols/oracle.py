@@ -181,24 +181,34 @@ class FrequencyOracle(ABC):
         raise self.lacks("hash seeds")
 
     @property
+    def assigned_seeds(self) -> bool:
+        """Whether tickets assign the seeds of reports."""
+        return False
+
+    @property
+    def seed_count(self) -> int:
+        """S, the number of seeds. Raises ParameterError if seeds are not assignable."""
+        raise self.lacks("assigned seeds")
+
+    @property
     def listed_seeds(self) -> int | None:
         """M, the number of public seeds that tickets pick from; None without given seeds."""
         return None
 
-    def seed_of(self, draw: int) -> int:
-        """Return the seed that a ticket picks, whose pseudorandom 64 bits are `draw`.
+    def seed_of(self, ticket_bits: int) -> int:
+        """Return the seed that a ticket assigns, whose 64 pseudorandom bits are `ticket_bits`.
 
-        Raises ParameterError for a protocol without given seeds.
+        Raises ParameterError if seeds are not assignable.
         """
-        raise self.lacks("given seeds")
+        return ticket_bits * self.seed_count >> 64
 
     def with_seeds(self, seeds: ArrayLike) -> Self:
-        """Return the protocol for users who were given these seeds.
+        """Return the protocol for users to whom these seeds are assigned.
 
-        Each report takes the next seed. Raises ParameterError for a protocol without given seeds,
-        and ReportError for a seed that is not in the list.
+        Each report takes the next seed. Raises ParameterError for a protocol without assigned
+        seeds, and ReportError for a seed out of range.
         """
-        raise self.lacks("given seeds")
+        raise self.lacks("assigned seeds")
 
     @property
     def summary_size(self) -> int:

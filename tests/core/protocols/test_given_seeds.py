@@ -76,7 +76,7 @@ def test_ticket_bits_pick_a_seed() -> None:
     assert oracle.seed_of(0) == listed[0]
     assert oracle.seed_of((1 << 64) - 1) == listed[99]
     assert oracle.seed_of((1 << 64) * 50 // 100) == listed[50]
-    with pytest.raises(ParameterError, match="olh lacks given seeds"):
+    with pytest.raises(ParameterError, match="olh lacks assigned seeds"):
         OLH(1.0, 6, 4).seed_of(0)
 
 
@@ -94,7 +94,7 @@ def test_reports_take_the_seeds_that_were_given_in_turn(make: str) -> None:
     with pytest.raises(ReportError, match="one of the round's 64") as caught:
         oracle.with_seeds([*seeds, 7])
     assert caught.value.position == 9
-    with pytest.raises(ParameterError, match="grr lacks given seeds"):
+    with pytest.raises(ParameterError, match="grr lacks assigned seeds"):
         frequency_oracle("grr", 1.0, 5).with_seeds(seeds)
 
 

@@ -40,8 +40,9 @@ def summary_of(oracle: LLH, n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarr
 
 
 @families
-def test_keeps_the_contract(d: int, g: int) -> None:
-    check_protocol(LLH(1.0, d, g))
+@pytest.mark.parametrize("assigned", [False, True])
+def test_keeps_the_contract(d: int, g: int, assigned: bool) -> None:
+    check_protocol(LLH(1.0, d, g, assigned_seeds=assigned))
 
 
 @families
@@ -224,3 +225,44 @@ def test_many_reports_of_every_item_are_rejected_and_raise_an_alarm() -> None:
     oracle.wire.check_submission(np.zeros(1, "<u4"))
     with pytest.raises(ReportError, match="9 of 9 reports are report 0, which supports every"):
         oracle.wire.check_submission(np.zeros(9, "<u4"))
+
+
+@pytest.mark.parametrize("make", ["perturb", "encode"])
+def test_reports_take_assigned_seeds_in_turn(make: str) -> None:
+    oracle, rng = LLH(1.0, 30, 3, assigned_seeds=True), np.random.default_rng(1)
+    seeds = rng.integers(81, size=9)
+    holders = oracle.with_seeds(seeds)
+    first, second = getattr(holders, make)([0, 5, 7]), getattr(holders, make)(np.arange(6), rng)
+    assert oracle.seeds(np.concatenate([first, second])).tolist() == seeds.tolist()
+    assert oracle == holders
+    with pytest.raises(ParameterError, match="fewer seeds than reports"):
+        holders.perturb([0])
+    with pytest.raises(ReportError, match="the seed must be from 0 to 80") as caught:
+        oracle.with_seeds([*seeds, 81])
+    assert caught.value.position == 9
+
+
+def test_ticket_bits_assign_every_seed_alike() -> None:
+    oracle = LLH(1.0, 30, 3, assigned_seeds=True)
+    assert oracle.seed_of(0) == 0
+    assert oracle.seed_of((1 << 64) - 1) == 80
+    for seed in (1, 40, 80):  # the least bits that are at least seed/81 of 2^64
+        least = -(-(seed << 64) // 81)
+        assert (oracle.seed_of(least - 1), oracle.seed_of(least)) == (seed - 1, seed)
+
+
+@pytest.mark.parametrize("protocol", ["olh", "grr", "hr"])
+def test_other_protocols_have_no_assigned_seeds(protocol: str) -> None:
+    with pytest.raises(ParameterError, match=f"belongs to llh; {protocol} has none"):
+        frequency_oracle(protocol, 1.0, 30, assigned_seeds=True)
+    oracle = frequency_oracle(protocol, 1.0, 30)
+    for call in (lambda: oracle.seed_of(0), lambda: oracle.with_seeds([0])):
+        with pytest.raises(ParameterError, match=f"{protocol} lacks assigned seeds"):
+            call()
+    with pytest.raises(ParameterError, match="llh lacks assigned seeds"):
+        LLH(1.0, 30, 3).with_seeds([0])
+
+
+@pytest.mark.parametrize(("epsilon", "g"), [(0.1, 2), (0.69, 2), (0.7, 3), (1.0, 3), (2.0, 7)])
+def test_assigned_seeds_have_two_buckets_below_0_7(epsilon: float, g: int) -> None:
+    assert frequency_oracle("llh", epsilon, 102, assigned_seeds=True).own == {"hash_range": g}
