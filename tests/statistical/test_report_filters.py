@@ -15,7 +15,7 @@ import pytest
 
 from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.recovery import ReportSource
-from ldprecover.recovery.reports import pair_counts
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
 
@@ -59,7 +59,9 @@ def test_scores_of_pairs_are_standard_normal(protocol: str, shape: str) -> None:
     taken off.
     """
     oracle = ORACLES[protocol]
-    pairs = [pair_counts(oracle, honest(protocol, shape, seed), ITEMS) for seed in range(ROUNDS)]
+    pairs = [
+        Sample(oracle, honest(protocol, shape, seed)).pair_counts(ITEMS) for seed in range(ROUNDS)
+    ]
     scores = [pair_scores(counts, oracle) for counts in pairs]
     entries = np.concatenate([of_round[np.triu_indices(64, 1)] for of_round in scores])
     assert abs(entries.mean()) < 6.6 / math.sqrt(entries.size)

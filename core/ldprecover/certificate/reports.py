@@ -16,15 +16,16 @@ import numpy as np
 from ldprecover.certificate.cells import Cells, numbers_of_cells, report_cells, set_cells
 from ldprecover.certificate.evidence import Evidence, HonestPart, Scored, scores_log_tail
 from ldprecover.certificate.scores import Chooser, Scores
-from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
-from ldprecover.types import BoolArray, Int64Array, Reports
+from ldprecover.recovery.sample import Drawn, Sample
+from ldprecover.types import BoolArray, Int64Array
 
 SEED_BITS = 128
 """Bits of the seed that draws the reports which choose scores."""
 _SHARES = (1.0, 0.7, 0.4)  # of the malicious share, for which scores are chosen
 _TYPICAL = 0.05  # in place of a malicious share of 0
 _MOST = 128  # scores
+_CHOOSING = 0.25  # of the reports choose the scores
 _CHOICE, _CAUTION = 50, 1.5  # scores, and how much more, that the choice allows for
 _SUSPECTS = (4, 8, 16)  # items of the largest estimates
 
@@ -76,25 +77,33 @@ def report_evidence(
     return Evidence(oracle, counts, n, error, quarantined, result)
 
 
-def _choosing(source: ReportSource, seed: int) -> BoolArray:
+def _choosing(source: ReportSource, seed: int) -> Drawn:
     """Return whether each report chooses the scores, in the order of the source.
 
     The source's order may be another in each copy of the round, so the seed draws places in the
     order of digests. Those of equal reports are equal: it does not matter which of them are drawn.
+    Of a histogram, the seed draws the number of equal reports from the binomial law, report by
+    report in ascending order.
     """
+    if source.oracle.traits.histogram:
+        return source.total(partial(_drawn, seed))
     digests = np.concatenate(source.total(partial(_digests, seed)))
     chosen = np.empty(digests.size, bool)
     chosen[np.argsort(digests, kind="stable")] = chooses(seed, 0, digests.size)
     return chosen
 
 
-def _digests(seed: int, oracle: FrequencyOracle, reports: Reports) -> list[np.ndarray]:
+def _drawn(seed: int, sample: Sample) -> Drawn:
+    return sample.draw(_CHOOSING, np.random.Generator(np.random.Philox(key=seed).jumped(2)))
+
+
+def _digests(seed: int, sample: Sample) -> list[np.ndarray]:
     """Return a 64-bit digest of each report, keyed by the seed, in a list that concatenates.
 
     It is a sum of the report's bytes times random numbers. Different reports have the same digest
     with a probability below 2^-56; their order would then matter, and the certificate be as valid.
     """
-    width = oracle.wire.size
+    reports, width = sample.reports, sample.oracle.wire.size
     factors = np.random.Philox(key=seed).jumped().random_raw(width)
     rows = np.ascontiguousarray(reports).view(np.uint8).reshape(len(reports), width)
     return [rows.astype(np.uint64) @ factors]
@@ -111,20 +120,19 @@ def chooses(seed: int, first: int, n: int) -> BoolArray:
     return np.asarray(bits.reshape(-1, 2)[offset : offset + n].all(axis=1))
 
 
-def _summaries(oracle: FrequencyOracle, reports: Reports, chosen: BoolArray) -> Int64Array:
+def _summaries(sample: Sample, chosen: Drawn) -> Int64Array:
     """Return the support counts of both parts, and their numbers of reports, (2, d + 1)."""
-    parts = reports[chosen], reports[~chosen]
-    return np.array([np.append(oracle.support_counts(part), len(part)) for part in parts])
+    tallies = [part.tally() for part in sample.split(chosen)]
+    return np.array([np.append(each.counts(sample.oracle), each.n) for each in tallies])
 
 
-def _histograms(
-    partitions: Sequence[Cells], oracle: FrequencyOracle, reports: Reports, chosen: BoolArray
-) -> Int64Array:
+def _histograms(partitions: Sequence[Cells], sample: Sample, chosen: Drawn) -> Int64Array:
     """Return how many reports of both parts each cell of all partitions has, (2, cells)."""
-    histograms = [
-        np.bincount(cell + cells.size * ~chosen, minlength=2 * cells.size).reshape(2, -1)
-        for cells, cell in zip(
-            partitions, numbers_of_cells(partitions, oracle, reports), strict=True
-        )
-    ]
-    return np.concatenate(histograms, axis=1)
+    histograms = []
+    for part in sample.split(chosen):
+        numbers = numbers_of_cells(partitions, sample.oracle, part.reports)
+        counts = [
+            part.bincount(x, cells.size) for cells, x in zip(partitions, numbers, strict=True)
+        ]
+        histograms.append(np.concatenate(counts))
+    return np.array(histograms)

@@ -19,9 +19,10 @@ from ldprecover.errors import ParameterError
 from ldprecover.evidence.canaries import canary_shift
 from ldprecover.items import canary_indices, items_in_words
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource, size_counts
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array
 
 DEFAULT_RATE = 1e-3
 LEAST_RATE = 1e-9
@@ -158,7 +159,7 @@ def _support_sizes(round: _Round) -> _Finding:
     laws = round.oracle.laws
     if round.reports is None or round.oracle.fixed_size is not None or laws.sizes is None:
         return None
-    sizes = round.reports.total(size_counts)
+    sizes = round.reports.total(Sample.size_counts)
     law = laws.sizes.probabilities()
     observed, expected = _bins(sizes, law * sizes.sum())
     statistic = float(((observed - expected) ** 2 / expected).sum())
@@ -239,8 +240,10 @@ def _canaries(round: _Round) -> _Finding:
     )
 
 
-def _seeds(oracle: FrequencyOracle, reports: Reports) -> SeedPairs:
-    return SeedPairs(oracle.seeds(reports).copy())  # a view would hold the whole block
+def _seeds(sample: Sample) -> SeedPairs:
+    return SeedPairs(
+        sample.oracle.seeds(sample.reports).copy()
+    )  # a view would hold the whole block
 
 
 ALARMS: dict[str, Callable[[_Round], _Finding]] = {

@@ -18,6 +18,8 @@ class Traits:
     - `assignable_seeds`: its seed is one of a few, and tickets may assign it.
     - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
       (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, if it has one.
+    - `histogram`: it is an integer, and entry z of a summary is the number of the reports z. A
+      tally then determines the reports but for their order.
     """
 
     one_item: bool = False
@@ -26,6 +28,7 @@ class Traits:
     pure: bool = True
     assignable_seeds: bool = False
     extremal: bool = False
+    histogram: bool = False
 
 
 @dataclass(frozen=True)

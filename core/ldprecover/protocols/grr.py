@@ -36,7 +36,7 @@ class GRR(FrequencyOracle):
 
     protocol = "grr"
     title = "generalised randomised response"
-    traits = Traits(one_item=True, extremal=True)
+    traits = Traits(one_item=True, extremal=True, histogram=True)
 
     @property
     def p(self) -> float:

@@ -53,7 +53,7 @@ class HR(FrequencyOracle):
 
     protocol = "hr"
     title = "Hadamard response"
-    traits = Traits(extremal=True)
+    traits = Traits(extremal=True, histogram=True)
 
     @property
     def p(self) -> float:

@@ -101,7 +101,7 @@ class LLH(FrequencyOracle):
 
     protocol = "llh"
     title = "linear local hashing"
-    traits = Traits(extremal=True, assignable_seeds=True)
+    traits = Traits(extremal=True, assignable_seeds=True, histogram=True)
     parameter = OwnParameter(
         "hash_range",
         2,

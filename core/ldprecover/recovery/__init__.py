@@ -77,7 +77,8 @@ def recover(
     is called for each pass, or a ReportSource of the same oracle, which can measure them in other
     processes. Their `tally` saves the pass that counts them. Where the reports are not kept, the
     Tally stands in their place; or their unbiased and unclipped frequencies do, d floats, with `n`,
-    the number of reports, if it is known.
+    the number of reports, if it is known. If the oracle has the trait `histogram`, methods that
+    read reports work from the Tally too, with the same result.
 
     `request` names the method and states the assumptions about the attack; a str is short for the
     request with this method and the defaults. A note of the result names the method that `auto`
@@ -149,7 +150,8 @@ def _read(
 ) -> tuple[ReportSource | None, Tally | None]:
     """Return the source of the reports and their tally: of frequencies, neither."""
     if isinstance(reports, Tally):
-        return None, reports
+        source = ReportSource.of_tally(oracle, reports) if oracle.traits.histogram else None
+        return source, reports
     if isinstance(reports, ReportSource):
         if reports.oracle != oracle:
             raise ParameterError(f"reports are of the oracle {reports.oracle}, not of {oracle}")

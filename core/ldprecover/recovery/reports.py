@@ -3,6 +3,9 @@
 A pass calls a function on each block of reports and adds the results. The function can be pickled,
 so other processes can run it; memory does not grow with the reports. Reports in parts are read
 where they are measured, on this machine or on another.
+
+If the summary of a protocol is the histogram of its reports, the histogram takes their place: the
+reports are read once, to count them, or never, where their tally is known.
 """
 
 import os
@@ -16,22 +19,23 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.types import BoolArray, Int64Array, Reports
+from ldprecover.recovery.sample import Sample
+from ldprecover.types import Reports
 
 T = TypeVar("T")
-IndexedMeasure = Callable[[FrequencyOracle, Reports, int], T]
-"""Measures a block of reports, before which this many others come."""
+Measure = Callable[[Sample], T]
+"""Measures a block of reports."""
+IndexedMeasure = Callable[[Sample, int], T]
+"""Measures a block of reports, before which this many other rows come."""
 _MeasureOf = Callable[[int, int], IndexedMeasure[T]]
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
 _TASK_CELLS = 1 << 30  # pairs that make parts enough for one task: half a second of counting
 _MOST_TASKS = 1 << 12  # tasks of a pass, where the number of its reports is known before
 _MOST_SUMS = 64  # sums of tasks that reach this process in such a pass
-_TESTS, _LEAST = 1 << 22, 1 << 10  # hashes of a block of reports, and its fewest reports
 _AHEAD = 2  # tasks handed to each worker before the first of them is waited for
 
 
@@ -52,6 +56,10 @@ class ReportSource:
     The function is called once for each pass and must yield the same reports in the same order; few
     blocks are held in memory. It is not called before a method needs it. `of_parts` is the source
     of reports that are read where they are measured.
+
+    If the oracle has the trait `histogram`, the first pass counts the reports, and all passes
+    measure their histogram, in this thread: their order and their division do not matter.
+    `of_tally` is the source of such a histogram.
 
     `executor` runs the measurements, on threads or on processes, which receive each block pickled;
     None runs them in this thread. After each block `progress` is called with the number of finished
@@ -76,6 +84,7 @@ class ReportSource:
         """The number of reports; None before the first pass has counted them."""
         self._reports = reports
         self._parts: Iterable[Part] | None = None
+        self._histogram: Sample | None = None
         self._apart = False
         self._executor, self._progress = executor, progress
         self._size = max(1, _CELLS // oracle.domain_size)  # reports of a block
@@ -111,40 +120,46 @@ class ReportSource:
         source._parts, source._apart = parts, apart
         return source
 
+    @classmethod
+    def of_tally(cls, oracle: FrequencyOracle, tally: Tally) -> "ReportSource":
+        """Return the source of the reports that a tally counts.
+
+        Raises ParameterError unless the oracle has the trait `histogram`, and for a tally that
+        is not the histogram of n reports.
+        """
+        if not oracle.traits.histogram:
+            raise ParameterError(f"a tally of {oracle.protocol} reports does not determine them")
+        source = cls(oracle, _no_reports(oracle))
+        source._take(tally)
+        return source
+
     @property
     def in_parts(self) -> bool:
         """Whether the reports are read where they are measured, perhaps on another machine."""
         return self._parts is not None
 
-    def total(
-        self,
-        measure: Callable[[FrequencyOracle, Reports], T],
-        *,
-        over: Sequence[np.ndarray] | None = None,
-    ) -> T:
-        """Return the sum of `measure(oracle, block)` over all blocks: one pass over the reports.
+    def total(self, measure: Measure[T], *, over: Sequence[np.ndarray] | None = None) -> T:
+        """Return the sum of `measure(sample)` over all blocks: one pass over the reports.
 
         Blocks are cut at the same reports whatever the arrays, within each part if there are parts,
         and results are added in the order of the blocks: sums of floats too repeat to the bit, with
-        any executor. `measure` must return a new object each time, which is added to in place. For
-        an executor of processes it must be picklable. Without a report the sum is the measure of an
-        empty block.
+        any executor. A histogram is one block. `measure` must return a new object each time, which
+        is added to in place. For an executor of processes it must be picklable. Without a report
+        the sum is the measure of an empty block.
 
-        `over` are arrays to measure instead of the reports: the results of an earlier pass for each
-        block. Raises ParameterError or ReportError for bytes that are not reports.
+        `over` are arrays to measure as reports: the results of an earlier pass for each block.
+        Raises ParameterError or ReportError for bytes that are not reports.
         """
         return self._sum(lambda first, n: partial(_without_index, measure), over)
 
     def total_indexed(self, measure: IndexedMeasure[T]) -> T:
-        """Return the sum of `measure(oracle, block, first)`; `first` reports precede the block."""
+        """Return the sum of `measure(sample, first)`; `first` rows precede the block."""
         return self._sum(lambda first, n: measure, None)
 
-    def total_with(
-        self, measure: Callable[[FrequencyOracle, Reports, Any], T], values: np.ndarray
-    ) -> T:
-        """Return the sum of `measure(oracle, block, values of its reports)`; row i is of report i.
+    def total_with(self, measure: Callable[[Sample, Any], T], values: np.ndarray) -> T:
+        """Return the sum of `measure(sample, values of its rows)`; element i is of row i.
 
-        A task receives only the values of the reports that it measures.
+        A task receives only the values of the rows that it measures.
         """
 
         def of_reports(first: int, n: int) -> IndexedMeasure[T]:
@@ -154,11 +169,19 @@ class ReportSource:
 
     def tally(self) -> Tally:
         """Return the tally of all the reports."""
-        return self.total(Tally.of)
+        return self.total(Sample.tally)
 
-    def blocks(self) -> Iterator[Reports]:
-        """Yield all reports in order, in blocks. Raises ParameterError or ReportError."""
-        return (block for block, _ in self._blocks())
+    def _take(self, tally: Tally) -> Sample:
+        """Return the histogram of a tally, which takes the place of the reports."""
+        oracle, summary = self.oracle, tally.summary
+        if summary.size != oracle.summary_size or summary.sum() != tally.n:
+            raise ParameterError(
+                f"the tally is not the histogram of {tally.n} {oracle.protocol} reports"
+            )
+        distinct = np.flatnonzero(summary)
+        reports = distinct.astype(oracle.wire.dtype)
+        self._histogram, self.n = Sample(oracle, reports, summary[distinct]), tally.n
+        return self._histogram
 
     def _blocks(self) -> Iterator[tuple[Reports, int]]:
         return _blocks(self.oracle, self._arrays(), 0, self._size)
@@ -171,7 +194,22 @@ class ReportSource:
             raise
 
     def _sum(self, measure_of: _MeasureOf[T], over: Sequence[np.ndarray] | None) -> T:
-        """Return the sum; `measure_of(first, n)` measures n reports that `first` others precede."""
+        """Return the sum; `measure_of(first, n)` measures n rows that `first` others precede."""
+        if over is not None or not self.oracle.traits.histogram:
+            return self._read(measure_of, over)
+        histogram = self._histogram
+        if histogram is None:
+            histogram = self._take(self._read(lambda first, n: _tally, None))
+        else:
+            self._report_pass(histogram.n)
+        return measure_of(0, len(histogram))(histogram, 0)
+
+    def _report_pass(self, n: int) -> None:
+        if self._progress is not None:
+            self._progress(self._passes, n)
+        self._passes += 1
+
+    def _read(self, measure_of: _MeasureOf[T], over: Sequence[np.ndarray] | None) -> T:
         total: Any = None
         summed: Any = None
         read = 0
@@ -190,7 +228,7 @@ class ReportSource:
         self.n = read
         self._passes += 1
         if total is None:
-            return measure_of(0, 0)(self.oracle, _no_reports(self.oracle), 0)
+            return measure_of(0, 0)(Sample(self.oracle, _no_reports(self.oracle)), 0)
         return total  # type: ignore[no-any-return]
 
     def _tasks(
@@ -204,7 +242,7 @@ class ReportSource:
             blocks = self._blocks() if over is None else ((block, 0) for block in over)
             for block, first in blocks:
                 measure = measure_of(first, len(block))
-                yield len(block), True, partial(measure, self.oracle, block, first)
+                yield len(block), True, partial(measure, Sample(self.oracle, block), first)
             return
         n = sum(part.n for part in self._parts) if isinstance(self._parts, Sequence) else 0
         enough = 1 if self._apart else _TASK_CELLS // self.oracle.domain_size
@@ -280,25 +318,23 @@ def number_of_workers(executor: Executor) -> int:
     return getattr(executor, "_max_workers", None) or os.cpu_count() or 1
 
 
-def _without_index(
-    measure: Callable[[FrequencyOracle, Reports], T],
-    oracle: FrequencyOracle,
-    reports: Reports,
-    _first: int,
-) -> T:
-    return measure(oracle, reports)
+def _without_index(measure: Measure[T], sample: Sample, _first: int) -> T:
+    return measure(sample)
+
+
+def _tally(sample: Sample, _first: int) -> Tally:
+    return sample.tally()
 
 
 def _with_values(
-    measure: Callable[[FrequencyOracle, Reports, np.ndarray], T],
+    measure: Callable[[Sample, np.ndarray], T],
     values: np.ndarray,
     start: int,
-    oracle: FrequencyOracle,
-    reports: Reports,
+    sample: Sample,
     first: int,
 ) -> T:
-    """Measure reports with their values; row i of `values` is of report start + i."""
-    return measure(oracle, reports, values[first - start : first - start + len(reports)])
+    """Measure rows with their values; element i of `values` is of row start + i."""
+    return measure(sample, values[first - start : first - start + len(sample)])
 
 
 def _no_reports(oracle: FrequencyOracle) -> Reports:
@@ -342,13 +378,13 @@ def _of_parts(
     for part in parts:
         read = 0
         for block, at in _blocks(oracle, part.arrays(), first, size):
-            summed = _added(summed, measure(oracle, block, at))
+            summed = _added(summed, measure(Sample(oracle, block), at))
             read += len(block)
         if read != part.n:
             raise ParameterError(f"a part has {read} reports, and should have {part.n}")
         first += read
     if summed is None:
-        return measure(oracle, _no_reports(oracle), first)
+        return measure(Sample(oracle, _no_reports(oracle)), first)
     return summed  # type: ignore[no-any-return]
 
 
@@ -384,47 +420,3 @@ def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Repo
             error.reason, None if error.position is None else first + error.position
         ) from None
     return block
-
-
-def combinations(bits: BoolArray) -> Int64Array:
-    """Return each row of up to 24 bits as one number: bit i is column i."""
-    # numpy multiplies matrices of integers slowly; single precision is exact below 2^24.
-    powers = np.exp2(np.arange(bits.shape[1], dtype=np.float32))
-    return np.asarray((bits.astype(np.float32) @ powers).astype(np.int64))
-
-
-def pair_counts(oracle: FrequencyOracle, reports: Reports, items: Int64Array) -> Int64Array:
-    """Return how many reports support both of two items, as (m + 1, m + 1).
-
-    Row and column i stand for items[i]; the last ones stand for no condition.
-    """
-    counts = np.empty((items.size + 1, items.size + 1), np.int64)
-    lines = counting.packed_lines(oracle.supports(reports, items).T)
-    counts[:-1, :-1] = counting.joint_counts(lines, lines)
-    counts[:-1, -1] = counts[-1, :-1] = counts[:-1, :-1].diagonal()
-    counts[-1, -1] = len(reports)
-    return counts
-
-
-def subset_counts(oracle: FrequencyOracle, reports: Reports, subsets: BoolArray) -> Int64Array:
-    """Return the support counts of s subsets of n reports, (s, d).
-
-    Row i of `subsets`, (s, n), selects the reports of subset i. Subsets may overlap; where counting
-    hashes, each report is hashed once.
-    """
-    d = oracle.domain_size
-    counts = np.zeros((len(subsets), d), np.int64)
-    if not oracle.hash_tests:
-        counts[:] = [oracle.support_counts(reports[chosen]) for chosen in subsets]
-        return counts
-    step = max(_LEAST, _TESTS // d)
-    for start in range(0, len(reports), step):
-        part = slice(start, start + step)
-        supports = counting.packed_lines(oracle.supports(reports[part]).T)
-        counts += counting.joint_counts(counting.packed_lines(subsets[:, part]), supports)
-    return counts
-
-
-def size_counts(oracle: FrequencyOracle, reports: Reports) -> Int64Array:
-    """Return how many reports support k items, k = 0..d."""
-    return np.bincount(oracle.support_sizes(reports), minlength=oracle.domain_size + 1)

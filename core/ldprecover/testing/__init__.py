@@ -199,7 +199,7 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
 
 def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """Summaries add, and the support counts read off them are those of the reports; so are their
-    sizes.
+    sizes. With the trait `histogram` a summary counts the reports themselves.
     """
     reports = oracle.perturb(rng.integers(oracle.domain_size, size=500), rng)
     whole = oracle.summarise(reports)
@@ -207,6 +207,8 @@ def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert whole.shape == (oracle.summary_size,)
     parts = [oracle.summarise(part) for part in np.split(reports, [0, 1, 200])]
     assert np.array_equal(sum(parts), whole)
+    if oracle.traits.histogram:
+        assert np.array_equal(np.bincount(reports, minlength=oracle.summary_size), whole)
     expected = oracle.supports(reports).sum(axis=0)
     assert np.array_equal(oracle.counts_from(whole), expected)
     assert np.array_equal(oracle.support_counts(reports), expected)

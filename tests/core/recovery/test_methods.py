@@ -94,10 +94,15 @@ def counts_of(oracle: FrequencyOracle) -> st.SearchStrategy[np.ndarray]:
     return st.lists(st.integers(0, n), min_size=d, max_size=d).map(lambda c: oracle.estimate(c, n))
 
 
-@pytest.mark.parametrize("name", READING)
-@pytest.mark.parametrize("protocol", ["grr", "oue"])
+@pytest.mark.parametrize(
+    ("protocol", "name"),
+    [("oue", name) for name in READING] + [("grr", name) for name in READING if name not in FEW],
+)
 def test_relabelled_reports_give_the_relabelled_result(name: str, protocol: str) -> None:
-    """Not of OLH, where a report is no function of labels that could be changed."""
+    """Not of OLH, where a report is no function of labels that could be changed.
+
+    Subsets of a histogram are drawn in the order of its reports, which are labels.
+    """
     d, rng = 20, np.random.default_rng(5)
     oracle: FrequencyOracle = GRR(1, d) if protocol == "grr" else OUE(1, d)
     items = rng.choice(d, 3000, p=np.arange(1, d + 1) / 210)

@@ -12,6 +12,7 @@ from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, Int64Array, Reports
 
@@ -19,7 +20,7 @@ _CHECKED = 32  # items whose counts show whether the reports are those of the fr
 _ROUNDING = 1 / 64  # largest distance from a whole number of a count computed from frequencies
 
 Suspicion = Callable[[FrequencyOracle, Reports], BoolArray]
-"""A picklable function that flags malicious reports, each by itself."""
+"""A picklable function that flags malicious reports, each for itself."""
 
 
 def drop(
@@ -86,16 +87,12 @@ class _Counted:
         )
 
 
-def _find(
-    oracle: FrequencyOracle, reports: Reports, *, suspicious: Suspicion, checked: Int64Array | None
-) -> _Counted:
-    dropped = Tally.of(oracle, reports[suspicious(oracle, reports)])
+def _find(sample: Sample, *, suspicious: Suspicion, checked: Int64Array | None) -> _Counted:
+    dropped = sample[suspicious(sample.oracle, sample.reports)].tally()
     if checked is None:
-        return _Counted(dropped, len(reports), oracle.summarise(reports))
-    supported = oracle.supports(reports, checked).T
-    return _Counted(
-        dropped, len(reports), np.array([np.count_nonzero(of_item) for of_item in supported])
-    )
+        return _Counted(dropped, sample.n, sample.tally().summary)
+    supported = sample.lines(sample.supports(checked).T)
+    return _Counted(dropped, sample.n, sample.count(supported))
 
 
 def _checked(oracle: FrequencyOracle) -> Int64Array | None:

@@ -11,7 +11,8 @@ from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.methods.detection import drop
-from ldprecover.recovery.reports import ReportSource, combinations, size_counts, subset_counts
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.sample import Sample, combinations
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 _THRESHOLDS = 10  # numbers of suspicious sizes that are tried, plus one
@@ -38,7 +39,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     oracle, source = inputs.oracle, inputs.reports
     assert source is not None  # the contract requires them
     law = oracle.laws.size_law().probabilities()
-    observed = source.total(size_counts)
+    observed = source.total(Sample.size_counts)
     n = int(observed.sum())
     before = _chi_squared(observed, np.ones(law.size), law)
     sizes_in_words = f"chi-squared {before.score:.4g}, {before.cells} cells"
@@ -139,35 +140,31 @@ def _flagged(
     return bad
 
 
-def _supports_by_size(
-    oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array
-) -> Int64Array:
+def _supports_by_size(sample: Sample, *, sizes: Int64Array) -> Int64Array:
     """Return, for each of the sizes, the support counts of the reports of that size."""
-    size_of = oracle.support_sizes(reports)
+    size_of = sample.sizes()
     some = np.isin(size_of, sizes)
-    return subset_counts(oracle, reports[some], size_of[some] == sizes[:, None])
+    return sample[some].subset_counts(size_of[some] == sizes[:, None])
 
 
-def _patterns(
-    oracle: FrequencyOracle, reports: Reports, *, sizes: Int64Array, items_of: Int64Array
-) -> Int64Array:
+def _patterns(sample: Sample, *, sizes: Int64Array, items_of: Int64Array) -> Int64Array:
     """Return how many reports of each size support exactly each combination of some items.
 
     Row i of `items_of` has the items for the first i + 1 sizes. Element (i, s, mask) of the result
     counts the reports of sizes[s] that support exactly the items of row i whose bit is set.
     """
-    row = np.full(oracle.domain_size + 1, -1)
+    row = np.full(sample.oracle.domain_size + 1, -1)
     row[sizes] = np.arange(sizes.size)
-    rows = row[oracle.support_sizes(reports)]
-    reports, rows = reports[rows >= 0], rows[rows >= 0]
+    rows = row[sample.sizes()]
+    sample, rows = sample[rows >= 0], rows[rows >= 0]
     every, columns = np.unique(items_of, return_inverse=True)
-    bits = oracle.supports(reports, every)
+    bits = sample.supports(every)
     combined = 1 << items_of.shape[1]
     counts = np.zeros((len(items_of), sizes.size * combined), np.int64)
     for i, row_columns in enumerate(columns.reshape(items_of.shape)):
         some = rows <= i
         cells = rows[some] * combined + combinations(bits[some][:, row_columns])
-        counts[i] = np.bincount(cells, minlength=counts.shape[1])
+        counts[i] = sample[some].bincount(cells, counts.shape[1])
     return counts.reshape(len(items_of), sizes.size, combined)
 
 

@@ -10,7 +10,8 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs, indices_named
 from ldprecover.recovery.methods.detection import drop
-from ldprecover.recovery.reports import ReportSource, combinations, pair_counts
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.sample import Sample, combinations
 from ldprecover.types import BoolArray, Int64Array, Reports
 
 _ITEMS = 24  # items with the highest estimates, which are searched: an attack raises its targets
@@ -104,24 +105,24 @@ def _hold_abnormal(
     return bad
 
 
-def _unflagged(oracle: FrequencyOracle, reports: Reports, groups: Sequence[Group]) -> Reports:
+def _unflagged(sample: Sample, groups: Sequence[Group]) -> Sample:
     """Return the reports that support no abnormal set."""
-    return reports[~_hold_abnormal(oracle, reports, groups=groups)] if groups else reports
+    if not groups:
+        return sample
+    return sample[~_hold_abnormal(sample.oracle, sample.reports, groups=groups)]
 
 
-def _pairs(
-    oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, groups: Sequence[Group]
-) -> Int64Array:
+def _pairs(sample: Sample, *, items: Int64Array, groups: Sequence[Group]) -> Int64Array:
     """Return the pair counts of the reports that support no abnormal set."""
-    return pair_counts(oracle, _unflagged(oracle, reports, groups), items)
+    return _unflagged(sample, groups).pair_counts(items)
 
 
 def _combination_counts(
-    oracle: FrequencyOracle, reports: Reports, *, items: Int64Array, groups: Sequence[Group]
+    sample: Sample, *, items: Int64Array, groups: Sequence[Group]
 ) -> Int64Array:
     """Return how many unflagged reports support exactly each combination of the items."""
-    unflagged = _unflagged(oracle, reports, groups)
-    return np.bincount(combinations(oracle.supports(unflagged, items)), minlength=1 << items.size)
+    unflagged = _unflagged(sample, groups)
+    return unflagged.bincount(combinations(unflagged.supports(items)), 1 << items.size)
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:

@@ -2,18 +2,18 @@
 LDPRecover-KM.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ldprecover.errors import ParameterError
-from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import AUTO, Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.ldprecover import subtract
-from ldprecover.recovery.reports import subset_counts
+from ldprecover.recovery.sample import Drawn, Sample
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _MAX_STEPS = 100
 
@@ -96,23 +96,30 @@ def _clusters(inputs: RecoveryInputs) -> _Clusters:
 
 
 def _subset_counts(
-    oracle: FrequencyOracle, reports: Reports, first: int, *, subsets: int, rate: float, seed: int
+    sample: Sample, first: int, *, subsets: int, rate: float, seed: int
 ) -> Int64Array:
     """Return the support counts of each subset, with its number of reports in the last column.
 
     Report i is in subset s if the i-th number of the generator [seed, s] is below the rate, in
-    whatever block the report is.
+    whatever block the report is. Of a histogram the generator draws the number of equal reports in
+    subset s from the binomial law, report by report in ascending order.
     """
-    chosen = np.empty((subsets, len(reports)), np.bool_)
     bits = np.random.PCG64(0)
     numbers = np.random.Generator(bits)
-    for of_subset, start in zip(chosen, _starts(subsets, seed), strict=True):
-        bits.state = start
-        bits.advance(first)  # a double takes one step
-        np.less(numbers.random(len(reports)), rate, out=of_subset)
-    return np.column_stack(
-        [subset_counts(oracle, reports, chosen), np.count_nonzero(chosen, axis=1)]
-    )
+
+    def draws() -> Iterator[Drawn]:
+        for start in _starts(subsets, seed):
+            bits.state = start
+            bits.advance(first)  # a double takes one step
+            yield sample.draw(rate, numbers)
+
+    if sample.multiplicities is not None:
+        tallies = [sample.split(chosen)[0].tally() for chosen in draws()]
+        return np.array([np.append(each.counts(sample.oracle), each.n) for each in tallies])
+    chosen = np.empty((subsets, len(sample)), np.bool_)
+    for of_subset, numbers_below in zip(chosen, draws(), strict=True):
+        of_subset[:] = numbers_below
+    return np.column_stack([sample.subset_counts(chosen), np.count_nonzero(chosen, axis=1)])
 
 
 @lru_cache(maxsize=4)

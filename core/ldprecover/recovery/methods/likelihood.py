@@ -3,14 +3,14 @@
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.types import FloatArray, Reports, UInt8Array
+from ldprecover.types import FloatArray, UInt8Array
 
 _HALVINGS = 200  # of an interval of doubles
 _HONEST = " Every report is taken as honest."
@@ -70,11 +70,13 @@ def expectation_maximisation(
     supports as under one it does not, so that a step is f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in
     S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The
     first pass over the reports packs their supports, d bits each, and these are held; each step is
-    a pass over them. Reports in parts are read again in each step, and none are held.
+    a pass over them. Reports in parts are read again in each step, and none are held; a histogram
+    is measured again in each step.
     Raises ParameterError if there are no reports, or more than 2^32 bits to hold.
     """
     lift = _lift(source.oracle)
-    packed = None if source.in_parts else source.total_indexed(_packed_supports)
+    repeated = source.in_parts or source.oracle.traits.histogram
+    packed = None if repeated else source.total_indexed(_packed_supports)
     f = start
     for step in range(1, iterations + 1):
         if packed is None:
@@ -93,40 +95,35 @@ def expectation_maximisation(
     return f, iterations + 1
 
 
-def _packed_supports(oracle: FrequencyOracle, reports: Reports, first: int) -> list[UInt8Array]:
+def _packed_supports(sample: Sample, first: int) -> list[UInt8Array]:
     """Return the support bits of the reports, eight items a byte.
 
     Raises ParameterError if all reports have too many bits to hold.
     """
-    if (first + len(reports)) * -(-oracle.domain_size // 8) * 8 > _MAX_BITS:
+    if (first + len(sample)) * -(-sample.oracle.domain_size // 8) * 8 > _MAX_BITS:
         raise ParameterError(
-            f"em holds {oracle.domain_size} bits a report: there are too many reports for it"
+            f"em holds {sample.oracle.domain_size} bits a report: there are too many reports for it"
         )
-    return [np.packbits(oracle.supports(reports), axis=1)]
+    return [np.packbits(sample.supports(), axis=1)]
 
 
-def _weight_sums_of_reports(
-    oracle: FrequencyOracle, reports: Reports, *, f: FloatArray
-) -> FloatArray:
-    # Double precision: libraries add in different orders, which shows at 1e-8 in single.
-    return _sums(oracle, oracle.supports(reports).astype(np.float64), f)
-
-
-def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, *, f: FloatArray) -> FloatArray:
-    return _sums(
-        oracle, np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32), f
-    )
-
-
-def _sums(oracle: FrequencyOracle, bits: NDArray[np.floating], f: FloatArray) -> FloatArray:
+def _weight_sums_of_reports(sample: Sample, *, f: FloatArray) -> FloatArray:
     """Return the summed weights of the reports that support each item; the last entry is of all.
 
-    A report's weight is 1/(1 + (e^eps - 1) f(S(z))). `bits` has a row for each report, in the
-    precision of the products.
+    A report's weight is 1/(1 + (e^eps - 1) f(S(z))).
     """
-    lift = _lift(oracle)
-    weights = 1 / (1 + lift * (bits @ f.astype(bits.dtype)).astype(np.float64))
-    return np.append(weights.astype(bits.dtype) @ bits, weights.sum())
+    # Double precision: libraries add in different orders, which shows at 1e-8 in single.
+    mass = sample.oracle.supported_mass(sample.reports, f)
+    weights = 1 / (1 + _lift(sample.oracle) * mass)
+    return np.append(*sample.support_sums(weights))
+
+
+def _weight_sums(packed: Sample, *, f: FloatArray) -> FloatArray:
+    """Return the same from packed support bits, in single precision."""
+    oracle = packed.oracle
+    bits = np.unpackbits(packed.reports, axis=1, count=oracle.domain_size).astype(np.float32)
+    weights = 1 / (1 + _lift(oracle) * (bits @ f.astype(np.float32)).astype(np.float64))
+    return np.append(weights.astype(np.float32) @ bits, weights.sum())
 
 
 def _mle(inputs: RecoveryInputs) -> Recovery:
@@ -193,7 +190,7 @@ METHODS = (
         recover=_em,
         needs={"reports"},
         cost="O(iterations * nd), one pass over the reports; d bits a report are held, half a "
-        "gigabyte at most",
+        "gigabyte at most. Of a histogram, one transform an iteration",
         options=(
             Option("iterations", 200, 1, 1_000, "Steps at most"),
             Option("tolerance", 1e-7, 0.0, 1.0, "It stops when no frequency moves by more"),

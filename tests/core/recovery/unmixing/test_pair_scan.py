@@ -8,7 +8,7 @@ import pytest
 from ldprecover import OUE
 from ldprecover.distributions import log_choose
 from ldprecover.protocols import crafter_of
-from ldprecover.recovery.reports import pair_counts
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
 
 
@@ -46,7 +46,7 @@ def test_items_that_most_users_hold_have_pairs_as_honest_ones_do() -> None:
     items = np.where(
         rng.random(100_000) < 0.9, rng.integers(2, size=100_000), rng.integers(16, size=100_000)
     )
-    pairs = pair_counts(oracle, oracle.perturb(items, rng), np.arange(16))
+    pairs = Sample(oracle, oracle.perturb(items, rng)).pair_counts(np.arange(16))
     assert np.abs(pair_scores(pairs, oracle)).max() < 6
 
 
@@ -64,7 +64,7 @@ def test_items_that_all_or_no_reports_support_have_no_score() -> None:
     oracle = OUE(1.0, 8)
     bits = np.random.default_rng(1).integers(0, 2, (1000, 8), dtype=np.uint8)
     bits[:, 0], bits[:, 1] = 0, 1
-    pairs = pair_counts(oracle, np.packbits(bits, axis=1, bitorder="little"), np.arange(8))
+    pairs = Sample(oracle, np.packbits(bits, axis=1, bitorder="little")).pair_counts(np.arange(8))
     scores = pair_scores(pairs, oracle)
     assert np.isfinite(scores).all()
     assert np.ptp(scores[:2, 2:]) < 1e-12
@@ -81,7 +81,7 @@ def test_common_shift_of_all_pairs_is_removed() -> None:
     oracle, rng = OUE(1.0, 40), np.random.default_rng(2)
     honest = oracle.perturb(rng.integers(40, size=20_000), rng)
     many = np.concatenate([honest, crafter_of(oracle).uniform_reports(4_000, rng)])
-    pairs = pair_counts(oracle, many, np.arange(40))
+    pairs = Sample(oracle, many).pair_counts(np.arange(40))
     share = np.diag(pairs)[:-1] / len(many)
     covariance = pairs[:-1, :-1] / len(many) - np.outer(share, share)
     assert np.median(covariance) * math.sqrt(len(many)) / (0.3 * 0.7) > 3

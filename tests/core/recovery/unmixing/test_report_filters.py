@@ -17,6 +17,7 @@ from ldprecover.protocols.hr import HR
 from ldprecover.protocols.ss import SS
 from ldprecover.protocols.sue import SUE
 from ldprecover.recovery import ReportSource, project_simplex, reports
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.filters import rules
 from ldprecover.recovery.unmixing.filters.report_filters import (
@@ -297,7 +298,7 @@ def test_hits_are_counted_by_set_and_item() -> None:
     sets = np.array([[True, True, False, True, False], [False, False, True, True, True]])
     bits = oracle.supports(rows)
     bits = bits[~(bits[:, 0] & bits[:, 1])][:, items]
-    hits = hits_by_item(oracle, rows, report_filter=rule, items=items, sets=sets)
+    hits = hits_by_item(Sample(oracle, rows), report_filter=rule, items=items, sets=sets)
     assert hits.shape == (2, 25, 6)
     for of_set, members in zip(hits, sets, strict=True):
         numbers = bits[:, members].sum(axis=1)

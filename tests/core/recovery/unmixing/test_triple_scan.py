@@ -10,6 +10,7 @@ from tests.core.recovery.poisoned_round import estimates_of
 from ldprecover import OUE
 from ldprecover.distributions import log_choose
 from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters import set_search
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
 from ldprecover.recovery.unmixing.filters.rules import ReportFilter, triples_kept
@@ -49,7 +50,9 @@ def test_triple_score_is_the_standardised_third_central_moment() -> None:
     bits = rng.integers(0, 2, (500, 8), dtype=np.uint8)
     oracle = OUE(1.0, 8)
     scores = triple_scores(
-        triples_kept(oracle, packed(bits), report_filter=ReportFilter(), items=np.arange(8)),
+        triples_kept(
+            Sample(oracle, packed(bits)), report_filter=ReportFilter(), items=np.arange(8)
+        ),
         oracle.p,
         oracle.q,
     )
@@ -74,7 +77,7 @@ def test_honest_triples_are_noise_of_deviation_one() -> None:
     rng = np.random.default_rng(2)
     rows = honest(60_000, rng)
     scores = triple_scores(
-        triples_kept(ORACLE, rows, report_filter=ReportFilter(), items=np.arange(D)),
+        triples_kept(Sample(ORACLE, rows), report_filter=ReportFilter(), items=np.arange(D)),
         ORACLE.p,
         ORACLE.q,
     )
@@ -117,7 +120,9 @@ def test_scores_of_degenerate_reports_are_finite() -> None:
     assert not triple_scores(np.zeros((9, 9, 9), np.int64), 0.5, 0.3).any()
     bits = np.random.default_rng(1).integers(0, 2, (1000, D), dtype=np.uint8)
     bits[:, 0], bits[:, 1] = 0, 1
-    counted = triples_kept(ORACLE, packed(bits), report_filter=ReportFilter(), items=np.arange(9))
+    counted = triples_kept(
+        Sample(ORACLE, packed(bits)), report_filter=ReportFilter(), items=np.arange(9)
+    )
     assert np.isfinite(triple_scores(counted, ORACLE.p, ORACLE.q)).all()
 
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from ldprecover.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters.rules import ReportFilter, set_laws
 from ldprecover.recovery.unmixing.prior import PRIOR
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _RATES = np.linspace(0.0, 1.0, 41)[1:-1]  # at which malicious reports support items by coin tosses
 _SHARES = np.array([0.0, *np.geomspace(5e-4, 0.6, 21)])  # of malicious reports that raise no item
@@ -65,12 +66,10 @@ class MassBalance:
         return [float(each) for each in self.totals[places]]
 
 
-def set_histogram(
-    oracle: FrequencyOracle, reports: Reports, *, report_filter: ReportFilter, items: Int64Array
-) -> Int64Array:
+def set_histogram(sample: Sample, *, report_filter: ReportFilter, items: Int64Array) -> Int64Array:
     """Return how many of the reports that pass support k of the items, k = 0..t."""
-    supported = oracle.supports(reports[report_filter.of(oracle, reports)], items)
-    return np.bincount(np.count_nonzero(supported, axis=1), minlength=items.size + 1)
+    sample = report_filter.passing(sample)
+    return sample.bincount(np.count_nonzero(sample.supports(items), axis=1), items.size + 1)
 
 
 def mass_balance(

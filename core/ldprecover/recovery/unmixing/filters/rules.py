@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.laws import HITS, required
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource, pair_counts
+from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.sample import Sample
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 MOST_ITEMS = 24
@@ -57,11 +57,15 @@ class ReportFilter:
             passing[passing] = self.sizes[oracle.support_sizes(reports[passing])]
         return passing
 
+    def passing(self, sample: Sample) -> Sample:
+        """Return the reports of the sample that pass."""
+        return sample[self.of(sample.oracle, sample.reports)]
+
 
 def total_over_kept(
     source: ReportSource, measure: Callable[..., T], report_filter: ReportFilter, **arguments: Any
 ) -> T:
-    """Return the sum of `measure(oracle, reports, report_filter=..., **arguments)`, one pass.
+    """Return the sum of `measure(sample, report_filter=..., **arguments)`, one pass.
 
     If the reports of other sizes are held, sizes are ignored and the measure of those
     reports is subtracted: a size takes a hash of every item, for each report.
@@ -69,7 +73,8 @@ def total_over_kept(
     if report_filter.others is None:
         return source.total(partial(measure, report_filter=report_filter, **arguments))
     free = replace(report_filter, sizes=None, others=None)
-    of_others: Any = measure(source.oracle, report_filter.others, report_filter=free, **arguments)
+    others = Sample(source.oracle, report_filter.others)
+    of_others: Any = measure(others, report_filter=free, **arguments)
     total: Any = source.total(partial(measure, report_filter=free, **arguments))
     return total - of_others  # type: ignore[no-any-return]
 
@@ -100,17 +105,14 @@ class DroppedReports:
         return None if self.packed is None else np.frombuffer(self.packed, oracle.wire.dtype)
 
 
-def reports_of_other_sizes(
-    oracle: FrequencyOracle, reports: Reports, *, sizes: BoolArray
-) -> DroppedReports:
+def reports_of_other_sizes(sample: Sample, *, sizes: BoolArray) -> DroppedReports:
     """Return the reports of the sizes k where `sizes[k]` is not set.
 
     If sizes take no hashing, the reports are not held.
     """
-    others = reports[~sizes[oracle.support_sizes(reports)]]
-    return DroppedReports(
-        Tally.of(oracle, others), bytearray(others.tobytes()) if oracle.hash_tests else None
-    )
+    others = sample[~sizes[sample.sizes()]]
+    packed = bytearray(others.reports.tobytes()) if sample.oracle.hash_tests else None
+    return DroppedReports(others.tally(), packed)
 
 
 def hits_beside(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
@@ -160,68 +162,47 @@ class SizedTally:
         return SizedTally(self.tally + other.tally, self.sizes + other.sizes)
 
 
-def sized_tally(oracle: FrequencyOracle, reports: Reports) -> SizedTally:
+def sized_tally(sample: Sample) -> SizedTally:
     """Return the tally of the reports and the histogram of their sizes."""
-    summary, sizes = oracle.summarise_with_sizes(reports)
+    oracle = sample.oracle
+    if sample.multiplicities is not None:
+        return SizedTally(sample.tally(), sample.size_counts())
+    summary, sizes = oracle.summarise_with_sizes(sample.reports)
     return SizedTally(
-        Tally(summary, len(reports)), np.bincount(sizes, minlength=oracle.domain_size + 1)
+        Tally(summary, sample.n), np.bincount(sizes, minlength=oracle.domain_size + 1)
     )
 
 
-def lost(
-    oracle: FrequencyOracle, reports: Reports, *, report_filter: ReportFilter, rule: ReportFilter
-) -> Tally:
+def lost(sample: Sample, *, report_filter: ReportFilter, rule: ReportFilter) -> Tally:
     """Return the tally of the reports that pass `report_filter` but not `rule`."""
-    reports = reports[~rule.of(oracle, reports)]
-    return Tally.of(oracle, reports[report_filter.of(oracle, reports)])
+    failing = sample[~rule.of(sample.oracle, sample.reports)]
+    return report_filter.passing(failing).tally()
 
 
-def pairs_kept(
-    oracle: FrequencyOracle, reports: Reports, *, report_filter: ReportFilter, items: Int64Array
-) -> Int64Array:
-    """Return `pair_counts` of the reports that pass."""
-    return pair_counts(oracle, reports[report_filter.of(oracle, reports)], items)
+def pairs_kept(sample: Sample, *, report_filter: ReportFilter, items: Int64Array) -> Int64Array:
+    """Return the pair counts of the reports that pass."""
+    return report_filter.passing(sample).pair_counts(items)
 
 
-def triples_kept(
-    oracle: FrequencyOracle, reports: Reports, *, report_filter: ReportFilter, items: Int64Array
-) -> Int64Array:
-    """Return how many of the reports that pass support three of the m items, (m+1, m+1, m+1).
-
-    Indices are in rising order; other entries are 0. Index m stands for no condition.
-    """
-    reports = reports[report_filter.of(oracle, reports)]
-    lines = counting.packed_lines(oracle.supports(reports, items).T)
-    counts = np.zeros((items.size + 1,) * 3, np.int64)
-    for i in range(items.size):
-        both = np.ascontiguousarray(lines[i + 1 :] & lines[i])
-        joint = counting.joint_counts(both, both)
-        counts[i, i + 1 : -1, i + 1 : -1] = joint
-        counts[i, i + 1 : -1, -1] = counts[i, -1, i + 1 : -1] = joint.diagonal()
-        counts[i, -1, -1] = np.bitwise_count(lines[i]).sum(dtype=np.int64)
-    counts[-1, -1, -1] = len(reports)
-    return counts
+def triples_kept(sample: Sample, *, report_filter: ReportFilter, items: Int64Array) -> Int64Array:
+    """Return the triple counts of the reports that pass."""
+    return report_filter.passing(sample).triple_counts(items)
 
 
 def hits_by_item(
-    oracle: FrequencyOracle,
-    reports: Reports,
-    *,
-    report_filter: ReportFilter,
-    items: Int64Array,
-    sets: BoolArray,
+    sample: Sample, *, report_filter: ReportFilter, items: Int64Array, sets: BoolArray
 ) -> Int64Array:
     """Return how many reports that pass and support k items of a set support each of the m items.
 
     Row i of `sets` says which of the items are in set i, at most 24. The result, for each set and
     k, has the shape (sets, 25, m + 1); its last column counts all reports that support k.
     """
-    reports = reports[report_filter.of(oracle, reports)]
-    bits = oracle.supports(reports, items).T
-    every = counting.packed_lines(np.concatenate([bits, np.ones((1, len(reports)), np.bool_)]))
+    sample = report_filter.passing(sample)
+    bits = sample.supports(items).T
+    every = sample.lines(np.concatenate([bits, np.ones((1, len(sample)), np.bool_)]))
     counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)
     for members, of_set in zip(sets, counts, strict=True):
         numbers = np.add.reduce(bits[members].view(np.uint8), axis=0, dtype=np.uint8)
         exactly = numbers == np.arange(MOST_ITEMS + 1, dtype=np.uint8)[:, None]
-        of_set[:] = counting.joint_counts(counting.packed_lines(exactly), every)
+        of_set[:] = sample.joint(sample.lines(exactly), every)
     return counts

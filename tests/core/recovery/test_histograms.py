@@ -1,0 +1,177 @@
+"""Where a summary is the histogram of the reports, it takes their place."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldprecover import (
+    GRR,
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    Recovery,
+    RecoveryRequest,
+    Tally,
+    recover,
+)
+from ldprecover.evidence.alarms import raise_alarms
+from ldprecover.protocols.hr import HR
+from ldprecover.protocols.llh import LLH
+from ldprecover.recovery import METHODS, ReportSource
+from ldprecover.recovery.methods import detection, likelihood
+from ldprecover.recovery.sample import Sample
+from ldprecover.recovery.unmixing.filters.rules import (
+    DroppedSet,
+    ReportFilter,
+    hits_by_item,
+    sized_tally,
+)
+from ldprecover_attacker import MGA
+
+D, N, M = 40, 20_000, 1_500
+TARGETS = (4, 9, 17, 28)
+ORACLES: dict[str, FrequencyOracle] = {"grr": GRR(1, D), "hr": HR(1, D), "llh": LLH(1, D, 3)}
+READING = [name for name, method in METHODS.items() if "reports" in method.needs]
+READ = [
+    (protocol, name)
+    for protocol, oracle in ORACLES.items()
+    for name in (*READING, "unmix")
+    if METHODS[name].unfit(oracle) is None and (protocol, name[:13]) != ("grr", "detection-all")
+]
+every_protocol = pytest.mark.parametrize("protocol", ORACLES)
+
+
+def reports_of(protocol: str) -> np.ndarray:
+    """Return honest reports and those of an attacker, shuffled."""
+    oracle, rng = ORACLES[protocol], np.random.default_rng(3)
+    truth = np.arange(D, 0, -1) / (D * (D + 1) / 2)
+    honest = oracle.perturb(rng.choice(D, N, p=truth), rng)
+    reports = np.concatenate([honest, MGA(TARGETS).reports(oracle, M, rng)])
+    rng.shuffle(reports)
+    return reports
+
+
+def recovered(protocol: str, name: str, reports: Any) -> Recovery:
+    number = {"conditional-probability": 1, "unmix": 0}.get(name)
+    request = RecoveryRequest(name, targets=TARGETS[:number])
+    return recover(ORACLES[protocol], reports, request)
+
+
+def same(one: Recovery, other: Recovery) -> None:
+    assert one.notes == other.notes
+    assert one.eta == other.eta
+    for name in ("malicious", "genuine", "recovered"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(("protocol", "name"), READ)
+def test_recovery_from_a_tally_is_that_from_reports(protocol: str, name: str) -> None:
+    oracle, reports = ORACLES[protocol], reports_of(protocol)
+    result = recovered(protocol, name, Tally.of(oracle, reports))
+    same(result, recovered(protocol, name, reports))
+    same(result, recovered(protocol, name, lambda: np.array_split(reports[::-1], 7)))
+
+
+@every_protocol
+def test_alarms_from_a_tally_are_those_from_reports(protocol: str) -> None:
+    oracle, reports = ORACLES[protocol], reports_of(protocol)
+    tally = Tally.of(oracle, reports)
+    alarms = raise_alarms(oracle, tally, ReportSource.of_tally(oracle, tally))
+    assert alarms == raise_alarms(oracle, tally, ReportSource(oracle, reports))
+
+
+@every_protocol
+def test_counts_of_a_histogram_are_those_of_its_reports(protocol: str) -> None:
+    """To the bit: each statistic is counted from single reports, and from their histogram."""
+    oracle, reports = ORACLES[protocol], reports_of(protocol)
+    single = Sample(oracle, reports)
+    tally = Tally.of(oracle, reports)
+    histogram = ReportSource.of_tally(oracle, tally).total(lambda sample: sample)
+    assert histogram.multiplicities is not None
+    assert len(histogram) < len(single) == histogram.n == single.n
+    items = np.array([1, 4, 9, 17, 28, 33])
+    sets = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1]], np.bool_)
+    rule = ReportFilter(
+        np.arange(D + 1) != oracle.support_sizes(reports[:1])[0],
+        (DroppedSet(np.array([2, 3]), np.array([False, False, True])),),
+    )
+    passing = np.arange(D + 1) % 2 == 0
+
+    def counted(sample: Sample) -> list[np.ndarray]:
+        small = sample[sample.sizes() % 3 == 1]
+        chosen = np.stack([sample.supports(np.array([v]))[:, 0] for v in (4, 9)])
+        patterns = sample.supports(items) @ np.arange(6)
+        detected = detection._find(
+            sample, suspicious=lambda _, rows: oracle.supports(rows, items[:1])[:, 0], checked=items
+        )
+        return [
+            sample.tally().summary,
+            sample.size_counts(),
+            small.size_counts(),
+            sample.pair_counts(items),
+            sample.triple_counts(items),
+            sample.subset_counts(chosen),
+            sample.bincount(patterns, 16),
+            hits_by_item(sample, report_filter=rule, items=items, sets=sets),
+            sized_tally(sample[passing[sample.sizes()]]).sizes,
+            detected.dropped.summary,
+            detected.counted,
+        ]
+
+    for one, other in zip(counted(single), counted(histogram), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("protocol", ["hr", "llh"])
+def test_weights_of_a_histogram_are_those_of_its_reports(protocol: str) -> None:
+    oracle, reports = ORACLES[protocol], reports_of(protocol)
+    f = np.arange(1, D + 1) / (D * (D + 1) / 2)
+    bits, lift = oracle.supports(reports).astype(float), np.expm1(oracle.epsilon)
+    weights = 1 / (1 + lift * (bits @ f))
+    source = ReportSource.of_tally(oracle, Tally.of(oracle, reports))
+    sums = source.total(lambda sample: likelihood._weight_sums_of_reports(sample, f=f))
+    np.testing.assert_allclose(sums, [*(weights @ bits), weights.sum()], rtol=1e-9)
+
+
+def test_draws_of_equal_reports_are_binomial() -> None:
+    """Half of them are drawn, within 7 standard deviations, and the others remain."""
+    oracle, n = ORACLES["llh"], 1_000_000
+    single = Sample(oracle, np.array([0, 3], oracle.wire.dtype), np.array([n, n]))
+    rng = np.random.default_rng(1)
+    chosen, rest = single.split(single.draw(0.5, rng))
+    assert chosen.tally() + rest.tally() == single.tally()
+    assert chosen.multiplicities is not None
+    assert np.abs(chosen.multiplicities - n / 2).max() < 7 * np.sqrt(n / 4)
+
+
+def test_tallies_add_before_a_recovery() -> None:
+    oracle, reports = ORACLES["llh"], reports_of("llh")
+    tallies = [Tally.of(oracle, part) for part in np.array_split(reports, 8)]
+    merged = sum(tallies[1:], tallies[0])
+    same(recovered("llh", "fiad", merged), recovered("llh", "fiad", reports))
+
+
+def test_a_histogram_is_read_once() -> None:
+    reports, reads = reports_of("llh"), 0
+
+    def arrays() -> list[np.ndarray]:
+        nonlocal reads
+        reads += 1
+        return [reports]
+
+    recovered("llh", "fiad", arrays)
+    assert reads == 1
+
+
+def test_a_tally_of_other_protocols_has_no_reports() -> None:
+    oracle = OUE(1, D)
+    with pytest.raises(ParameterError, match="a tally of oue reports does not determine them"):
+        ReportSource.of_tally(oracle, Tally.empty(D))
+
+
+def test_rejects_a_tally_that_is_no_histogram() -> None:
+    summary = np.zeros(D, np.int64)
+    summary[:2] = 5
+    with pytest.raises(ParameterError, match="the tally is not the histogram of 9 grr reports"):
+        ReportSource.of_tally(ORACLES["grr"], Tally(summary, 9))
