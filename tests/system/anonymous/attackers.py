@@ -17,6 +17,8 @@ class Attackers:
         self.sent = 0
         self.answers: Counter[int] = Counter()
         """Statuses of the answers that were read."""
+        self.is_server_stopping = False
+        """Whether the server was told to stop: it may answer 503 from then on."""
 
     async def connect(self, *, small: bool = False) -> socket.socket:
         """Return a connection; a `small` one takes few bytes before it is read. Raises OSError."""

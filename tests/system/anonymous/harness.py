@@ -29,6 +29,9 @@ ALL = os.environ.get("STRANGERS") == "all"  # phrases: quoted
 SECONDS = 5.0 if ALL else 1.0
 """How long an attack runs before the honest submissions are waited for; it runs on meanwhile."""
 
+UNTIL_SECONDS = 120.0
+"""How long a siege lasts for an event that does not happen."""
+
 TRY_SECONDS = 2.0
 """How long an honest client waits for an answer before it tries again."""
 
@@ -47,18 +50,25 @@ def variations(usual: dict[str, Any], more: dict[str, Any]) -> pytest.MarkDecora
 
 
 def besiege(
-    target: Target, attack: Attack, *, protocol: str = "olh", seconds: float = SECONDS
+    target: Target,
+    attack: Attack,
+    *,
+    protocol: str = "olh",
+    seconds: float = SECONDS,
+    until: threading.Event | None = None,
 ) -> Report:
     """Attack a server while honest clients submit to a round of this protocol; stop it under
-    attack.
+    attack, after `seconds` and not before the event `until`, if any.
 
     Returns what was seen; the server has ended then.
     """
-    return _Siege(target, attack, protocol).run(seconds)
+    return _Siege(target, attack, protocol, until).run(seconds)
 
 
 class _Siege:
-    def __init__(self, target: Target, attack: Attack, protocol: str) -> None:
+    def __init__(
+        self, target: Target, attack: Attack, protocol: str, until: threading.Event | None
+    ) -> None:
         self.server = server = target.server
         self.attack = attack
         fields = {"hash_range": 4} if protocol == "olh" else {}
@@ -68,6 +78,7 @@ class _Siege:
         assert port is not None
         self.address = (host, port)
         self.report = Report(memory_before=target.memory_at_start)
+        self.until = until
         self.over = threading.Event()  # no further honest submission
         self.ended = threading.Event()
 
@@ -81,9 +92,12 @@ class _Siege:
             sampler.start()
             honest.start()
             self.over.wait(seconds)  # sooner when memory is gone
+            if self.until is not None:
+                self.until.wait(UNTIL_SECONDS)
             self.over.set()
             honest.join()
             report.failures = self._failures()
+            report.attackers.is_server_stopping = True
             self._stop(pid)
             self.ended.set()
             sampler.join()
@@ -155,6 +169,8 @@ class _Siege:
             self.report.memory_peak = max(self.report.memory_peak, memory_of(pid))
             if self.report.memory_peak - self.report.memory_before > _TOO_MUCH:
                 self.over.set()
+                if self.until is not None:
+                    self.until.set()
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
                 return
