@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from ldprecover.errors import ContractError, LDPRecoverError, ReportError
 from ldprecover.plugins import named
 from ldprecover.protocols import FrequencyOracle
-from ldprecover_interface.problems import ProblemType
+from ldprecover_interface import paths
+from ldprecover_interface.problems import Problem, ProblemType
 
 
 class ServiceError(Exception):
@@ -51,6 +52,19 @@ class ServiceError(Exception):
     def members(self) -> Mapping[str, Any]:
         """The members of the problem beside the standard ones."""
         return {}
+
+    @property
+    def problem(self) -> Problem:
+        """The body of the response; its type links to the server's own errors page."""
+        members: dict[str, Any] = {
+            "type": f"{paths.ERRORS}#{self.type.slug}",
+            "title": self.type.title,
+            "status": self.type.status,
+            **self.members,
+        }
+        if detail := str(self):
+            members["detail"] = detail
+        return Problem(**members)
 
 
 # The request cannot be read, or does not fit the interface.

@@ -1,7 +1,6 @@
 """Jobs: analyses in the background, whose state any process of the server can read."""
 
 import asyncio
-import json
 import logging
 import secrets
 from collections.abc import Callable, Coroutine
@@ -9,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ldprecover.errors import LDPRecoverError, ParameterError
+from ldprecover_interface.problems import Problem
 from ldprecover_server.analysis.admission import NO_ROOM, oldest_of_largest
 from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
     ServiceError,
-    service_errors,
+    as_service_error,
 )
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.storage import Storage
@@ -39,15 +39,15 @@ with its job."""
 class Job:
     """The state of a job.
 
-    `progress` grows from 0 to 1. A job that is `done` has a `result`, one that `failed` the `error`
-    that a caller who waits would have received.
+    `progress` grows from 0 to 1. A job that is `done` has a `result`, one that `failed` the
+    `problem` that a caller who waits would have received.
     """
 
     id: str
     state: JobState
     progress: float
     result: bytes | None = None
-    error: ServiceError | LDPRecoverError | None = None
+    problem: Problem | None = None
 
 
 class _LocalJob:
@@ -146,8 +146,8 @@ class Jobs:
         state, progress = stored.state, stored.progress
         if (job := self._local.get(id)) is not None and state in ("queued", "running"):
             state, progress = job.state, max(progress, job.progress)
-        error = _decode_error(stored.error) if state == "failed" else None
-        return Job(id, state, progress, stored.result, error)
+        problem = _problem(stored.problem) if state == "failed" else None
+        return Job(id, state, progress, stored.result, problem)
 
     async def cancel(self, seq: int, id: str) -> None:
         """Cancel a job of a round, unless it has ended. Raises JobNotFoundError."""
@@ -173,7 +173,7 @@ class Jobs:
     async def _run(self, id: str, job: _LocalJob, work: JobWork) -> None:
         job.begun = asyncio.current_task()
         write: Callable[[], bytes] | None = None
-        failure: ServiceError | LDPRecoverError | None = None
+        failure: ServiceError | None = None
         try:
             write = await work(job.report_progress)
         except asyncio.CancelledError:
@@ -200,7 +200,7 @@ class Jobs:
         self,
         id: str,
         write: Callable[[], bytes] | None,
-        failure: ServiceError | LDPRecoverError | None,
+        failure: ServiceError | None,
     ) -> None:
         """Store the end of a job: the result, or the failure."""
         result: bytes | None = None
@@ -210,8 +210,8 @@ class Jobs:
             failure = _failure_of(error)
         state: Literal["done", "failed"] = "done" if failure is None else "failed"
         self._metrics.jobs.labels(state).inc()
-        encoded = None if failure is None else _encode_error(failure)
-        self._storage.jobs.finish(id, state, result=result, error=encoded)
+        problem = None if failure is None else failure.problem.to_json().decode()
+        self._storage.jobs.finish(id, state, result=result, problem=problem)
 
     async def _beat(self) -> None:
         while self._local:
@@ -232,21 +232,16 @@ class Jobs:
                 self._cancel_local(id)
 
 
-def _failure_of(error: Exception) -> ServiceError | LDPRecoverError:
-    if isinstance(error, ServiceError | ParameterError):
-        return error
-    _log.error("a job failed", exc_info=error)
+def _failure_of(error: Exception) -> ServiceError:
+    if not isinstance(error, ServiceError | ParameterError):
+        _log.error("a job failed", exc_info=error)
+    if isinstance(error, ServiceError | LDPRecoverError):
+        return as_service_error(error)
     return AnalysisFailedError("the server's log says why")
 
 
-def _encode_error(error: Exception) -> str:
-    return json.dumps([type(error).__name__, str(error)])
-
-
-def _decode_error(error: str | None) -> ServiceError | LDPRecoverError:
-    if error is None:
-        return AnalysisFailedError("its server process has ended")
-    name, message = json.loads(error)
-    classes: list[type[ServiceError | LDPRecoverError]] = [ParameterError, *service_errors()]
-    by_name = {cls.__name__: cls for cls in classes}
-    return by_name.get(name, AnalysisFailedError)(message)
+def _problem(stored: str | None) -> Problem:
+    """Return the problem of a failed job, whose process died if it stored none."""
+    if stored is None:
+        return AnalysisFailedError("its server process has ended").problem
+    return Problem.model_validate_json(stored)

@@ -19,7 +19,6 @@ from starlette.types import Receive, Scope, Send
 from ldprecover import plugins
 from ldprecover.errors import ContractError, LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_interface import paths
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
@@ -62,19 +61,6 @@ _MAX_FIELDS = 3
 _CACHED = 64  # schemas of bodies and parameters
 
 
-def problem_of(error: errors.ServiceError) -> Problem:
-    """Return the body that answers an error; its type links to the server's own errors page."""
-    members: dict[str, Any] = {
-        "type": f"{paths.ERRORS}#{error.type.slug}",
-        "title": error.type.title,
-        "status": error.type.status,
-        **error.members,
-    }
-    if detail := str(error):
-        members["detail"] = detail
-    return Problem(**members)
-
-
 class ProblemResponse(Response):
     """The response to an error; it notes the problem in the ASGI scope for logs and metrics."""
 
@@ -84,7 +70,7 @@ class ProblemResponse(Response):
         self, error: errors.ServiceError, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(
-            problem_of(error).to_json(),
+            error.problem.to_json(),
             error.type.status,
             {**security_headers.HEADERS, **error.headers, **(headers or {})},
         )

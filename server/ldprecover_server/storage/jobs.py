@@ -28,16 +28,16 @@ _UNDER_WAY = ("queued", "running")
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A job with its `result` if done, or its `error` if failed.
+    """A job with its `result` if done, or its `problem` if failed, both as JSON.
 
-    `error` is None if the job's process died.
+    `problem` is None if the job's process died.
     """
 
     id: str
     state: JobState
     progress: float
     result: bytes | None
-    error: str | None
+    problem: str | None
 
 
 class Jobs(Repository):
@@ -88,7 +88,7 @@ class Jobs(Repository):
             result = read_large_value(connection, jobs.c.result, jobs.c.id == id)
         is_dead = row.state in _UNDER_WAY and row.heartbeat < self._seconds() - DEAD_SECONDS
         state: JobState = "failed" if is_dead else row.state
-        return StoredJob(row.id, state, row.progress, result, row.error)
+        return StoredJob(row.id, state, row.progress, result, row.problem)
 
     def heartbeat(self, progress: Mapping[str, tuple[JobState, float]]) -> set[str]:
         """Write state and progress of running jobs; return those that are cancelled or deleted."""
@@ -101,10 +101,10 @@ class Jobs(Repository):
         return over
 
     def finish(
-        self, id: str, state: JobState, *, result: bytes | None = None, error: str | None = None
+        self, id: str, state: JobState, *, result: bytes | None = None, problem: str | None = None
     ) -> None:
         """Write a job's end unless it has ended; delete the oldest results above the limit."""
-        values = {"state": state, "progress": 1.0, "result": result, "error": error}
+        values = {"state": state, "progress": 1.0, "result": result, "problem": problem}
         with self.database.write() as connection:
             if not connection.execute(_update_running(id).values(values)).rowcount:
                 return
@@ -152,7 +152,7 @@ def delete_jobs(connection: sa.Connection, condition: sa.ColumnElement[bool]) ->
 
 
 def _find(connection: sa.Connection, seq: int, id: str) -> Any:
-    columns = (jobs.c.id, jobs.c.state, jobs.c.progress, jobs.c.heartbeat, jobs.c.error)
+    columns = (jobs.c.id, jobs.c.state, jobs.c.progress, jobs.c.heartbeat, jobs.c.problem)
     query = sa.select(*columns).where(jobs.c.id == id, jobs.c.round == seq)
     row = None if "\0" in id else connection.execute(query).one_or_none()
     if row is None:

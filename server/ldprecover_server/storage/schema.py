@@ -172,7 +172,7 @@ jobs = sa.Table(
     _column("created", sa.BigInteger),  # seconds since the epoch
     _column("heartbeat", sa.BigInteger),  # last sign of life of the process that runs it
     sa.Column("result", sa.LargeBinary),
-    sa.Column("error", sa.Text),  # JSON: the error's class and text
+    sa.Column("problem", sa.Text),  # JSON
 )
 
 # Exports of rounds with a retention. The files outlive their round, and so does the row.

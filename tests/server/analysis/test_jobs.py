@@ -2,17 +2,22 @@
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from tests.conftest import NewDatabase
 
 from ldprecover import ParameterError, RoundParameters
+from ldprecover.errors import ContractError
+from ldprecover_interface.problems import Problem
+from ldprecover_server.analysis.admission import NO_ROOM
 from ldprecover_server.analysis.jobs import Job, Jobs, JobWork
 from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
@@ -20,8 +25,11 @@ from ldprecover_server.errors import (
     AnalysisFailedError,
     AnalysisTimeoutError,
     BusyError,
+    InvalidParameterError,
     JobNotFoundError,
     RoundNotFoundError,
+    ServiceError,
+    ShareTooSmallError,
 )
 from ldprecover_server.storage import Storage
 from ldprecover_server.storage.jobs import DEAD_SECONDS, MAX_AGE_SECONDS, MAX_JOBS, MAX_RESULT_BYTES
@@ -95,6 +103,18 @@ async def state(jobs: Jobs, id: str, expected: str) -> None:
         await asyncio.sleep(BEAT)
 
 
+def json_of(problem: Problem) -> Any:
+    """Return a problem as callers receive it, without the fields that do not apply."""
+    return json.loads(problem.to_json())
+
+
+async def problem(jobs: Jobs, id: str) -> Any:
+    """Return the problem of a failed job as JSON."""
+    status = await jobs.status(1, id)
+    assert status.problem is not None
+    return json_of(status.problem)
+
+
 @contextlib.asynccontextmanager
 async def two_processes(
     storages: tuple[Storage, Storage], waiting: int = 8
@@ -121,7 +141,7 @@ async def test_each_process_sees_all_jobs(storages: tuple[Storage, Storage]) -> 
         for jobs in (local, remote):
             await state(jobs, job.id, "done")
             status = await jobs.status(1, job.id)
-            assert (status.progress, status.result, status.error) == (
+            assert (status.progress, status.result, status.problem) == (
                 1.0,
                 b'{"recovered": []}',
                 None,
@@ -150,20 +170,21 @@ async def test_a_job_is_cancelled_from_any_process(
 @pytest.mark.parametrize(
     ("error", "expected_error"),
     [
-        (ParameterError("eta is odd"), ParameterError("eta is odd")),
+        (ParameterError("eta is odd"), InvalidParameterError("eta is odd")),
         (AnalysisTimeoutError("too long"), AnalysisTimeoutError("too long")),
+        (ShareTooSmallError("more", 0.25), ShareTooSmallError("more", 0.25)),
+        (ContractError("it returned text"), AnalysisFailedError("it returned text")),
         (KeyError("secret"), AnalysisFailedError("the server's log says why")),
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_failed_job_has_the_error_of_its_work(
-    storages: tuple[Storage, Storage], error: Exception, expected_error: Exception
+async def test_failed_job_has_the_problem_of_its_work(
+    storages: tuple[Storage, Storage], error: Exception, expected_error: ServiceError
 ) -> None:
     async with two_processes(storages) as (local, remote):
         job = await local.start(1, failing(error), keyed=False)
         await state(remote, job.id, "failed")
-        status = (await remote.status(1, job.id)).error
-        assert (type(status), str(status)) == (type(expected_error), str(expected_error))
+        assert await problem(remote, job.id) == json_of(expected_error.problem)
 
 
 async def test_results_are_written_one_at_a_time(storages: tuple[Storage, Storage]) -> None:
@@ -198,7 +219,8 @@ async def test_failed_writing_fails_the_job(storages: tuple[Storage, Storage]) -
     async with two_processes(storages) as (local, remote):
         job = await local.start(1, work, keyed=False)
         await state(remote, job.id, "failed")
-        assert isinstance((await remote.status(1, job.id)).error, RoundNotFoundError)
+        expected_error = RoundNotFoundError("it is deleted")
+        assert await problem(remote, job.id) == json_of(expected_error.problem)
 
 
 async def test_a_job_whose_process_died_has_failed(
@@ -209,9 +231,9 @@ async def test_a_job_whose_process_died_has_failed(
         clock.pass_by(DEAD_SECONDS)
         assert (await remote.status(1, "a" * 32)).state == "queued"
         clock.pass_by(1)
-        status = await remote.status(1, "a" * 32)
-        assert status.state == "failed"
-        assert isinstance(status.error, AnalysisFailedError)
+        assert (await remote.status(1, "a" * 32)).state == "failed"
+        expected_error = AnalysisFailedError("its server process has ended")
+        assert await problem(remote, "a" * 32) == json_of(expected_error.problem)
 
 
 async def test_heartbeat_continues_after_unexpected_error(
@@ -266,8 +288,9 @@ async def test_stopping_server_fails_its_jobs(storages: tuple[Storage, Storage])
         await work.begun.wait()
         await local.stop()
         assert work.cancelled.is_set()
-        status = await remote.status(1, job.id)
-        assert (status.state, str(status.error)) == ("failed", "the server stopped meanwhile")
+        assert (await remote.status(1, job.id)).state == "failed"
+        expected_error = AnalysisFailedError("the server stopped meanwhile")
+        assert await problem(remote, job.id) == json_of(expected_error.problem)
         with pytest.raises(AnalysesBusyError):
             await local.start(1, work, keyed=True)
 
@@ -319,7 +342,7 @@ async def test_oldest_anonymous_job_of_the_largest_round_makes_room(
             ids.append((await local.start(round, work, keyed=False)).id)
             await work.begun.wait()
         await state(local, ids[1], "failed")
-        assert isinstance((await local.status(1, ids[1])).error, AnalysesBusyError)
+        assert await problem(local, ids[1]) == json_of(AnalysesBusyError(NO_ROOM).problem)
         states = [
             (await local.status(round, id)).state for round, id in zip(rounds, ids, strict=True)
         ]

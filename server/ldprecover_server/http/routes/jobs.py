@@ -8,9 +8,9 @@ from starlette.responses import Response
 from ldprecover_interface import paths
 from ldprecover_interface.analysis import JobStatus
 from ldprecover_server.analysis.jobs import Job
-from ldprecover_server.errors import JobNotFoundError, as_service_error
+from ldprecover_server.errors import JobNotFoundError
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader, RoundReference
-from ldprecover_server.http.problems import READ, problem_of, problems
+from ldprecover_server.http.problems import READ, problems
 from ldprecover_server.rounds import RoundInfo
 
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
@@ -28,7 +28,7 @@ def job_status(round: RoundInfo, job: Job) -> JobStatus:
         state=job.state,
         progress=job.progress,
         result=None,
-        problem=None if job.error is None else problem_of(as_service_error(job.error)),
+        problem=job.problem,
     )
 
 
