@@ -161,12 +161,14 @@ class Submitted(TypedDict):
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The state of a recovery that the server works on; `progress` is from 0 to 1.
+    """The state of an analysis that the server works on; `progress` is from 0 to 1.
 
-    `result` is the recovery of a job that is done, `problem` the error of one that failed.
+    `analysis` is "recovery" or "certificate". `result` is what a job that is done has computed,
+    `problem` the error of one that failed.
     """
 
     id: str
+    analysis: str
     state: str
     progress: float
     result: JsonObject | None = field(default=None, repr=False)
@@ -315,31 +317,25 @@ def read_recovery(answer: Answer) -> JsonObject:
 def read_certificate(answer: Answer, questions: int) -> JsonObject:
     """Read POST /rounds/{id}/certificate."""
     message, body = _read(certificates.Certified, answer)
-    d = len(message.items)
-    _check_columns(message, d, "lower", "upper")
-    if len(message.answers) != questions:
-        raise InvalidAnswerError(
-            f"answers must be those of the {questions} questions, not {len(message.answers)}"
-        )
-    for each in message.answers:
-        for name in ("items", "ahead", "certain", "possible"):
-            _check_items(name, getattr(each, name, []), d)
+    _check_certificate(message, questions)
     return body
 
 
-def read_recovery_at_once(answer: Answer) -> JobStatus:
-    """Read the recovery of a server that started no job."""
-    return JobStatus("", "done", 1.0, read_recovery(answer))
+def read_job(answer: Answer, questions: int | None = None) -> JobStatus:
+    """Read a job, the response of starting it and of asking for it.
 
-
-def read_job(answer: Answer) -> JobStatus:
-    """Read a job, the response of starting it and of asking for it."""
+    If it is a certificate with a known number of questions, it must answer all of them.
+    """
     message, body = _read(analysis.JobStatus, answer)
-    status = JobStatus(message.job, message.state, message.progress)
+    status = JobStatus(message.job, message.analysis, message.state, message.progress)
     if status.state == "done":
-        if message.result is None:
-            raise InvalidAnswerError("a job that is done must have a result")
-        _check_recovery(message.result)
+        match message.analysis, message.result:
+            case "recovery", results.Recovered() as recovery:
+                _check_recovery(recovery)
+            case "certificate", certificates.Certified() as certificate:
+                _check_certificate(certificate, questions)
+            case _:
+                raise InvalidAnswerError(f"a {status.analysis} that is done must have its result")
         return replace(status, result=body["result"])
     if status.state == "failed":
         if message.problem is None or message.problem.status < 400:
@@ -358,6 +354,18 @@ def _check_recovery(message: results.Recovered) -> None:
             conclusions, d, *(name for name in columns if getattr(conclusions, name) is not None)
         )
         _check_items("suspects", [suspect.item for suspect in conclusions.suspects], d)
+
+
+def _check_certificate(message: certificates.Certified, questions: int | None) -> None:
+    d = len(message.items)
+    _check_columns(message, d, "lower", "upper")
+    if questions is not None and len(message.answers) != questions:
+        raise InvalidAnswerError(
+            f"answers must be those of the {questions} questions, not {len(message.answers)}"
+        )
+    for each in message.answers:
+        for name in ("items", "ahead", "certain", "possible"):
+            _check_items(name, getattr(each, name, []), d)
 
 
 def body_of(model: type[Message]) -> Callable[[Answer], JsonObject]:

@@ -160,10 +160,10 @@ def recover(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
 
 def certify(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
     """POST /rounds/{id}/certificate. Repeatable: it changes nothing."""
-    questions = fields.get("questions") or ()
+    questions = len(fields.get("questions") or ())
     call = _post(
         _path(reference, paths.CERTIFICATE),
-        lambda answer: answers.read_certificate(answer, len(questions)),
+        lambda answer: answers.read_certificate(answer, questions),
         fields,
     )
     return replace(call, is_analysis=True)
@@ -171,18 +171,31 @@ def certify(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
 
 def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
     """POST /rounds/{id}/recover as a job, or with a result. Repeatable: it changes nothing."""
-    fields = {"method": AUTO, **fields}
-    call = _post(_path(reference, paths.RECOVER), answers.read_job, fields, status=202)
-    return replace(
-        call,
-        headers={**call.headers, "Prefer": "respond-async"},
-        other_readers={200: answers.read_recovery_at_once},
+    return _as_job(recover(reference, fields), "recovery")
+
+
+def start_certificate(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
+    """POST /rounds/{id}/certificate as a job, or with a result. Repeatable as `certify` is."""
+    return _as_job(certify(reference, fields), "certificate")
+
+
+def _as_job(call: Call[JsonObject], analysis: str) -> Call[JobStatus]:
+    return Call(
+        call.method,
+        call.path,
+        answers.read_job,
+        202,
+        call.content,
+        {**call.headers, "Prefer": "respond-async"},
+        other_readers={200: lambda answer: JobStatus("", analysis, "done", 1.0, call.read(answer))},
     )
 
 
-def job(reference: str, id_: str) -> Call[JobStatus]:
-    """GET /rounds/{id}/jobs/{job}."""
-    return Call("GET", _job_path(reference, id_), answers.read_job)
+def job(reference: str, id_: str, questions: int | None = None) -> Call[JobStatus]:
+    """GET /rounds/{id}/jobs/{job}, of a certificate with this many questions if that is known."""
+    return Call(
+        "GET", _job_path(reference, id_), lambda answer: answers.read_job(answer, questions)
+    )
 
 
 def cancel_job(reference: str, id_: str) -> Call[None]:

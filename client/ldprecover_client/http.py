@@ -467,13 +467,20 @@ class Client(_BaseClient):
 
         With `reports=True` the server reads the reports of the closed round, not only their counts.
         """
-        if malicious_share is not None:
-            fields = {"malicious_share": malicious_share, **fields}
+        fields = {"malicious_share": malicious_share, **fields}
         return self._call(calls.certify(reference, fields))
 
     def start_recovery(self, reference: str, **fields: Any) -> Job:
         """Start a recovery as a job, which outlives this connection; fields as in `recover`."""
         return self._job(reference, self._call(calls.start_recovery(reference, fields)))
+
+    def start_certificate(
+        self, reference: str, malicious_share: float | None = None, **fields: Any
+    ) -> Job:
+        """Start a certificate as a job, which outlives this connection; fields as in `certify`."""
+        fields = {"malicious_share": malicious_share, **fields}
+        status = self._call(calls.start_certificate(reference, fields))
+        return self._job(reference, status, len(fields.get("questions") or ()))
 
     def job(self, reference: str, id: str) -> Job:
         """Return a job that was started earlier."""
@@ -499,10 +506,10 @@ class Client(_BaseClient):
             return False
         return isinstance(outcome, Answer) and outcome.status == 200
 
-    def _job(self, reference: str, status: JobStatus) -> Job:
+    def _job(self, reference: str, status: JobStatus, questions: int | None = None) -> Job:
         return Job(
             status,
-            poll=lambda: self._call(calls.job(reference, status.id)),
+            poll=lambda: self._call(calls.job(reference, status.id, questions)),
             cancel=lambda: self._call(calls.cancel_job(reference, status.id)),
             sleep=self._sleep,
         )

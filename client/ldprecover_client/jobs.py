@@ -1,4 +1,4 @@
-"""A recovery that runs on the server as a job."""
+"""An analysis that runs on the server as a job."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,13 @@ _LONGEST_PAUSE = 5.0
 
 
 class Job:
-    """A recovery in progress; `Client.start_recovery` returns it.
+    """A recovery or a certificate in progress, which `Client.start_recovery` or
+    `Client.start_certificate` returns.
 
-    `id` names it at the server, and is empty if the server returned the result immediately. `state`
-    is "queued", "running", "done", "failed" or "cancelled", and `progress` a number from 0 to 1,
-    both as of the last poll. Its methods raise the errors of `Client`.
+    `id` names it at the server, and is empty if the server returned the result immediately.
+    `analysis` is "recovery" or "certificate". `state` is "queued", "running", "done", "failed" or
+    "cancelled", and `progress` a number from 0 to 1, both as of the last poll. Its methods raise
+    the errors of `Client`.
     """
 
     def __init__(
@@ -34,6 +36,11 @@ class Job:
     def id(self) -> str:
         """The id that `Client.job` takes."""
         return self._status.id
+
+    @property
+    def analysis(self) -> str:
+        """What the job computes."""
+        return self._status.analysis
 
     @property
     def state(self) -> str:
@@ -56,7 +63,7 @@ class Job:
             self._status = self._poll()
 
     def wait(self, on_progress: Callable[[float], object] | None = None) -> JsonObject:
-        """Wait until the job is over, and return the recovery as `Client.recover` does.
+        """Wait until the job is over, and return what `Client.recover` or `Client.certify` does.
 
         `on_progress` is called with the progress after each poll. Interrupting the wait does not
         stop the job. Raises RefusedError for a job that failed, with the server's reason, or was
@@ -72,7 +79,7 @@ class Job:
         if self._status.problem is not None:
             raise self._status.problem
         if self._status.result is None:
-            raise RefusedError(410, "The recovery was cancelled")
+            raise RefusedError(410, f"The {self.analysis} was cancelled")
         return self._status.result
 
     def cancel(self) -> None:

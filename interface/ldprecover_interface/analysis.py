@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ldprecover_interface.base import Count, Message, Reference, Text
+from ldprecover_interface.certificates import Certified
 from ldprecover_interface.problems import Problem
 from ldprecover_interface.results import Recovered
 
@@ -96,7 +97,10 @@ class JobStatus(Message):
 
     job: Reference
     round: str
+    analysis: Literal["recovery", "certificate"] = Field(
+        description="Says which of its two forms `result` has."
+    )
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: float = Field(ge=0, le=1, description="Grows from 0 to 1.")
-    result: Recovered | None = Field(description="Of a job that is done.")
+    result: Recovered | Certified | None = Field(description="Of a job that is done.")
     problem: Problem | None = Field(description="Of a job that failed.")

@@ -68,8 +68,9 @@ def _follow(error: Mapping[str, Any], value: Any, schema: Schema) -> tuple[str, 
     Pydantic also puts the members of unions into a location; they are no part of the path.
     """
     path, alternatives = [], list(_members(schema, schema))
-    for part in error["loc"]:
-        if isinstance(value, Mapping) and (part in value or error["type"] == "missing"):
+    missing = len(error["loc"]) - 1 if error["type"] == "missing" else None
+    for position, part in enumerate(error["loc"]):
+        if isinstance(value, Mapping) and (part in value or position == missing):
             value = value.get(part)
             path.append(str(part)[:_SHOWN])
             inner = [

@@ -158,6 +158,7 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
             body = {
                 "job": "J",
                 "round": "R",
+                "analysis": "recovery",
                 "state": "running",
                 "progress": 0.4,
                 "result": None,

@@ -106,7 +106,11 @@ class Analyses:
         return await self._run(analysis, caller), analysis.earlier
 
     async def certify(
-        self, round: RoundInfo, request: CertificateRequest, caller: Caller
+        self,
+        round: RoundInfo,
+        request: CertificateRequest,
+        caller: Caller,
+        on_progress: OnProgress | None = None,
     ) -> tuple[CertificateResult, tuple[AnyQuestion, ...]]:
         """Return what a round proves, and the questions about its items.
 
@@ -114,7 +118,7 @@ class Analyses:
         RoundOpenError and ReportsGoneError, and what `WorkerPool.run` raises.
         """
         analysis = CertificateAnalysis(self._reader, round, request)
-        result = await self._run(analysis, caller)
+        result = await self._run(analysis, caller, on_progress)
         if not result.is_possible:
             error = ImpossibleShareError(result)
             raise ShareTooSmallError(str(error), error.least_malicious_share)

@@ -19,7 +19,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.storage import Storage
-from ldprecover_server.storage.jobs import JobState
+from ldprecover_server.storage.jobs import JobAnalysis, JobState
 from ldprecover_server.thread_pools import ThreadPool
 
 _log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ class Job:
     """
 
     id: str
+    analysis: JobAnalysis
     state: JobState
     progress: float
     result: bytes | None = None
@@ -109,7 +110,7 @@ class Jobs:
         self._reading = ThreadPool(1, waiting)
         self._stopped = False
 
-    async def start(self, seq: int, work: JobWork, *, keyed: bool) -> Job:
+    async def start(self, seq: int, analysis: JobAnalysis, work: JobWork, *, keyed: bool) -> Job:
         """Start a job of the round with the number `seq`, and return it.
 
         Raises RoundNotFoundError, and AnalysesBusyError if too many jobs are unfinished or stored.
@@ -128,14 +129,14 @@ class Jobs:
         id, job = secrets.token_hex(16), _LocalJob(seq, keyed)
         self._local[id] = job
         try:
-            await self._threads.run(lambda: self._storage.jobs.add(id, seq, keyed=keyed))
+            await self._threads.run(lambda: self._storage.jobs.add(id, seq, analysis, keyed=keyed))
         except BaseException:
             del self._local[id]
             raise
         job.task = asyncio.create_task(self._run(id, job, work))
         if self._beating is None or self._beating.done():
             self._beating = asyncio.create_task(self._beat())
-        return Job(id, "queued", 0.0)
+        return Job(id, analysis, "queued", 0.0)
 
     async def status(self, seq: int, id: str) -> Job:
         """Return a job of a round, also of another process.
@@ -147,7 +148,7 @@ class Jobs:
         if (job := self._local.get(id)) is not None and state in ("queued", "running"):
             state, progress = job.state, max(progress, job.progress)
         problem = _problem(stored.problem) if state == "failed" else None
-        return Job(id, state, progress, stored.result, problem)
+        return Job(id, stored.analysis, state, progress, stored.result, problem)
 
     async def cancel(self, seq: int, id: str) -> None:
         """Cancel a job of a round, unless it has ended. Raises JobNotFoundError."""

@@ -149,7 +149,7 @@ class SuspectsTask:
 class CertificateTask:
     """A certificate, for a share of malicious reports or a number of tickets.
 
-    If it `reads` the reports, the round's `seed` splits them.
+    If it `reads` the reports, the round's `seed` splits them; otherwise `seed` is None.
     """
 
     oracle: FrequencyOracle
@@ -165,7 +165,10 @@ class CertificateTask:
     def run(
         self, reports: ReportSource | None, on_progress: Progress | None = None
     ) -> CertificateResult:
-        """Return the certificate. Raises ParameterError."""
+        """Return the certificate. Raises ParameterError.
+
+        Calls `on_progress` with the share of the questions that are answered.
+        """
         share = self.malicious_share
         if share is None:
             n = self.tally.n + self.quarantined
@@ -177,7 +180,9 @@ class CertificateTask:
             share,
             self.confidence,
             self.questions,
-            *((reports, self.seed) if self.reads else ()),
+            reports,
+            self.seed,
+            on_progress,
         )
 
 

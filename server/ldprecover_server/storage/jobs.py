@@ -12,6 +12,7 @@ from ldprecover_server.storage.large_values import read_large_value
 from ldprecover_server.storage.rounds import lock_round
 from ldprecover_server.storage.schema import jobs
 
+JobAnalysis = Literal["recovery", "certificate"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 DEAD_SECONDS = 10
@@ -34,6 +35,7 @@ class StoredJob:
     """
 
     id: str
+    analysis: JobAnalysis
     state: JobState
     progress: float
     result: bytes | None
@@ -49,7 +51,7 @@ class Jobs(Repository):
     A transaction locks the round first and then jobs by ascending id, so that none deadlock.
     """
 
-    def add(self, id: str, seq: int, *, keyed: bool) -> None:
+    def add(self, id: str, seq: int, analysis: JobAnalysis, *, keyed: bool) -> None:
         """Add a job of a round; above MAX_JOBS it replaces the oldest ended job.
 
         A job without an access key never replaces one with a key. Raises RoundNotFoundError, and
@@ -59,6 +61,7 @@ class Jobs(Repository):
         row = {
             "id": id,
             "round": seq,
+            "analysis": analysis,
             "keyed": keyed,
             "state": "queued",
             "progress": 0.0,
@@ -88,7 +91,7 @@ class Jobs(Repository):
             result = read_large_value(connection, jobs.c.result, jobs.c.id == id)
         is_dead = row.state in _UNDER_WAY and row.heartbeat < self._seconds() - DEAD_SECONDS
         state: JobState = "failed" if is_dead else row.state
-        return StoredJob(row.id, state, row.progress, result, row.problem)
+        return StoredJob(row.id, row.analysis, state, row.progress, result, row.problem)
 
     def heartbeat(self, progress: Mapping[str, tuple[JobState, float]]) -> set[str]:
         """Write state and progress of running jobs; return those that are cancelled or deleted."""
@@ -152,7 +155,7 @@ def delete_jobs(connection: sa.Connection, condition: sa.ColumnElement[bool]) ->
 
 
 def _find(connection: sa.Connection, seq: int, id: str) -> Any:
-    columns = (jobs.c.id, jobs.c.state, jobs.c.progress, jobs.c.heartbeat, jobs.c.problem)
+    columns = [column for column in jobs.c if column is not jobs.c.result]
     query = sa.select(*columns).where(jobs.c.id == id, jobs.c.round == seq)
     row = None if "\0" in id else connection.execute(query).one_or_none()
     if row is None:

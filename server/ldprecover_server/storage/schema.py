@@ -166,6 +166,7 @@ jobs = sa.Table(
     metadata,
     _column("id", sa.String(32), primary_key=True),  # random: only its creator is told
     _round_column(ondelete="CASCADE"),
+    _column("analysis", sa.String(11)),  # recovery, certificate
     _column("keyed", sa.Boolean),  # created with an access key
     _column("state", sa.String(9)),  # queued, running, done, failed, cancelled
     _column("progress", sa.Double),

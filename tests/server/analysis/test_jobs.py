@@ -130,8 +130,8 @@ async def two_processes(
 
 async def test_each_process_sees_all_jobs(storages: tuple[Storage, Storage]) -> None:
     async with two_processes(storages) as (local, remote):
-        work = Work(b'{"recovered": []}')
-        job = await local.start(1, work, keyed=False)
+        work = Work(b'{"lower": []}')
+        job = await local.start(1, "certificate", work, keyed=False)
         assert (job.state, job.progress, job.result) == ("queued", 0.0, None)
         await work.begun.wait()
         assert (await local.status(1, job.id)).state == "running"
@@ -141,9 +141,10 @@ async def test_each_process_sees_all_jobs(storages: tuple[Storage, Storage]) -> 
         for jobs in (local, remote):
             await state(jobs, job.id, "done")
             status = await jobs.status(1, job.id)
-            assert (status.progress, status.result, status.problem) == (
+            assert (status.analysis, status.progress, status.result, status.problem) == (
+                "certificate",
                 1.0,
-                b'{"recovered": []}',
+                b'{"lower": []}',
                 None,
             )
 
@@ -155,7 +156,7 @@ async def test_a_job_is_cancelled_from_any_process(
     async with two_processes(storages) as (local, remote):
         both = [local, remote]
         work = Work()
-        job = await both[0].start(1, work, keyed=True)
+        job = await both[0].start(1, "recovery", work, keyed=True)
         await work.begun.wait()
         await both[by].cancel(1, job.id)
         await work.cancelled.wait()
@@ -182,7 +183,7 @@ async def test_failed_job_has_the_problem_of_its_work(
     storages: tuple[Storage, Storage], error: Exception, expected_error: ServiceError
 ) -> None:
     async with two_processes(storages) as (local, remote):
-        job = await local.start(1, failing(error), keyed=False)
+        job = await local.start(1, "recovery", failing(error), keyed=False)
         await state(remote, job.id, "failed")
         assert await problem(remote, job.id) == json_of(expected_error.problem)
 
@@ -203,7 +204,7 @@ async def test_results_are_written_one_at_a_time(storages: tuple[Storage, Storag
         return write
 
     async with two_processes(storages) as (local, _remote):
-        jobs = [await local.start(1, work, keyed=True) for _ in range(8)]
+        jobs = [await local.start(1, "recovery", work, keyed=True) for _ in range(8)]
         for job in jobs:
             await state(local, job.id, "done")
     assert highest == 1
@@ -217,7 +218,7 @@ async def test_failed_writing_fails_the_job(storages: tuple[Storage, Storage]) -
         return write
 
     async with two_processes(storages) as (local, remote):
-        job = await local.start(1, work, keyed=False)
+        job = await local.start(1, "recovery", work, keyed=False)
         await state(remote, job.id, "failed")
         expected_error = RoundNotFoundError("it is deleted")
         assert await problem(remote, job.id) == json_of(expected_error.problem)
@@ -227,7 +228,7 @@ async def test_a_job_whose_process_died_has_failed(
     storages: tuple[Storage, Storage], clock: Clock
 ) -> None:
     async with two_processes(storages) as (_local, remote):
-        storages[0].jobs.add("a" * 32, 1, keyed=False)
+        storages[0].jobs.add("a" * 32, 1, "recovery", keyed=False)
         clock.pass_by(DEAD_SECONDS)
         assert (await remote.status(1, "a" * 32)).state == "queued"
         clock.pass_by(1)
@@ -243,7 +244,7 @@ async def test_heartbeat_continues_after_unexpected_error(
     for.
     """
     there_alone = "a" * 32
-    storages[1].jobs.add(there_alone, 1, keyed=False)
+    storages[1].jobs.add(there_alone, 1, "recovery", keyed=False)
     assert not storages[1].jobs.heartbeat({there_alone: ("running", 0.5)})
 
     def change(schema: str) -> None:
@@ -253,7 +254,7 @@ async def test_heartbeat_continues_after_unexpected_error(
     async with two_processes(storages) as (local, remote):
         change("CREATE UNIQUE INDEX fault ON jobs (progress)")
         work = Work()
-        job = await local.start(1, work, keyed=False)
+        job = await local.start(1, "recovery", work, keyed=False)
         async with asyncio.timeout(30):
             while "IntegrityError" not in caplog.text:
                 await asyncio.sleep(BEAT)
@@ -266,14 +267,14 @@ async def test_a_fault_at_the_end_of_a_job_is_logged(
     storages: tuple[Storage, Storage], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It reads as failed ten seconds later, as if its process had died."""
-    storages[1].jobs.add("a" * 32, 1, keyed=False)
+    storages[1].jobs.add("a" * 32, 1, "recovery", keyed=False)
     storages[1].jobs.finish("a" * 32, "done", result=b"")
 
     async with two_processes(storages) as (local, _remote):
         with storages[1].database.write() as connection:
             connection.execute(sa.text("CREATE UNIQUE INDEX fault ON jobs (progress)"))
         work = Work()
-        await local.start(1, work, keyed=False)
+        await local.start(1, "recovery", work, keyed=False)
         work.finish.set()
         while local._local:
             await asyncio.sleep(BEAT)
@@ -284,7 +285,7 @@ async def test_a_fault_at_the_end_of_a_job_is_logged(
 async def test_stopping_server_fails_its_jobs(storages: tuple[Storage, Storage]) -> None:
     async with two_processes(storages) as (local, remote):
         work = Work()
-        job = await local.start(1, work, keyed=False)
+        job = await local.start(1, "recovery", work, keyed=False)
         await work.begun.wait()
         await local.stop()
         assert work.cancelled.is_set()
@@ -292,20 +293,20 @@ async def test_stopping_server_fails_its_jobs(storages: tuple[Storage, Storage])
         expected_error = AnalysisFailedError("the server stopped meanwhile")
         assert await problem(remote, job.id) == json_of(expected_error.problem)
         with pytest.raises(AnalysesBusyError):
-            await local.start(1, work, keyed=True)
+            await local.start(1, "recovery", work, keyed=True)
 
 
 async def test_deleting_a_round_cancels_its_jobs(storages: tuple[Storage, Storage]) -> None:
     async with two_processes(storages) as (local, _remote):
         work = Work()
-        job = await local.start(1, work, keyed=False)
+        job = await local.start(1, "recovery", work, keyed=False)
         await work.begun.wait()
         storages[1].deletion.delete("first")
         await work.cancelled.wait()
         with pytest.raises(JobNotFoundError):
             await local.status(1, job.id)
         with pytest.raises(RoundNotFoundError):
-            await local.start(1, work, keyed=False)
+            await local.start(1, "recovery", work, keyed=False)
 
 
 def test_rejects_job_for_round_being_deleted(
@@ -315,18 +316,18 @@ def test_rejects_job_for_round_being_deleted(
     monkeypatch.setattr("ldprecover_server.storage.maintenance.deletion._CALL_SECONDS", -1.0)
     storages[0].deletion.delete("first")
     with pytest.raises(RoundNotFoundError):
-        storages[1].jobs.add("a" * 32, 1, keyed=True)
+        storages[1].jobs.add("a" * 32, 1, "recovery", keyed=True)
 
 
 async def test_anonymous_callers_have_half_of_the_jobs(storages: tuple[Storage, Storage]) -> None:
     async with two_processes(storages, waiting=4) as (local, _remote):
         work = Work()
-        anonymous = [await local.start(1, work, keyed=False) for _ in range(2)]
+        anonymous = [await local.start(1, "recovery", work, keyed=False) for _ in range(2)]
         await work.begun.wait()
         for _ in range(2):
-            await local.start(1, work, keyed=True)
+            await local.start(1, "recovery", work, keyed=True)
         with pytest.raises(AnalysesBusyError):
-            await local.start(1, work, keyed=True)
+            await local.start(1, "recovery", work, keyed=True)
         for job in anonymous:
             assert (await local.status(1, job.id)).state != "failed"
 
@@ -339,7 +340,7 @@ async def test_oldest_anonymous_job_of_the_largest_round_makes_room(
         rounds, ids = (2, 1, 1, 1), []
         for round in rounds:
             work = Work()
-            ids.append((await local.start(round, work, keyed=False)).id)
+            ids.append((await local.start(round, "recovery", work, keyed=False)).id)
             await work.begun.wait()
         await state(local, ids[1], "failed")
         assert await problem(local, ids[1]) == json_of(AnalysesBusyError(NO_ROOM).problem)
@@ -351,7 +352,7 @@ async def test_oldest_anonymous_job_of_the_largest_round_makes_room(
 
 async def test_rejects_status_calls_beyond_the_limit(storages: tuple[Storage, Storage]) -> None:
     async with two_processes(storages, waiting=4) as (local, _remote):
-        job = await local.start(1, Work(), keyed=False)
+        job = await local.start(1, "recovery", Work(), keyed=False)
         replies = await asyncio.gather(
             *(local.status(1, job.id) for _ in range(20)), return_exceptions=True
         )
@@ -371,7 +372,7 @@ def test_job_of_another_round_is_not_found(
 ) -> None:
     storage = storages[0]
     storage.rounds.open("R2", "second", PARAMETERS)
-    storage.jobs.add("a" * 32, 1, keyed=False)
+    storage.jobs.add("a" * 32, 1, "recovery", keyed=False)
     for ask in (storage.jobs.find, storage.jobs.cancel):
         with pytest.raises(JobNotFoundError):
             ask(*unknown("a" * 32))
@@ -380,7 +381,7 @@ def test_job_of_another_round_is_not_found(
 def test_ended_jobs_expire_after_an_hour(storages: tuple[Storage, Storage], clock: Clock) -> None:
     rows = storages[0].jobs
     for name in ("done", "alive", "dead"):
-        rows.add(name, 1, keyed=False)
+        rows.add(name, 1, "recovery", keyed=False)
     rows.finish("done", "done", result=b"")
     clock.pass_by(MAX_AGE_SECONDS)
     assert rows.heartbeat({"alive": ("running", 0.5)}) == set()
@@ -399,16 +400,17 @@ def test_new_job_replaces_oldest_ended_anonymous_job_first(
 ) -> None:
     rows = storages[0].jobs
     for i in range(MAX_JOBS):
-        rows.add(f"job {i}", 1, keyed=i < MAX_JOBS - 2)
+        rows.add(f"job {i}", 1, "recovery", keyed=i < MAX_JOBS - 2)
         if i % 2:
             rows.finish(f"job {i}", "done", result=b"")
         clock.pass_by(0.05)
-    rows.add("anonymous", 1, keyed=False)  # of those without a key, 98 is under way and 99 done
+    # Of those without a key, 98 is under way and 99 done.
+    rows.add("anonymous", 1, "recovery", keyed=False)
     with pytest.raises(JobNotFoundError):
         rows.find(1, f"job {MAX_JOBS - 1}")
     with pytest.raises(AnalysesBusyError):
-        rows.add("another", 1, keyed=False)
-    rows.add("keyed", 1, keyed=True)
+        rows.add("another", 1, "recovery", keyed=False)
+    rows.add("keyed", 1, "recovery", keyed=True)
     with pytest.raises(JobNotFoundError):
         rows.find(1, "job 1")
     assert rows.find(1, "job 3").state == "done"
@@ -419,7 +421,7 @@ def test_oldest_results_beyond_the_limit_expire(
 ) -> None:
     rows = storages[0].jobs
     for name in ("a", "b", "c"):
-        rows.add(name, 1, keyed=False)
+        rows.add(name, 1, "recovery", keyed=False)
         rows.finish(name, "done", result=bytes(MAX_RESULT_BYTES // 2))
         clock.pass_by(1)
     with pytest.raises(JobNotFoundError):
@@ -429,7 +431,7 @@ def test_oldest_results_beyond_the_limit_expire(
 
 def test_second_end_of_a_job_changes_nothing(storages: tuple[Storage, Storage]) -> None:
     rows = storages[0].jobs
-    rows.add("a", 1, keyed=False)
+    rows.add("a", 1, "recovery", keyed=False)
     rows.cancel(1, "a")
     rows.finish("a", "done", result=b"late")
     assert (rows.find(1, "a").state, rows.find(1, "a").result) == ("cancelled", None)

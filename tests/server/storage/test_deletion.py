@@ -101,7 +101,7 @@ def test_deleting_a_round_stops_its_running_jobs(
 ) -> None:
     seq = open_round(storage)
     fill(storage, seq, commits=1)
-    storage.jobs.add("a" * 32, seq, keyed=False)
+    storage.jobs.add("a" * 32, seq, "recovery", keyed=False)
     mark_gone(monkeypatch, storage, seq)
     assert storage.deletion.rows_left()
     assert storage.jobs.heartbeat({"a" * 32: ("running", 0.5)}) == {"a" * 32}

@@ -68,12 +68,12 @@ def test_a_job_may_begin_as_its_round_is_deleted(
 
     def fill(i: int) -> None:
         for k in range(KEPT):
-            one_storage.jobs.add(f"{i} {k}", seqs[i], keyed=True)
+            one_storage.jobs.add(f"{i} {k}", seqs[i], "recovery", keyed=True)
             one_storage.jobs.finish(f"{i} {k}", "done", result=b"")
 
     def begin(i: int) -> None:
         with suppress(RoundNotFoundError):
-            one_storage.jobs.add(f"{i} last", seqs[i], keyed=True)
+            one_storage.jobs.add(f"{i} last", seqs[i], "recovery", keyed=True)
 
     beside_one_another(fill, begin, lambda i: other_storage.deletion.delete(ids[i]))
 
@@ -95,7 +95,8 @@ def test_jobs_are_locked_in_one_order(
     one_storage, other_storage = both
     seq = open_round(one_storage)
     names = [f"job {k:02}" for k in range(MANY)]
-    blank = {"round": seq, "keyed": False, "progress": 0.0, "created": 0, "heartbeat": 0}
+    blank = {"round": seq, "analysis": "recovery", "keyed": False}
+    blank |= {"progress": 0.0, "created": 0, "heartbeat": 0}
     going, done = {"state": "running", "result": None}, {"state": "done", "result": b"1"}
     rows = [
         {"id": name, **blank, **(going if one == "beat" or name == names[0] else done)}
@@ -107,7 +108,7 @@ def test_jobs_are_locked_in_one_order(
         ),
         "end": lambda storage: storage.jobs.finish(names[0], "done", result=b"12"),
         "expire": lambda storage: storage.jobs.expire(),
-        "add": lambda storage: storage.jobs.add("new", seq, keyed=True),
+        "add": lambda storage: storage.jobs.add("new", seq, "recovery", keyed=True),
     }
 
     def fill(i: int) -> None:

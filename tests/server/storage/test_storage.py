@@ -465,7 +465,7 @@ def test_large_value_is_read_in_slices(storage: Storage, size: int) -> None:
     result = bytes(i % 251 for i in range(size))
     seq = open_round(storage, RoundParameters("grr", 1.0, items))
     sizes: list[int] = []
-    storage.jobs.add(f"sliced-{size}", seq, keyed=True)
+    storage.jobs.add(f"sliced-{size}", seq, "recovery", keyed=True)
     storage.jobs.finish(f"sliced-{size}", "done", result=result)
 
     def measure(_: object, cursor: Any, *statement: object) -> None:

@@ -1,6 +1,6 @@
 """Results of a round: frequencies, recoveries from poisoning, and certificates."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.evidence.quarantine import Quarantined
+from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
-from ldprecover_interface.analysis import JobStatus
 from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
 from ldprecover_interface.questions import AnyQuestion, CertificateResult
@@ -30,16 +30,14 @@ from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
-    Caller,
     Reader,
     RoundOrCurrent,
     get_caller,
     round_or_current,
 )
-from ldprecover_server.http.disconnects import PREFER, cancel_on_disconnect, wants_job
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
 from ldprecover_server.http.responses import json_response, quarantined
-from ldprecover_server.http.routes.jobs import job_status
+from ldprecover_server.http.routes.jobs import JOB, AsJob, respond
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
 from ldprecover_server.watchdog import watched
@@ -48,7 +46,7 @@ router = APIRouter(tags=["results"], route_class=BodyRoute)
 round_router = APIRouter(prefix=paths.ROUND, tags=["results"], route_class=BodyRoute)
 """The routes that need a round in the path."""
 
-_Write = Callable[[RoundInfo, bytes, RecoveryRequest, RecoverResult], Response]
+_Certificate = tuple[CertificateResult, tuple[AnyQuestion, ...]]
 
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
@@ -156,7 +154,7 @@ def _readable_round(request: Request) -> RoundInfo:
     response_model=Recovered,
     responses={
         200: AS_CSV,
-        202: {"model": JobStatus, "description": "A job does the work"},
+        202: JOB,
         **problems(
             *READ, *BODY, *ANALYSIS, NoReportsError, ReportsGoneError, InvalidParameterError
         ),
@@ -168,79 +166,47 @@ async def recover_frequencies(
     request: Request,
     round: Annotated[RoundInfo, Depends(_readable_round)],
     caller: Reader,
+    as_job: AsJob,
     body: RecoveryRequest | None = None,
-    prefer: Annotated[str | None, PREFER] = None,
     form: Format = "json",
 ) -> Response:
     """Recover the frequencies from the stored counts, which may be poisoned."""
     recovery_request = body or RecoveryRequest()
-    if form == "csv" or not wants_job(prefer):
-        write = _written_as_csv if form == "csv" else _written
-        return await cancel_on_disconnect(
-            request, _recovered(round, recovery_request, caller, write)
+
+    async def analyse(on_progress: OnProgress | None) -> RecoverResult:
+        return await caller.services.analyses.recover(
+            round,
+            recovery_request.core_request(),
+            recovery_request.targets,
+            recovery_request.history,
+            caller,
+            on_progress,
         )
-    reservation = request.state.reservation.pop_all()
 
-    async def work(on_progress: OnProgress) -> Callable[[], bytes]:
-        with reservation:
-            result = await _recover(round, recovery_request, caller, on_progress)
-        return lambda: bytes(_write(round, recovery_request, caller, result, _written).body)
+    def write(result: RecoverResult, labels: bytes) -> Response:
+        if form == "csv":
+            return _recovery_as_csv(round, result.recovery, decode_labels(labels))
+        message = _recovered(round, recovery_request, result, labels)
+        return json_response(message, labels=labels)
 
-    try:
-        job = await caller.services.jobs.start(round.seq, work, keyed=caller.is_known)
-    except BaseException:
-        reservation.close()
-        raise
-    headers = {
-        "Location": paths.job_path(round.id, job.id),
-        "Preference-Applied": "respond-async",
-    }
-    return json_response(job_status(round, job), 202, headers)
-
-
-async def _recovered(
-    round: RoundInfo, recovery_request: RecoveryRequest, caller: Caller, write: _Write
-) -> Response:
-    """Return a recovery, written in a thread."""
-    result = await _recover(round, recovery_request, caller, None)
-    n = 0 if caller.is_known else 4 * result.recovery.poisoned.nbytes
-    with caller.services.unwritten.hold(n):
-        return await caller.run(_write, round, recovery_request, caller, result, write)
-
-
-async def _recover(
-    round: RoundInfo,
-    recovery_request: RecoveryRequest,
-    caller: Caller,
-    on_progress: OnProgress | None,
-) -> RecoverResult:
-    return await caller.services.analyses.recover(
+    return await respond(
+        request,
         round,
-        recovery_request.core_request(),
-        recovery_request.targets,
-        recovery_request.history,
         caller,
-        on_progress,
+        "recovery",
+        analyse,
+        write,
+        as_job=as_job,
+        result_bytes=32 * round.oracle.domain_size,
     )
 
 
-def _write(
-    round: RoundInfo,
-    recovery_request: RecoveryRequest,
-    caller: Caller,
-    result: RecoverResult,
-    write: _Write,
-) -> Response:
-    with caller.services.write(round):
-        return write(round, caller.services.rounds.labels(round), recovery_request, result)
-
-
-def _written(
-    round: RoundInfo, labels: bytes, recovery_request: RecoveryRequest, result: RecoverResult
-) -> Response:
+def _recovered(
+    round: RoundInfo, recovery_request: RecoveryRequest, result: RecoverResult, labels: bytes
+) -> Recovered:
     recovery = result.recovery
     conclusions = recovery.conclusions
-    message = Recovered.model_construct(
+    return Recovered.model_construct(
         round=round.id,
         method=recovery.method,
         eta=recovery.eta,
@@ -258,13 +224,9 @@ def _written(
         if conclusions is None
         else Conclusions.model_validate(conclusions.to_dict(decode_labels(labels)), strict=False),
     )
-    return json_response(message, labels=labels)
 
 
-def _written_as_csv(
-    round: RoundInfo, labels: bytes, recovery_request: RecoveryRequest, result: RecoverResult
-) -> Response:
-    recovery, items = result.recovery, decode_labels(labels)
+def _recovery_as_csv(round: RoundInfo, recovery: Recovery, items: Sequence[str]) -> Response:
     conclusions = {} if recovery.conclusions is None else recovery.conclusions.to_dict(items)
     missing, targets = [None] * len(items), set(recovery.targets)
     columns: dict[str, Iterable[object]] = {
@@ -287,6 +249,7 @@ def _written_as_csv(
     response_model=Certified,
     responses={
         200: AS_CSV,
+        202: JOB,
         **problems(
             *READ,
             *BODY,
@@ -305,6 +268,7 @@ async def certify_round(
     request: Request,
     round: Annotated[RoundInfo, Depends(_readable_round)],
     caller: Reader,
+    as_job: AsJob,
     body: CertificateRequest,
     form: Format = "json",
 ) -> Response:
@@ -313,36 +277,37 @@ async def certify_round(
     The intervals hold for every attack by at most a share of the reports.
     """
 
-    async def respond() -> Response:
-        result, questions = await caller.services.analyses.certify(round, body, caller)
-        n = 0 if caller.is_known else 4 * 16 * round.oracle.domain_size
-        with caller.services.unwritten.hold(n):
-            return await caller.run(_write_certificate, round, caller, result, questions, form)
+    async def analyse(on_progress: OnProgress | None) -> _Certificate:
+        return await caller.services.analyses.certify(round, body, caller, on_progress)
 
-    return await cancel_on_disconnect(request, respond())
-
-
-def _write_certificate(
-    round: RoundInfo,
-    caller: Caller,
-    result: CertificateResult,
-    questions: tuple[AnyQuestion, ...],
-    form: Format,
-) -> Response:
-    with caller.services.write(round):
-        labels = caller.services.rounds.labels(round)
+    def write(certificate: _Certificate, labels: bytes) -> Response:
         items = decode_labels(labels)
-        message = certified(round.id, result, questions, items)
-        if form == "json":
-            message.items = []
-            return json_response(message, labels=labels)
-        columns: dict[str, Iterable[object]] = {
-            "label": items,
-            "item": range(len(items)),
-            "lower": message.lower,
-            "upper": message.upper,
-            "events": [message.events] * len(items),
-            "from_reports": [message.from_reports] * len(items),
-            "seed": [message.seed] * len(items),
-        }
-        return _columns_as_csv(f"certificate-{round.id}", columns)
+        message = certified(round.id, *certificate, items)
+        if form == "csv":
+            return _certificate_as_csv(message, items)
+        message.items = []
+        return json_response(message, labels=labels)
+
+    return await respond(
+        request,
+        round,
+        caller,
+        "certificate",
+        analyse,
+        write,
+        as_job=as_job,
+        result_bytes=64 * round.oracle.domain_size,
+    )
+
+
+def _certificate_as_csv(message: Certified, items: Sequence[str]) -> Response:
+    columns: dict[str, Iterable[object]] = {
+        "label": items,
+        "item": range(len(items)),
+        "lower": message.lower,
+        "upper": message.upper,
+        "events": [message.events] * len(items),
+        "from_reports": [message.from_reports] * len(items),
+        "seed": [message.seed] * len(items),
+    }
+    return _columns_as_csv(f"certificate-{message.round}", columns)

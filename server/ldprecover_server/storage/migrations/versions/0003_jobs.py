@@ -1,4 +1,4 @@
-"""Jobs with the problem of their failure. Earlier jobs are deleted: a job is kept for an hour."""
+"""Jobs with their analysis and problem. Earlier ones are deleted: a job is kept for an hour."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -15,6 +15,7 @@ def upgrade() -> None:
         "jobs",
         sa.Column("id", sa.String(32), nullable=False, primary_key=True),
         sa.Column("round", _Id, sa.ForeignKey("rounds.seq", ondelete="CASCADE"), nullable=False),
+        sa.Column("analysis", sa.String(11), nullable=False),
         sa.Column("keyed", sa.Boolean, nullable=False),
         sa.Column("state", sa.String(9), nullable=False),
         sa.Column("progress", sa.Double, nullable=False),
