@@ -16,6 +16,7 @@ ROUND = round_message(RoundParameters("grr", 1.0, ("a", "b")))
 QUEUED = {
     "job": "j1",
     "round": "r1",
+    "analysis": "recovery",
     "state": "queued",
     "progress": 0.0,
     "result": None,
