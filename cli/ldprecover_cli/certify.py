@@ -1,12 +1,20 @@
 """`certify`: what a round proves, whatever malicious users sent."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from typer import Option
 
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
+from ldprecover_cli.jobs import (
+    Background,
+    JobId,
+    check_job_options,
+    start_job,
+    wait_for_job,
+)
 from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundArgument, Url, connected
 from ldprecover_cli.output import JsonObject, console, counted, plain, plain_table, print_json
 
@@ -80,6 +88,8 @@ def certify(
             "totals, leads and shares.",
         ),
     ] = False,
+    background: Background = False,
+    job: JobId = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -94,8 +104,11 @@ def certify(
     Example: ldprecover certify cities --malicious-share 0.01 --items "Reno, NV" --reports
 
     Example: ldprecover certify cities --malicious-share 0.01 --ahead "New York, NY;Chicago, IL"
+
+    Example: ldprecover certify cities --malicious-share 0.01 --reports --background
     """
-    if (malicious_share is None) is (malicious_tickets is None):
+    check_job_options(background, job)
+    if job is None and (malicious_share is None) is (malicious_tickets is None):
         raise UsageError("give either --malicious-share or --malicious-tickets")
     fields: JsonObject = {"confidence": confidence}
     if reports:
@@ -108,7 +121,16 @@ def certify(
             labels = parameters.parameters.items
             fields["questions"] = questions_of(items, ahead, top, mean_above, labels, round)
             round = parameters.id  # "current" may name another round later
-        result = client.certify(round, malicious_share, **fields)
+        result: JsonObject | None
+        if job is not None:
+            result = wait_for_job(client, round, job, "certificate")
+        elif background:
+            start = partial(client.start_certificate, malicious_share=malicious_share, **fields)
+            result = start_job(client, round, start, json=json)
+        else:
+            result = client.certify(round, malicious_share, **fields)
+    if result is None:
+        return
     if json:
         print_json(result)
     else:

@@ -205,7 +205,7 @@ _NO_ANSWER_HINT = (
 )
 _SLOW_HINT = (
     "the server answers, but it or the network is slow: "
-    "`ldprecover recover --background` waits for a long recovery"
+    "with --background, `ldprecover recover` and `ldprecover certify` start a job and return"
 )
 _TLS_HINT = (
     "use http:// for a server without TLS; a server with TLS needs a certificate that this "

@@ -1,6 +1,7 @@
 """`recover`: a round's frequencies, recovered from poisoned reports."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from typer import Option
@@ -8,6 +9,13 @@ from typer import Option
 from ldprecover_cli.conclusions import interval, sentences
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import Top, largest, print_items
+from ldprecover_cli.jobs import (
+    Background,
+    JobId,
+    check_job_options,
+    start_job,
+    wait_for_job,
+)
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Eta,
@@ -26,7 +34,7 @@ from ldprecover_cli.options import (
     method_options,
     support_of,
 )
-from ldprecover_cli.output import console, counted, plain, print_json
+from ldprecover_cli.output import JsonObject, console, counted, plain, print_json
 
 
 def recover(
@@ -43,16 +51,8 @@ def recover(
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
     history: History = None,
-    background: Annotated[
-        bool,
-        Option(
-            "--background", help="Start a job on the server, and print how to fetch its result."
-        ),
-    ] = False,
-    job: Annotated[
-        str | None,
-        Option(help="Wait for a recovery started with --background.", metavar="JOB"),
-    ] = None,
+    background: Background = False,
+    job: JobId = None,
     top: Top = 20,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -74,8 +74,7 @@ def recover(
     """
     if target and infer_targets:
         raise UsageError("give either --target or --infer-targets")
-    if job is not None and background:
-        raise UsageError("give either --background or --job")
+    check_job_options(background, job)
     options, shares = method_options(option), support_of(support)
     with connected(url, key, scope="analyst", round=round, others=history or ()) as client:
         if target:
@@ -90,17 +89,16 @@ def recover(
         }
         if history:
             fields["history"] = history
+        result: JsonObject | None
         if job is not None:
-            result = client.job(round, job).wait()
+            result = wait_for_job(client, round, job, "recovery")
         elif background:
-            id_ = client.parameters(round).id  # "current" may name another round later
-            started = client.start_recovery(id_, **fields)
-            if not started.is_over:
-                _show_job(started.id, id_, json=json)
-                return
-            result = started.wait()
+            start = partial(client.start_recovery, **fields)
+            result = start_job(client, round, start, json=json)
         else:
             result = client.recover(round, **fields)
+    if result is None:
+        return
     if json:
         print_json(result)
     else:
@@ -132,13 +130,3 @@ def _show_recovery(result: Mapping[str, Any], top: int) -> None:
         out.print(plain(sentence))
     for note in result.get("notes") or []:
         out.print(f"Note: {plain(str(note))}")
-
-
-def _show_job(job: str, round: str, *, json: bool) -> None:
-    if json:
-        print_json({"job": job, "round": round})
-    else:
-        console().print(
-            f"Started. `ldprecover recover --round {plain(round)} --job {job}` waits for it and "
-            "shows it."
-        )

@@ -100,6 +100,7 @@ def test_options_name_all_choices() -> None:
         ("frequencies --bottom 3", "--bottom"),
         ("attack bribe --users 3 --url http://127.0.0.1:9", "attack must be one of aa, apa,"),
         ("recover --background --job j1", "either --background or --job"),
+        ("certify --background --job j1", "either --background or --job"),
         ("round list --url localhost:8000", "http://"),
         ("watch --every inf", "'--every'"),
         ("watch --every 1e308", "'--every'"),

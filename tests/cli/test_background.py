@@ -1,4 +1,4 @@
-"""Recoveries in the background, against a server that gives prepared responses."""
+"""Analyses in the background, against a server that gives prepared responses."""
 
 import json
 import threading
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
-from tests.client.messages import RECOVERY, round_message
+from tests.client.messages import CERTIFICATE, RECOVERY, round_message
 
 from ldprecover import RoundParameters
 
@@ -64,7 +64,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Responses], None
             thread.join()
 
 
-def test_a_recovery_is_started_and_fetched_later(run: Run, stub: Any) -> None:
+def test_recovery_is_started_and_fetched_later(run: Run, stub: Any) -> None:
     stub({"POST /rounds/r1/recover": (202, QUEUED), "GET /rounds/r1/jobs/j1": (200, DONE)})
     started = run("recover --round letters --background")
     command = "ldprecover recover --round r1 --job j1"
@@ -76,11 +76,60 @@ def test_a_recovery_is_started_and_fetched_later(run: Run, stub: Any) -> None:
     assert shown.startswith("4 reports, ldprecover*, eta 0.2\n")
 
 
-def test_a_recovery_without_a_job_is_shown(run: Run, stub: Any) -> None:
-    stub({"POST /rounds/r1/recover": (200, RECOVERY)})
+CERTIFY = "certify letters --malicious-share 0.1 --top 1 --background"
+
+
+def test_certificate_is_started_and_fetched_later(run: Run, stub: Any) -> None:
+    job = {"analysis": "certificate"}
+    stub(
+        {
+            "POST /rounds/r1/certificate": (202, QUEUED | job),
+            "GET /rounds/r1/jobs/j1": (200, DONE | job | {"result": CERTIFICATE}),
+            "GET /rounds/r1/parameters": (200, ROUND),
+        }
+    )
+    started = run(CERTIFY)
+    assert started.out == ("Started. `ldprecover certify r1 --job j1` waits for it and shows it.\n")
+    assert run(f"{CERTIFY} --json").json == {"job": "j1", "round": "r1"}
+    assert run("certify r1 --job j1 --json").json == CERTIFICATE
+    assert "The first 1 is a." in run("certify r1 --job j1").out
+
+
+def test_command_of_a_job_is_on_one_line(run: Run, stub: Any) -> None:
+    id = 100 * "j"
+    stub({"POST /rounds/r1/recover": (202, QUEUED | {"job": id})})
+    assert (
+        f"`ldprecover recover --round r1 --job {id}`"
+        in run("recover --round letters --background").out
+    )
+
+
+def test_other_analysis_is_an_error(run: Run, stub: Any) -> None:
+    done = DONE | {"analysis": "certificate", "result": CERTIFICATE}
+    stub({"GET /rounds/r1/jobs/j1": (200, done)})
+    error = run("recover --round r1 --job j1").fails(2)
+    assert error == "the job is a certificate; `ldprecover certify r1 --job j1` shows it"
+    stub({"GET /rounds/r1/jobs/j1": (200, DONE)})
+    error = run("certify r1 --job j1").fails(2)
+    assert error == "the job is a recovery; `ldprecover recover --round r1 --job j1` shows it"
+
+
+def test_result_without_a_job_is_shown(run: Run, stub: Any) -> None:
+    stub(
+        {
+            "POST /rounds/r1/recover": (200, RECOVERY),
+            "POST /rounds/r1/certificate": (200, CERTIFICATE),
+            "GET /rounds/r1/parameters": (200, ROUND),
+        }
+    )
     assert run("recover --round letters --background --json").json == RECOVERY
+    assert run(f"{CERTIFY} --json").json == CERTIFICATE
 
 
-def test_a_failed_job_is_an_error(run: Run, stub: Any) -> None:
-    stub({"GET /rounds/r1/jobs/j1": (200, FAILED)})
-    assert run("recover --round r1 --job j1").fails(1) == "It took too long"
+@pytest.mark.parametrize(
+    ("line", "analysis"),
+    [("recover --round r1 --job j1", "recovery"), ("certify r1 --job j1", "certificate")],
+)
+def test_failed_job_is_an_error(run: Run, stub: Any, line: str, analysis: str) -> None:
+    stub({"GET /rounds/r1/jobs/j1": (200, FAILED | {"analysis": analysis})})
+    assert run(line).fails(1) == "It took too long"
