@@ -90,7 +90,8 @@ def recompute(
 
     It verifies the checksum first. The numbers equal the server's, to the last bit.
 
-    A method that uses reports gets only the counts, unless --reports names the round's dataset.
+    A method that uses reports gets only the counts, unless --reports names the round's dataset. Of
+    GRR, HR and LLH the export is enough: its counts are the histogram of the reports.
     Several processes or a Dask cluster can read the dataset; the numbers stay the same.
 
     With --malicious-share the field `certificate` is what `ldprecover certify` states; with all

@@ -26,7 +26,8 @@ class MethodSummary(Message):
     name: Text
     summary: Text
     needs: list[str] = Field(
-        description="Required inputs, of counts, history, n, reports and targets."
+        description="Required inputs, of counts, history, n, reports and targets. The reports of "
+        "GRR, HR and LLH follow from the tally, so none need be stored."
     )
     better_with: list[str] = Field(description="Inputs that are used if they are available.")
     uses: list[str] = Field(description="Fields of the request that change the result.")
@@ -68,7 +69,9 @@ class Alarms(Message):
 
     round: Text
     n: Count
-    reports_read: bool = Field(description="Whether all reports are stored, so that all tests ran.")
+    reports_read: bool = Field(
+        description="Whether all reports are stored, or follow from the tally: then all tests ran."
+    )
     alarms: list[Alarm]
 
 

@@ -295,11 +295,14 @@ def certify_export(
 ) -> Certified:
     """Return the response that the server of an exported round gives to the request.
 
-    A request from reports needs all `reports` of the round. Raises ImpossibleShareError, and
+    A request from reports needs all `reports` of the round, unless the tally is their histogram.
+    Raises ImpossibleShareError, and
     ParameterError also for a round without reports, and one that was open when it was exported.
     """
     parameters = export.parameters
     excluded = 0 if export.quarantined is None else export.quarantined.total
+    if request.reports and reports is None and parameters.oracle.traits.histogram:
+        reports = ReportSource.of_tally(parameters.oracle, export.tally)
     if request.reports and (reports is None or export.seed is None):
         raise ParameterError("a certificate from reports needs the reports of a closed round")
     questions = request.core_questions(parameters.items)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Run
 
-from ldprecover import RoundExport, RoundParameters, Tally
+from ldprecover import RecoveryRequest, RoundExport, RoundParameters, Tally, recover
 from ldprecover_cli import export_files
 
 Write = Callable[..., str]
@@ -50,6 +50,21 @@ def test_merged_file_has_the_numbers_of_one_server(run: Run, two: str, write: Wr
         for file in ("one.json", write("all.json", "R4", [7, 5, 5], 16))
     )
     assert one == whole
+
+
+def test_merged_histograms_serve_methods_that_read_reports(run: Run) -> None:
+    """The exports of two deployments are all that these methods need."""
+    parameters = RoundParameters("llh", 1.0, tuple("abcdefghij"))
+    oracle, rng = parameters.oracle, np.random.default_rng(1)
+    reports = oracle.perturb(rng.integers(10, size=5_000), rng)
+    for number, part in enumerate(np.split(reports, [2_000])):
+        export = RoundExport(f"R{number}", "letters", parameters, Tally.of(oracle, part))
+        Path(f"{number}.json").write_text(json.dumps(export.to_dict()), encoding="utf-8")
+    run("merge 0.json 1.json --output all.json").succeeds()
+    for method in ("em", "fiad", "k-means", "detection-any"):
+        request = RecoveryRequest(method, targets=[3])
+        result = run(f"recompute all.json --method {method} --target d").json
+        assert result["recovered"] == recover(oracle, reports, request).recovered.tolist()
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
-from ldprecover import FrequencyOracle, Tally, frequency_oracle, recover
+from ldprecover import FrequencyOracle, RecoveryRequest, Tally, frequency_oracle, recover
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS, wire
-from ldprecover.recovery import METHODS
+from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.rounds.means import ITEMS, Mean, round_numbers
 from ldprecover_server.analysis.kinds import Analysis
 from ldprecover_server.analysis.worker_pool import WorkerPool
+from ldprecover_server.storage.segments import StoredReports
 
 pytestmark = pytest.mark.sqlite
 
@@ -123,6 +125,44 @@ def test_where_reports_are_not_kept_the_counts_still_serve(in_process: InProcess
     alarms = in_process.get(f"/rounds/{round}/alarms").json()
     assert alarms["reports_read"] is False
     assert [alarm["name"] for alarm in alarms["alarms"]] == ["sum-drift", "excess"]
+
+
+@pytest.mark.parametrize("retention", ["none", "forever"])
+@pytest.mark.parametrize(
+    "protocol", [name for name in PROTOCOLS if PROTOCOLS[name].traits.histogram]
+)
+def test_a_histogram_takes_the_place_of_stored_reports(
+    in_process: InProcess, protocol: str, retention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every method, and the alarms, are those of the reports; no stored report is read."""
+
+    def no_reports(reports: StoredReports) -> None:
+        raise AssertionError("stored reports were read")
+
+    monkeypatch.setattr(StoredReports, "__iter__", no_reports)
+    round = in_process.open_round(protocol, 1.0, domain_size=D, retention=retention)
+    oracle = frequency_oracle(protocol, 1.0, D)
+    reports = honest(oracle, 600, 1)
+    send(in_process, round, reports)
+    methods = listed(in_process, round)
+    reading = [
+        name
+        for name, method in METHODS.items()
+        if "reports" in method.needs and method.unfit(oracle) is None
+    ]
+    assert len(reading) >= 3
+    for name in reading:
+        assert methods[name]["available"], methods[name]["reason"]
+        answer = in_process.post(f"/rounds/{round}/recover", json={"method": name, "targets": [3]})
+        assert answer.status_code == 200, answer.text
+        expected = recover(oracle, reports, RecoveryRequest(name, targets=[3]))
+        np.testing.assert_allclose(answer.json()["recovered"], expected.recovered, atol=1e-12)
+    alarms = in_process.get(f"/rounds/{round}/alarms").json()
+    assert alarms["reports_read"] is True
+    expected_alarms = raise_alarms(oracle, Tally.of(oracle, reports), ReportSource(oracle, reports))
+    assert [alarm["statistic"] for alarm in alarms["alarms"]] == [
+        alarm.statistic for alarm in expected_alarms
+    ]
 
 
 def test_alarms_are_silent_on_honest_reports_and_raised_by_an_attack(in_process: InProcess) -> None:

@@ -235,11 +235,28 @@ def test_certificate_from_reports_as_csv_has_its_seed(in_process: InProcess) -> 
 
 
 def test_round_without_stored_reports_has_a_certificate_of_counts(in_process: InProcess) -> None:
-    id, _ = fill_and_close(in_process, frequency_oracle("grr", 1.0, 11), retention="none")
+    id, _ = fill_and_close(in_process, frequency_oracle("oue", 1.0, 11), retention="none")
     response = in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS)
     assert problem_of(response) == "reports-not-kept"
     body = FROM_REPORTS | {"reports": False}
     assert in_process.post(f"/rounds/{id}/certificate", json=body).status_code == 200
+
+
+@pytest.mark.parametrize("protocol", ["grr", "hr", "llh"])
+def test_histogram_has_a_certificate_from_reports_that_are_not_stored(
+    in_process: InProcess, protocol: str
+) -> None:
+    oracle = frequency_oracle(protocol, 1.0, 11)
+    id, reports = fill_and_close(in_process, oracle, retention="none")
+    answered = in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS).json()
+    seed = int(answered["seed"], 16)
+    certificate = certify(oracle, reports, 0.3, 0.9, questions=SETS, seed=seed)
+    assert answered["from_reports"] is True
+    assert answered["events"] == certificate.evidence.events > 22
+    assert answered["upper"] == certificate.upper.tolist()
+    export = RoundExport.from_dict(in_process.get(f"/rounds/{id}/export").json())
+    request = CertificateRequest.model_validate(FROM_REPORTS)
+    assert json.loads(certify_export(export, request).to_json()) == answered
 
 
 def test_server_without_scipy_says_what_is_missing(

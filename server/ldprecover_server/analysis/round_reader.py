@@ -23,11 +23,12 @@ class RoundReader:
         self._storage = storage
 
     def evidence(self, round: RoundInfo) -> tuple[Tally, bool]:
-        """Return a round's tally, and whether all of its reports are stored.
+        """Return a round's tally, and whether all of its reports can be read.
 
-        Raises RoundNotFoundError.
+        That is if they are stored, or if the tally is their histogram. Raises RoundNotFoundError.
         """
-        return self._storage.segments.evidence(round.seq, round.oracle.summary_size)
+        tally, are_stored = self._storage.segments.evidence(round.seq, round.oracle.summary_size)
+        return tally, are_stored or round.oracle.traits.histogram
 
     def tally_and_quarantined(self, round: RoundInfo) -> tuple[Tally, int]:
         """Return a round's tally and its number of quarantined reports, both of one moment.
@@ -41,12 +42,14 @@ class RoundReader:
     def snapshot(self, round: RoundInfo) -> tuple[Tally, bool, Iterable[bytes], StoredRound]:
         """Return tally, completeness, the packed reports, and the round, all from one moment.
 
-        Reading the reports raises ReportsGoneError if they are deleted meanwhile.
+        Reading the reports raises ReportsGoneError if they are deleted meanwhile. A worker does not
+        read them where the tally is their histogram.
         """
         tally, reports, stored = self._storage.segments.tally_and_reports(
             round.seq, round.oracle.summary_size
         )
-        return tally, tally.n > 0 and reports.n == tally.n, reports, stored
+        is_complete = reports.n == tally.n or round.oracle.traits.histogram
+        return tally, tally.n > 0 and is_complete, reports, stored
 
     def items(self, round: RoundInfo) -> list[str]:
         """Return a round's labels. Raises RoundNotFoundError."""

@@ -254,10 +254,15 @@ class _ReportFile:
 def _report_source(
     task: Task, limits: TaskLimits, file: _ReportFile, progress: _Progress
 ) -> Iterator[ReportSource | None]:
-    """Yield the source of the task's reports, here or on a cluster, or None. Raises EngineError."""
+    """Yield the source of the task's reports, here or on a cluster, or None. Raises EngineError.
+
+    Where the tally is the histogram of the reports, it is their source.
+    """
     scheduler = _scheduler(task, limits)
     if not task.reads:
         yield None
+    elif task.oracle.traits.histogram:
+        yield ReportSource.of_tally(task.oracle, task.tally)
     elif scheduler is None:
         yield ReportSource(task.oracle, file.arrays, progress=progress.reading)
     else:
@@ -299,7 +304,7 @@ def _data_bytes() -> int | None:
 def _scheduler(task: Task, limits: TaskLimits) -> Scheduler | None:
     """Return the scheduler of the cluster that reads the task's reports, or None."""
     cluster = limits.cluster
-    if cluster is None or not task.reads:
+    if cluster is None or not task.reads or task.oracle.traits.histogram:
         return None
     is_large = task.tally.n * task.oracle.domain_size >= cluster.cells
     return cluster.scheduler if is_large else None
