@@ -1,4 +1,4 @@
-"""Distributions of numbers of reports and items, with quantiles and tails of skewed ones.
+"""Distributions of numbers of reports and items, with limits of means, quantiles and tails.
 
 Quantiles and tails of skewed distributions use the cube root of Wilson and Hilferty (1931): they
 are close, or too far out.
@@ -10,10 +10,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ldprecover.types import ComplexArray, FloatArray
+from ldprecover.types import ComplexArray, FloatArray, Int64Array
 
 _WIDTH = 20  # standard deviations of a sum; the probability beyond is below 1e-80
 _SYMMETRIC = 1e-3  # a law of smaller skewness is taken as normal
+_NEWTON_STEPS = 6  # each iterate is a valid limit, since the divergence is convex
+_OUTWARD = 1e-9  # of a limit's distance, for rounding
+_TINY = 1e-300
 
 
 def binomial_law(n: int, p: float) -> FloatArray:
@@ -37,6 +40,22 @@ def hypergeometric_law(d: int, r: int, k: int) -> FloatArray:
     for j in range(max(0, k - (d - r)), min(r, k) + 1):
         law[j] = math.exp(log_choose(r, j) + log_choose(d - r, k - j) - log_choose(d, k))
     return law
+
+
+def split_law(n: int, others: int) -> FloatArray:
+    """Return P(k, l): of k + l random elements of two sets, k are of the first, l of the second.
+
+    The sets have n and `others` elements; the shape is (n + 1, others + 1).
+    """
+    log_factorials = np.append(0.0, np.cumsum(np.log(np.arange(1, n + others + 1))))
+    k, rest = np.arange(n + 1)[:, None], np.arange(others + 1)
+
+    def log_ways(n: int, k: Int64Array) -> FloatArray:
+        ways: FloatArray = log_factorials[n] - log_factorials[k] - log_factorials[n - k]
+        return ways
+
+    log_law = log_ways(n, k) + log_ways(others, rest) - log_ways(n + others, k + rest)
+    return np.asarray(np.exp(log_law))
 
 
 def log_choose(n: int, k: int) -> float:
@@ -104,6 +123,34 @@ def power(base: ComplexArray, exponent: int) -> ComplexArray:
             assert result is not None
             return result
         base = base * base
+
+
+def upper_means(counts: FloatArray, n: float, log_tail: float) -> FloatArray:
+    """Return the largest mean probability r of n or more independent events, given their counts.
+
+    The events may have different probabilities, and at most `counts` of them happened. Each limit
+    is exceeded with probability exp(-log_tail) at most: it is the largest r with
+    n KL(counts/n || r) <= log_tail (Hoeffding 1963, Theorem 1). It is 1 where counts >= n.
+
+        upper_means(np.array([500.0]), 1000, np.log(40))  # array([0.5428...])
+    """
+    x, budget = np.minimum(counts / n, 1.0), log_tail / n
+    # Start from the least of three limits by inequalities; the second and third are near 1.
+    entropy = -x * np.log(np.where(x > 0, x, 1.0))
+    limits: FloatArray = np.minimum(
+        x + np.minimum(np.sqrt(2 * x * budget) + 2 * budget, np.sqrt(2 * (1 - x) * budget)),
+        1 - (1 - x) * np.exp(-(budget + entropy) / np.maximum(1 - x, _TINY)),
+    )
+    far = limits < 1  # the others are 1, or round to it
+    x, r = x[far], limits[far]
+    for _ in range(_NEWTON_STEPS):
+        gap = r - x
+        hits = x * np.log1p(np.where(x > 0, -gap / r, 0.0))
+        divergence = hits + (1 - x) * np.log1p(gap / (1 - r))
+        slope = gap / (r * (1 - r))
+        r = r - np.maximum(divergence - budget, 0.0) / np.maximum(slope, _TINY)
+    limits[far] = np.minimum(x + (r - x) * (1 + _OUTWARD), 1.0)
+    return limits
 
 
 def poisson_quantile(level: float, mean: float) -> int:

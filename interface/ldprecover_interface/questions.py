@@ -12,10 +12,8 @@ from ldprecover.certificate import (
     AmongFirst,
     Certificate,
     Claim,
-    MeanAbove,
     MoreThan,
     certify,
-    mean_limits,
 )
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import ReportSource
@@ -118,8 +116,8 @@ class MeanOf:
         return ((1,),)
 
     def answer(self, certificate: Certificate, estimates: FloatArray) -> Answer:
-        lower, upper = mean_limits(certificate)
-        proof = _proof(certificate, MeanAbove(self.above))
+        lower, upper = certificate.difference(1, 0)
+        proof = _proof(certificate, Ahead(1, 0, by=self.above))
         estimate = float(estimates[1] - estimates[0])
         # Sums of ends may leave [-1, 1] by their rounding.
         limits = max(lower, -1.0), min(upper, 1.0)

@@ -15,10 +15,8 @@ from ldprecover.certificate import (
     Ahead,
     AmongFirst,
     Claim,
-    MeanAbove,
     MoreThan,
     certify,
-    mean_limits,
 )
 from ldprecover.protocols import wire
 from ldprecover.recovery import ReportSource
@@ -311,14 +309,14 @@ def test_mean_of_numbers_is_certified(in_process: InProcess) -> None:
     body = {"malicious_share": 0.01, "questions": [{"mean_above": 0.2}, {"mean_above": 0.9}]}
     answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
     certificate = certify(oracle, Tally.of(oracle, reports), 0.01)
-    low, high = mean_limits(certificate)
+    low, high = certificate.difference(1, 0)
     assert low < numbers.mean() < high
     assert answered["mean"] == {"lower": pytest.approx(low), "upper": pytest.approx(high)}
     proven, false = answered["answers"]
     assert (proven["lower"], proven["upper"]) == (low, high)
     assert proven["mean_above"] == 0.2
     assert proven["certified"]
-    assert proven["tolerance"] == certificate.tolerance(MeanAbove(0.2))
+    assert proven["tolerance"] == certificate.tolerance(Ahead(1, 0, by=0.2))
     assert proven["estimate"] == pytest.approx(numbers.mean(), abs=0.1)
     assert re.match(
         r"If at most 1 % of all reports were forged, the mean of the honest users' numbers is "

@@ -13,7 +13,6 @@ from ldprecover.certificate.certificates import (
     Ranking,
     certify,
 )
-from ldprecover.certificate.means import MeanAbove, mean_limits
 from ldprecover.certificate.undetectable import Undetectable, undetectable
 
 __all__ = [
@@ -21,11 +20,9 @@ __all__ = [
     "AmongFirst",
     "Certificate",
     "Claim",
-    "MeanAbove",
     "MoreThan",
     "Ranking",
     "Undetectable",
     "certify",
-    "mean_limits",
     "undetectable",
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover.distributions import split_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import FloatArray, Int64Array, Reports
@@ -50,14 +51,11 @@ def numbers_of_cells(
     sets = [cells.items for cells in partitions if cells.items is not None]
     if not sets:
         return [cells.bins[0][reports] for cells in partitions]
-    union = np.unique(np.concatenate(sets))
-    chosen = np.stack([np.isin(union, items) for items in sets], axis=1).astype(np.float32)
-    hits = (oracle.supports(reports, union) @ chosen).astype(np.int64).T
-    others = oracle.support_sizes(reports) - hits
-    return [
-        cells.bins[0][k] * cells.laws.shape[2] + cells.bins[1][rest]
-        for cells, k, rest in zip(partitions, hits, others, strict=True)
-    ]
+    numbers, sizes = [], oracle.support_sizes(reports)
+    for cells, items in zip(partitions, sets, strict=True):
+        hits = np.count_nonzero(oracle.supports(reports, items), axis=1)
+        numbers.append(cells.bins[0][hits] * cells.laws.shape[2] + cells.bins[1][sizes - hits])
+    return numbers
 
 
 def report_cells(oracle: FrequencyOracle, sets: Sequence[Int64Array]) -> list[Cells]:
@@ -88,35 +86,20 @@ def set_cells(oracle: FrequencyOracle, items: Int64Array) -> Cells | None:
     """
     d, hits, p = oracle.domain_size, oracle.laws.hits, oracle.p
     without, with_own = (None if hits is None else hits.beside(d - 1, own) for own in (False, True))
-    if without is None or with_own is None:
-        return None
     numbers = np.array([items.size, d - items.size])
-    if np.prod(numbers + 1) > _MOST_LAWS:
+    if without is None or with_own is None or np.prod(numbers + 1) > _MOST_LAWS:
         return None
     bins = tuple(_bins(int(n), oracle.q) for n in numbers)
     laws = []
-    for own in np.eye(2, dtype=int):  # the user's item is of the set, or of the others
-        joint = np.zeros(numbers + 1)
-        if (numbers >= own).all():
-            joint[tuple(map(slice, numbers + 1 - own))] += (1 - p) * _joint(without, numbers - own)
-            joint[own[0] :, own[1] :] += p * _joint(with_own, numbers - own)
+    # The user's item is of the set, or of the others if there are any.
+    for own in np.eye(2, dtype=int)[numbers > 0]:
+        split = split_law(*(numbers - own))
+        both = np.add.outer(*map(np.arange, split.shape))
+        joint = (1 - p) * np.pad(without[both] * split, [(0, n) for n in own])
+        joint += p * np.pad(with_own[both] * split, [(n, 0) for n in own])
         laws.append(_summed(_summed(joint, 0, bins[0]), 1, bins[1]))
     types = np.isin(np.arange(d), items, invert=True).astype(np.int64)
     return Cells(np.array(laws), types, bins, items)
-
-
-def _joint(law: FloatArray, numbers: Int64Array) -> FloatArray:
-    """Return P(k, l) of how many of two sets are supported, given the law of k + l."""
-    log_factorials = np.append(0.0, np.cumsum(np.log(np.arange(1, numbers.sum() + 1))))
-
-    def log_ways(n: int, k: Int64Array) -> FloatArray:
-        ways: FloatArray = log_factorials[n] - log_factorials[k] - log_factorials[n - k]
-        return ways
-
-    n, others = numbers
-    k, rest = np.arange(n + 1)[:, None], np.arange(others + 1)
-    ways = log_ways(n, k) + log_ways(others, rest) - log_ways(n + others, k + rest)
-    return np.asarray(law[k + rest] * np.exp(ways))
 
 
 def _bins(n: int, q: float) -> Int64Array:

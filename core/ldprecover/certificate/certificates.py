@@ -2,6 +2,7 @@
 
 import math
 import secrets
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
-from ldprecover.types import BoolArray, FloatArray, Reports
+from ldprecover.types import FloatArray, Reports
 
 _HALVINGS = 30  # of a share: it is exact to 1e-9
 
@@ -31,13 +32,17 @@ class Claim(Protocol):
 
 @dataclass(frozen=True)
 class Ahead:
-    """More users hold `item` than `other`."""
+    """More users hold `item` than `other`: more than a share `by` of all.
+
+    In a round for numbers, `Ahead(1, 0, by=x)` says that their mean is above x.
+    """
 
     item: int
     other: int
+    by: float = 0.0
 
     def holds(self, region: Region) -> bool:
-        return region.limits(_weights(region, {self.item: 1.0, self.other: -1.0}))[0] > 0
+        return region.total((self.item,), (self.other,))[0] > self.by
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,8 @@ class AmongFirst:
     k: int
 
     def holds(self, region: Region) -> bool:
-        rivals = np.count_nonzero(region.upper >= region.lower[list(self.items)].min())
-        return bool(rivals - 1 < self.k)  # an item is not its own rival
+        # Each item is itself among those that as many users may hold.
+        return bool(np.sum(region.upper >= region.lower[list(self.items)].min()) <= self.k)
 
 
 @dataclass(frozen=True)
@@ -60,13 +65,7 @@ class MoreThan:
     share: float
 
     def holds(self, region: Region) -> bool:
-        return region.limits(_weights(region, dict.fromkeys(self.items, 1.0)))[0] > self.share
-
-
-def _weights(region: Region, weights: dict[int, float]) -> FloatArray:
-    vector = np.zeros(region.lower.size)
-    vector[list(weights)] = list(weights.values())
-    return vector
+        return region.total(self.items)[0] > self.share
 
 
 @dataclass(frozen=True)
@@ -114,63 +113,62 @@ class Certificate:
         They are those that the counts give, also of a certificate from reports: the total of one
         item may have a narrower interval.
         """
-        return self._unknown() if self.region is None else self.region.lower
+        return self._intervals.lower
 
     @property
     def upper(self) -> FloatArray:
         """The upper ends."""
-        return self._unknown() if self.region is None else self.region.upper
+        return self._intervals.upper
 
-    def total(self, items: Iterable[int]) -> tuple[float, float]:
-        """Return the interval of the share of users who hold one of the items."""
-        chosen = target_indices(items, self.evidence.domain_size, ("item", "items"))
-        return self._limits(dict.fromkeys(chosen, 1.0))
+    def total(self, items: Iterable[int], others: Iterable[int] = ()) -> tuple[float, float]:
+        """Return the interval of the share of users who hold one of the items.
+
+        With `others` it is the interval of this share less that of those who hold one of these.
+        """
+        d, names = self.evidence.counts.size, ("item", "items")
+        return self._intervals.total(*(target_indices(x, d, names) for x in (items, others)))
 
     def difference(self, item: int, other: int) -> tuple[float, float]:
-        """Return the interval of f(item) - f(other)."""
-        target_indices((item, other), self.evidence.domain_size, ("item", "items"))
-        return self._limits({item: 1.0, other: -1.0}) if item != other else (0.0, 0.0)
+        """Return the interval of f(item) - f(other).
+
+        In a round for numbers, `difference(1, 0)` is the interval of their mean.
+        """
+        return self.total((item,), (other,))
 
     def ranking(self, k: int) -> Ranking:
         """Return which items are among the first k, with certainty and possibly."""
-        if not 1 <= k <= self.evidence.domain_size:
-            raise ParameterError(f"k must be from 1 to {self.evidence.domain_size}, not {k}")
-        if self.region is None:
-            return Ranking((), tuple(range(self.evidence.domain_size)))
-        lower, upper = self.region.lower, self.region.upper
-        d = lower.size
-        rivals = d - 1 - np.searchsorted(np.sort(upper), lower, side="left")
+        d, lower, upper = self.lower.size, self.lower, self.upper
+        if not 1 <= k <= d:
+            raise ParameterError(f"k must be from 1 to {d}, not {k}")
+        # An item is not its own rival. NaN sorts last: where nothing is known, d others may lead.
+        rivals = d - np.searchsorted(np.sort(upper), lower, side="left") - (upper >= lower)
         ahead = d - np.searchsorted(np.sort(lower), upper, side="right")
-        return Ranking(_indices(rivals < k), _indices(ahead < k))
+        return Ranking(*(tuple(np.flatnonzero(x < k).tolist()) for x in (rivals, ahead)))
 
     @cached_property
     def least_malicious_share(self) -> float:
         """The share of the reports that are proven not to come from honest users."""
-        return self._first_share(lambda share: self.evidence.region(share) is not None)
+        return _first_share(lambda share: self.evidence.region(share) is not None)
 
     def tolerance(self, claim: Claim) -> float | None:
         """Return the largest share of malicious reports at which the claim is proven.
 
         None if it is not proven at `least_malicious_share`: then it is open.
         """
-        least = self.least_malicious_share
 
         def open_at(share: float) -> bool:
             region = self.evidence.region(share)
             return region is not None and not claim.holds(region)
 
-        if open_at(least + 2.0**-_HALVINGS):
-            return None
-        return self._first_share(open_at)
+        least = self.least_malicious_share + 2.0**-_HALVINGS
+        return None if open_at(least) else _first_share(open_at)
 
     @property
     def assumption(self) -> str:
         """What the intervals assume, and what they were computed from, as text."""
-        source = (
-            "Only the counts of the reports were read."
-            if self.seed is None
-            else "All reports were read; the seed drew those that chose what is tested."
-        )
+        source = "Only the counts of the reports were read."
+        if self.seed is not None:
+            source = "All reports were read; the seed drew those that chose what is tested."
         return (
             f"If at most {100 * self.malicious_share:.3g} % of the {self.evidence.n:,} reports are "
             f"malicious, all of this holds together, with a confidence of "
@@ -178,23 +176,20 @@ class Certificate:
             f"users of this round. {source}"
         )
 
-    def _first_share(self, condition: Callable[[float], bool]) -> float:
-        """Return the least share, rounded down, at which a condition holds that then stays true."""
-        if condition(0.0):
-            return 0.0
-        low, high = 0.0, 1.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if condition(middle) else (middle, high)
-        return low
+    @cached_property
+    def _intervals(self) -> Region:
+        """The region; NaN if it is empty."""
+        unknown = np.full(self.evidence.counts.size, math.nan)
+        return self.region or Region(unknown, unknown)
 
-    def _limits(self, weights: dict[int, float]) -> tuple[float, float]:
-        if self.region is None:
-            return math.nan, math.nan
-        return self.region.limits(_weights(self.region, weights))
 
-    def _unknown(self) -> FloatArray:
-        return np.full(self.evidence.domain_size, math.nan)
+def _first_share(condition: Callable[[float], bool]) -> float:
+    """Return the least share, rounded down, at which a condition holds that then stays true."""
+    if condition(0.0):
+        return 0.0
+    steps = range(2**_HALVINGS)
+    first = bisect_left(steps, True, lo=1, key=lambda i: condition(i / len(steps)))
+    return (first - 1) / len(steps)
 
 
 def certify(
@@ -230,7 +225,8 @@ def certify(
     if not oracle.traits.pure:
         raise ParameterError(f"{oracle.protocol} lacks one q for all items, which bounds need")
     check_share(malicious_share)
-    check_confidence(confidence)
+    if not 0.5 <= confidence < 1:
+        raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}")
     d, error = oracle.domain_size, 1 - confidence
     if isinstance(reports, Tally):
         counts, n = reports.counts(oracle).astype(np.float64), reports.n + quarantined
@@ -245,19 +241,7 @@ def certify(
     return Certificate(evidence, malicious_share, confidence, seed)
 
 
-def check_share(malicious_share: float) -> None:
+def check_share(share: float) -> None:
     """Raise ParameterError unless it is a share of malicious reports, from 0 to below 1."""
-    if not 0 <= malicious_share < 1:
-        raise ParameterError(
-            f"malicious_share must be at least 0 and below 1, not {malicious_share}"
-        )
-
-
-def check_confidence(confidence: float) -> None:
-    """Raise ParameterError unless it is from 0.5 to below 1."""
-    if not 0.5 <= confidence < 1:
-        raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}")
-
-
-def _indices(chosen: BoolArray) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(chosen).tolist())
+    if not 0 <= share < 1:
+        raise ParameterError(f"malicious_share must be at least 0 and below 1, not {share}")

@@ -1,12 +1,11 @@
 """What a round's reports say about the frequencies of its honest users, at an error."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ldprecover.certificate.bounds import frequency_limits
-from ldprecover.certificate.region import Region
+from ldprecover.certificate.region import Region, frequency_limits
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
 
@@ -53,7 +52,7 @@ class HonestPart:
         low, high = losses.min(axis=1), losses.max(axis=1)
         scale = np.maximum(high - low, _LEAST * high)
         ends = self.distance * (high - low) - np.expm1(-(sums + log_tail) / self.n) - low
-        return box.with_rows((losses - low[:, None]) / scale[:, None], ends / scale + 1e-9)
+        return replace(box, rows=((losses.T - low) / scale).T, ends=ends / scale + 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +82,9 @@ class Evidence:
     scored: Scored | None = None
 
     @property
-    def domain_size(self) -> int:
-        """The number of items."""
-        return self.oracle.domain_size
-
-    @property
     def events(self) -> int:
         """The number of events: 2d of the counts, one a score, and both limits of the split."""
-        return 2 * self.domain_size + (0 if self.scored is None else self.scored.sums.size + 2)
+        return 2 * self.counts.size + (0 if self.scored is None else self.scored.sums.size + 2)
 
     def region(self, malicious_share: float) -> Region | None:
         """Return all frequencies that are possible with this share of malicious reports.
@@ -98,19 +92,14 @@ class Evidence:
         None if no frequencies are: the share is larger. Regions of larger shares contain it. O(d)
         for counts; one linear programme with scores.
         """
-        if self.scored is None:
-            return self._box(malicious_share, self.error)
-        n, d, error, scored = self.n, self.domain_size, self.error, self.scored
-        box = self._box(malicious_share, _COUNTS * error)
-        honest = HonestPart.of(n, scored.n, malicious_share, d, error)
-        if box is None or honest is None or not scored.sums.size:
+        d, n, error, scored = self.counts.size, self.n, self.error, self.scored
+        log_tail = math.log(2 * d / (error if scored is None else _COUNTS * error))
+        supporting, others = self.counts + self.quarantined, n - self.counts
+        honest_n = (1 - malicious_share) * n
+        box = Region.of(*frequency_limits(self.oracle, supporting, others, honest_n, log_tail))
+        honest = None if scored is None else HonestPart.of(n, scored.n, malicious_share, d, error)
+        if box is None or scored is None or honest is None or not scored.sums.size:
             return box
         log_tail = scores_log_tail(scored.sums.size, error)
         region = honest.region(box, scored.losses, scored.sums, log_tail)
         return region if region.is_possible else None
-
-    def _box(self, malicious_share: float, error: float) -> Region | None:
-        log_tail, honest = math.log(2 * self.domain_size / error), (1 - malicious_share) * self.n
-        supporting, others = self.counts + self.quarantined, self.n - self.counts
-        ends = frequency_limits(self.oracle, supporting, others, honest, log_tail)
-        return Region.of(*ends)

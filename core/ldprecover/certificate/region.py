@@ -1,10 +1,12 @@
 """All frequencies that a round's reports allow, whatever malicious users sent."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from ldprecover.distributions import upper_means
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
 
 _ROUNDING = 1e-12  # of a sum of frequencies
@@ -37,14 +39,17 @@ class Region:
         largest, least = 1 - (low - lower) + _ROUNDING, 1 - (high - upper) - _ROUNDING
         return cls(np.maximum(lower, least), np.minimum(upper, largest))
 
-    def with_rows(self, rows: FloatArray, ends: FloatArray) -> "Region":
-        """Return the part of this region for which rows @ f <= ends; it may be empty."""
-        return replace(self, rows=rows, ends=ends)
-
     @property
     def is_possible(self) -> bool:
         """Whether multipliers do not prove that it is empty; one linear programme."""
         return self._largest(np.zeros(self.lower.size)) > -_DUALITY
+
+    def total(self, items: Iterable[int], others: Iterable[int] = ()) -> tuple[float, float]:
+        """Return the limits of the frequency of some items together, less that of others."""
+        weights = np.zeros(self.lower.size)
+        weights[list(items)] += 1.0
+        weights[list(others)] -= 1.0
+        return self.limits(weights) if weights.any() else (0.0, 0.0)
 
     def limits(self, weights: FloatArray) -> tuple[float, float]:
         """Return the least and the largest sum of the weighted frequencies."""
@@ -70,7 +75,12 @@ class Region:
 
         The frequencies are None, and the multipliers prove it, where the region is empty.
         """
-        linprog = _solver()
+        try:
+            from scipy.optimize import linprog  # of the extra
+        except ImportError as error:
+            raise ImportError(
+                "certificates from reports need scipy: pip install 'ldprecover[certify]'"
+            ) from error
         d = weights.size
         # One more variable, which costs much, is how far the rows are beyond their ends.
         result = linprog(
@@ -88,11 +98,13 @@ class Region:
         return np.maximum(-result.ineqlin.marginals, 0.0), frequencies
 
 
-def _solver() -> Any:
-    try:
-        from scipy.optimize import linprog  # of the extra
-    except ImportError as error:
-        raise ImportError(
-            "certificates from reports need scipy: pip install 'ldprecover[certify]'"
-        ) from error
-    return linprog
+def frequency_limits(
+    oracle: FrequencyOracle, supporting: FloatArray, others: FloatArray, n: float, log_tail: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper limits of the frequencies of items among n honest users.
+
+    At most `supporting` honest reports support an item, and at most `others` do not.
+    """
+    p, q = oracle.p, oracle.q
+    lower = (1 - q - upper_means(others, n, log_tail)) / (p - q)
+    return lower, (upper_means(supporting, n, log_tail) - q) / (p - q)

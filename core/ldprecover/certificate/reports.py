@@ -56,23 +56,16 @@ def report_evidence(
     if partitions and choosing and scored:
         histograms = source.total_with(partial(_histograms, partitions), chosen)
         parts = np.split(histograms, np.cumsum([cells.size for cells in partitions])[:-1], axis=1)
-        shaped = [
-            x.reshape(2, *cells.laws[0].shape) for x, cells in zip(parts, partitions, strict=True)
-        ]
         log_tail = _CAUTION * scores_log_tail(_CHOICE, error)
-        chooser = Chooser(partitions, [first for first, _ in shaped], choosing, scored, log_tail)
+        chooser = Chooser(partitions, [first for first, _ in parts], choosing, scored, log_tail)
         for share in dict.fromkeys((malicious_share or _TYPICAL) * x for x in _SHARES):
             box = Evidence(oracle, choosers, choosing, error).region(share)
             honest = HonestPart.of(n, scored + unseen, share, d, error)
-            if box is None or honest is None:
-                continue
             for items, sign in itertools.product(sets, (1.0, -1.0)):
-                if len(scores) < _MOST:
-                    weights = sign * np.isin(np.arange(d), items)
-                    scores += chooser.scores(box, honest, weights, scores)
-    sums = [
-        float((shaped[s.partition][1] * s.values).sum() + unseen * s.values.max()) for s in scores
-    ]
+                if box is None or honest is None or len(scores) >= _MOST:
+                    break
+                scores += chooser.scores(box, honest, sign * np.isin(np.arange(d), items), scores)
+    sums = [(parts[s.partition][1] * s.values).sum() + unseen * s.values.max() for s in scores]
     result = Scored(scored + unseen, np.array([s.losses for s in scores]), np.array(sums))
     return Evidence(oracle, counts, n, error, quarantined, result)
 
@@ -128,11 +121,8 @@ def _summaries(sample: Sample, chosen: Drawn) -> Int64Array:
 
 def _histograms(partitions: Sequence[Cells], sample: Sample, chosen: Drawn) -> Int64Array:
     """Return how many reports of both parts each cell of all partitions has, (2, cells)."""
-    histograms = []
+    histograms, sizes = [], [cells.size for cells in partitions]
     for part in sample.split(chosen):
         numbers = numbers_of_cells(partitions, sample.oracle, part.reports)
-        counts = [
-            part.bincount(x, cells.size) for cells, x in zip(partitions, numbers, strict=True)
-        ]
-        histograms.append(np.concatenate(counts))
+        histograms.append(np.concatenate([*map(part.bincount, numbers, sizes)]))
     return np.array(histograms)

@@ -80,28 +80,20 @@ class Chooser:
         users at most, so honest reports in a cell are too. The scores are the logarithms of how
         much the law exceeds this. Of coarse and fine cells those of the best expectation.
         """
-        cells, counts = self.partitions[partition], self.histograms[partition]
+        cells, candidates = self.partitions[partition], []
         law = cells.law(frequencies)
+        counts = self.histograms[partition].reshape(law.shape)
         coarse = law.sum(axis=1, keepdims=True), counts.sum(axis=1, keepdims=True)
-        best = -math.inf, 0.0, np.zeros(law.shape)
-        for parts in ([coarse], [coarse, (law, counts)]):
-            # The others choose each report's score: what it adds to its cell flatters the mean.
-            values, expected = (
-                np.maximum(-np.log(ratio * self._odds(parts, less)), 0.0) for less in (0, 1)
-            )
+        # How often reports lie in each cell, as multiples of the law. Cells of few reports are
+        # taken to be like the coarser ones that they are in. The others choose each report's score:
+        # what it adds to its cell flatters the mean, so the second multiples are without it.
+        odds = np.ones((2, 1, 1))
+        for probabilities, numbers in (coarse, (law, counts)):
+            without = np.stack([numbers, np.maximum(numbers - 1, 0)])
+            odds = (without + _PRIOR * odds) / (self.n * probabilities + _PRIOR)
+            values, expected = np.maximum(-np.log(ratio * odds), 0.0)
             mean = float((counts * expected).sum()) / self.n
             gain = -math.log((law * np.exp(-values)).sum()) - ratio * mean
-            best = max(best, (gain, mean, values), key=lambda scores: scores[0])
-        gain, mean, values = best
-        values = np.broadcast_to(values, law.shape)
-        return Scores(partition, values, cells.means(-np.expm1(-values)), mean), gain
-
-    def _odds(self, parts: Sequence[tuple[FloatArray, Int64Array]], less: int) -> FloatArray:
-        """Return how often reports, `less` in each cell, lie there, as multiples of the law.
-
-        Cells of few reports are taken to be like the coarser ones that they are in.
-        """
-        odds = np.ones((1, 1))
-        for law, counts in parts:
-            odds = (np.maximum(counts - less, 0) + _PRIOR * odds) / (self.n * law + _PRIOR)
-        return odds
+            candidates.append((gain, mean, np.broadcast_to(values, law.shape)))
+        gain, mean, values = max(candidates, key=lambda candidate: candidate[0])
+        return Scores(partition, values.ravel(), cells.means(-np.expm1(-values)), mean), gain

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.certificate.bounds import frequency_limits
-from ldprecover.certificate.region import Region
+from ldprecover.certificate.region import Region, frequency_limits
 from ldprecover.protocols import FrequencyOracle
 
 _CONFIDENCE = 0.95
@@ -48,7 +47,7 @@ class Leads:
         # The other items have equal limits, and only their total matters.
         total = np.array([1, 1, others])
         region = Region.of(np.maximum(lower, 0) * total, np.minimum(upper, 1) * total)
-        return region is not None and region.limits(np.array([1.0, -1.0, 0.0]))[0] > 0
+        return region is not None and region.total((0,), (1,))[0] > 0
 
     def least_safe(self, malicious_share: float) -> float | None:
         """Return the least lead that is safe from this share; None if no lead is."""

@@ -10,7 +10,6 @@ from scipy.optimize import linprog
 
 from ldprecover import ParameterError, Tally, frequency_oracle
 from ldprecover.certificate import Ahead, AmongFirst, Certificate, MoreThan, certify
-from ldprecover.certificate.bounds import upper_means
 from ldprecover.certificate.evidence import Evidence
 from ldprecover.certificate.region import Region
 from ldprecover.distributions import binomial_threshold
@@ -330,15 +329,28 @@ def test_intervals_hold_the_truth_in_all_but_few_rounds(protocol: str, attack: s
     assert wrong < threshold
 
 
-def test_upper_means_are_exact_roots() -> None:
-    counts, n, budget = np.array([0.0, 1.0, 500.0, 999.0, 1000.0, 1200.0]), 1000.0, 4.0
-    limits = upper_means(counts, n, budget)
-    assert limits[-2:].tolist() == [1.0, 1.0]
-    assert limits[0] == pytest.approx(1 - np.exp(-budget / n))
-    x, r = counts[1:4] / n, limits[1:4]
-    divergence = x * np.log(x / r) + (1 - x) * np.log((1 - x) / (1 - r))
-    np.testing.assert_allclose(n * divergence, budget, rtol=1e-6)
-    assert (n * divergence >= budget).all()
+def test_difference_of_an_item_from_itself_is_zero() -> None:
+    certificate = certify(frequency_oracle("oue", 1.0, D), tally_of(D * [30], 100), 0.1)
+    assert certificate.difference(2, 2) == (0.0, 0.0)
+    assert certificate.total((1, 2), (2, 1)) == (0.0, 0.0)
+    with pytest.raises(ParameterError, match="every item must be an integer from 0 to 5, not 6"):
+        certificate.difference(6, 6)
+
+
+def test_total_less_others_is_a_difference_of_totals() -> None:
+    """Frequencies sum to one, so a total less that of all other items is twice the total less 1."""
+    certificate = certify(frequency_oracle("oue", 1.0, D), tally_of(D * [3_000], 10_000), 0.01)
+    low, high = certificate.total((0, 1), range(2, D))
+    assert (low, high) == pytest.approx(tuple(2 * end - 1 for end in certificate.total((0, 1))))
+    assert certificate.total((0,), (3,)) == certificate.difference(0, 3)
+
+
+@pytest.mark.parametrize("k", [1, D])
+def test_nothing_is_certain_of_an_impossible_share(k: int) -> None:
+    certificate = certify(frequency_oracle("oue", 1.0, D), tally_of(D * [10**6], 10**6), 0.01)
+    assert not certificate.is_possible
+    ranking = certificate.ranking(k)
+    assert (ranking.certain, ranking.possible) == ((), tuple(range(D)))
 
 
 @pytest.mark.parametrize(

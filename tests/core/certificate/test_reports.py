@@ -17,7 +17,7 @@ from ldprecover.certificate.evidence import HonestPart
 from ldprecover.certificate.region import Region
 from ldprecover.certificate.reports import chooses
 from ldprecover.distributions import binomial_threshold
-from ldprecover.protocols import GRR, HR, OLH, OUE, SS, SUE, FrequencyOracle
+from ldprecover.protocols import GRR, HR, LLH, OLH, OUE, SS, SUE, FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover_attacker import make_attack
 from ldprecover_client.datasets import load_dataset
@@ -32,6 +32,7 @@ ORACLES: dict[str, FrequencyOracle] = {
     "olh": OLH(1.5, D, 5),
     "ss": SS(1.5, D, 4),
     "hr": HR(1.5, D),
+    "llh": LLH(1.5, D, 5),
 }
 ATTACKS = ("none", "ria", "mga", "apa2")
 
@@ -211,7 +212,7 @@ def test_a_quarter_chooses_whatever_the_blocks():
     assert abs(whole.mean() - 0.25) < 0.01
 
 
-@pytest.mark.parametrize("name", ["oue", "sue", "olh", "ss", "hr", "grr"])
+@pytest.mark.parametrize("name", ["oue", "sue", "olh", "ss", "hr", "grr", "llh"])
 def test_cells_have_the_laws_of_honest_reports(name):
     # Each number is within five standard deviations: wrong in fewer than one of 1,000 runs.
     oracle, n = ORACLES[name], 40_000

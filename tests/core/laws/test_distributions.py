@@ -12,6 +12,8 @@ from ldprecover.distributions import (
     poisson_quantile,
     skewed_quantile,
     skewed_tail,
+    split_law,
+    upper_means,
 )
 from ldprecover.laws import IndependentSizes
 
@@ -84,3 +86,22 @@ def test_the_poisson_quantile_is_scipys(mean: float, level: float) -> None:
 def test_chi_squared_normal_inverts_the_quantile(freedom: int) -> None:
     value = chi_squared_quantile(0.999, freedom)
     assert chi_squared_normal(value, freedom) == pytest.approx(stats.norm.ppf(0.999))
+
+
+def test_upper_means_are_exact_roots() -> None:
+    counts, n, budget = np.array([0.0, 1.0, 500.0, 999.0, 1000.0, 1200.0]), 1000.0, 4.0
+    limits = upper_means(counts, n, budget)
+    assert limits[-2:].tolist() == [1.0, 1.0]
+    assert limits[0] == pytest.approx(1 - np.exp(-budget / n))
+    x, r = counts[1:4] / n, limits[1:4]
+    divergence = x * np.log(x / r) + (1 - x) * np.log((1 - x) / (1 - r))
+    np.testing.assert_allclose(n * divergence, budget, rtol=1e-6)
+    assert (n * divergence >= budget).all()
+
+
+@pytest.mark.parametrize(("n", "others"), [(1, 5), (4, 9), (6, 0)])
+def test_split_law_is_hypergeometric(n: int, others: int) -> None:
+    law = split_law(n, others)
+    assert law.shape == (n + 1, others + 1)
+    k, rest = np.indices(law.shape)
+    np.testing.assert_allclose(law, stats.hypergeom.pmf(k, n + others, n, k + rest), rtol=1e-12)
