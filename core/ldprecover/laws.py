@@ -252,6 +252,33 @@ class Laws:
         """S = (1 - qd)/(p - q), the sum of f~_Y of one-item malicious reports (paper, V-C)."""
         return (1 - self.q * self.domain_size) / (self.p - self.q)
 
+    def report_law(self, frequencies: FloatArray) -> FloatArray | None:
+        """Return the probability of each of all M reports, of users of these frequencies.
+
+        It is linear in the frequencies, also where these are estimates. None without `report_sums`
+        or `likelihood_ratio`.
+        """
+        sums, ratio = self.report_sums, self.likelihood_ratio
+        if sums is None or ratio is None:
+            return None
+        lifted: FloatArray = frequencies.sum() + (ratio - 1) * sums.masses(frequencies)
+        return lifted / self._weight(sums, ratio)
+
+    def item_means(self, values: FloatArray) -> FloatArray | None:
+        """Return the mean of a value that each of the M reports has, for a user of each item.
+
+        None as in `report_law`.
+        """
+        sums, ratio = self.report_sums, self.likelihood_ratio
+        if sums is None or ratio is None:
+            return None
+        lifted: FloatArray = values.sum() + (ratio - 1) * sums.counts(values)
+        return lifted / self._weight(sums, ratio)
+
+    def _weight(self, sums: ReportSums, ratio: float) -> float:
+        """Return the sum of the reports' likelihoods: `ratio` for the Mq that support an item."""
+        return sums.number * (1 + (ratio - 1) * self.q)
+
     def honest_support(self, weights: FloatArray) -> FloatArray:
         """Return the expected share of honest reports that support each item.
 

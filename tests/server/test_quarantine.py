@@ -133,7 +133,7 @@ def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
     [
         ("grr", "every grr report supports one item"),
         ("ss", "every ss report supports"),
-        ("hr", "hr lacks a law"),
+        ("hr", "honest users send each of the 8 hr reports"),
         ("oue", "of 4 items an honest report may support any number"),
     ],
 )

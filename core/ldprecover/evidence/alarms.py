@@ -30,6 +30,9 @@ LEAST_RATE = 1e-9
 
 _SIMULATED = 200  # honest rounds behind the excess alarm's threshold
 _LEAST_EXPECTED = 10.0  # reports in a bin of the chi-squared test
+_MOST_BINS = 16  # where each takes two transforms
+_LEAST_OF_BIN = 40.0  # reports, where what the bins measure is skewed more than their counts
+_SINGULAR = 1e-9  # share of the largest variance, below which a direction is one of rounding
 
 
 @dataclass(frozen=True)
@@ -97,16 +100,31 @@ def raise_alarms(
 
 
 def _sum_drift(round: _Round) -> _Finding:
-    """Test |sum of f~ - 1|, in standard deviations: the mean support size, from counts alone."""
+    """Test |sum of f~ - 1|, in standard deviations: the mean support size, from counts alone.
+
+    If the law of sizes depends on the users' items, its largest variance and skewness are taken.
+    """
     oracle, tally, rate = round.oracle, round.tally, round.rate
-    variance = oracle.laws.sum_variance(tally.n)
-    if oracle.fixed_size is not None or variance is None:
+    laws, n = oracle.laws, tally.n
+    variance, skewness = laws.sum_variance(n), 0.0
+    if oracle.fixed_size is not None:
         return None
+    if variance is None:
+        # Only the second and third moments depend on the items: any two share their mean.
+        reports = laws.report_sums
+        if reports is None:
+            return None
+        deviations = reports.masses(np.ones(oracle.domain_size)) - laws.mean_size
+        second, third = (laws.item_means(deviations**power) for power in (2, 3))
+        if second is None or third is None:
+            return None
+        variance = float(second.max()) / (n * (oracle.p - oracle.q) ** 2)
+        skewness = float(np.abs(third).max() / second.min() ** 1.5) / math.sqrt(n)
     deviation = math.sqrt(variance)
-    total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
+    total = float(oracle.estimate(tally.counts(oracle), n).sum())
     return (
         abs(total - 1) / deviation,
-        NormalDist().inv_cdf(1 - rate / 2),
+        skewed_quantile(1 - rate / 2, skewness),
         (
             f"the estimates sum to {total:.6g}; of honest reports to 1 within {deviation:.3g}, "
             "one standard deviation"
@@ -157,7 +175,11 @@ def _excess(round: _Round) -> _Finding:
 def _support_sizes(round: _Round) -> _Finding:
     """Test the reports' support sizes against their law by Pearson's chi-squared."""
     laws = round.oracle.laws
-    if round.reports is None or round.oracle.fixed_size is not None or laws.sizes is None:
+    if round.oracle.fixed_size is not None:
+        return None
+    if laws.sizes is None:
+        return _sizes_given_estimates(round) if round.oracle.traits.histogram else None
+    if round.reports is None:
         return None
     sizes = round.reports.total(Sample.size_counts)
     law = laws.sizes.probabilities()
@@ -171,16 +193,62 @@ def _support_sizes(round: _Round) -> _Finding:
     )
 
 
+def _sizes_given_estimates(round: _Round) -> _Finding:
+    """Test the support sizes where their law depends on the users' items.
+
+    The law of sizes is linear in the frequencies, and the estimates are unbiased. So the numbers of
+    reports in bins of sizes, less those that the estimates predict, are sums over the reports with
+    mean 0, whatever users hold. Their covariance is that at the estimates projected.
+    """
+    oracle, laws, sums = round.oracle, round.oracle.laws, round.oracle.laws.report_sums
+    tally, d = round.tally, oracle.domain_size
+    n, estimates = tally.n, oracle.estimate(tally.counts(oracle), tally.n)
+    law = laws.report_law(project_simplex(estimates))
+    if sums is None or law is None:
+        return None
+    size_of = np.rint(sums.masses(np.ones(d))).astype(np.int64)
+    expected: FloatArray = n * np.bincount(size_of, law, d + 1).astype(np.float64)
+    starts = _starts(expected, max(_LEAST_OF_BIN, n / _MOST_BINS))
+    bin_of = np.searchsorted(starts, size_of, side="right") - 1
+    residuals = []
+    for number in range(len(starts)):
+        inside = (bin_of == number).astype(np.float64)
+        of_items = laws.item_means(inside)
+        assert of_items is not None  # the law above is not None
+        predicted = (sums.masses(of_items) - oracle.q * of_items.sum()) / (oracle.p - oracle.q)
+        residuals.append(inside - predicted)
+    of_report = np.array(residuals)
+    variances, axes = np.linalg.eigh(n * (of_report * law) @ of_report.T)
+    regular = variances > _SINGULAR * variances.max()
+    freedom = int(regular.sum())
+    statistic = float(
+        ((axes.T @ (of_report @ tally.summary))[regular] ** 2 / variances[regular]).sum()
+    )
+    return (
+        statistic,
+        chi_squared_quantile(1 - round.rate, freedom),
+        (
+            "chi-squared of how many items each report supports, beyond what the estimates "
+            f"predict, {freedom} degrees of freedom"
+        ),
+    )
+
+
 def _bins(observed: Int64Array, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Join neighbouring sizes until each bin expects 10 reports."""
+    starts = _starts(expected, _LEAST_EXPECTED)
+    return np.add.reduceat(observed, starts).astype(np.float64), np.add.reduceat(expected, starts)
+
+
+def _starts(expected: FloatArray, least: float) -> list[int]:
+    """Return the first size of each bin of neighbouring sizes that expects `least` reports."""
     edges, expected_in_bin = [0], 0.0
     for k, value in enumerate(expected):
         expected_in_bin += value
-        if expected_in_bin >= _LEAST_EXPECTED:
+        if expected_in_bin >= least:
             edges.append(k + 1)
             expected_in_bin = 0.0
-    starts = edges[:-1] if len(edges) > 1 else [0]  # the remainder joins the last bin
-    return np.add.reduceat(observed, starts).astype(np.float64), np.add.reduceat(expected, starts)
+    return edges[:-1] if len(edges) > 1 else [0]  # the remainder joins the last bin
 
 
 def _duplicate_seeds(round: _Round) -> _Finding:

@@ -64,6 +64,13 @@ def unfit(oracle: FrequencyOracle) -> str | None:
             f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so "
             "no size is impossible"
         )
+    sums, ratio = oracle.laws.report_sums, oracle.laws.likelihood_ratio
+    if sums is not None and ratio is not None:
+        least = 1 / (sums.number * (1 + (ratio - 1) * oracle.q))
+        return (
+            f"honest users send each of the {sums.number} {oracle.protocol} reports with a "
+            f"probability of {least:.2g} or more, so no size is impossible"
+        )
     try:
         sizes = impossible_sizes(oracle)
     except ParameterError as error:

@@ -1,0 +1,39 @@
+"""The laws of single reports, where all of them can be listed."""
+
+import numpy as np
+import pytest
+
+from ldprecover import frequency_oracle
+from ldprecover.protocols import FrequencyOracle
+
+D = 11
+
+
+@pytest.fixture(params=["hr", "llh"])
+def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
+    return frequency_oracle(request.param, 1.3, D)
+
+
+def law_by_item(oracle: FrequencyOracle) -> np.ndarray:
+    """Return the probability of each report for a user of each item, from the supports."""
+    supports = oracle.supports(np.arange(oracle.summary_size, dtype="<u4"))
+    weights = np.where(supports.T, np.exp(oracle.epsilon), 1.0)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def test_report_law_is_linear_in_frequencies(oracle: FrequencyOracle) -> None:
+    frequencies = np.random.default_rng(1).normal(size=D)
+    law = oracle.laws.report_law(frequencies)
+    np.testing.assert_allclose(law, frequencies @ law_by_item(oracle), rtol=0, atol=1e-12)
+
+
+def test_item_means_are_those_of_the_law(oracle: FrequencyOracle) -> None:
+    values = np.random.default_rng(1).normal(size=oracle.summary_size)
+    means = oracle.laws.item_means(values)
+    np.testing.assert_allclose(means, law_by_item(oracle) @ values, rtol=0, atol=1e-12)
+
+
+def test_other_protocols_have_no_law_of_single_reports() -> None:
+    laws = frequency_oracle("oue", 1, D).laws
+    assert laws.report_law(np.full(D, 1 / D)) is None
+    assert laws.item_means(np.ones(5)) is None
