@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,10 +50,9 @@ class Mimicry(TargetedAttack):
             object.__setattr__(self, "frequencies", tuple(map(float, self.frequencies)))
 
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
-        d = oracle.domain_size
-        f = np.full(d, 1 / d) if self.frequencies is None else np.array(self.frequencies)
-        looks = undetectable(oracle, f, self.target_indices(d), self.share).frequencies
-        law = _Law(oracle, (looks - (1 - self.share) * f) / self.share)
+        targets = tuple(self.target_indices(oracle.domain_size).tolist())
+        frequencies = None if self.frequencies is None else tuple(self.frequencies)
+        law = _law_of(oracle, targets, self.share, frequencies)
         return Plan(send=law.reports, support=lambda m: law.support())
 
 
@@ -118,3 +118,17 @@ class _Law:
             return reports, np.zeros(n)
         ratio = log(reports, less / less.sum()) - log(reports, more / more.sum())
         return reports, less.sum() / more.sum() * np.exp(ratio)
+
+
+# Each call of an attack makes its plan, and the linear programme may take a second.
+@lru_cache(maxsize=8)
+def _law_of(
+    oracle: FrequencyOracle,
+    targets: tuple[int, ...],
+    share: float,
+    frequencies: tuple[float, ...] | None,
+) -> _Law:
+    d = oracle.domain_size
+    f = np.full(d, 1 / d) if frequencies is None else np.array(frequencies)
+    looks = undetectable(oracle, f, targets, share).frequencies
+    return _Law(oracle, (looks - (1 - share) * f) / share)
