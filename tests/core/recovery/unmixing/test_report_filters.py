@@ -237,7 +237,7 @@ def test_held_reports_save_hashing(
 def test_memory_of_the_filters_does_not_grow_with_reports(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """80 more blocks raise the largest memory by less than a byte for each of their reports."""
+    """40 more blocks raise the largest memory by less than a byte for each of their reports."""
     oracle, rows = ORACLES["olh"], attacked("olh", MGA(TARGETS[0]))[:1000]
     monkeypatch.setattr(reports, "_CELLS", 1000 * D)
 
@@ -251,7 +251,7 @@ def test_memory_of_the_filters_does_not_grow_with_reports(
     filter_reports(ReportSource(oracle, rows))  # fill caches first
     tracemalloc.start()
     try:
-        assert peak(160) - peak(80) < 80 * 1000
+        assert peak(60) - peak(20) < 40 * 1000
     finally:
         tracemalloc.stop()
 
