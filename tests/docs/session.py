@@ -23,8 +23,10 @@ curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\
 """
 _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 
-# A page shows these in full; here fewer users do, or one protocol of three, or one detector of two.
+# A page shows these in full; here fewer users do, or one protocol of three, or one detector of two,
+# or one setting of nine.
 _SHORTER = {
+    "ldprecover reproduce adversarial": " --share 0.0004",
     "ldprecover reproduce unmix": " --only protocol=grr --only method=mle",
     "python research/evasion_search.py": " --detectors alarms --data geometric --users 300",
     "ldprecover demo": " --users 500",

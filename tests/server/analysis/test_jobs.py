@@ -32,7 +32,7 @@ from ldprecover_server.errors import (
     ShareTooSmallError,
 )
 from ldprecover_server.storage import Storage
-from ldprecover_server.storage.jobs import DEAD_SECONDS, MAX_AGE_SECONDS, MAX_JOBS, MAX_RESULT_BYTES
+from ldprecover_server.storage.jobs import DEAD_SECONDS, MAX_AGE_SECONDS, MAX_JOBS
 
 pytestmark = pytest.mark.anyio
 
@@ -417,16 +417,17 @@ def test_new_job_replaces_oldest_ended_anonymous_job_first(
 
 
 def test_oldest_results_beyond_the_limit_expire(
-    storages: tuple[Storage, Storage], clock: Clock
+    storages: tuple[Storage, Storage], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = storages[0].jobs
+    rows, limit = storages[0].jobs, 1 << 16
+    monkeypatch.setattr("ldprecover_server.storage.jobs.MAX_RESULT_BYTES", limit)
     for name in ("a", "b", "c"):
         rows.add(name, 1, "recovery", keyed=False)
-        rows.finish(name, "done", result=bytes(MAX_RESULT_BYTES // 2))
+        rows.finish(name, "done", result=bytes(limit // 2))
         clock.pass_by(1)
     with pytest.raises(JobNotFoundError):
         rows.find(1, "a")
-    assert rows.find(1, "b").result == rows.find(1, "c").result == bytes(MAX_RESULT_BYTES // 2)
+    assert rows.find(1, "b").result == rows.find(1, "c").result == bytes(limit // 2)
 
 
 def test_second_end_of_a_job_changes_nothing(storages: tuple[Storage, Storage]) -> None:
