@@ -53,9 +53,6 @@ $(JS_TOOLS): $(STAMP) client/js/package-lock.json
 demo: ldprecover
 	$(BIN)/ldprecover demo
 
-# Without bytecode, every process that a test starts would compile the project again.
-unexport PYTHONDONTWRITEBYTECODE
-
 # Work stealing keeps a module's tests together, so its server starts once, not in every worker.
 PYTEST := -m pytest -n auto --dist worksteal
 

@@ -253,6 +253,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # On a disk each commit to SQLite waits milliseconds; a file in memory survives kill -9 as well.
     if MEMORY.is_dir() and _is_usable(os.statvfs(MEMORY)):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    # Without bytecode, every process that a test starts would compile the project again.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Whoever was started in the background of a shell ignores Ctrl-C, and so does every process it
     # starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
