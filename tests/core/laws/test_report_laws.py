@@ -24,12 +24,14 @@ def law_by_item(oracle: FrequencyOracle) -> np.ndarray:
 def test_report_law_is_linear_in_frequencies(oracle: FrequencyOracle) -> None:
     frequencies = np.random.default_rng(1).normal(size=D)
     law = oracle.laws.report_law(frequencies)
+    assert law is not None
     np.testing.assert_allclose(law, frequencies @ law_by_item(oracle), rtol=0, atol=1e-12)
 
 
 def test_item_means_are_those_of_the_law(oracle: FrequencyOracle) -> None:
     values = np.random.default_rng(1).normal(size=oracle.summary_size)
     means = oracle.laws.item_means(values)
+    assert means is not None
     np.testing.assert_allclose(means, law_by_item(oracle) @ values, rtol=0, atol=1e-12)
 
 
