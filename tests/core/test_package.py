@@ -2,14 +2,20 @@
 
 import ast
 import importlib
+import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+import textwrap
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ldprecover
+from ldprecover.protocols import PROTOCOLS
 
 ROOT = Path(ldprecover.__file__).parent
 MODULES = [
@@ -86,3 +92,47 @@ def test_public_functions_and_classes_explain_themselves() -> None:
                 and callable(value)
             ):
                 assert value.__doc__, f"{name}.{exported} has no docstring"
+
+
+def test_exports_the_class_of_every_protocol() -> None:
+    assert {kind.__name__ for kind in PROTOCOLS.values()} <= set(ldprecover.__all__)
+    assert all(getattr(ldprecover, kind.__name__) is kind for kind in PROTOCOLS.values())
+
+
+def example_of(value: Any) -> str:
+    """Return the indented lines that end with the last line of an example."""
+    (block,) = re.findall(r"\n\n((?: {4,}.+\n|\n)+)(?=\S|$)", f"{inspect.getdoc(value)}\n")[-1:]
+    return textwrap.dedent(block)
+
+
+def test_example_of_the_package_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(example_of(ldprecover), {})
+    estimated, recovered = capsys.readouterr().out.splitlines()
+    assert len(re.findall(r"0\.\d+", estimated)) > 1
+    assert len(re.findall(r"\d\.\d*", recovered)) == 4
+
+
+def test_example_of_recover_runs() -> None:
+    exec(f"import numpy as np\nfrom ldprecover import *\n{example_of(ldprecover.recover)}", {})
+
+
+def test_help_shows_the_types_of_recover_by_name() -> None:
+    signature = inspect.signature(ldprecover.recover)
+    assert signature.parameters["data"].annotation == "RoundData"
+    assert "numpy" not in str(signature)
+
+
+def test_version_is_read_when_it_is_used() -> None:
+    """The import reads no metadata, and no library of the other packages."""
+    program = """
+import sys
+import ldprecover
+late = ("importlib.metadata", "ldprecover_experiments", "matplotlib", "pandas", "httpx")
+assert not {*late} & {*sys.modules}, {*late} & {*sys.modules}
+assert "__version__" in dir(ldprecover)
+print(ldprecover.__version__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == version("ldprecover"), done.stderr
+    with pytest.raises(AttributeError, match="'nonsense'"):
+        ldprecover.nonsense  # noqa: B018

@@ -1,9 +1,11 @@
 """Recovery of the honest frequencies from a poisoned round, by one of METHODS."""
 
+from __future__ import annotations  # help() then shows annotations by their short names
+
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +53,7 @@ __all__ = [
     "RecoveryInputs",
     "RecoveryRequest",
     "ReportSource",
+    "RoundData",
     "chosen_method",
     "estimate_share",
     "project_simplex",
@@ -61,9 +64,19 @@ __all__ = [
 METHODS.update((method.name, method) for method in BUILT_IN)
 
 
+RoundData: TypeAlias = Reports | Callable[[], Iterable[Reports]] | ReportSource | Tally | ArrayLike
+"""The data of a round that `recover` takes:
+
+- the packed reports: an array; a function that returns an iterator over arrays and is called for
+  each pass; or a ReportSource of the same oracle, which can measure them in other processes;
+- their Tally, where the reports are not kept;
+- their unbiased and unclipped frequencies, d floats.
+"""
+
+
 def recover(
     oracle: FrequencyOracle,
-    reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | Tally | ArrayLike",
+    data: RoundData,
     request: RecoveryRequest | str = AUTO,
     *,
     tally: Tally | None = None,
@@ -71,33 +84,38 @@ def recover(
     canaries: Iterable[int] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Recovery:
-    """Return what a method recovers from the reports of a poisoned round.
+    """Return what a method recovers from a poisoned round over d items.
 
-    `reports` are the packed reports: an array, a function that returns an iterator over arrays and
-    is called for each pass, or a ReportSource of the same oracle, which can measure them in other
-    processes. Their `tally` saves the pass that counts them. Where the reports are not kept, the
-    Tally stands in their place; or their unbiased and unclipped frequencies do, d floats, with `n`,
-    the number of reports, if it is known. If the oracle has the trait `histogram`, methods that
-    read reports work from the Tally too, with the same result.
+    Parameters:
+        oracle: The oracle of the reports.
+        data: The packed reports, as an array or in another form of `RoundData`: a function that
+            returns them, a ReportSource, their Tally, or d unbiased and unclipped frequencies.
+        request: The method and the assumptions about the attack. A str is short for the request
+            with this method and the defaults. "auto" chooses a method.
+        tally: The Tally of the reports, if it is known. It saves the pass that counts them.
+        n: The number of reports behind frequencies, if it is known.
+        canaries: The indices of the items that nobody holds.
+        progress: A function that a long method calls with the share, from 0 to 1, that is done
+            after it has read the reports.
 
-    `request` names the method and states the assumptions about the attack; a str is short for the
-    request with this method and the defaults. A note of the result names the method that `auto`
-    chose, and the assumptions that the method does not use. `canaries` are the indices of the items
-    that nobody holds. A long method calls `progress` with the share, from 0 to 1, that is done
-    after it has read the reports.
+    A note of the result names the method that "auto" chose, and the assumptions that the method
+    does not use. If the oracle has the trait `histogram`, methods that read reports work from the
+    Tally too, with the same result.
 
     Raises ParameterError, with the reason, for a request that the method cannot serve, and
     ContractError, with the method's name, for a method that breaks its contract. Warns with
     CountsAloneWarning where a method would also filter the reports, and has their counts alone.
 
-        recover(oracle, reports)
-        recover(oracle, tally, RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40]))
+        oracle = frequency_oracle("oue", epsilon=1.0, domain_size=100)
+        reports = oracle.perturb(np.arange(100).repeat(50))
+        recover(oracle, reports).recovered
+        recover(oracle, reports, RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40])).recovered
     """
     if not isinstance(request, RecoveryRequest):
         request = RecoveryRequest(request)
-    source, tally = _read(oracle, reports, tally)
+    source, tally = _read(oracle, data, tally)
     if tally is None:
-        frequencies = finite_vector(cast(ArrayLike, reports), "frequencies")
+        frequencies = finite_vector(cast(ArrayLike, data), "frequencies")
     elif n is not None:
         raise ParameterError("n is for frequencies alone: reports and tallies have their number")
     else:
