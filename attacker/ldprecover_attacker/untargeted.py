@@ -205,7 +205,7 @@ class MLA(ItemAttack):
         return weights
 
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
-        if oracle.assigned_seeds or oracle.listed_seeds is not None:
+        if oracle.assigned_seeds:
             return self._plan_of_assigned_seeds(oracle, rng)
         report = self._report(oracle, rng)
         support = oracle.supports(report)[0].astype(np.float64)

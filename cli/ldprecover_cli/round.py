@@ -93,18 +93,23 @@ def open_round(
         Option(help="Expected users, for the choice of --protocol auto; 10,000 when absent."),
     ] = None,
     hash_range: Annotated[
-        int | None, Option(help="g, only for olh; ceil(e^epsilon + 1) when absent.")
+        int | None,
+        Option(help="g, for olh and llh; by epsilon and the number of items when absent."),
     ] = None,
     subset_size: Annotated[
         int | None,
         Option(help="k, only for ss; max(1, round(d/(e^epsilon + 1))) when absent."),
     ] = None,
-    given_seeds: Annotated[
-        int | None,
+    assigned_seeds: Annotated[
+        bool,
         Option(
-            help="M, for olh with --access ticket: each ticket picks one of M public seeds.",
-            metavar="M",
+            "--assigned-seeds",
+            help="Let tickets assign the seeds of reports, only for llh with --access ticket.",
         ),
+    ] = False,
+    tickets: Annotated[
+        int | None,
+        Option(help="Number of tickets that will be minted, for --assigned-seeds."),
     ] = None,
     parameter: Annotated[
         list[str] | None,
@@ -165,14 +170,12 @@ def open_round(
 
     Example: ldprecover round open pages --epsilon 1 --domain-size 99 --protocol auto --users 90000
 
-    Example: ldprecover round open a --epsilon 1 --dataset cities --access ticket --given-seeds 512
-
     Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
     if canaries is not None and canary:
         raise UsageError("give either --canaries or --canary")
-    own = {"hash_range": hash_range, "subset_size": subset_size, "given_seeds": given_seeds}
+    own = {"hash_range": hash_range, "subset_size": subset_size}
     for other, value in own_parameters(parameter).items():
         if own.get(other) is not None:
             option = f"--{other.replace('_', '-')}"
@@ -199,6 +202,8 @@ def open_round(
             series=series,
             canaries=canary or canaries,
             quarantine=quarantine or None,
+            assigned_seeds=assigned_seeds or None,
+            tickets=tickets,
         )
     _show(opened, json=json)
 
@@ -428,6 +433,7 @@ def _show(status: "RoundStatus", *, json: bool) -> None:
     labels = fields.pop("items")
     shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
     fields |= {
+        "assigned_seeds": status.parameters.assigned_seeds or None,
         "quarantine": status.parameters.quarantine or None,
         "quarantined": _quarantined(status),
     }

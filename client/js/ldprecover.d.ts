@@ -48,7 +48,7 @@ export class Ledger {
   entries(): Promise<readonly Entry[]>;
   /** The sum of epsilon over all rounds. */
   spent(): Promise<number>;
-  /** The seed that a ticket picked for a round, or null. */
+  /** The seed that a ticket assigned for a round, or null. */
   seed(roundId: string): Promise<number | null>;
 }
 
@@ -82,8 +82,8 @@ export interface Round {
   readonly d: number;
   /** The hash range of olh, the subset size of ss, null of the others. */
   readonly own: number | null;
-  /** Number of public seeds that tickets pick from, null if users draw their seeds. */
-  readonly givenSeeds: number | null;
+  /** Whether tickets assign the seeds of reports. */
+  readonly assignedSeeds: boolean;
   /** Indices of items that no honest user has. */
   readonly canaries: readonly number[];
   readonly quarantine: boolean;
@@ -169,7 +169,7 @@ export class LimitError extends ClientError {}
 export class EpsilonTooHighError extends LimitError {}
 /** With this round, the epsilon of all rounds exceeds the user's total. */
 export class EpsilonSpentError extends LimitError {}
-/** The ticket picks another seed than the first one for this round. */
+/** The ticket assigns another seed than the first one for this round. */
 export class SecondSeedError extends LimitError {}
 /** The ledger cannot be read, trusted or written. Nothing was perturbed. */
 export class LedgerError extends ClientError {}

@@ -85,9 +85,9 @@ class Round:
                     f"the round states {name} = {stated}, but {oracle.protocol} with its "
                     f"parameters has {right}"
                 )
-        if oracle.listed_seeds is not None and self.access != "ticket":
+        if oracle.assigned_seeds and self.access != "ticket":
             raise InconsistentRoundError(
-                "the round gives seeds, which tickets pick, and takes reports without"
+                "the round has assigned seeds, and takes reports without tickets"
             )
         if self.digest != self.parameters.digest:
             raise InconsistentRoundError("the round's digest is not that of its parameters")
@@ -118,6 +118,7 @@ class RoundSummary:
     series: str | None
     opened_at: str
     closed_at: str | None
+    assigned_seeds: bool = False
     canaries: tuple[int, ...] = ()
     quarantine: bool = False
     quarantined: Quarantined | None = None
@@ -145,6 +146,7 @@ class RoundStatus(Round):
             epsilon=parameters.epsilon,
             domain_size=len(parameters.items),
             own={**dict.fromkeys(own_parameters()), **parameters.own},
+            assigned_seeds=parameters.assigned_seeds,
             canaries=parameters.canaries,
             quarantine=parameters.quarantine,
             **_common(self, RoundSummary),
@@ -429,6 +431,7 @@ def _immutable(message: rounds.Parameters | rounds.Round) -> JsonObject:
             message.epsilon,
             message.items,
             message.own,
+            assigned_seeds=message.assigned_seeds,
             canaries=message.canaries,
             quarantine=message.quarantine,
         )

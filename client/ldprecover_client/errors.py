@@ -59,7 +59,7 @@ class EpsilonSpentError(LimitError):
 
 
 class SecondSeedError(LimitError):
-    """A ticket picks another seed than the first one; two seeds reveal more of a value."""
+    """A ticket assigns another seed than the first one; two seeds reveal more of a value."""
 
 
 class LedgerError(ClientError):

@@ -14,8 +14,8 @@ ticket is recorded as open before it is sent. It is no longer open when the serv
 take it: the server refused the ticket, or was never reached. The report may be sent under another
 ticket only while no try is open. A try that a crash interrupts stays open.
 
-If a round's seeds are given, the seed that the first ticket picks is on disk before the value is
-perturbed, and no ticket with another seed is ever used for that round.
+In a round with assigned seeds the first ticket's seed is on disk before the value is perturbed, and
+no ticket with another seed is ever used for that round.
 """
 
 import os
@@ -184,8 +184,8 @@ class Ledger:
         """Return the round's entry, and whether it is new.
 
         Only without an entry is `perturb` called, under the lock, and its packed report written
-        with a new random key and the ticket. `seed` is the ticket's, if seeds are given: it is on
-        disk before `perturb` is called. Raises EpsilonSpentError if the total would exceed its
+        with a new random key and the ticket. `seed` is the ticket's, if seeds are assigned: it is
+        on disk before `perturb` is called. Raises EpsilonSpentError if the total would exceed its
         limit, InconsistentRoundError if the round had other parameters before, and SecondSeedError
         if it had another seed and its report is pending or not made yet.
         """
@@ -214,7 +214,7 @@ class Ledger:
             return entry, True
 
     def seed(self, round_id: str) -> int | None:
-        """Return the seed that a ticket picked for a round, or None."""
+        """Return the seed that a ticket assigned for a round, or None."""
         with self._connection() as db:
             return _seed(db, round_id)
 
@@ -231,9 +231,9 @@ class Ledger:
                 db.execute("INSERT INTO seeds (round_id, seed) VALUES (?, ?)", (round_id, seed))
             elif recorded != seed:
                 raise SecondSeedError(
-                    "this ticket picks another seed than your first one for this round, and a "
+                    "this ticket assigns another seed than your first one for this round, and a "
                     "value under two seeds tells more of it: report with the first ticket, or one "
-                    "that picks the same seed"
+                    "that assigns the same seed"
                 )
 
     def _check_total(self, db: sqlite3.Connection, epsilon: float) -> None:

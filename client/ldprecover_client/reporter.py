@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols.wire import pack
 from ldprecover.rounds.means import is_for_numbers, round_numbers
-from ldprecover.rounds.tickets import ticket_draw
+from ldprecover.rounds.tickets import ticket_bits
 from ldprecover_client.answers import Round, Submitted
 from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
@@ -141,8 +141,8 @@ class _BaseReporter(Generic[_ClientT, _TransportT]):
                 "the value is a canary of the round, an item that nobody holds; nothing is sent"
             )
         oracle, seed = parameters.oracle, None
-        if oracle.listed_seeds is not None and self._ticket is not None:
-            seed = oracle.seed_of(ticket_draw(self._ticket))
+        if oracle.assigned_seeds and self._ticket is not None:
+            seed = oracle.seed_of(ticket_bits(self._ticket))
             oracle = oracle.with_seeds([seed])
 
         def perturb() -> bytes:
@@ -270,7 +270,7 @@ _ANOTHER_TICKET = (
     "the report is written down, and the same one goes out when you report again "
     "with another ticket"
 )
-_SAME_SEED = f"{_ANOTHER_TICKET} that picks the same seed"
+_SAME_SEED = f"{_ANOTHER_TICKET} that assigns the same seed"
 _USED_TICKET = "another report was sent under this ticket"
 _KEEPS_TICKET = (
     "an earlier try under this ticket had no answer and may have been counted, so the "

@@ -58,6 +58,7 @@ _USES = tuple(
 )
 _NOT_FREE = {
     "access",
+    "assigned_seeds",
     "checksum",
     "closed_at",
     "counts",
@@ -65,7 +66,6 @@ _NOT_FREE = {
     "domain_size",
     "epsilon",
     "format",
-    "given_seeds",
     "id",
     "items",
     "n",
@@ -79,6 +79,7 @@ _NOT_FREE = {
     "round",
     "series",
     "state",
+    "tickets",
 }
 """The fields of a round: a protocol's own parameter cannot have these names."""
 

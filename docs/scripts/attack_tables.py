@@ -22,7 +22,7 @@ from ldprecover.evidence.quarantine import (
     with_seeds,
 )
 from ldprecover.recovery.reports import ReportSource
-from ldprecover_attacker import Attack
+from ldprecover_attacker import MGA, Attack
 from ldprecover_experiments import PoisonedRound
 from ldprecover_experiments.attacks import TARGETS
 from ldprecover_experiments.parameters import EPSILON
@@ -32,7 +32,9 @@ ITEMS = len(CITIES.items)
 RAISED = list(range(5, ITEMS, ITEMS // TARGETS))[:TARGETS]
 """The targets, spread evenly over the items, which are in order of frequency."""
 CANARIES = tuple(range(ITEMS, ITEMS + 10))
-LISTED_SEEDS = 512
+ASSIGNED = ((0.5, 2), (0.5, 3), (1.0, 2), (1.0, 3), (2.0, 2))
+"""Epsilon and hash range of rounds with assigned seeds."""
+TARGET_SETS = 300
 RATE = 1e-6
 """False-alarm rate of each alarm."""
 
@@ -122,16 +124,41 @@ SHIFTED = ("shift, law", "shift", "one sd", "alarm", "β told", "G left")
 
 
 def tables(rounds: Rounds) -> Iterator[str]:
-    """Yield the tables of every protocol, of OLH with listed seeds, and of which attack to play."""
+    """Yield the tables of every protocol, of assigned seeds, and of which attack to play."""
     gains = []
     for protocol, attacks in rows("attacks").items():
         gained_, *others = tables_of(rounds, protocol, attacks)
         gains.append(gained_)
         yield from (gained_, *others)
-    listed = frequency_oracle("olh", EPSILON, ITEMS, None, LISTED_SEEDS)
-    head = f"OLH, {LISTED_SEEDS} given seeds"
-    yield _table(rounds, listed, TABLES["rows"]["attacks"]["listed seeds"], GAINED, gained, head)
+    assigned = frequency_oracle("llh", EPSILON, ITEMS, assigned_seeds=True)
+    head = f"LLH, g = {assigned.own['hash_range']}, assigned seeds"
+    yield _table(
+        rounds, assigned, TABLES["rows"]["attacks"]["assigned seeds"], GAINED, gained, head
+    )
+    yield assigned_gains()
     yield choices(gains)
+
+
+def assigned_gains() -> str:
+    """Return the table of what MGA gains on random targets that nobody holds, with beta = 0.05.
+
+    Each cell has the mean over the same sets, and the largest gain.
+    """
+    sizes = (1, 3, 10, 30)
+    lines = []
+    for epsilon, g in ASSIGNED:
+        oracle = frequency_oracle("llh", epsilon, ITEMS, g, assigned_seeds=True)
+        sets = rng()
+        cells = []
+        for r in sizes:
+            gains = []
+            for _ in range(TARGET_SETS):
+                targets = sets.choice(ITEMS, r, replace=False)
+                support = MGA(targets.tolist()).support(oracle)[targets]
+                gains.append(0.05 * float(oracle.estimate(support, 1).sum()))
+            cells.append(f"{np.mean(gains):.3f} ({max(gains):.3f})")
+        lines.append([f"{epsilon:g}, {g}", *cells])
+    return Table(["ε, g", *(f"r = {r}" for r in sizes)], lines).markdown()
 
 
 def tables_of(rounds: Rounds, protocol: str, attacks: list[str]) -> Iterator[str]:

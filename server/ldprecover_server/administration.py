@@ -63,10 +63,18 @@ def export_reports(
     how many are written.
 
     A round that does not keep all its reports is refused unless `partial` is said. The server may
-    be running. Raises ConfigurationError, RoundNotFoundError and ReportDatasetError.
+    be running. Raises ConfigurationError, RoundNotFoundError, TooFewReportsError and
+    ReportDatasetError.
     """
     with _database(settings) as storage:
-        return write_reports(storage, round, folder, partial=partial, step=step)
+        return write_reports(
+            storage,
+            round,
+            folder,
+            reports_per_seed=settings.reports_per_seed,
+            partial=partial,
+            step=step,
+        )
 
 
 @contextlib.contextmanager

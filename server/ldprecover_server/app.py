@@ -134,7 +134,10 @@ class Application:
             rates = ReportRates(settings.report_rate, settings.report_burst)
         access = Access(storage, settings.secret_key, rates=rates)
         round_directory = Rounds(
-            storage, settings.max_domain_size, LABELS_BYTES // settings.workers
+            storage,
+            settings.max_domain_size,
+            settings.reports_per_seed,
+            LABELS_BYTES // settings.workers,
         )
         submissions = Submissions(
             round_directory, access, self.ingest, self.rejections, storage, settings

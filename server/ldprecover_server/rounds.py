@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_server.byte_cache import ByteCache
+from ldprecover_server.errors import TooFewReportsError
+from ldprecover_server.settings import REPORTS_PER_SEED
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
 _CACHE_SIZE = 256  # rounds, without their labels
@@ -59,10 +61,15 @@ class Rounds:
     """The rounds of a storage."""
 
     def __init__(
-        self, storage: Storage, max_domain_size: int, labels_bytes: int = LABELS_BYTES
+        self,
+        storage: Storage,
+        max_domain_size: int,
+        reports_per_seed: int = REPORTS_PER_SEED,
+        labels_bytes: int = LABELS_BYTES,
     ) -> None:
         self._storage = storage
         self._max_domain_size = max_domain_size
+        self._reports_per_seed = reports_per_seed
         self._infos: _Cache[RoundInfo] = _Cache()
         self._ids: _Cache[str] = _Cache()
         """Ids by name, as last looked up."""
@@ -77,8 +84,11 @@ class Rounds:
         read_access: str = "public",
         retention: int | None = None,
         series: str | None = None,
+        tickets: int | None = None,
     ) -> tuple[StoredRound, RoundInfo]:
         """Open a round. `retention` is in hours, None for ever; the default name has the protocol.
+
+        `tickets` is the number of tickets that will be minted, for assigned seeds.
 
         Raises NameTakenError, SeriesMismatchError or ParameterError.
         """
@@ -89,10 +99,7 @@ class Rounds:
                 )
         if name == CURRENT:
             raise ParameterError(f"name: {CURRENT!r} is reserved for the round opened last")
-        if parameters.given_seeds is not None and access != "ticket":
-            raise ParameterError(
-                f"given_seeds: tickets pick the seeds, so access must be 'ticket', not {access!r}"
-            )
+        self._check_tickets(parameters, access, tickets)
         if len(parameters.items) > self._max_domain_size:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"
@@ -110,6 +117,32 @@ class Rounds:
             series=series,
         )
         return stored, self.info(stored)
+
+    def _check_tickets(self, parameters: RoundParameters, access: str, tickets: int | None) -> None:
+        """Raise ParameterError unless the number of tickets fits a round with these parameters."""
+        if not parameters.assigned_seeds:
+            if tickets is not None:
+                raise ParameterError(
+                    "tickets: only a round with assigned_seeds states their number"
+                )
+            return
+        if access != "ticket":
+            raise ParameterError(
+                "assigned_seeds: tickets assign the seeds, so access must be 'ticket', not "
+                f"{access!r}"
+            )
+        least = least_reports(parameters.oracle, self._reports_per_seed)
+        if tickets is None or tickets < least:
+            raise ParameterError(
+                f"tickets: a round with {parameters.oracle.seed_count:,} assigned seeds needs at "
+                f"least {least:,}, so that a seed does not name a user, not "
+                f"{'none' if tickets is None else format(tickets, ',')}; without assigned_seeds "
+                "any number will do"
+            )
+
+    def check_shared(self, round: RoundInfo, n: int) -> None:
+        """Raise TooFewReportsError if n reports of a round may not leave with their seeds."""
+        check_shared(round.oracle, n, self._reports_per_seed)
 
     def close(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
         """Close a round to reports. Raises RoundNotFoundError and PluginNotLoadedError."""
@@ -188,3 +221,18 @@ class Rounds:
         if self._ids.get(stored.name) != stored.id:
             self._ids.add(stored.name, stored.id)
         return info
+
+
+def least_reports(oracle: FrequencyOracle, reports_per_seed: int) -> int:
+    """Return the number of reports after which those of a round may leave with their seeds."""
+    return reports_per_seed * oracle.seed_count if oracle.assigned_seeds else 0
+
+
+def check_shared(oracle: FrequencyOracle, n: int, reports_per_seed: int) -> None:
+    """Raise TooFewReportsError if n reports may not leave the server with their seeds."""
+    least = least_reports(oracle, reports_per_seed)
+    if n < least:
+        raise TooFewReportsError(
+            f"the round has {n:,} reports, and at least {least:,} must share its "
+            f"{oracle.seed_count:,} assigned seeds before reports leave with them"
+        )

@@ -75,7 +75,7 @@ class Submissions:
         reports = len(packed) // round.oracle.wire.size
         if reports > 1 or sender.key is not None:
             self._admit(round, sender, reports)
-        if round.oracle.listed_seeds is not None:
+        if round.oracle.assigned_seeds:
             _check_seed(round.oracle, sender, packed)
         submission = Submission(
             round.seq, round.oracle, submission_key, packed, quarantine=round.quarantine
@@ -130,11 +130,11 @@ class Submissions:
 
 
 def _check_seed(oracle: FrequencyOracle, sender: Sender, packed: bytes | bytearray) -> None:
-    """Raise ReportError unless the report has the seed that its ticket picks."""
-    assert sender.draw is not None  # seeds are given in rounds of tickets alone
-    seed = oracle.seed_of(sender.draw)
+    """Raise ReportError unless the report has the seed that its ticket assigns."""
+    assert sender.ticket_bits is not None  # only rounds of tickets have assigned seeds
+    seed = oracle.seed_of(sender.ticket_bits)
     sent = int(oracle.seeds(np.frombuffer(packed, oracle.wire.dtype))[0])
     if sent != seed:
         raise ReportError(
-            f"the ticket picks the seed {seed}, and the report has the seed {sent}", 0
+            f"the ticket assigns the seed {seed}, and the report has the seed {sent}", 0
         )

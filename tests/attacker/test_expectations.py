@@ -74,15 +74,12 @@ def oracle_of(protocol: str, epsilon: float = 0.5, d: int = 102) -> FrequencyOra
 
 ORACLES = [
     *map(oracle_of, PROTOCOLS),
-    frequency_oracle("olh", 0.5, 102, None, 512),
     frequency_oracle("llh", 0.5, 102, assigned_seeds=True),
     frequency_oracle("llh", 1.0, 102, assigned_seeds=True),
 ]
 
 
 def fits(oracle: FrequencyOracle, attack: Attack) -> bool:
-    if isinstance(attack, Mimicry):
-        return oracle.listed_seeds is None
     if isinstance(attack, Joint):
         return has_room_together(oracle, len(attack.targets) + (attack.item is not None))
     return not isinstance(attack, APA2) or tosses_coins(oracle)
@@ -94,7 +91,7 @@ CASES = {
     for oracle in ORACLES
     if fits(oracle, attack)
 }
-"""Every attack on every protocol, and on given seeds."""
+"""Every attack on every protocol, and on assigned seeds."""
 
 LARGE, DIAGONAL = (
     [

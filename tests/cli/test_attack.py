@@ -208,10 +208,10 @@ def test_round_of_tickets_needs_a_file_of_them(
     assert "--tickets FILE" in error
 
 
-@pytest.fixture(params=["grr", "olh"])
+@pytest.fixture(params=["grr", "llh"])
 def members(request: pytest.FixtureRequest, server: ServerProcess) -> Any:
-    """A round of tickets; of OLH with assigned seeds."""
-    seeds = {"given_seeds": 64} if request.param == "olh" else {}
+    """A round of tickets; of LLH with assigned seeds."""
+    seeds = {"assigned_seeds": True, "tickets": 5000} if request.param == "llh" else {}
     return server.open_round(request.param, 1.0, access="ticket", domain_size=6, **seeds)
 
 

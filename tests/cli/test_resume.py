@@ -112,7 +112,9 @@ def test_resumes_with_the_same_tickets(
     command: str,
 ) -> None:
     round_, resume = (
-        mortal.open_round(protocol="olh", access="ticket", given_seeds=64, domain_size=6),
+        mortal.open_round(
+            protocol="llh", access="ticket", assigned_seeds=True, tickets=900, domain_size=6
+        ),
         f"{command.split()[0]} --resume",
     )
     tickets = run(f"ticket mint {round_['name']} --count 400").out

@@ -77,10 +77,17 @@ def test_protocol_auto_is_the_best_and_explained(on_server: Run, name: str) -> N
         ("--protocol kue --parameter dummies=3", "--protocol must be 'grr', 'oue'"),
         ("--protocol auto --users 0", "number of users"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
-        ("--given-seeds 128", "--given-seeds: tickets pick the seeds, so access must be 'ticket'"),
         (
-            "--given-seeds 128 --access ticket --protocol oue",
-            "--given-seeds belongs to olh; oue has none",
+            "--assigned-seeds --protocol llh",
+            "--assigned-seeds: tickets assign the seeds, so access must be 'ticket'",
+        ),
+        (
+            "--assigned-seeds --access ticket --protocol oue",
+            "--assigned-seeds belongs to llh; oue has none",
+        ),
+        (
+            "--assigned-seeds --access ticket --protocol llh --tickets 5",
+            "--tickets: a round with 9 assigned seeds needs at least 900",
         ),
         ("--canary x --canaries 1", "either --canaries or --canary"),
         ("--protocol grr --quarantine", "no size is impossible"),
@@ -121,10 +128,10 @@ def test_error_begins_with_the_option(on_server: Run, options: str, start: str) 
 
 
 def test_seeds_are_assigned_in_rounds_of_tickets(on_server: Run, name: str) -> None:
-    options = "--epsilon 0.5 --domain-size 20 --given-seeds 128 --access ticket"
-    opened = on_server(f"round open {name} {options}").succeeds()
-    assert re.search(r"^given_seeds +128 *$", opened.out, re.MULTILINE)
-    assert on_server(f"round show {name} --json").json["given_seeds"] == 128
+    options = "--epsilon 0.5 --domain-size 20 --protocol llh --assigned-seeds --tickets 3200"
+    opened = on_server(f"round open {name} {options} --access ticket").succeeds()
+    assert re.search(r"^assigned_seeds +True *$", opened.out, re.MULTILINE)
+    assert on_server(f"round show {name} --json").json["assigned_seeds"] is True
     ticket = on_server(f"ticket mint {name} --count 1").out.strip()
     on_server(f"report 7 --round {name} --ticket {ticket}").succeeds()
 

@@ -19,6 +19,7 @@ def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]
         **parameters.own,
         "p": oracle.p,
         "q": oracle.q,
+        "assigned_seeds": parameters.assigned_seeds,
         "canaries": list(parameters.canaries),
         "quarantine": parameters.quarantine,
         "digest": parameters.digest,

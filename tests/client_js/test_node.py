@@ -26,7 +26,7 @@ ROUNDS: list[dict[str, Any]] = [
     {"protocol": "sue"},
     {"protocol": "ss", "subset_size": 8},
     {"protocol": "hr"},
-    {"protocol": "olh", "access": "ticket", "given_seeds": 64},
+    {"protocol": "llh", "access": "ticket", "assigned_seeds": True, "tickets": 100_000},
     {"protocol": "oue", "access": "ticket", "canaries": 2},
     {"protocol": "olh", "access": "key", "quarantine": True},
 ]
@@ -66,10 +66,8 @@ def test_real_server_counts_reports(
     )
     for v, count in enumerate(estimated["counts"][:d]):
         chance = oracle.p if v == item else oracle.q
-        # Given seeds share buckets by a known law, and not with probability q.
-        if v == item or "given_seeds" not in fields:
-            low, high = stats.binom.ppf([RATE / 2, 1 - RATE / 2], n, chance)
-            assert low <= count <= high, v
+        low, high = stats.binom.ppf([RATE / 2, 1 - RATE / 2], n, chance)
+        assert low <= count <= high, v
 
 
 def test_numbers_are_rounded_and_reported(

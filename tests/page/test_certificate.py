@@ -7,12 +7,11 @@ from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
-from tests.conftest import PACKED, ServerProcess
+from tests.conftest import ServerProcess
 from tests.page.conftest import Visitor, expect
 from tests.page.rounds import CITIES, report
 
-from ldprecover.protocols import GivenSeedsOLH, wire
-from ldprecover.rounds.tickets import ticket_draw
+from ldprecover.protocols import wire
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
@@ -171,24 +170,6 @@ def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) ->
     visitor.context.unroute(CERTIFICATE)
     panel(page).get_by_role("button", name="Try again").click()
     panel(page).get_by_text("That holds").wait_for()
-
-
-def test_round_with_given_seeds_has_no_certificate(visitor: Visitor, server: ServerProcess) -> None:
-    opened = server.open_round("olh", items=CITIES, given_seeds=64, access="ticket")
-    path = f"/rounds/{opened['id']}"
-    [ticket] = server.post(
-        f"{path}/tickets", json={"count": 1}, headers=server.admin
-    ).text.splitlines()
-    oracle = GivenSeedsOLH(1.0, len(CITIES), opened["hash_range"], 64)
-    reports = oracle.with_seeds([oracle.seed_of(ticket_draw(ticket))]).perturb([0])
-    headers = PACKED | {"Authorization": f"Ticket {ticket}"}
-    sent = server.post(f"{path}/reports", content=wire.pack(reports), headers=headers)
-    assert sent.status_code == 202
-    page = visitor.open(f"#/rounds/{opened['name']}?method=norm-sub")
-    page.get_by_role("article").get_by_text("The nearest probability distribution").wait_for()
-    assert not panel(page).is_visible()
-    assert page.get_by_role("table", name="Frequencies").get_by_text("Proven").count() == 0
-    assert not [url for url in visitor.requests if url.endswith("/certificate")]
 
 
 def test_round_of_numbers_states_their_mean(visitor: Visitor, server: ServerProcess) -> None:

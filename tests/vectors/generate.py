@@ -373,13 +373,13 @@ def drawn(
         return struct.pack("<I", item if keeps else other)
     if protocol == "olh":
         assert parameter is not None
-        seed = word() >> 32 if seed is None else seed
+        seed = word() >> 32
         bucket = hash_of(item, seed) * parameter >> 32
         keeps, other = word() < t, (bucket + 1 + word.below(parameter - 1)) % parameter
         return struct.pack("<IH", seed, bucket if keeps else other)
     if protocol == "llh":
         assert parameter is not None
-        seed = word.below(seeds_of(d, parameter)[1])
+        seed = word.below(seeds_of(d, parameter)[1]) if seed is None else seed
         bucket = linear_bucket(seed, item, d, parameter)
         keeps, other = word() < t, (bucket + 1 + word.below(parameter - 1)) % parameter
         return struct.pack("<I", seed * parameter + (bucket if keeps else other))
@@ -421,8 +421,6 @@ def reports() -> dict[str, Any]:
         ("olh", 0.5, 9, 2, 8, None, [top, "t-1"]),
         ("olh", 0.5, 9, 2, 8, None, [top, "t"]),
         ("olh", 0.5, 9, 4, 1, None, [0, top, top, 5]),
-        ("olh", 1.0, 6, 4, 2, listed_seed(9), []),
-        ("olh", 1.0, 6, 4, 2, listed_seed(9), [top]),
         *(("ss", 1.0, 9, k, 4, None, []) for k in (1, 3, 8)),
         *(("ss", 1.0, 9, k, 8, None, [edge]) for k in (1, 3, 8) for edge in (0, top)),
         ("ss", 0.5, 4, 2, 0, None, [0, 7 << 32, 7 << 32 | 7]),  # three equal keys: drawn again
@@ -437,6 +435,9 @@ def reports() -> dict[str, Any]:
         ("llh", 0.5, 10, 3, 8, None, [top, 25, "t-1"]),  # 2^64 - 1 is the biased tail of 27
         ("llh", 0.5, 10, 3, 8, None, [25, "t", 0]),
         ("llh", 3.0, 102, 23, 101, None, [528, top, top, 21]),
+        *(("llh", 0.5, 102, 2, item, 77, []) for item in (0, 101)),
+        ("llh", 1.0, 10, 3, 8, 0, []),
+        ("llh", 1.0, 10, 3, 8, 26, ["t"]),
     ]
     for i, (protocol, epsilon, d, parameter, item, seed, first) in enumerate(settings):
         t = threshold(protocol, epsilon, d, parameter)
@@ -459,7 +460,7 @@ def reports() -> dict[str, Any]:
                 "domain_size": d,
                 **own(protocol, parameter),
                 "item": item,
-                **({} if seed is None else {"given_seeds": 64, "seed": seed}),
+                **({} if seed is None else {"assigned_seeds": True, "seed": seed}),
                 "words": [str(word) for word in words.taken],
                 "packed": packed.hex(),
             }
@@ -487,78 +488,30 @@ def reports() -> dict[str, Any]:
     }
 
 
-def listed_seed(place: int) -> int:
-    return hash_of(place, 0)
-
-
-def solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
-    """Return x with matrix x = right, by elimination; the pivots are not zero."""
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    for i, pivot in enumerate(rows):
-        rows[i] = [value / pivot[i] for value in pivot]
-        for j, row in enumerate(rows):
-            if j != i:
-                rows[j] = [value - row[i] * lead for value, lead in zip(row, rows[i], strict=True)]
-    return [row[-1] for row in rows]
-
-
-def given_seeds() -> dict[str, Any]:
+def assigned_seeds() -> dict[str, Any]:
     cases = []
     for mac in (bytes(16), b"\xff" * 16, bytes(range(16)), hashlib.sha256(b"mac").digest()[:16]):
         id, text = (
             base64.urlsafe_b64encode(part).rstrip(b"=").decode()
             for part in (bytes(range(16, 32)), mac)
         )
-        draw = int.from_bytes(mac[:8], "little")
-        for m in (64, 100, 512, 4096):
-            place = draw * m >> 64
+        bits = int.from_bytes(mac[:8], "little")
+        for d, g in ((2, 2), (102, 2), (102, 3), (23, 23), (100_000, 3)):
             cases.append(
                 {
                     "ticket": f"{id}.{text}",
-                    "given_seeds": m,
-                    "place": place,
-                    "seed": listed_seed(place),
+                    "domain_size": d,
+                    "hash_range": g,
+                    "seed": bits * seeds_of(d, g)[1] >> 64,
                 }
             )
-    estimates = []
-    for epsilon, g, m, n, counts in (
-        (0.5, 3, 64, 1000, [400, 333, 300, 320, 340]),
-        (1.0, 4, 100, 410_415, [120_000, 103_000, 102_000, 101_000, 110_000, 90_000]),
-    ):
-        p, q = p_q("olh", epsilon, len(counts), g)
-        buckets = [
-            [hash_of(v, listed_seed(i)) * g >> 32 for v in range(len(counts))] for i in range(m)
-        ]
-
-        def k(v: int, w: int, buckets: list[list[int]] = buckets, g: int = g) -> Fraction:
-            shared = sum(row[v] == row[w] for row in buckets)
-            return (g * Fraction(shared, len(buckets)) - 1) / (g - 1)
-
-        items = range(len(counts))
-        matrix = [[k(v, w) for w in items] for v in items]
-        frequencies = solve(matrix, [(Fraction(c, n) - q) / (p - q) for c in counts])
-        estimates.append(
-            {
-                "epsilon": epsilon,
-                "hash_range": g,
-                "given_seeds": m,
-                "n": n,
-                "counts": counts,
-                "frequencies": [float(f) for f in frequencies],
-            }
-        )
     return {
         "about": (
-            "OLH with given seeds: place = x * given_seeds >> 64, with x the first 8 bytes of the "
-            "MAC behind the "
-            "ticket's dot, little-endian; seed = xxHash32(place as 4 bytes little-endian, seed "
-            "0). The frequencies f "
-            "of `estimates` solve K f = (C/n - q)/(p - q), K(v, w) = (g coll(v, w) - 1)/(g - 1), "
-            "where coll is the "
-            "share of the seeds that hash v and w to one bucket."
+            "LLH with assigned seeds: seed = x * g^k >> 64, with x the first 8 bytes of the MAC "
+            "behind the ticket's dot, little-endian, and k the least number for which g^k is at "
+            "least the number of items."
         ),
         "cases": cases,
-        "estimates": estimates,
     }
 
 
@@ -579,8 +532,8 @@ def digests() -> dict[str, Any]:
         ("grr", 1.0, ["a", "b", "canary 1", "canary 2"], None, ([2, 3], False)),
         ("olh", 1.0, ["a", "b"], 4, ([], True)),
         ("olh", 1.0, ["a", "b", "c"], 4, ([2], True)),
-        ("olh", 2.0, ["a", "b", "c"], 9, plain),
-        ("olh", 2.0, ["a", "b", "c", "d"], 9, ([1], False)),
+        ("llh", 2.0, ["a", "b", "c"], 7, plain),
+        ("llh", 2.0, ["a", "b", "c", "d"], 7, ([1], False)),
     ):
         data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, parameter or 0, len(items))
         for label in items:
@@ -590,9 +543,9 @@ def digests() -> dict[str, Any]:
             data += b"".join(struct.pack("<I", canary) for canary in canaries)
         if quarantine:
             data += b"quarantine\0"
-        seeds = {"given_seeds": 64} if (protocol, epsilon) == ("olh", 2.0) else {}
+        seeds = {"assigned_seeds": True} if (protocol, epsilon) == ("llh", 2.0) else {}
         if seeds:
-            data += b"given_seeds\0" + struct.pack("<I", 64)
+            data += b"assigned_seeds\0"
         p, q = p_q(protocol, epsilon, len(items), parameter)
         cases.append(
             {
@@ -616,8 +569,8 @@ def digests() -> dict[str, Any]:
             "little-endian. With canaries "
             "then canaries in ASCII, a zero byte, their number and each index as u4; with "
             "quarantine then quarantine "
-            "in ASCII and a zero byte; with given_seeds then given_seeds in ASCII, a zero byte "
-            "and their number as u4."
+            "in ASCII and a zero byte; with assigned_seeds then assigned_seeds in ASCII and a zero "
+            "byte."
         ),
         "cases": cases,
     }
@@ -742,7 +695,7 @@ def recoveries() -> dict[str, Any]:
 FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "columns.json": columns,
     "linear_hashes.json": linear_hashes,
-    "given_seeds.json": given_seeds,
+    "assigned_seeds.json": assigned_seeds,
     "hash.json": hashes,
     "wire.json": wire_forms,
     "thresholds.json": thresholds,

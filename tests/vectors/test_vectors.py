@@ -21,9 +21,8 @@ from ldprecover import (
     recover,
 )
 from ldprecover.protocols import GRR, HR, LLH, MAX_HASH_RANGE, OLH, OUE, SS, SUE, wire
-from ldprecover.protocols.seed_list import seed_list
 from ldprecover.rounds.means import round_numbers
-from ldprecover.rounds.tickets import ticket_draw
+from ldprecover.rounds.tickets import ticket_bits
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.name for path in HERE.glob("*.json"))
@@ -134,7 +133,7 @@ def test_reports(monkeypatch: pytest.MonkeyPatch) -> None:
             case["epsilon"],
             case["domain_size"],
             own(case),
-            case.get("given_seeds"),
+            assigned_seeds=case.get("assigned_seeds", False),
         )
         holder = oracle.with_seeds([case["seed"]]) if "seed" in case else oracle
         words_left = words_of(case, monkeypatch)
@@ -166,18 +165,10 @@ def test_linear_hashes() -> None:
         assert oracle.support_counts(reports).tolist() == case["counts"]
 
 
-def test_given_seeds() -> None:
-    for case in cases("given_seeds.json"):
-        oracle = frequency_oracle("olh", 1.0, 3, 4, case["given_seeds"])
-        assert oracle.seed_of(ticket_draw(case["ticket"])) == case["seed"]
-        assert seed_list(case["given_seeds"])[case["place"]] == case["seed"]
-    for case in cases("given_seeds.json", "estimates"):
-        oracle = frequency_oracle(
-            "olh", case["epsilon"], len(case["counts"]), case["hash_range"], case["given_seeds"]
-        )
-        assert oracle.estimate(case["counts"], case["n"]) == pytest.approx(
-            case["frequencies"], rel=1e-9, abs=1e-12
-        )
+def test_assigned_seeds() -> None:
+    for case in cases("assigned_seeds.json"):
+        oracle = LLH(1.0, case["domain_size"], case["hash_range"], assigned_seeds=True)
+        assert oracle.seed_of(ticket_bits(case["ticket"])) == case["seed"], case
 
 
 def test_parameters() -> None:
@@ -189,7 +180,7 @@ def test_parameters() -> None:
             own(case),
             canaries=tuple(case.get("canaries", [])),
             quarantine=case.get("quarantine", False),
-            given_seeds=case.get("given_seeds"),
+            assigned_seeds=case.get("assigned_seeds", False),
         )
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)

@@ -1,4 +1,4 @@
-// OLH's hash, and the public list of seeds that tickets pick from.
+// OLH's hash.
 
 const [PRIME2, PRIME3, PRIME4, PRIME5] = [0x85ebca77, 0xc2b2ae3d, 0x27d4eb2f, 0x165667b1];
 
@@ -20,18 +20,4 @@ export function hashItem(seed, item) {
  */
 export function bucketOf(seed, item, g) {
   return Math.floor((hashItem(seed, item) * g) / 2 ** 32);
-}
-
-/**
- * Return the seed that a ticket `id.mac` picks of the first m of the list: place x m >> 64, x the
- * MAC's first 64 bits.
- */
-export function seedOfTicket(ticket, m) {
-  const mac = ticket
-    .slice(ticket.indexOf(".") + 1)
-    .replace(/-/g, "+")
-    .replace(/_/g, "/");
-  const bytes = Uint8Array.from(atob(mac), (character) => character.charCodeAt(0));
-  const draw = new DataView(bytes.buffer).getBigUint64(0, true);
-  return hashItem(0, Number((draw * BigInt(m)) >> 64n));
 }

@@ -12,7 +12,7 @@
 // ticket is recorded as open before it is sent, and no longer open once the server has refused that
 // ticket. The report may be sent under another ticket only while no try is open.
 //
-// If seeds are given, the seed that the first ticket picks is stored before the value is perturbed,
+// With assigned seeds the seed of the first ticket is stored before the value is perturbed,
 // and is the only one for that round.
 import {
   ArgumentError,
@@ -58,7 +58,7 @@ export class Ledger {
     return this.#transact((book) => Number(total(book)) / 10 ** DIGITS);
   }
 
-  /** Return the seed that a ticket picked for a round, or null. */
+  /** Return the seed that a ticket assigned for a round, or null. */
   seed(roundId) {
     return this.#transact((book) => book.seeds[roundId] ?? null);
   }
@@ -183,8 +183,8 @@ async function recordSeed(book, roundId, seed, save) {
     await save();
   } else if (recorded !== seed) {
     throw new SecondSeedError(
-      "this ticket picks another seed than your first one for this round, and a value under two " +
-        "seeds tells more of it: report with the first ticket, or one that picks the same seed",
+      "this ticket assigns another seed than your first one for this round, and a value under two " +
+        "seeds tells more of it: report with the first ticket, or one that assigns the same seed",
     );
   }
 }

@@ -13,9 +13,8 @@ import {
   UnknownItemError,
   rejectUnknown,
 } from "./errors.js";
-import { seedOfTicket } from "./hashing.js";
 import { Ledger } from "./ledger.js";
-import { PROTOCOLS, roundNumber } from "./protocols.js";
+import { PROTOCOLS, roundNumber, seedOfTicket } from "./protocols.js";
 import { Retries } from "./retries.js";
 import { field, hex, printable, readRound } from "./rounds.js";
 import { browserStore } from "./stores.js";
@@ -155,8 +154,7 @@ export class Reporter {
         "the value is a canary of the round, an item that nobody holds; nothing is sent",
       );
     }
-    const seed =
-      round.givenSeeds !== null && ticket !== null ? seedOfTicket(ticket, round.givenSeeds) : null;
+    const seed = round.assignedSeeds && ticket !== null ? seedOfTicket(ticket, round) : null;
     const { entry, isNew } = await this.#ledger.claim({
       round: byName ? { ...round, id: round.name } : round,
       serverUrl: url,
@@ -264,7 +262,7 @@ export class Reporter {
       if (!error.inDoubt) await this.#ledger.endTry(entry.roundId);
       const isBound = error.inDoubt || entry.openTries > 1; // one is this try
       const same =
-        (await this.#ledger.seed(entry.roundId)) === null ? "" : " that picks the same seed";
+        (await this.#ledger.seed(entry.roundId)) === null ? "" : " that assigns the same seed";
       error.note = isBound ? KEEPS_TICKET : `${PENDING} with another ticket${same}`;
     } else if (isFinal(error)) {
       await this.#ledger.settle(entry.roundId, "refused", error.message);

@@ -19,7 +19,7 @@ const OWN = ["hash_range", "subset_size"];
  * @property {string[]} items
  * @property {number | null} hash_range
  * @property {number | null} subset_size
- * @property {number | null} given_seeds
+ * @property {boolean} assigned_seeds
  * @property {number} p
  * @property {number} q
  * @property {number[]} canaries
@@ -41,7 +41,8 @@ export function printable(text) {
 }
 
 /**
- * Readers of fields that must be text, a finite number, or a safe integer of at least `least`.
+ * Readers of fields that must be text, a finite number, a safe integer of at least `least`, or true
+ * or false, which is the default.
  */
 export const field = {
   text(body, name) {
@@ -55,6 +56,11 @@ export const field = {
   integer(body, name, least) {
     if (Number.isSafeInteger(body[name]) && body[name] >= least) return body[name];
     throw new InvalidAnswerError(`${name} must be an integer of at least ${least}`);
+  },
+  flag(body, name) {
+    const value = body[name] ?? false;
+    if (typeof value === "boolean") return value;
+    throw new InvalidAnswerError(`${name} must be true or false`);
   },
 };
 
@@ -77,16 +83,14 @@ export async function readRound(body, crypto) {
     items,
     d: items.length,
     own: ownParameter(body, protocol, name),
-    givenSeeds: body.given_seeds == null ? null : field.integer(body, "given_seeds", 0),
+    assignedSeeds: field.flag(body, "assigned_seeds"),
     canaries: canaries(body, items.length),
-    quarantine: body.quarantine ?? false,
+    quarantine: field.flag(body, "quarantine"),
     access: field.text(body, "access"),
     digest: field.text(body, "digest"),
   };
   if (!isReference(round.id))
     throw new InvalidAnswerError("id must be letters, digits and . _ ~ -");
-  if (typeof round.quarantine !== "boolean")
-    throw new InvalidAnswerError("quarantine must be true or false");
   checkRanges(round, protocol);
   round.thresholds = protocol.thresholds(round);
   checkChances(body, round, protocol);
@@ -106,7 +110,7 @@ export async function digestOf(round, crypto) {
   if (round.canaries.length)
     parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
   if (round.quarantine) parts.push(text("quarantine\0"));
-  if (round.givenSeeds !== null) parts.push(text("given_seeds\0"), u4(round.givenSeeds));
+  if (round.assignedSeeds) parts.push(text("assigned_seeds\0"));
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;
   for (const part of parts) {
@@ -155,7 +159,7 @@ function canaries(body, d) {
   return indices;
 }
 
-function checkRanges({ protocol: name, epsilon, d, own, givenSeeds: m, access }, protocol) {
+function checkRanges({ protocol: name, epsilon, d, own, assignedSeeds, access }, protocol) {
   if (!(epsilon >= 0.01 && epsilon <= 10)) inconsistent(`epsilon ${epsilon}, not 0.01 to 10`);
   if (protocol.own) {
     const [low, high] = protocol.ownRange({ d });
@@ -164,13 +168,11 @@ function checkRanges({ protocol: name, epsilon, d, own, givenSeeds: m, access },
       inconsistent(`${protocol.own} ${own}, which ${name} over ${d} items does not allow`);
     }
   }
-  if (m === null) return;
-  if (!protocol.seeds) inconsistent(`given seeds, which ${name} has not`);
-  const [low, high] = protocol.seeds;
-  if (m < low || m > high) inconsistent(`${m} given seeds, not ${low} to ${high}`);
+  if (!assignedSeeds) return;
+  if (!protocol.seedCount) inconsistent(`assigned seeds, which ${name} has not`);
   if (access !== "ticket") {
     throw new InconsistentRoundError(
-      "the round gives seeds, which tickets pick, and takes reports without",
+      "the round has assigned seeds, and takes reports without tickets",
     );
   }
 }

@@ -42,7 +42,7 @@ export async function statedRound(fields = {}) {
     items: ["a", "b", "c", "d"],
     hash_range: null,
     subset_size: null,
-    given_seeds: null,
+    assigned_seeds: false,
     canaries: [],
     quarantine: false,
     access: "open",
@@ -54,7 +54,7 @@ export async function statedRound(fields = {}) {
     items,
     hash_range,
     subset_size,
-    given_seeds: givenSeeds,
+    assigned_seeds: assignedSeeds,
     canaries,
     quarantine,
   } = body;
@@ -64,7 +64,7 @@ export async function statedRound(fields = {}) {
     items,
     d: items.length,
     own: hash_range ?? subset_size,
-    givenSeeds,
+    assignedSeeds,
     canaries,
     quarantine,
   };

@@ -20,7 +20,7 @@ import {
   UnknownItemError,
   memoryStore,
 } from "../ldprecover.js";
-import { hashItem, seedOfTicket } from "../src/hashing.js";
+import { seedOfTicket } from "../src/protocols.js";
 import { Collector, answerLost, problem, requestLost } from "./helpers.js";
 
 const TICKET = `${"A".repeat(22)}.${"A".repeat(22)}`;
@@ -293,25 +293,25 @@ test("a refusal after a lost response keeps the ticket", async () => {
 
 test("the report has its ticket's seed, and the round no other", async () => {
   const collector = await Collector.of({
-    protocol: "olh",
-    hash_range: 4,
-    given_seeds: 64,
+    protocol: "llh",
+    hash_range: 5,
+    assigned_seeds: true,
     access: "ticket",
   });
   collector.tickets.add(OTHER);
-  assert.notEqual(seedOfTicket(TICKET, 64), seedOfTicket(OTHER, 64));
-  assert.equal(seedOfTicket(TICKET, 64), hashItem(0, 0));
+  const round = { protocol: "llh", d: 4, own: 5 };
+  assert.notEqual(seedOfTicket(TICKET, round), seedOfTicket(OTHER, round));
   const ledger = new Ledger(memoryStore());
   const error = await collector
     .reporter({ ledger, ticket: TICKET })
     .report("a")
     .catch((caught) => caught);
-  assert.match(error.note, /picks the same seed/);
+  assert.match(error.note, /assigns the same seed/);
   const sent = new DataView(
     Uint8Array.from(collector.posts[0].body.match(/../g), (x) => parseInt(x, 16)).buffer,
   );
-  assert.equal(sent.getUint32(0, true), seedOfTicket(TICKET, 64));
-  assert.equal(await ledger.seed("R1"), seedOfTicket(TICKET, 64));
+  assert.equal(Math.floor(sent.getUint32(0, true) / 5), seedOfTicket(TICKET, round));
+  assert.equal(await ledger.seed("R1"), seedOfTicket(TICKET, round));
   await assert.rejects(collector.reporter({ ledger, ticket: OTHER }).report("a"), SecondSeedError);
   assert.equal(collector.posts.length, 1);
 });

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bucketOf, hashItem, seedOfTicket } from "../src/hashing.js";
-import { PROTOCOLS, roundNumber } from "../src/protocols.js";
+import { bucketOf, hashItem } from "../src/hashing.js";
+import { PROTOCOLS, roundNumber, seedOfTicket } from "../src/protocols.js";
 import { digestOf, hex } from "../src/rounds.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "../src/thresholds.js";
 import { systemCrypto } from "../src/words.js";
@@ -15,9 +15,9 @@ test("hashes and buckets", () => {
   }
 });
 
-test("the seed that a ticket picks", () => {
-  for (const { ticket, given_seeds, seed } of cases("given_seeds.json")) {
-    assert.equal(seedOfTicket(ticket, given_seeds), seed);
+test("the seed that a ticket assigns", () => {
+  for (const { ticket, domain_size: d, hash_range: own, seed } of cases("assigned_seeds.json")) {
+    assert.equal(seedOfTicket(ticket, { protocol: "llh", d, own }), seed);
   }
 });
 
@@ -38,7 +38,7 @@ test("digests, p and q of parameters", async () => {
       items: fields.items,
       canaries: fields.canaries ?? [],
       quarantine: fields.quarantine ?? false,
-      givenSeeds: fields.given_seeds ?? null,
+      assignedSeeds: fields.assigned_seeds ?? false,
     };
     assert.equal(await digestOf(round, await systemCrypto()), fields.digest);
     PROTOCOLS.get(fields.protocol)

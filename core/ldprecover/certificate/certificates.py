@@ -219,11 +219,8 @@ def certify(
     system, as it must be drawn after the last report; the certificate states it. With one seed the
     order of the reports does not matter.
 
-    Raises ParameterError for no reports, a share outside [0, 1), a confidence outside [0.5, 1), and
-    a protocol that is not pure.
+    Raises ParameterError for no reports, a share outside [0, 1), and a confidence outside [0.5, 1).
     """
-    if not oracle.traits.pure:
-        raise ParameterError(f"{oracle.protocol} lacks one q for all items, which bounds need")
     check_share(malicious_share)
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}")

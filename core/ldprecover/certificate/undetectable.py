@@ -53,7 +53,7 @@ def undetectable(
 
         undetectable(OUE(0.5, 102), np.full(102, 1 / 102), [5, 15], 0.05).gain  # 0.253
 
-    Raises ParameterError for arguments that do not fit, and for given seeds.
+    Raises ParameterError for arguments that do not fit.
     """
     check_share(share)
     d, f = oracle.domain_size, finite_vector(frequencies, "frequencies")

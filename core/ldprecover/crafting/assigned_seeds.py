@@ -169,7 +169,7 @@ class AssignedSeedCrafter(Crafter):
 class _AssignedSeedCoins(CoinCrafter):
     """Users take the bucket whose number of targets is nearest to one from Binomial(r, rate).
 
-    Of two numbers as near it is the smaller.
+    Of two numbers as near it is the greater.
     """
 
     crafter: AssignedSeedCrafter
@@ -211,5 +211,5 @@ def _greatest(scores: Int64Array) -> BoolArray:
 
 
 def _nearness(hits: Int64Array, aims: Int64Array | np.int64) -> Int64Array:
-    nearness: Int64Array = -2 * np.abs(hits - aims) - (hits > aims)
+    nearness: Int64Array = 2 * -np.abs(hits - aims) + (hits > aims)
     return nearness

@@ -159,10 +159,6 @@ def _law(
     oracle: FrequencyOracle, total: int, groups: list[tuple[FloatArray | int, FloatArray]]
 ) -> NormalLaw:
     """Return the law of the average over groups of (number of reports, P(a report supports v))."""
-    if not oracle.traits.pure:
-        raise ParameterError(
-            "these laws are of pure protocols, whose estimates are averages for each item alone"
-        )
     _check_number(total)
     gap = oracle.p - oracle.q
     mean = sum(count * (pi - oracle.q) for count, pi in groups) / (total * gap)

@@ -254,7 +254,7 @@ def _starts(expected: FloatArray, least: float) -> list[int]:
 def _duplicate_seeds(round: _Round) -> _Finding:
     """Test the pairs of reports with equal seeds: n honest reports have about n^2/2^33, Poisson."""
     oracle = round.oracle
-    if round.reports is None or not oracle.traits.seeded or oracle.listed_seeds is not None:
+    if round.reports is None or not oracle.traits.seeded:
         return None
     seeds = round.reports.total(_seeds)
     pairs, places = seeds.counted()

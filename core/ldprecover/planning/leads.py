@@ -32,7 +32,7 @@ class Leads:
     def is_safe(self, lead: float, malicious_share: float) -> bool:
         """Return whether a lead is safe from this share of malicious reports."""
         oracle, d, n = self.oracle, self.oracle.domain_size, self.n
-        if malicious_share >= 1 or not oracle.traits.pure:
+        if malicious_share >= 1:
             return False
         first = 1 / d + lead if self.frequency is None else self.frequency
         first = min(max(first, lead), (1 + lead) / 2) if d > 2 else (1 + lead) / 2

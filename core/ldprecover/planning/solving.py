@@ -100,8 +100,6 @@ def _check_lead(request: PlanRequest, oracle: FrequencyOracle, users: int) -> No
     leads = request.leads_of(oracle, users)
     if leads.is_safe(request.lead, request.share):
         return
-    if not oracle.traits.pure:
-        raise ParameterError(f"{oracle.protocol} has no certificate")
     share, lead = leads.tolerance(request.lead), leads.least_safe(request.share)
     bearable = (
         "the noise of honest reports can hide it"

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
-from ldprecover.protocols.given_seeds import GIVEN_SEEDS_PARAMETER, GivenSeedsOLH
 from ldprecover.protocols.grr import GRR
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.llh import LLH
@@ -30,7 +29,6 @@ from ldprecover.protocols.wire import IntegerForm, WireForm, raise_first
 
 __all__ = [
     "DEFAULT_SEARCH",
-    "GIVEN_SEEDS",
     "GRR",
     "HR",
     "LLH",
@@ -44,12 +42,10 @@ __all__ = [
     "PROTOCOLS",
     "SS",
     "SUE",
-    "WITH_GIVEN_SEEDS",
     "Aim",
     "Column",
     "Crafter",
     "FrequencyOracle",
-    "GivenSeedsOLH",
     "IntegerForm",
     "OwnParameter",
     "ReportForms",
@@ -73,91 +69,60 @@ PROTOCOLS: dict[str, type[FrequencyOracle]] = {
 }
 
 
-WITH_GIVEN_SEEDS: dict[str, type[FrequencyOracle]] = {
-    oracle.protocol: oracle for oracle in (GivenSeedsOLH,)
-}
-"""Protocols with given seeds, by the protocol's name."""
-
-GIVEN_SEEDS = "given_seeds"
-"""The parameter of a round that states the number of given seeds."""
-
-
 def frequency_oracle(
     protocol: str,
     epsilon: float,
     domain_size: int,
     parameter: int | None = None,
-    given_seeds: int | None = None,
     *,
     assigned_seeds: bool = False,
 ) -> FrequencyOracle:
     """Return the oracle of the protocol named `protocol`.
 
     `parameter` is the protocol's own integer parameter, such as the hash range of olh; None takes
-    its default. With `assigned_seeds` tickets assign the seeds of reports. `given_seeds` is the
-    number of public seeds that tickets pick from; with None users draw their own.
+    its default. With `assigned_seeds` tickets assign the seeds of reports.
 
         oracle = frequency_oracle("olh", epsilon=1.0, domain_size=100)
         reports = oracle.perturb([3, 17, 3])
 
-    Raises ParameterError for an unknown protocol, a parameter outside its range, or seeds for a
-    protocol without them.
+    Raises ParameterError for an unknown protocol, a parameter outside its range, or assigned seeds
+    of a protocol without them.
     """
     kind = _kind(protocol)
-    seeds = () if given_seeds is None else (given_seeds,)
-    if seeds:
-        kind = _with_given_seeds(protocol)
     if assigned_seeds and not kind.traits.assignable_seeds:
         owners = (name for name in PROTOCOLS if PROTOCOLS[name].traits.assignable_seeds)
         raise ParameterError(f"assigned_seeds belongs to {', '.join(owners)}; {protocol} has none")
+    assigned = {"assigned_seeds": True} if assigned_seeds else {}
     if kind.parameter is None:
         if parameter is not None:
             raise ParameterError(f"{_owners()}; {protocol} has none")
-        return kind(epsilon, domain_size)
+        return kind(epsilon, domain_size, **assigned)
     if parameter is None:
-        default = kind.parameter.default
-        if assigned_seeds and kind.parameter.assigned_default is not None:
-            default = kind.parameter.assigned_default
+        default = (assigned_seeds and kind.parameter.assigned_default) or kind.parameter.default
         parameter = default(check_epsilon(epsilon), check_domain_size(domain_size))
-    assigned = {"assigned_seeds": True} if assigned_seeds else {}
-    return kind(epsilon, domain_size, parameter, *seeds, **assigned)  # type: ignore[call-arg]
+    return kind(epsilon, domain_size, parameter, **assigned)  # type: ignore[call-arg]
 
 
 def own_parameters() -> dict[str, tuple[OwnParameter, ...]]:
     """Return the own parameters of all protocols by name, one entry for each owner."""
     parameters: dict[str, tuple[OwnParameter, ...]] = {}
     for protocol in PROTOCOLS:
-        for own in _parameters_of(protocol):
+        if (own := PROTOCOLS[protocol].parameter) is not None:
             parameters[own.name] = (*parameters.get(own.name, ()), own)
     return parameters
 
 
-def own_parameter(protocol: str, values: Mapping[str, int | None]) -> tuple[int | None, int | None]:
-    """Return the protocol's own parameter and the number of given seeds, from values by name.
+def own_parameter(protocol: str, values: Mapping[str, int | None]) -> int | None:
+    """Return the protocol's own parameter from values by name.
 
     A value that is missing or None gives None. Raises ParameterError for an unknown protocol, and
     for a parameter of another protocol.
     """
     own = _kind(protocol).parameter
     for name, value in values.items():
-        if value is not None and name != GIVEN_SEEDS and (own is None or name != own.name):
+        if value is not None and (own is None or name != own.name):
             raise ParameterError(f"{_owners(name)}; {protocol} has none")
-    seeds = values.get(GIVEN_SEEDS)
-    if seeds is not None:
-        _with_given_seeds(protocol)
-    return None if own is None else values.get(own.name), seeds
-
-
-def _with_given_seeds(protocol: str) -> type[FrequencyOracle]:
-    if protocol not in WITH_GIVEN_SEEDS:
-        raise ParameterError(f"{_owners(GIVEN_SEEDS)}; {protocol} has none")
-    return WITH_GIVEN_SEEDS[protocol]
-
-
-def _parameters_of(protocol: str) -> tuple[OwnParameter, ...]:
-    own = PROTOCOLS[protocol].parameter
-    parameters = () if own is None else (own,)
-    return (*parameters, GIVEN_SEEDS_PARAMETER) if protocol in WITH_GIVEN_SEEDS else parameters
+    return None if own is None else values.get(own.name)
 
 
 def _kind(protocol: str) -> type[FrequencyOracle]:
@@ -170,7 +135,7 @@ def _owners(*names: str) -> str:
     """Return the sentence that names the protocols to which parameters belong; by default all."""
     owners: dict[str, list[str]] = {}
     for protocol in PROTOCOLS:
-        for own in _parameters_of(protocol):
+        if (own := PROTOCOLS[protocol].parameter) is not None:
             owners.setdefault(own.name, []).append(protocol)
     for name in names:
         if name not in owners:

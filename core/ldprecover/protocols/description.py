@@ -13,8 +13,6 @@ class Traits:
     - `independent_bits`: the items that it supports are independent given the user's item; for a
       protocol that hashes, under an ideal hash.
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
-    - `pure`: p and q are one number each for all items, so an item's count alone gives its
-      estimate.
     - `assignable_seeds`: its seed is one of a few, and tickets may assign it.
     - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
       (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, if it has one.
@@ -25,7 +23,6 @@ class Traits:
     one_item: bool = False
     independent_bits: bool = False
     seeded: bool = False
-    pure: bool = True
     assignable_seeds: bool = False
     extremal: bool = False
     histogram: bool = False

@@ -72,8 +72,7 @@ class FrequencyOracle(ABC):
     A protocol may have one own integer parameter, which `parameter` describes.
 
     Estimation needs only `p`, `q` and the support counts: p = P(v in S(z)) for a user who holds v,
-    and q for a user who does not. If `traits.pure` is false, q is the same for all items only on
-    average, and the protocol has its own way from counts to estimates.
+    and q for a user who does not.
 
     Counts are read from a summary of the reports that adds. For most protocols the summary is the
     counts.
@@ -189,11 +188,6 @@ class FrequencyOracle(ABC):
     def seed_count(self) -> int:
         """S, the number of seeds. Raises ParameterError if seeds are not assignable."""
         raise self.lacks("assigned seeds")
-
-    @property
-    def listed_seeds(self) -> int | None:
-        """M, the number of public seeds that tickets pick from; None without given seeds."""
-        return None
 
     def seed_of(self, ticket_bits: int) -> int:
         """Return the seed that a ticket assigns, whose 64 pseudorandom bits are `ticket_bits`.

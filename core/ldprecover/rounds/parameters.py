@@ -20,8 +20,7 @@ class RoundParameters:
     `items` are 2 to 100,000 distinct labels, none blank or with a control character; item i is the
     i-th. `parameter` is the protocol's own integer parameter, such as OLH's hash range; `own` has
     it by name. It is stored, so neither side recomputes it; None takes the protocol's default when
-    the round is opened. `given_seeds` is the number of public seeds that tickets pick from; None if
-    users draw what they need.
+    the round is opened. With `assigned_seeds` tickets assign the seeds of reports.
 
     `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two
     other items remain. With `quarantine` the round sets aside reports that no honest user sends:
@@ -32,7 +31,7 @@ class RoundParameters:
     epsilon: float
     items: tuple[str, ...]
     parameter: int | None = None
-    given_seeds: int | None = field(default=None, kw_only=True)
+    assigned_seeds: bool = field(default=False, kw_only=True)
     canaries: tuple[int, ...] = field(default=(), kw_only=True)
     quarantine: bool = field(default=False, kw_only=True)
 
@@ -59,6 +58,7 @@ class RoundParameters:
         items: Iterable[str],
         own: Mapping[str, int | None],
         *,
+        assigned_seeds: bool = False,
         canaries: Iterable[int] = (),
         quarantine: bool = False,
     ) -> Self:
@@ -66,13 +66,12 @@ class RoundParameters:
 
         Raises ParameterError also for a parameter of another protocol.
         """
-        parameter, given_seeds = own_parameter(protocol, own)
         return cls(
             protocol,
             epsilon,
             tuple(items),
-            parameter,
-            given_seeds=given_seeds,
+            own_parameter(protocol, own),
+            assigned_seeds=assigned_seeds,
             canaries=tuple(canaries),
             quarantine=quarantine,
         )
@@ -86,7 +85,11 @@ class RoundParameters:
     def oracle(self) -> FrequencyOracle:
         """The frequency oracle with these parameters."""
         return frequency_oracle(
-            self.protocol, self.epsilon, len(self.items), self.parameter, self.given_seeds
+            self.protocol,
+            self.epsilon,
+            len(self.items),
+            self.parameter,
+            assigned_seeds=self.assigned_seeds,
         )
 
     @cached_property
@@ -97,7 +100,7 @@ class RoundParameters:
         range or subset size (0 for none) and the number of items as u4, then each label by
         `text_bytes`. For a round with canaries then `canaries` in ASCII, a zero byte, their number
         and each index as u4. For a round that quarantines `quarantine` in ASCII and a zero byte.
-        For a round with given seeds `given_seeds` in ASCII, a zero byte and their number as u4.
+        For a round with assigned seeds `assigned_seeds` in ASCII and a zero byte.
         """
         canaries = self.canaries
         sha = hashlib.sha256(self.protocol.encode("ascii") + b"\0")
@@ -107,8 +110,8 @@ class RoundParameters:
             sha.update(b"canaries\0" + struct.pack(f"<I{len(canaries)}I", len(canaries), *canaries))
         if self.quarantine:
             sha.update(b"quarantine\0")
-        if self.given_seeds is not None:
-            sha.update(b"given_seeds\0" + struct.pack("<I", self.given_seeds))
+        if self.assigned_seeds:
+            sha.update(b"assigned_seeds\0")
         return sha.hexdigest()
 
 

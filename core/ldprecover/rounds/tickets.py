@@ -5,7 +5,7 @@ import base64
 _BITS = 8  # bytes of the MAC
 
 
-def ticket_draw(ticket: str) -> int:
+def ticket_bits(ticket: str) -> int:
     """Return the first 64 bits of the MAC of a ticket `id.mac`, little-endian.
 
     They are uniform, and unknown without the server's secret until the ticket is made.

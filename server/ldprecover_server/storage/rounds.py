@@ -33,7 +33,7 @@ CURRENT = "current"
 NOT_GONE = rounds.c.state != "gone"
 """Condition for rounds that are not deleted; see `maintenance.deletion`."""
 
-_PARAMETERS = ("protocol", "epsilon", "parameter", "given_seeds", "quarantine")
+_PARAMETERS = ("protocol", "epsilon", "parameter", "assigned_seeds", "quarantine")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class StoredRound:
     protocol: str
     epsilon: float
     parameter: int | None
-    given_seeds: int | None
+    assigned_seeds: bool
     p: float
     q: float
     domain_size: int
@@ -267,7 +267,11 @@ def oracle_of(round: Any) -> FrequencyOracle:
             f"this server has not loaded the plugin {round.protocol!r}, the protocol of the round"
         )
     return frequency_oracle(
-        round.protocol, round.epsilon, round.domain_size, round.parameter, round.given_seeds
+        round.protocol,
+        round.epsilon,
+        round.domain_size,
+        round.parameter,
+        assigned_seeds=round.assigned_seeds,
     )
 
 
@@ -294,7 +298,7 @@ def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
         row.epsilon,
         tuple(decode_labels(read_labels(connection, seq))),
         row.parameter,
-        given_seeds=row.given_seeds,
+        assigned_seeds=row.assigned_seeds,
         canaries=_canaries(row),
         quarantine=row.quarantine,
     )

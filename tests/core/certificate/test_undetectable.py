@@ -132,6 +132,3 @@ def test_rejects_what_does_not_fit() -> None:
         undetectable(oracle, f[:-1], [1], 0.1)
     with pytest.raises(ParameterError, match="from 0 to 19, not 20"):
         undetectable(oracle, f, [20], 0.1)
-    listed = frequency_oracle("olh", 1.0, 20, None, 64)
-    with pytest.raises(ParameterError, match="olh with given seeds lacks a known set"):
-        undetectable(listed, f, [1], 0.1)

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from ldprecover.rounds.tickets import ticket_draw
+from ldprecover.rounds.tickets import ticket_bits
 
 
 def text(value: bytes) -> str:
@@ -22,4 +22,4 @@ def text(value: bytes) -> str:
 )
 def test_the_draw_is_the_first_eight_bytes_little_endian(mac: bytes, draw: int) -> None:
     for id in (bytes(16), bytes(range(16))):
-        assert ticket_draw(f"{text(id)}.{text(mac)}") == draw
+        assert ticket_bits(f"{text(id)}.{text(mac)}") == draw

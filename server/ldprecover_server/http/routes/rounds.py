@@ -28,6 +28,7 @@ from ldprecover_server.errors import (
     NameTakenError,
     RoundNotFoundError,
     SeriesMismatchError,
+    TooFewReportsError,
 )
 from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.dependencies import (
@@ -53,7 +54,7 @@ _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
 _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "canaries", "digest"),
-    *("access", "read_access", "series"),
+    *("assigned_seeds", "access", "read_access", "series"),
 )
 """What a response says of a round as it is stored."""
 _FOREVER = "public, max-age=31536000, immutable"
@@ -92,6 +93,7 @@ def _open(services: Services, new: NewRound) -> Response:
         new.epsilon,
         items + canaries,
         new.own,
+        assigned_seeds=new.assigned_seeds,
         canaries=range(len(items), len(items) + len(canaries)),
         quarantine=new.quarantine,
     )
@@ -102,6 +104,7 @@ def _open(services: Services, new: NewRound) -> Response:
         read_access=new.read_access,
         retention=hours(new.retention),
         series=new.series,
+        tickets=new.tickets,
     )
     return _round(services, stored, info, 201, {"Location": paths.round_path(stored.id)})
 
@@ -219,7 +222,7 @@ async def get_stats(round: RoundReference, caller: Reader) -> Stats:
 @router.get(
     paths.ROUND + paths.EXPORT,
     response_model=Export,
-    responses=problems(RoundNotFoundError, *ADMIN, *STORAGE),
+    responses=problems(RoundNotFoundError, TooFewReportsError, *ADMIN, *STORAGE),
     openapi_extra=KEY_IF_NEEDED,
 )
 async def export_round(round: RoundReference, caller: Reader) -> Response:

@@ -1,4 +1,4 @@
-"""Given seeds: the ticket's seed is stored first, and is the only one of its round."""
+"""Assigned seeds: the ticket's seed is stored first, and is the only one of its round."""
 
 import base64
 import contextlib
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.client.conftest import Collector, MakeReporter
 
-from ldprecover.protocols import GivenSeedsOLH
-from ldprecover.rounds.tickets import ticket_draw
+from ldprecover.protocols import LLH
+from ldprecover.rounds.tickets import ticket_bits
 from ldprecover_attacker import MGA, MLA, Campaign, Several
 from ldprecover_client import (
     AccessError,
@@ -27,12 +27,12 @@ from ldprecover_client import (
 )
 from ldprecover_client.seeds import tickets_of, with_tickets
 
-ORACLE = GivenSeedsOLH(0.5, 4, 3, 64)
+ORACLE = LLH(0.5, 4, 2, assigned_seeds=True)
 
 
-def ticket(place: int, name: int = 0) -> str:
-    """Return a ticket that picks the seed at this place of the list; `name` makes several."""
-    mac = (place << 58 | name).to_bytes(8, "little") + bytes(8)
+def ticket(seed: int, name: int = 0) -> str:
+    """Return a ticket that assigns this seed of four; `name` makes several."""
+    mac = (seed << 62 | name).to_bytes(8, "little") + bytes(8)
     id, text = (
         base64.urlsafe_b64encode(part).rstrip(b"=").decode()
         for part in (name.to_bytes(16, "big"), mac)
@@ -40,19 +40,19 @@ def ticket(place: int, name: int = 0) -> str:
     return f"{id}.{text}"
 
 
-RIGHT, SAME, OTHER = ticket(9), ticket(9, 1), ticket(30)
-SEED = ORACLE.seed_of(ticket_draw(RIGHT))
+SEED = 1
+RIGHT, SAME, OTHER = ticket(SEED), ticket(SEED, 1), ticket(2)
 
 
 @pytest.fixture
 def seeded_round(collector: Collector) -> Collector:
-    collector.add(given_seeds=64, access="ticket")
+    collector.add("llh", assigned_seeds=True, access="ticket")
     collector.tickets |= {RIGHT, SAME, OTHER}
     return collector
 
 
 def seeds_sent(collector: Collector) -> list[int]:
-    return [int(ORACLE.wire.unpack(packed)["seed"][0]) for _, packed in collector.sent]
+    return [int(ORACLE.seeds(ORACLE.wire.unpack(packed))[0]) for _, packed in collector.sent]
 
 
 def test_report_has_seed_of_ticket(seeded_round: Any, reporter: MakeReporter) -> None:
@@ -76,7 +76,7 @@ def test_seed_is_on_disk_before_perturbing(
             stored_seeds.append(db.execute("SELECT round_id, seed FROM seeds").fetchall())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(GivenSeedsOLH, "perturb", perturb)
+    monkeypatch.setattr(LLH, "perturb", perturb)
     with pytest.raises(KeyboardInterrupt):
         reporter(ticket=RIGHT, ledger=Ledger(path)).report(0)
     assert stored_seeds == [[("r1", SEED)]]
@@ -110,7 +110,7 @@ def test_ticket_with_same_seed_sends_same_bytes(seeded_round: Any, reporter: Mak
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError) as caught:
         reporter(ticket=RIGHT, ledger=ledger).report(0)
-    assert "with another ticket that picks the same seed" in caught.value.__notes__[0]
+    assert "with another ticket that assigns the same seed" in caught.value.__notes__[0]
     with pytest.raises(SecondSeedError):
         reporter(ticket=OTHER, ledger=ledger).report(0)
     receipt = reporter(ticket=SAME, ledger=ledger).report(1)
@@ -149,11 +149,10 @@ def test_no_seed_without_ticket_or_budget(seeded_round: Any, reporter: MakeRepor
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"given_seeds": 65}, "digest is not that of its parameters"),
-        ({"given_seeds": None}, "digest is not that of its parameters"),
+        ({"assigned_seeds": False}, "digest is not that of its parameters"),
         (
-            {"given_seeds": 8},
-            "no round can have these parameters: given_seeds must be from 64 to 4096",
+            {"protocol": "oue", "hash_range": None},
+            "no round can have these parameters: assigned_seeds belongs to llh; oue has none",
         ),
         ({"access": "open"}, "takes reports without"),
     ],
@@ -177,17 +176,15 @@ def test_migrates_version_3(tmp_path: Path) -> None:
 
 
 def test_tickets_match_seeds_of_reports() -> None:
-    tickets = [ticket(place, name) for name, place in enumerate((5, 60, 5, 7))]
+    tickets = [ticket(seed, name) for name, seed in enumerate((1, 3, 1, 2))]
     reports = with_tickets(ORACLE, tickets).perturb([0, 1, 2, 3])
-    assert reports["seed"].tolist() == [ORACLE.seed_of(ticket_draw(each)) for each in tickets]
+    assert ORACLE.seeds(reports).tolist() == [1, 3, 1, 2]
     order = [3, 2, 0, 1]
     ordered = tickets_of(ORACLE, reports[order], tickets)
-    assert [ORACLE.seed_of(ticket_draw(each)) for each in ordered] == reports["seed"][
-        order
-    ].tolist()
+    assert [ORACLE.seed_of(ticket_bits(each)) for each in ordered] == [2, 1, 1, 3]
     assert sorted(ordered) == sorted(tickets)
-    with pytest.raises(ArgumentError, match="do not pick the seeds"):
-        tickets_of(ORACLE, reports, [*tickets[:3], OTHER])
+    with pytest.raises(ArgumentError, match="assign other seeds"):
+        tickets_of(ORACLE, reports, [*tickets[:3], ticket(0)])
     with pytest.raises(ArgumentError, match="a ticket must be"):
         with_tickets(ORACLE, ["nonsense"])
 
@@ -198,7 +195,7 @@ def test_tickets_match_seeds_of_reports() -> None:
 def test_attack_uses_seeds_of_tickets(seeded_round: Any, attack: Any) -> None:
     import httpx
 
-    tickets = [ticket(7 * i % 64, i) for i in range(40)]
+    tickets = [ticket(i % 4, i) for i in range(40)]
     seeded_round.tickets |= set(tickets)
     options = {
         "retries": seeded_round.AT_ONCE,
@@ -208,13 +205,13 @@ def test_attack_uses_seeds_of_tickets(seeded_round: Any, attack: Any) -> None:
     campaign = Campaign(seeded_round.URL, "r1", attack, 30, 1, tickets=tickets, **options)
     assert campaign.run().accepted == 30
     for seeded, packed in seeded_round.sent:
-        assert ORACLE.wire.unpack(packed)["seed"][0] == ORACLE.seed_of(ticket_draw(seeded))
+        assert ORACLE.seeds(ORACLE.wire.unpack(packed))[0] == ORACLE.seed_of(ticket_bits(seeded))
 
 
 def test_simulated_users_report_with_tickets(seeded_round: Any) -> None:
     import httpx
 
-    tickets = [ticket(7 * i % 64, i) for i in range(20)]
+    tickets = [ticket(i % 4, i) for i in range(20)]
     seeded_round.tickets |= set(tickets)
     options = {
         "retries": seeded_round.AT_ONCE,
@@ -226,4 +223,4 @@ def test_simulated_users_report_with_tickets(seeded_round: Any) -> None:
     assert users.report_to(seeded_round.URL, "r1", tickets=tickets, **options) == 20
     assert [seeded for seeded, _ in seeded_round.sent] == tickets
     for seeded, packed in seeded_round.sent:
-        assert ORACLE.wire.unpack(packed)["seed"][0] == ORACLE.seed_of(ticket_draw(seeded))
+        assert ORACLE.seeds(ORACLE.wire.unpack(packed))[0] == ORACLE.seed_of(ticket_bits(seeded))
