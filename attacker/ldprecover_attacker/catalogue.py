@@ -4,6 +4,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ldprecover import ParameterError
+from ldprecover._checks import did_you_mean
 from ldprecover_attacker.base import Attack
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.mimicry import Mimicry
@@ -42,7 +43,10 @@ def attack_options(name: str) -> dict[str, bool]:
     Raises ParameterError for an unknown attack.
     """
     if name not in ATTACKS:
-        raise ParameterError(f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}")
+        raise ParameterError(
+            f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}"
+            f"{did_you_mean(name, ATTACKS)}"
+        )
     return {field.name: field.default is MISSING for field in fields(ATTACKS[name])}
 
 

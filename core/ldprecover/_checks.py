@@ -1,6 +1,7 @@
 """Checks of arguments, for all packages."""
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TypeGuard
 
@@ -53,6 +54,15 @@ def is_integer(value: object, low: int, high: float = math.inf) -> TypeGuard[int
 def whole(value: object) -> int | None:
     """Return an integer, also of numpy, as an int; None for any other value, and for a bool."""
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def did_you_mean(name: object, names: Iterable[str]) -> str:
+    """Return "; did you mean 'oue'?" for a name that is near one of `names`, or ""."""
+    from difflib import get_close_matches  # only errors need it
+
+    folded = {each.casefold(): each for each in names}
+    near = get_close_matches(str(name)[:80].casefold(), folded, 1)
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""
 
 
 def is_finite_array(vector: object, d: int) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ldprecover._checks import did_you_mean
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
@@ -127,7 +128,10 @@ def own_parameter(protocol: str, values: Mapping[str, int | None]) -> int | None
 
 def _kind(protocol: str) -> type[FrequencyOracle]:
     if protocol not in PROTOCOLS:
-        raise ParameterError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+        raise ParameterError(
+            f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}"
+            f"{did_you_mean(protocol, PROTOCOLS)}"
+        )
     return PROTOCOLS[protocol]
 
 

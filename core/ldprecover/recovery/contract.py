@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import finite_vector, real, whole
+from ldprecover._checks import did_you_mean, finite_vector, real, whole
 from ldprecover._origins import named
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
@@ -53,7 +53,10 @@ class RecoveryRequest:
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, str) or self.method not in METHODS:
-            raise ParameterError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
+            raise ParameterError(
+                f"method must be one of {', '.join(METHODS)}, not {self.method!r}"
+                f"{did_you_mean(self.method, METHODS)}"
+            )
         if not isinstance(self.eta, str) or self.eta != AUTO:
             eta = real(self.eta)
             if eta is None:

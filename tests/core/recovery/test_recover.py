@@ -316,6 +316,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
+        ("method", "Unmx", r"not 'Unmx'; did you mean 'unmix'\?"),
         ("method", "magic", r"method must be one of auto, ldprecover, norm-sub, .*, not 'magic'"),
         ("method", ["norm-sub"], "method must be"),
         ("malicious_model", "magic", r"malicious_model must be one of paper, .*, not 'magic'"),
