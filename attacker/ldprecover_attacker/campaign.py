@@ -20,6 +20,11 @@ _STREAM = 2
 """Stream of the seed; simulated populations of the same seed use the streams 0 and 1."""
 
 
+def campaign_rng(seed: int) -> np.random.Generator:
+    """Return the generator of the reports of a campaign with this seed."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM,)))
+
+
 @dataclass(frozen=True)
 class CampaignResult:
     """The attack of a campaign, as resolved in the round, and the number of accepted reports."""
@@ -88,7 +93,7 @@ class Campaign:
         ) as client:
             round_ = client.parameters(self.round_id)
         attack = self.attack.resolve(round_.parameters.items)
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAM,)))
+        rng = campaign_rng(self.seed)
         oracle = round_.parameters.oracle
         bar = progress_bar("malicious users report", first="malicious users craft their reports")
         with bar if progress == "bar" else nullcontext(progress) as move:

@@ -12,12 +12,14 @@ honest users although some reports are malicious:
     print(Estimates.of(oracle, tally).frequencies)
     print(recover(oracle, tally, "norm-sub").recovered)
 
-The oracles are GRR, OUE, OLH, SUE, SS, HR and LLH. Other packages of this distribution:
-`ldprecover_client` sends reports to a server and calls it, `ldprecover_attacker` has the attacks,
-`ldprecover_experiments` studies and figures, `ldprecover_cluster` reads report datasets, and
+The oracles are GRR, OUE, OLH, SUE, SS, HR and LLH. `simulate` plays whole rounds with labelled
+items, attacks and recoveries; it is in `ldprecover_experiments`, with studies and figures. Other
+packages of this distribution: `ldprecover_client` sends reports to a server and calls it,
+`ldprecover_attacker` has the attacks, `ldprecover_cluster` reads report datasets, and
 `ldprecover_server` is the server. This package needs numpy alone and does no I/O.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -74,16 +76,20 @@ __all__ = [
 
 if TYPE_CHECKING:
     __version__: str
+    simulate: Callable[..., Any]
 else:
 
     def __getattr__(name: str) -> Any:
         """Return a name that would slow the import of the package."""
-        if name != "__version__":
+        if name == "__version__":
+            value = import_module("importlib.metadata").version("ldprecover")
+        elif name == "simulate":
+            value = import_module("ldprecover_experiments").simulate
+        else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = import_module("importlib.metadata").version("ldprecover")
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "__version__"})
+    return sorted({*globals(), "__version__", "simulate"})

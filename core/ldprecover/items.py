@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count, islice
 
 from ldprecover.errors import ParameterError
+from ldprecover.types import FloatArray
 
 MAX_CANARIES = 100
 
@@ -96,6 +97,15 @@ def canary_labels(items: Sequence[str], canaries: int | Sequence[str] | None) ->
     taken = set(items)
     numbered = (f"canary {i}" for i in count(1))
     return tuple(islice((label for label in numbered if label not in taken), canaries))
+
+
+def highest(frequencies: FloatArray, labels: Sequence[str] | None = None, number: int = 5) -> str:
+    """Return the items of the highest frequencies as text: "item 3 12.90 %; item 0 8.12 %"."""
+    indices = (-frequencies).argsort(kind="stable")[:number].tolist()
+    return "; ".join(
+        f"{f'item {i}' if labels is None else labels[i]} {100 * frequencies[i]:.2f} %"
+        for i in indices
+    )
 
 
 def items_in_words(number: int) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_experiments.parameters import *
     from ldprecover_experiments.poisoned_round import *
     from ldprecover_experiments.results import *
+    from ldprecover_experiments.simulated_round import *
     from ldprecover_experiments.studies import *
 
 _MODULES = {
@@ -34,11 +35,12 @@ _MODULES = {
     "parameters": "Cell",
     "poisoned_round": "PoisonedRound",
     "results": "Results",
+    "simulated_round": "LabelledEstimates SimulatedRecovery SimulatedRound simulate",
     "studies": "Study",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)
-__getattr__ = lazy_getattr(__name__, _MODULE_OF)
+__getattr__ = lazy_getattr(__name__, _MODULE_OF, "experiments")
 
 
 def __dir__() -> list[str]:

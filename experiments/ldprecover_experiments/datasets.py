@@ -2,13 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ldprecover._checks import did_you_mean
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
 from ldprecover_experiments.synthetic_data import WORLDS
 
@@ -23,6 +24,7 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
 
     `source` is the name of a data set in NAMES, a file, or values in memory, one a user.
 
+    - A mapping of labels to counts, taken as they are.
     - A CSV file: as `load_dataset` takes it. A Parquet file (.parquet, .pq): `column` is the one to
       count, or its columns `item` and `count` are taken as they are.
     - A frame of pandas or polars or an Arrow table with the columns `item` and `count`, taken as
@@ -44,10 +46,18 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
         return WORLDS[source]()
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        return (
-            _of_parquet(path, column) if path.suffix in _PARQUET else load_dataset(source, column)
-        )
+        if path.suffix in _PARQUET:
+            return _of_parquet(path, column)
+        if source not in NAMES and not path.exists():
+            raise DatasetError(
+                f"there is no file {source}, and no data set of that name: {', '.join(NAMES)}"
+                f"{did_you_mean(source, NAMES)}"
+            )
+        return load_dataset(source, column)
     called = str(name or column or getattr(source, "name", None) or "data")
+    if isinstance(source, Mapping):
+        counts = np.asarray(list(source.values())).tolist()
+        return _as_they_are(called, list(source), counts, "values in memory")
     if callable(getattr(type(source), "collect", None)):
         raise DatasetError(
             f"{called}: a {type(source).__name__} holds no values yet; collect it first"

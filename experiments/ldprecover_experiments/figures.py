@@ -259,14 +259,26 @@ def draw_comparison(
     """Return the figure of a demo: estimates of the items that are frequent in the first column,
     and of the targets. Raises ExperimentError without matplotlib.
     """
-    by_share = (-next(iter(columns.values()))).argsort(kind="stable").tolist()
-    chosen = by_share[:_MOST_FREQUENT] + [i for i in by_share[_MOST_FREQUENT:] if i in targets]
-    figure, ((panel,),) = grid(1, 1, width=max(6.0, 0.6 * len(chosen)))
+    figure, ((panel,),) = grid(1, 1, width=max(6.0, 0.6 * len(shown_items(columns, targets))))
+    draw_items(panel, items, targets, columns)
+    legend(figure)
+    return figure
+
+
+def draw_items(
+    panel: "Axes", items: Sequence[str], targets: Collection[int], columns: Mapping[str, Vector]
+) -> None:
+    """Draw the estimates of `shown_items` as bars, with ">" before the label of a target."""
+    chosen = shown_items(columns, targets)
     labels = [("> " if i in targets else "") + plain_label(items[i]) for i in chosen]
     bars(panel, labels, {name: f[chosen] for name, f in columns.items()}, rotation=45, ha="right")
     panel.set_ylabel("share of all users")
-    legend(figure)
-    return figure
+
+
+def shown_items(columns: Mapping[str, Vector], targets: Collection[int]) -> list[int]:
+    """Return the ten items that are most frequent in the first column, and the targets."""
+    by_share: list[int] = (-next(iter(columns.values()))).argsort(kind="stable").tolist()
+    return by_share[:_MOST_FREQUENT] + [i for i in by_share[_MOST_FREQUENT:] if i in targets]
 
 
 def _heights(means: Summary, cells: Sequence[Cell], method: str, number: str) -> list[float]:
@@ -296,14 +308,27 @@ def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
 
     Raises ExperimentError without matplotlib.
     """
-    if find_spec("matplotlib") is None:
-        raise ExperimentError("a picture needs matplotlib: pip install 'ldprecover[experiments]'")
+    _check_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, 2.1 * rows + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")
+
+
+def new_axes() -> "Axes":
+    """Return the axes of a new figure of pyplot. Raises ExperimentError without matplotlib."""
+    _check_matplotlib()
+    from matplotlib import pyplot
+
+    _, axes = pyplot.subplots(figsize=(9.0, 4.0), layout="constrained")
+    return axes
+
+
+def _check_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise ExperimentError("a picture needs matplotlib: pip install 'ldprecover[experiments]'")
 
 
 def plain_label(name: str) -> str:

@@ -27,3 +27,19 @@ print(Study.of(keys).run()._repr_html_()[:7])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "<table>\n"
+
+
+def test_a_missing_library_names_the_extra() -> None:
+    code = """
+import sys
+sys.modules["pydantic"] = None
+import ldprecover
+try:
+    ldprecover.simulate
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "simulate needs pydantic, which is not installed: pip install 'ldprecover[experiments]'\n"
+    )

@@ -11,7 +11,7 @@ from ldprecover._checks import did_you_mean, finite_vector, real, whole
 from ldprecover._origins import named
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.items import canary_indices, target_indices
+from ldprecover.items import canary_indices, highest, target_indices
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
@@ -214,6 +214,10 @@ class Recovery:
     recovered: FloatArray
     notes: tuple[str, ...]
     conclusions: Conclusions | None = None
+
+    def __repr__(self) -> str:
+        top = highest(self.recovered)
+        return f"Recovery({self.method}, {len(self.recovered):,} items: {top})"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,206 @@
+"""Rounds of labelled items for notebooks: simulate, attack, recover, plot."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from ldprecover import ParameterError, Recovery, RecoveryRequest, RoundParameters
+from ldprecover._checks import did_you_mean
+from ldprecover.estimation.metrics import mse
+from ldprecover.items import find_items, highest
+from ldprecover_attacker import make_attack
+from ldprecover_attacker.campaign import campaign_rng
+from ldprecover_client import Population
+from ldprecover_experiments.datasets import dataset_of
+from ldprecover_experiments.figures import draw_items, new_axes, shown_items
+from ldprecover_experiments.parameters import BETA, PAPER_USERS, draw_targets, malicious_users
+from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.tables import Table, frame
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def simulate(
+    data: Any,
+    protocol: str = "oue",
+    epsilon: float = 1.0,
+    *,
+    users: int | None = None,
+    seed: int = 0,
+    column: str | None = None,
+) -> "SimulatedRound":
+    """Return a round of genuine users, who report their items under a protocol.
+
+        r = simulate("cities", protocol="oue", epsilon=1).attack("mga", targets=3)
+        r.recover().plot()
+
+    Parameters:
+        data: The name of a data set ("cities", "fire", "emoji" or a synthetic one), a mapping of
+            labels to counts, a file, or values in memory, one a user, as `dataset_of` takes them.
+        protocol: The name of the frequency oracle, such as "grr", "oue" or "olh".
+        epsilon: The privacy budget, from 0.01 to 10.
+        users: The number of users, who draw their items from the frequencies of the data. Without
+            it the users hold exactly the items of the data; of "cities" and "fire" as many users
+            as in the paper, in proportion.
+        seed: The seed of users, reports, targets and attack. The same seed gives the same round.
+        column: The column to count, for a table or a file with one row a user.
+
+    Raises DatasetError and ParameterError.
+    """
+    dataset = dataset_of(data, column)
+    parameters = RoundParameters(protocol, epsilon, dataset.items)
+    if users is None:
+        n = PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
+        population = Population.of(dataset, n, seed, "apportioned")
+    else:
+        population = Population.of(dataset, users, seed)
+    return SimulatedRound(parameters, PoisonedRound.clean(parameters.oracle, population), seed)
+
+
+class LabelledEstimates(ABC):
+    """Estimates by label, as a data frame, a plot and a table."""
+
+    @abstractmethod
+    def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
+        """Return the labels, the indices of the targets, and the truth and estimates by name."""
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: a row for each label, a column for the truth and estimates.
+
+        Raises ExperimentError without pandas.
+        """
+        items, _, columns = self._by_label()
+        return frame(columns, items)
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the ten most frequent items and the targets; return the matplotlib axes.
+
+        Without `axes` they are those of a new figure of pyplot, which a notebook shows. Raises
+        ExperimentError without matplotlib.
+        """
+        axes = new_axes() if axes is None else axes
+        draw_items(axes, *self._by_label())
+        axes.legend()
+        return axes
+
+    def _repr_html_(self) -> str:
+        items, targets, columns = self._by_label()
+        rows = [
+            [("> " if i in targets else "") + items[i]]
+            + [f"{100 * column[i]:.2f} %" for column in columns.values()]
+            for i in shown_items(columns, targets)
+        ]
+        return Table(("item", *columns), rows, repr(self), len(columns))._repr_html_()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedRound(LabelledEstimates):
+    """A simulated round of labelled items, as `simulate` returns it.
+
+    `parameters` has the protocol, epsilon and the items. `round` has truth, tallies and reports.
+    """
+
+    parameters: RoundParameters
+    round: PoisonedRound
+    seed: int
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The labels of the items."""
+        return self.parameters.items
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The labels of the items that the attack raises."""
+        return tuple(self.items[i] for i in self.round.targets or ())
+
+    def attack(
+        self,
+        attack: str,
+        *,
+        targets: int | str | Iterable[str | int] | None = None,
+        beta: float = BETA,
+        **options: Any,
+    ) -> Self:
+        """Return this round with malicious users, a share `beta` of all, from 0 to 0.9.
+
+            r.attack("mga", targets=["New York, NY", "Reno, NV"], beta=0.1)
+
+        `attack` is a key of `ldprecover_attacker.ATTACKS`. `targets` are labels or indices, or the
+        number of targets to draw. `options` are those of `ldprecover_attacker.make_attack`. Raises
+        ParameterError, also for a round that is attacked already.
+        """
+        if self.round.attack is not None:
+            raise ParameterError("the round is attacked already; attack the round of simulate")
+        d, n = len(self.items), self.round.genuine.n
+        if isinstance(targets, int):
+            chosen: Targets | None = draw_targets(d, targets, self.seed)
+        else:
+            chosen = None if targets is None else self._indices(targets)
+        instance = make_attack(attack, targets=chosen, **options).resolve(self.items)
+        attacked = self.round.under(
+            instance, malicious_users(n, beta), campaign_rng(self.seed), chosen
+        )
+        return replace(self, round=attacked)
+
+    def recover(
+        self, method: str = "auto", *, targets: str | Iterable[str | int] = (), **assumptions: Any
+    ) -> "SimulatedRecovery":
+        """Return what a recovery method makes of the reports.
+
+            r.recover("ldprecover", targets=r.targets, eta=0.05)
+
+        `method` is a key of `ldprecover.recovery.METHODS`. `targets` are the labels or indices of
+        the items that the method takes to be attacked. `assumptions` are other fields of
+        `ldprecover.RecoveryRequest`. Raises ParameterError.
+        """
+        request = RecoveryRequest(method, targets=self._indices(targets), **assumptions)
+        return SimulatedRecovery(self, self.round.recover(request))
+
+    def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
+        estimate = "poisoned" if self.round.malicious.n else "estimated"
+        columns = {"true": self.round.truth, estimate: self.round.poisoned.frequencies}
+        return self.items, self.round.targets or (), columns
+
+    def __repr__(self) -> str:
+        return (
+            f"SimulatedRound({self.parameters.protocol}, epsilon {self.parameters.epsilon:g}, "
+            f"{self.round.genuine.n:,} users, {self.round.malicious.n:,} malicious, "
+            f"{len(self.items):,} items)"
+        )
+
+    def _indices(self, targets: str | Iterable[str | int]) -> Targets:
+        named = [targets] if isinstance(targets, str) else list(targets)
+        for target in named:
+            if isinstance(target, str) and target not in self.items:
+                hint = did_you_mean(target, self.items)
+                raise ParameterError(f"targets: no item is labelled {target!r:.80}{hint}")
+        return tuple(sorted(set(find_items(named, self.items))))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedRecovery(LabelledEstimates):
+    """A recovery of a simulated round, beside the truth. `recovery` has all its results."""
+
+    round: SimulatedRound
+    recovery: Recovery
+
+    @property
+    def frequencies(self) -> dict[str, float]:
+        """The recovered frequency of each label."""
+        return dict(zip(self.round.items, self.recovery.recovered.tolist(), strict=True))
+
+    @property
+    def mse(self) -> float:
+        """The mean squared error of the recovered frequencies."""
+        return mse(self.recovery.recovered, self.round.round.truth)
+
+    def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
+        items, targets, columns = self.round._by_label()
+        return items, targets, {**columns, self.recovery.method: self.recovery.recovered}
+
+    def __repr__(self) -> str:
+        top = highest(self.recovery.recovered, self.round.items)
+        return f"SimulatedRecovery({self.recovery.method}, {len(self.frequencies):,} items: {top})"
