@@ -136,10 +136,14 @@ def install(app: FastAPI) -> None:
 
 
 def _invalid_fields(error: RequestValidationError, route: APIRoute) -> list[tuple[str, str]]:
-    """Return each invalid field of the body, or each parameter, and why it is invalid."""
-    errors = error.errors()
-    protocols = tuple(PROTOCOLS)
-    if errors[0]["loc"][0] == "body":
+    """Return each invalid field of the body, or each parameter, and why it is invalid.
+
+    If both are invalid, those of the first error are returned.
+    """
+    errors, protocols = list(error.errors()), tuple(PROTOCOLS)
+    is_body = errors[0]["loc"][0] == "body"
+    errors = [each for each in errors if (each["loc"][0] == "body") is is_body]
+    if is_body:
         assert route.body_field is not None
         value, schema = error.body, _schema(route.body_field, protocols)
     else:

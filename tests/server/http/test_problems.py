@@ -255,6 +255,15 @@ def test_a_parameter_of_the_query_names_what_is_allowed(server: ServerProcess) -
     assert answer["detail"] == "limit must be an integer from 1 to 200, not 'many'"
 
 
+def test_invalid_parameter_is_named_before_an_invalid_body(server: ServerProcess) -> None:
+    opened = server.open_round()
+    response = server.http.post(
+        f"/rounds/{opened['id']}/certificate", json={}, headers={"Prefer": 300 * "x"}
+    )
+    assert problem_of(response) == "invalid-request"
+    assert [each["field"] for each in response.json()["errors"]] == ["prefer"]
+
+
 def test_a_validation_problem_names_the_first_few_fields(server: ServerProcess) -> None:
     request_body = dict.fromkeys("abcdefgh", 1)
     answer = server.post(f"/rounds/{server.open_round()['id']}/recover", json=request_body).json()
