@@ -196,7 +196,7 @@ def _unfit(oracle: FrequencyOracle) -> str | None:
     if (
         not oracle.traits.independent_bits
     ):  # of reports of one size, no set of items would be likelier than another
-        return f"the sizes of honest {oracle.protocol} reports are not known to it"
+        return f"the sizes of honest {oracle.protocol} reports depend on the items of their users"
     if oracle.domain_size < _ITEMS + 2:
         return f"it needs at least {_ITEMS + 2} items"
     return None

@@ -30,6 +30,10 @@ def noise_sd(
     # taken as 0: otherwise the noise of an estimate would depend on its own value.
     frequency = np.where(z > _CLEAR * base, np.minimum(z, 1.0), 0.0)
     variance = np.maximum(none + frequency * (p * (1 - p) - q * (1 - q)), _LEAST * none)
-    levels = np.round(np.log(np.sqrt(variance / none)) / _STEP)
-    sd: FloatArray = base * np.exp(_STEP * levels)
-    return sd
+    return base * rounded(np.sqrt(variance / none))
+
+
+def rounded(factors: FloatArray) -> FloatArray:
+    """Return factors of deviations, rounded to powers of 1.1: then few deviations are distinct."""
+    powers: FloatArray = np.exp(_STEP * np.round(np.log(factors) / _STEP))
+    return powers

@@ -1,0 +1,103 @@
+"""Reports of LLH that are too frequent are dropped, and the estimates stay unbiased."""
+
+import numpy as np
+import pytest
+
+from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle, recover
+from ldprecover.protocols.hr import HR
+from ldprecover.recovery.unmixing.filters.frequent_reports import fits, without_frequent_reports
+from ldprecover_attacker import MGA
+
+BETA = 0.05
+SPREAD = "spread"
+
+
+def truth_of(d: int) -> np.ndarray:
+    truth = 1 / np.arange(1, d + 1)
+    return truth / truth.sum()
+
+
+def attacked(oracle: FrequencyOracle, targets: tuple[int, ...], n: int) -> tuple[Tally, Tally]:
+    """Return the tallies of honest reports, and of them with those crafted for the targets."""
+    rng, m = np.random.default_rng(1), int(BETA * n)
+    honest = oracle.simulation.population_tally(truth_of(oracle.domain_size), n - m, rng)
+    crafted = np.bincount(MGA(targets).reports(oracle, 20_000, rng), minlength=oracle.summary_size)
+    return honest, honest + Tally(rng.multinomial(m, crafted / crafted.sum()), m)
+
+
+@pytest.mark.parametrize("n", [1_000_000, 10**10])
+@pytest.mark.parametrize(
+    ("epsilon", "d", "r"), [(1.0, 102, 30), (0.5, 102, 3), (2.0, 300, 10), (1.0, 1024, 10)]
+)
+def test_estimates_are_as_good_as_from_honest_reports(
+    epsilon: float, d: int, r: int, n: int
+) -> None:
+    """Their errors are noise of the stated deviation, within a quarter, of d items."""
+    oracle, truth = frequency_oracle("llh", epsilon, d), truth_of(d)
+    rng = np.random.default_rng(2)
+    targets = tuple((d // 3 + rng.choice(2 * d // 3, r, replace=False)).tolist())
+    honest, tally = attacked(oracle, targets, n)
+    result = without_frequent_reports(oracle, tally)
+    poisoned, clean = (oracle.estimate(t.counts(oracle), t.n) for t in (tally, honest))
+    after = ((result.z - truth) ** 2).mean()
+    assert after < 0.2 * ((poisoned - truth) ** 2).mean()
+    assert after < 2 * ((clean - truth) ** 2).mean()
+    assert 0.75 < np.std((result.z - truth) / result.sd) < 1.3
+    (dropped,) = result.dropped
+    assert 0.95 * (tally.n - honest.n) < dropped.reports < 2 * (tally.n - honest.n)
+    assert result.n == tally.n - dropped.reports
+
+
+@pytest.mark.parametrize("n", [1_000, 10**8])
+@pytest.mark.parametrize("shape", ["item 0", "even", SPREAD])
+@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 300), (1.0, 102), (4.0, 40)])
+def test_clean_rounds_lose_no_report(epsilon: float, d: int, shape: str, n: int) -> None:
+    oracle = frequency_oracle("llh", epsilon, d)
+    even = np.full(d, 1 / d)
+    frequencies = {"item 0": np.eye(d)[0], "even": even, SPREAD: truth_of(d)}[shape]
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        tally = oracle.simulation.population_tally(frequencies, n, rng)
+        result = without_frequent_reports(oracle, tally)
+        assert (result.dropped, result.notes, result.n) == ((), (), n)
+        np.testing.assert_array_equal(result.z, oracle.estimate(tally.counts(oracle), n))
+
+
+def test_unmix_drops_frequent_reports_from_a_tally() -> None:
+    oracle, targets = frequency_oracle("llh", 1.0, 102), (40, 57, 66, 70, 83, 99)
+    truth = truth_of(102)
+    _, tally = attacked(oracle, targets, 100_000)
+    result = recover(oracle, tally, "unmix")
+    conclusions = result.conclusions
+    assert conclusions is not None
+    assert conclusions.attack_probability == 1
+    assert conclusions.beta_low is not None
+    assert conclusions.beta_high is not None
+    assert conclusions.beta_low < BETA < conclusions.beta_high
+    assert [each.screen for each in conclusions.dropped] == ["frequent reports"]
+    assert ((result.recovered - truth) ** 2).mean() < 0.1 * ((result.poisoned - truth) ** 2).mean()
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_few_reports_have_finite_estimates(n: int) -> None:
+    oracle = frequency_oracle("llh", 1.0, 30)
+    reports = oracle.perturb(np.arange(n), np.random.default_rng(1))
+    result = without_frequent_reports(oracle, Tally.of(oracle, reports))
+    assert np.isfinite(result.z).all()
+    assert (result.sd > 0).all()
+    assert result.n == n
+
+
+def test_error_if_no_report_is_left() -> None:
+    oracle = frequency_oracle("llh", 1.0, 30)
+    with pytest.raises(ParameterError, match="there are no reports to filter"):
+        without_frequent_reports(oracle, Tally.empty(oracle.summary_size))
+    reports = np.full(10_000, 77, "<u4")
+    with pytest.raises(ParameterError, match="all reports would be dropped"):
+        without_frequent_reports(oracle, Tally.of(oracle, reports))
+
+
+def test_fits_protocols_whose_reports_are_listed() -> None:
+    names = ("grr", "oue", "olh", "llh")
+    assert [fits(frequency_oracle(name, 1, 30)) for name in names] == [False, False, False, True]
+    assert fits(HR(1, 30))
