@@ -346,7 +346,7 @@ class Reporter(_BaseReporter[Client, Transport]):
     and `transport` are those of `Client`. Raises ArgumentError and LedgerError.
 
     `ticket` is a ticket, if the round needs one. The report is sent under another ticket only if
-    every earlier try had its ticket refused or never reached the server. If seeds are given, a
+    every earlier try had its ticket refused or never reached the server. With assigned seeds a
     ticket with another seed than the first one's raises SecondSeedError.
 
     `by_name` sends the report to the round's name, for several deployments behind a proxy: the

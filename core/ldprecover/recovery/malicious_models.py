@@ -121,11 +121,11 @@ MALICIOUS_MODELS: dict[str, TargetedModel | None] = {
     # pi is 1 on T and (L - r)/(d - r) elsewhere, or 0 where r >= L.
     "padded": _crafted("padded", "no bits to pad"),
     # Hashed reports with the best of 1,000 random seeds: the one with most targets in one bucket.
-    # pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere. If seeds are
-    # given, no seed is searched: pi is exact, of the bucket of each seed that holds most targets.
+    # pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere.
     "searched": _crafted("searched", "no seeds to search"),
-    # Columns of a Hadamard matrix that support all targets, or most where none supports all. Drawn
-    # evenly, and never column 0: pi is exact for every item.
+    # Columns of a Hadamard matrix, or linear hash functions and buckets, that support all targets,
+    # or most where none supports all. Drawn evenly, and never column or seed 0; with assigned seeds
+    # the bucket of each seed with most targets. pi is exact for every item.
     "solved": _crafted("solved", "no equations to solve"),
     "custom": None,
 }

@@ -103,8 +103,8 @@ _REPORTS = {
     "honest report's size",
     "searched": f"each malicious report is taken to be the best of {SEARCH} random seeds for the "
     "targets",
-    "solved": "each malicious report is taken to be a column that supports all targets, or most, "
-    "and is not column 0",
+    "solved": "each malicious report is taken to support all targets, or as many as a report can "
+    "without supporting every item",
 }
 
 
