@@ -45,7 +45,7 @@ def serve_a_round(folder: Path) -> None:
         client.open_round(protocol="olh", epsilon=1.0, items=items, name="drinks")
         Reporter(client, "drinks", ledger=ledger).report("tea")
         client.close_round("drinks")
-        assert client.frequencies("drinks")["n"] == 1
+        assert client.frequencies("drinks").n == 1
         assert len(client.recover("drinks", method="unmix")["recovered"]) == 3
         for path in ("/", "/docs", "/openapi.json", "/readyz", "/metrics"):
             httpx.get(server.url + path).raise_for_status()

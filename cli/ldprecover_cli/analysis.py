@@ -30,7 +30,7 @@ def frequencies(
     Example: ldprecover frequencies --round cities --top 10
     """
     with connected(url, key, scope="analyst", round=round) as client:
-        result = client.frequencies(round)
+        result = client.frequencies(round).body
     if json:
         print_json(result)
         return

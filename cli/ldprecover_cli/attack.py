@@ -247,16 +247,18 @@ def _targets(
 def _knowledge(client: "Client", status: "RoundStatus", users: int) -> dict[str, Any]:
     """Return what an attacker knows of a round: its share of the reports, and the estimates so far.
 
-    Without the right to read them no frequencies, so that the attack guesses.
+    The round has reports. Without the right to read them no frequencies, so that the attack
+    guesses.
     """
     from ldprecover.recovery.simplex import project_simplex
     from ldprecover_client.errors import RefusedError
 
     share = users / (status.n + users)
     try:
-        estimates = client.frequencies(status.id)["frequencies"]
+        estimates = client.frequencies(status.id).frequencies
     except RefusedError:
         return {"share": share}
+    assert estimates is not None  # the round has reports
     return {"share": share, "frequencies": project_simplex(estimates).tolist()}
 
 

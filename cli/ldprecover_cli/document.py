@@ -80,7 +80,7 @@ def _collect(
             raise UsageError(
                 f"--method {name}: the server has no such method; `ldprecover methods` lists them"
             )
-    frequencies = client.frequencies(id_)
+    frequencies = client.frequencies(id_).body
     has_reports = frequencies["n"] > 0
     nothing = (None, "The round has no reports.")
     recoveries = (

@@ -103,7 +103,7 @@ class _Follower:
                 snapshot.frequencies, snapshot.alarms = last.frequencies, last.alarms
                 snapshot.leader = last.leader
             elif round.n:
-                snapshot.frequencies = self.client.frequencies(self.id)
+                snapshot.frequencies = self.client.frequencies(self.id).body
                 snapshot.alarms = None if last is None else last.alarms
                 snapshot.leader = None if last is None else last.leader
             if round.n and self._alarms_due(snapshot):

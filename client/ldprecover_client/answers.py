@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, TypedDict, TypeVar
 
+import numpy as np
 from pydantic import ValidationError
 
 from ldprecover import FrequencyOracle, ParameterError, RoundExport, RoundParameters
 from ldprecover.evidence.quarantine import Quarantined
+from ldprecover.items import highest
 from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover.types import FloatArray, Int64Array
 from ldprecover_client.errors import (
     InconsistentRoundError,
     InvalidAnswerError,
@@ -153,6 +156,37 @@ class RoundStatus(Round):
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Frequencies:
+    """The unbiased, unclipped estimates of a round. Arrays have one entry for each of the d items.
+
+    `n` is the number of reports, `counts` the support counts. `frequencies`, `standard_errors` and
+    their `sum` are None in a round without reports. `canaries` are indices of items that nobody
+    holds. `notes` are sentences on what the estimates cannot tell. `body` is the JSON object as the
+    server sent it, with all its fields.
+    """
+
+    round: str
+    protocol: str
+    epsilon: float
+    n: int
+    items: tuple[str, ...]
+    counts: Int64Array
+    frequencies: FloatArray | None
+    standard_errors: FloatArray | None
+    sum: float | None
+    canaries: tuple[int, ...]
+    notes: tuple[str, ...]
+    body: JsonObject
+
+    def __repr__(self) -> str:
+        top = "" if self.frequencies is None else f": {highest(self.frequencies, self.items)}"
+        return (
+            f"Frequencies({self.protocol}, epsilon {self.epsilon:g}, {self.n:,} reports, "
+            f"{len(self.items):,} items{top})"
+        )
+
+
 class Submitted(TypedDict):
     """The response to a submission; a `duplicate` was already stored under the same key."""
 
@@ -279,7 +313,7 @@ def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
     return tickets
 
 
-def read_frequencies(answer: Answer) -> JsonObject:
+def read_frequencies(answer: Answer) -> Frequencies:
     """Read GET /rounds/{id}/frequencies; with n = 0 the estimates are None."""
     message, body = _read(results.Frequencies, answer)
     d = len(message.items)
@@ -296,7 +330,24 @@ def read_frequencies(answer: Answer) -> JsonObject:
             raise InvalidAnswerError(f"{name} must be {state}")
     if message.n:
         _check_columns(message, d, "frequencies", "standard_errors")
-    return body
+    frequencies, errors = (
+        None if column is None else np.array(column, dtype=np.float64)
+        for column in (message.frequencies, message.standard_errors)
+    )
+    return Frequencies(
+        message.round,
+        message.protocol,
+        message.epsilon,
+        message.n,
+        tuple(message.items),
+        np.array(message.counts, dtype=np.int64),
+        frequencies,
+        errors,
+        message.sum,
+        tuple(message.canaries),
+        tuple(message.notes or ()),
+        body,
+    )
 
 
 def read_export(answer: Answer) -> JsonObject:

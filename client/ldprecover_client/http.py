@@ -19,6 +19,7 @@ import httpx
 from ldprecover_client import calls
 from ldprecover_client.answers import (
     Answer,
+    Frequencies,
     JobStatus,
     JsonObject,
     Round,
@@ -294,7 +295,7 @@ class Client(_BaseClient):
     name or "current".
 
         with Client("http://localhost:8000") as client:
-            client.frequencies("lunch")["frequencies"]
+            client.frequencies("lunch").frequencies
     """
 
     def __init__(
@@ -434,8 +435,8 @@ class Client(_BaseClient):
         """
         return self._call(self._submission(reference, packed, key, compress, ticket))
 
-    def frequencies(self, reference: str) -> JsonObject:
-        """Return the round's unbiased estimates, as columns."""
+    def frequencies(self, reference: str) -> Frequencies:
+        """Return the round's unbiased estimates."""
         return self._call(calls.frequencies(reference))
 
     def stats(self, reference: str) -> JsonObject:

@@ -32,7 +32,7 @@ def open_round(server: Client, parameters: RoundParameters, name: str | None = N
 
 def estimate_on_server(server: Client, round: str) -> Vector:
     """Return the server's estimate of a round. Raises ClientError."""
-    return np.asarray(server.frequencies(round)["frequencies"], dtype=np.float64)
+    return np.asarray(server.frequencies(round).frequencies, dtype=np.float64)
 
 
 def recover_on_server(
@@ -123,9 +123,8 @@ def round_over_http(simulation: RoundSimulation, server: Client, key: str) -> It
     )
 
     def tally() -> Tally:
-        answer = server.frequencies(opened.id)
-        counts = np.asarray(answer["counts"], dtype=np.int64)
-        return tally_of_counts(oracle, counts, int(answer["n"]))
+        estimates = server.frequencies(opened.id)
+        return tally_of_counts(oracle, estimates.counts, estimates.n)
 
     try:
         submit_reports(server.url, opened.id, simulation.genuine_reports(), key=key)

@@ -266,7 +266,20 @@ def test_rejects_invalid_frequencies(changes: dict[str, Any], words: str) -> Non
 
 def test_frequencies_without_reports_are_none() -> None:
     nothing = {"n": 0, "counts": [0, 0], "frequencies": None, "standard_errors": None, "sum": None}
-    assert read_frequencies(answer(FREQUENCIES | nothing))["sum"] is None
+    empty = read_frequencies(answer(FREQUENCIES | nothing))
+    assert (empty.frequencies, empty.standard_errors, empty.sum) == (None, None, None)
+    assert repr(empty) == "Frequencies(olh, epsilon 0.5, 0 reports, 2 items)"
+
+
+def test_frequencies_are_typed_and_show_labels() -> None:
+    read = read_frequencies(answer(FREQUENCIES | {"later": 1}))
+    assert read.frequencies is not None
+    assert read.frequencies.tolist() == [1.1, -0.1]
+    assert (read.items, read.counts.tolist(), read.notes) == (("a", "b"), [4, 0], ())
+    assert read.body == FREQUENCIES | {"later": 1}
+    assert repr(read) == (
+        "Frequencies(olh, epsilon 0.5, 4 reports, 2 items: a 110.00 %; b -10.00 %)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -406,7 +419,7 @@ def test_rejects_invalid_canaries_and_quarantine(changes: dict[str, Any]) -> Non
 )
 def test_frequencies_have_canaries_and_quarantined(changes: dict[str, Any]) -> None:
     stated = {"canaries": [1], "quarantined": {"sizes": 2, "seeds": None}}
-    assert read_frequencies(answer(FREQUENCIES | stated))["canaries"] == [1]
+    assert read_frequencies(answer(FREQUENCIES | stated)).canaries == (1,)
     with pytest.raises(
         InvalidAnswerError, match=next(iter(changes)) if "canaries" in changes else "sizes"
     ):

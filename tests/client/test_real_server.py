@@ -47,8 +47,8 @@ def test_population_is_counted_exactly(admin: Client, server: ServerProcess, pro
     )
     tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
     answer = admin.frequencies(round_.id)
-    assert answer["n"] == admin.round(round_.id).n == 25_000
-    assert answer["counts"] == tally.summary.tolist()
+    assert answer.n == admin.round(round_.id).n == 25_000
+    assert answer.counts.tolist() == tally.summary.tolist()
     recovered = np.array(admin.recover(round_.id, targets=["Boston, MA"])["recovered"])
     assert recovered.min() >= 0
     assert recovered.sum() == pytest.approx(1)
@@ -73,7 +73,7 @@ def test_rounds_are_opened_listed_deleted(admin: Client) -> None:
     assert (round_.parameters.items, round_.state, round_.n) == (("0", "1", "2"), "open", 0)
     assert admin.rounds()[0] == round_.summary
     assert round_.summary not in admin.rounds(before=round_.id)
-    assert admin.frequencies(round_.id)["sum"] is None
+    assert admin.frequencies(round_.id).sum is None
     admin.delete_round(round_.id)
     with pytest.raises(RefusedError, match="Round not found"):
         admin.parameters(round_.id)
@@ -189,7 +189,7 @@ def test_key_round_accepts_key(admin: Client, server: ServerProcess) -> None:
     keyed = Reporter(server.url, round_.id, ledger=ledger, key=server.admin_key)
     assert keyed.report("b").state == "accepted"
     assert [entry.state for entry in ledger.entries()] == ["accepted"]
-    assert admin.frequencies(round_.id)["n"] == 1
+    assert admin.frequencies(round_.id).n == 1
     with Client(server.url) as anyone, pytest.raises(RefusedError) as caught:
         anyone.frequencies(round_.id)
     assert caught.value.status == 401
@@ -208,6 +208,6 @@ def test_rate_limited_population_counts_once(start_server: StartServer) -> None:
             == 5000
         )
         tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
-        assert admin.frequencies(round_.id)["counts"] == tally.summary.tolist()
+        assert admin.frequencies(round_.id).counts.tolist() == tally.summary.tolist()
         refused = limited.http.get(f"/rounds/{round_.id}/stats").json()["refusals"]
         assert refused.keys() == {"rate-limited"}

@@ -39,8 +39,9 @@ def test_assigned_seeds_limit_the_gain_to_their_law(server: ServerProcess) -> No
         )
         clean = admin.frequencies(opened.id)
         honest = Tally.of(oracle, users.reports(with_tickets(oracle, genuine_tickets.tolist())))
-        assert clean["counts"] == honest.counts(oracle).tolist()
-        assert clean["frequencies"] == Estimates.of(oracle, honest).frequencies.tolist()
+        assert clean.counts.tolist() == honest.counts(oracle).tolist()
+        assert clean.frequencies is not None
+        assert clean.frequencies.tolist() == Estimates.of(oracle, honest).frequencies.tolist()
 
         attack = MGA(TARGETS)
         assert (
@@ -51,8 +52,9 @@ def test_assigned_seeds_limit_the_gain_to_their_law(server: ServerProcess) -> No
             .accepted
             == MALICIOUS
         )
-        poisoned = np.array(admin.frequencies(opened.id)["frequencies"])
-        gain = float((poisoned - clean["frequencies"])[TARGETS].sum())
+        poisoned = admin.frequencies(opened.id).frequencies
+        assert poisoned is not None
+        gain = float((poisoned - clean.frequencies)[TARGETS].sum())
         law = attack.gain(oracle, users.frequencies, MALICIOUS / (GENUINE + MALICIOUS))
         # Of few reports: 7 standard deviations of the sum of five estimates, of the genuine and the
         # malicious ones.
