@@ -50,9 +50,14 @@ def test_estimates_are_as_good_as_from_honest_reports(
 
 @pytest.mark.parametrize("n", [1_000, 10**8])
 @pytest.mark.parametrize("shape", ["item 0", "even", SPREAD])
-@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 300), (1.0, 102), (4.0, 40)])
-def test_clean_rounds_lose_no_report(epsilon: float, d: int, shape: str, n: int) -> None:
-    oracle = frequency_oracle("llh", epsilon, d)
+@pytest.mark.parametrize(
+    ("protocol", "epsilon", "d"),
+    [("llh", 0.5, 300), ("llh", 1.0, 102), ("llh", 4.0, 40), ("hr", 1.0, 102)],
+)
+def test_clean_rounds_lose_no_report(
+    protocol: str, epsilon: float, d: int, shape: str, n: int
+) -> None:
+    oracle = frequency_oracle(protocol, epsilon, d)
     even = np.full(d, 1 / d)
     frequencies = {"item 0": np.eye(d)[0], "even": even, SPREAD: truth_of(d)}[shape]
     for seed in range(5):

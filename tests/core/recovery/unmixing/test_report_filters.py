@@ -257,7 +257,7 @@ def test_memory_of_the_filters_does_not_grow_with_reports(
 
 
 @pytest.mark.parametrize(
-    "oracle", [GRR(1.0, D), HR(1.0, D), OUE(1.0, 15)], ids=lambda o: o.protocol
+    "oracle", [GRR(1.0, D), HR(1.0, 15), OUE(1.0, 15)], ids=lambda o: o.protocol
 )
 def test_unfilterable_reports_all_pass_with_a_note(
     oracle: FrequencyOracle,
