@@ -276,7 +276,12 @@ class LLH(FrequencyOracle):
             hits=_LinearHits(self.p, self.q, self),
             joint_support=JointSupport(joint_support),
             all_supporting=AllSupporting(0, self.everything),
-            report_sums=ReportSums(self.summary_size, self._masses, self._weights),
+            report_sums=ReportSums(
+                self.summary_size,
+                self._masses,
+                self._weights,
+                self.hash_range if self.assigned_seeds else self.summary_size,
+            ),
             log_likelihood=self._log_likelihood,
         )
 

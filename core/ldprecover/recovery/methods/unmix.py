@@ -25,6 +25,7 @@ from ldprecover.recovery.unmixing import (
     NoisyEstimates,
     Unmixed,
     estimates_of_counts,
+    estimates_of_histogram,
     filter_reports,
     history_of,
     unmix,
@@ -94,6 +95,8 @@ def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
     Raises ParameterError for frequencies that no counts give.
     """
     oracle, z = inputs.oracle, inputs.poisoned
+    if inputs.reports is not None and oracle.laws.report_sums is not None:
+        return estimates_of_histogram(oracle, inputs.reports.tally(), inputs.targets)
     reason = unfit_for_filters(oracle)
     if inputs.reports is not None and reason is None:
         return filter_reports(inputs.reports, inputs.targets)
@@ -126,6 +129,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             inputs.targets or tuple(estimates.suspects),
             not inputs.targets,
             estimates.balance,
+            estimates.additions,
             inputs.canaries,
         ),
         history=history,

@@ -2,6 +2,7 @@
 
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
+from ldprecover.recovery.unmixing.histogram import estimates_of_histogram
 from ldprecover.recovery.unmixing.history import History
 from ldprecover.recovery.unmixing.model.noise import noise_sd
 from ldprecover.recovery.unmixing.model.posterior import Unmixed
@@ -14,6 +15,7 @@ __all__ = [
     "NoisyEstimates",
     "Unmixed",
     "estimates_of_counts",
+    "estimates_of_histogram",
     "filter_reports",
     "history_of",
     "noise_sd",

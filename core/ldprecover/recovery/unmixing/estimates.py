@@ -9,6 +9,7 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
 from ldprecover.recovery.unmixing.model.noise import noise_sd
+from ldprecover.recovery.unmixing.raised_sets import Addition
 from ldprecover.types import FloatArray
 
 
@@ -20,7 +21,8 @@ class NoisyEstimates:
     the items that too many reports share, with the probability by these reports alone that they
     raised them. `dropped` are the reports left out, `honest_kept` is the probability that
     an honest report passes, and `notes` are sentences on the filters. `balance` is the evidence of
-    what the reports that pass added to the named targets, or else to the suspects.
+    what the reports that pass added to the named targets, or else to the suspects; `additions` are
+    what they may have added, by their histogram.
     """
 
     z: FloatArray
@@ -31,6 +33,7 @@ class NoisyEstimates:
     honest_kept: float = 1.0
     notes: tuple[str, ...] = ()
     balance: MassBalance | None = None
+    additions: tuple[Addition, ...] = ()
 
 
 def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> NoisyEstimates:

@@ -70,6 +70,10 @@ class Prior:
     """Shape of the gamma law of nearly equal spikes: their relative deviation is 300^-1/2 = 6 %,
     which covers the gaps of the list above."""
 
+    share_deviation: float = 0.15
+    """Relative deviation of the share of malicious reports from the one that a histogram shows:
+    reports of another law that prefers the same items. Chosen."""
+
     # --- The sums: the share of malicious reports and what they support.
 
     most_malicious: float = 0.9
@@ -214,6 +218,22 @@ class Thresholds:
     honest_loss: float = 0.5
     """Probability of the dropped sizes or bins, for honest reports, above which nothing is
     dropped: the estimates would lose more than half of the reports."""
+
+    # --- Cells of a histogram: how often each of a few different reports was sent.
+
+    full_cell: float = 1e-4
+    """Probability, at most, that any cell of an honest round is dropped as too full."""
+
+    most_cells: int = 512
+    """Cells dropped at most. Chosen for time: their matrix is inverted."""
+
+    least_known: float = 0.05
+    """Least eigenvalue of I - P over the dropped cells, see `Cells`: what the others say in their
+    place has at most 20 times the variance of a cell. Chosen."""
+
+    set_evidence: float = 6.0
+    """Nats by which a set that reports raise explains the histogram, beyond the price of naming it:
+    an honest round has such a set with a probability of e^-6 about."""
 
     # --- Excess of bins.
 

@@ -28,6 +28,7 @@ from ldprecover.recovery.unmixing.model.search import (
 from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, Shape, shapes
 from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
+from ldprecover.recovery.unmixing.raised_sets import Addition
 from ldprecover.types import FloatArray
 
 LEAST_ITEMS = 16
@@ -35,6 +36,7 @@ LEAST_ITEMS = 16
 
 _SEARCH = 0.8  # share of the time that the search for hypotheses takes, about
 _USUAL_HYPOTHESES = 2000  # number of hypotheses that are looked at, about
+_DEVIATIONS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of the share of reports that follow a law
 _TOTALS = 12  # that malicious reports may have added: the quadrature of the mass balance
 
 Law = TypeVar("Law")
@@ -46,12 +48,14 @@ class KnownItems:
 
     `targets` may be attacked. `shared` says that they were found because too many reports support
     several of them: such reports support the other items less, whatever the protocol. `balance` is
-    the evidence of what reports added to the targets. `canaries` are held by nobody.
+    the evidence of what reports added to the targets; `additions` are what they may have added to
+    all items. `canaries` are held by nobody.
     """
 
     targets: tuple[int, ...] = ()
     shared: bool = False
     balance: MassBalance | None = None
+    additions: tuple[Addition, ...] = ()
     canaries: tuple[int, ...] = ()
 
 
@@ -168,6 +172,7 @@ class _Unmixer:
         yield from self._attacks_elsewhere(model)
         yield from self._attacks_on_targets(model)
         yield from self._additions_to_targets()
+        yield from self._known_additions()
         yield from self._avoided_canaries()
 
     def _attacks_elsewhere(self, model: Mixture) -> Iterator[Hypothesis]:
@@ -259,6 +264,29 @@ class _Unmixer:
             uneven = each / math.sqrt(PRIOR.equal_spike_shape)
             sd[items] = np.maximum(sd[items], math.hypot(float(np.median(sd[items])), uneven))
             yield from self._remainder(z, sd, honest).hypotheses(log_prior)
+
+    def _known_additions(self) -> Iterator[Hypothesis]:
+        """Yield the hypotheses that an attack added what the histogram of the reports shows.
+
+        Its law is known about: the share that fits another law of the same set may differ.
+        """
+        additions = self._known_items.additions
+        spike = np.zeros(self._z.size)
+        spike[list(self._known_items.targets)] = 1.0
+        log_prior = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
+        log_prior -= math.log(len(_DEVIATIONS))
+        for each in additions:
+            deviation = math.hypot(each.error, each.share * PRIOR.share_deviation)
+            for number in _DEVIATIONS:
+                share = each.share + number * deviation
+                if not 0 < share < PRIOR.most_malicious:
+                    continue
+                added = share * each.estimates
+                sd = np.hypot(self._sd, added / math.sqrt(PRIOR.equal_spike_shape))
+                remainder = self._remainder(self._z - added, sd, 1 - share)
+                score = log_prior + each.log_likelihood - number**2 / 2
+                for hypothesis in remainder.hypotheses(score):
+                    yield _raising(hypothesis, spike * each.is_raising)
 
     def _avoided_canaries(self) -> Iterator[Hypothesis]:
         """Yield the hypotheses that malicious reports avoid the canaries and nothing else."""

@@ -18,7 +18,6 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
 from ldprecover.recovery.unmixing.filters.debias import SetLaw, unbiased
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
-from ldprecover.recovery.unmixing.filters.frequent_reports import fits, without_frequent_reports
 from ldprecover.recovery.unmixing.filters.mass_balance import (
     MassBalance,
     mass_balance,
@@ -44,8 +43,6 @@ _HARDLY, _TOO_OFTEN = "which honest ones hardly ever do", "which too many do"
 
 def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why reports of this protocol and number of items are not filtered, or None."""
-    if fits(oracle) and oracle.domain_size >= LEAST_ITEMS:
-        return None
     if oracle.laws.hits is None or oracle.laws.hits.beside(1, True) is None:
         return (
             f"how many of several items an honest {oracle.protocol} report supports is not known, "
@@ -89,8 +86,6 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
         )
         return replace(unfiltered, notes=(f"Reports were not filtered: {reason}.",))
 
-    if fits(oracle):
-        return without_frequent_reports(oracle, source.tally())
     first = source.total(sized_tally)
     if not first.tally.n:
         raise ParameterError("there are no reports to filter")

@@ -1,11 +1,10 @@
-"""Reports of LLH that are too frequent are dropped, and the estimates stay unbiased."""
+"""Estimates from the histogram of LLH reports, without those that are too frequent."""
 
 import numpy as np
 import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle, recover
-from ldprecover.protocols.hr import HR
-from ldprecover.recovery.unmixing.filters.frequent_reports import fits, without_frequent_reports
+from ldprecover.recovery.unmixing import estimates_of_histogram
 from ldprecover_attacker import MGA
 
 BETA = 0.05
@@ -37,7 +36,7 @@ def test_estimates_are_as_good_as_from_honest_reports(
     rng = np.random.default_rng(2)
     targets = tuple((d // 3 + rng.choice(2 * d // 3, r, replace=False)).tolist())
     honest, tally = attacked(oracle, targets, n)
-    result = without_frequent_reports(oracle, tally)
+    result = estimates_of_histogram(oracle, tally)
     poisoned, clean = (oracle.estimate(t.counts(oracle), t.n) for t in (tally, honest))
     after = ((result.z - truth) ** 2).mean()
     assert after < 0.2 * ((poisoned - truth) ** 2).mean()
@@ -63,7 +62,7 @@ def test_clean_rounds_lose_no_report(
     for seed in range(5):
         rng = np.random.default_rng(seed)
         tally = oracle.simulation.population_tally(frequencies, n, rng)
-        result = without_frequent_reports(oracle, tally)
+        result = estimates_of_histogram(oracle, tally)
         assert (result.dropped, result.notes, result.n) == ((), (), n)
         np.testing.assert_array_equal(result.z, oracle.estimate(tally.counts(oracle), n))
 
@@ -87,7 +86,7 @@ def test_unmix_drops_frequent_reports_from_a_tally() -> None:
 def test_few_reports_have_finite_estimates(n: int) -> None:
     oracle = frequency_oracle("llh", 1.0, 30)
     reports = oracle.perturb(np.arange(n), np.random.default_rng(1))
-    result = without_frequent_reports(oracle, Tally.of(oracle, reports))
+    result = estimates_of_histogram(oracle, Tally.of(oracle, reports))
     assert np.isfinite(result.z).all()
     assert (result.sd > 0).all()
     assert result.n == n
@@ -95,14 +94,8 @@ def test_few_reports_have_finite_estimates(n: int) -> None:
 
 def test_error_if_no_report_is_left() -> None:
     oracle = frequency_oracle("llh", 1.0, 30)
-    with pytest.raises(ParameterError, match="there are no reports to filter"):
-        without_frequent_reports(oracle, Tally.empty(oracle.summary_size))
+    with pytest.raises(ParameterError, match="there are no reports"):
+        estimates_of_histogram(oracle, Tally.empty(oracle.summary_size))
     reports = np.full(10_000, 77, "<u4")
     with pytest.raises(ParameterError, match="all reports would be dropped"):
-        without_frequent_reports(oracle, Tally.of(oracle, reports))
-
-
-def test_fits_protocols_whose_reports_are_listed() -> None:
-    names = ("grr", "oue", "olh", "llh")
-    assert [fits(frequency_oracle(name, 1, 30)) for name in names] == [False, False, False, True]
-    assert fits(HR(1, 30))
+        estimates_of_histogram(oracle, Tally.of(oracle, reports))

@@ -1,0 +1,114 @@
+"""Sets that malicious reports raise, by the histogram of a round's reports."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ldprecover import Tally, project_simplex, recover
+from ldprecover.protocols import LLH
+from ldprecover.recovery import Recovery
+from ldprecover.recovery.unmixing import estimates_of_histogram
+from ldprecover.recovery.unmixing.cells import without_full_cells
+from ldprecover.recovery.unmixing.raised_sets import SetSearch
+from ldprecover_attacker import make_attack
+
+D, N, FAKES = 32, 400_000, 21_000
+TARGETS = (2, 9, 13, 18, 22, 27, 30)
+ORACLE = LLH(0.5, D, 3, assigned_seeds=True)
+
+
+@cache
+def played(oracle: LLH, seed: int, targets: tuple[int, ...] = TARGETS) -> tuple[np.ndarray, Tally]:
+    """Return what the honest users hold, and the tally with malicious reports."""
+    rng = np.random.default_rng([81, seed])
+    users = rng.multinomial(N, rng.dirichlet(np.full(D, 0.5)))
+    tally = oracle.simulation.honest_tally(users, rng)
+    if targets:
+        fakes = make_attack("mga", targets=targets).reports(oracle, FAKES, rng)
+        tally += Tally.of(oracle, fakes)
+    return users / N, tally
+
+
+def recovered(oracle: LLH, tally: Tally) -> Recovery:
+    return recover(oracle, tally, "unmix")
+
+
+def error(frequencies: np.ndarray, truth: np.ndarray) -> float:
+    return float(((frequencies - truth) ** 2).sum())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_set_of_an_attack_under_assigned_seeds_is_found(seed: int) -> None:
+    """Counts do not show it: the likelihood of the histogram does, by more than its price."""
+    _, tally = played(ORACLE, seed)
+    estimates = estimates_of_histogram(ORACLE, tally)
+    assert tuple(sorted(estimates.suspects)) == TARGETS
+    best = max(estimates.additions, key=lambda each: each.log_likelihood)
+    assert best.is_raising
+    assert abs(best.share - FAKES / tally.n) < 5 * best.error
+    # What the law adds is what the attack adds, by its exact law.
+    support = ORACLE.crafter.crafted_support(
+        np.isin(np.arange(D), TARGETS).astype(float), len(TARGETS)
+    )
+    added = (support - ORACLE.q) / (ORACLE.p - ORACLE.q)
+    each = min(estimates.additions, key=lambda each: float(np.abs(each.estimates - added).max()))
+    np.testing.assert_allclose(each.estimates, added, atol=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_unmixing_takes_away_what_assigned_seeds_let_through(seed: int) -> None:
+    truth, tally = played(ORACLE, seed)
+    result = recovered(ORACLE, tally)
+    projected = project_simplex(ORACLE.estimate(tally.counts(ORACLE), tally.n))
+    chosen = list(TARGETS)
+    raised, remaining = (float((f - truth)[chosen].sum()) for f in (projected, result.recovered))
+    assert raised > 0.3
+    assert abs(remaining) < raised / 4
+    assert error(result.recovered, truth) < error(projected, truth) / 4
+    assert result.conclusions is not None
+    assert {item for item, _ in result.conclusions.suspects} == set(TARGETS)
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+def test_honest_rounds_show_no_set(assigned: bool) -> None:
+    """With evidence of 6 nats beyond the price, one of 12 rounds shows a set with 3 %."""
+    oracle = LLH(1.0, D, 3, assigned_seeds=assigned)
+    for seed in range(12):
+        _, tally = played(oracle, seed, ())
+        estimates = estimates_of_histogram(oracle, tally)
+        assert not estimates.suspects
+        assert not estimates.dropped
+
+
+def test_set_within_a_subspace_of_used_codes_does_not_show() -> None:
+    """Items 0 to 26 are all codes of three digits: what raises some of them looks like frequency.
+
+    It is the limit of the evidence: then un-mixing works with the counts.
+    """
+    targets = (1, 4, 8, 13, 17, 22, 25)
+    _, tally = played(ORACLE, 0, targets)
+    cells = without_full_cells(ORACLE, tally.summary)
+    assert not SetSearch(cells, tally.summary).on(targets)
+
+
+def test_named_targets_are_measured_and_not_searched() -> None:
+    _, tally = played(ORACLE, 1)
+    named = estimates_of_histogram(ORACLE, tally, TARGETS[:2] + TARGETS[4:])
+    assert not named.suspects
+    assert named.additions
+
+
+def test_reports_of_private_coins_that_remain_show_their_set() -> None:
+    """Of half of the targets in each report, the fullest cells are dropped, and others remain."""
+    oracle, rng = LLH(0.5, D, 3), np.random.default_rng(7)
+    users = rng.multinomial(N, rng.dirichlet(np.full(D, 0.5)))
+    fakes = make_attack("apa", targets=TARGETS).reports(oracle, FAKES, rng)
+    tally = oracle.simulation.honest_tally(users, rng) + Tally.of(oracle, fakes)
+    truth, result = users / N, recovered(oracle, tally)
+    projected = project_simplex(oracle.estimate(tally.counts(oracle), tally.n))
+    assert error(result.recovered, truth) < error(projected, truth) / 2
+    assert result.conclusions is not None
+    (dropped,) = result.conclusions.dropped
+    assert dropped.screen == "frequent reports"
+    assert dropped.reports < tally.n / 5
