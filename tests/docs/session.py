@@ -24,7 +24,7 @@ curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\
 _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 
 # A page shows these in full; here fewer users do, or one protocol of three, or one detector of two,
-# or one setting of nine.
+# or one setting of eleven.
 _SHORTER = {
     "ldprecover reproduce adversarial": " --share 0.0004",
     "ldprecover reproduce unmix": " --only protocol=grr --only method=mle",
