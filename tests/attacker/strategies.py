@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from ldprecover import OLH, FrequencyOracle, frequency_oracle
 from ldprecover.crafting.crafter import Crafter
-from ldprecover.protocols import PROTOCOLS, crafter_of
+from ldprecover.protocols import LLH, PROTOCOLS, crafter_of
 from ldprecover_attacker import (
     AA,
     AGAINST,
@@ -52,9 +52,13 @@ def oracles(draw: st.DrawFn, max_size: int = 40) -> FrequencyOracle:
     """A protocol on 2 to `max_size` items."""
     epsilon, d = draw(epsilons), draw(st.integers(2, max_size))
     hashed = OLH(epsilon, d, draw(st.integers(2, 12) | st.just(65_536)))
-    assigned = frequency_oracle("llh", epsilon, d, assigned_seeds=True)
-    others = [frequency_oracle(name, epsilon, d) for name in PROTOCOLS if name != hashed.protocol]
-    return draw(st.sampled_from([hashed, assigned, *others]))
+    linear = LLH(
+        epsilon, d, draw(st.sampled_from([2, 3, 5, 7, 13])), assigned_seeds=draw(st.booleans())
+    )
+    others = [
+        frequency_oracle(name, epsilon, d) for name in PROTOCOLS if name not in ("olh", "llh")
+    ]
+    return draw(st.sampled_from([hashed, linear, *others]))
 
 
 @st.composite

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.crafting.cell_crafter import average_support
+from ldprecover.crafting.cell_crafter import average_over_sets
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, CoinCrafter, Crafter, Search
 from ldprecover.distributions import binomial_law
 from ldprecover.errors import ParameterError
@@ -99,14 +99,14 @@ class AssignedSeedCrafter(Crafter):
             law = self.size_law()
             law = np.where(law > _NEGLIGIBLE, law, 0.0)
 
-        def support_of(wanted_items: Int64Array) -> FloatArray:
-            hits, total = self._cells(wanted_items), np.zeros(self.domain_size)
+        def shares_of(wanted_items: Int64Array) -> FloatArray:
+            hits, total = self._cells(wanted_items), np.zeros(sizes.size)
             for size in np.flatnonzero(law).tolist():
                 best = self._scores(hits, sizes, r, aim, size)
-                total += law[size] / law.sum() * self.support_of(best)
+                total += law[size] / law.sum() * self.shares_of(best)
             return total
 
-        return average_support(self.protocol, included, r, support_of)
+        return self.support_sums(average_over_sets(self.protocol, included, r, shares_of))
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return -log S: each seed has one report that supports the target."""
@@ -141,11 +141,11 @@ class AssignedSeedCrafter(Crafter):
             buckets[rows] = np.where(best, rng.random(best.shape), -1.0).argmax(axis=1)
         return self._reports(seeds, buckets)
 
-    def support_of(self, scores: Int64Array) -> FloatArray:
-        """Return pi where users take the greatest score, (S, g), under their seeds."""
+    def shares_of(self, scores: Int64Array) -> FloatArray:
+        """Return the share of each report where users take their greatest score, (S, g)."""
         best = _greatest(scores)
-        shares = best / (len(best) * best.sum(axis=1, keepdims=True))
-        return self.support_sums(shares.reshape(-1))
+        shares: FloatArray = best / (len(best) * best.sum(axis=1, keepdims=True))
+        return shares.reshape(-1)
 
     def _reports(self, seeds: Int64Array, buckets: Int64Array) -> Reports:
         reports: Reports = (seeds * self.hash_range + buckets).astype("<u4")
@@ -199,10 +199,10 @@ class _AssignedSeedCoins(CoinCrafter):
     ) -> FloatArray:
         hits = self.crafter._cells(targets)
         law = binomial_law(targets.size, rate)
-        total = np.zeros(self.crafter.domain_size)
+        total = np.zeros(hits.size)
         for aim, probability in enumerate(law.tolist()):
-            total += probability * self.crafter.support_of(_nearness(hits, np.int64(aim)))
-        return total
+            total += probability * self.crafter.shares_of(_nearness(hits, np.int64(aim)))
+        return self.crafter.support_sums(total)
 
 
 def _greatest(scores: Int64Array) -> BoolArray:

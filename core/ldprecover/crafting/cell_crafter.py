@@ -87,7 +87,7 @@ class CellCrafter(Crafter):
 
         Raises ParameterError for more than 16,384 possible sets of wanted items.
         """
-        return average_support(
+        return average_over_sets(
             self.protocol, included, r, lambda items: self._shares(self.best_reports(items, aim))
         )
 
@@ -126,7 +126,7 @@ class CellCrafter(Crafter):
         if spread:
             sizes = self.hits(np.arange(self.domain_size))[self.never_sent :]
             score = self.domain_size * score - wanted_items.size * sizes
-        worst = np.sort(score)[-least if spread else -1]
+        worst = np.partition(score, -least)[-least] if spread else score.max()
         return (np.flatnonzero(score >= worst) + self.never_sent).astype(np.uint32)
 
     def _shares(self, reports: UInt32Array) -> FloatArray:
@@ -135,10 +135,10 @@ class CellCrafter(Crafter):
         return shares
 
 
-def average_support(
-    protocol: str, included: FloatArray, r: int, support_of: Callable[[Int64Array], FloatArray]
+def average_over_sets(
+    protocol: str, included: FloatArray, r: int, value_of: Callable[[Int64Array], FloatArray]
 ) -> FloatArray:
-    """Return the mean of `support_of(wanted_items)`, `included` as in `Crafter.crafted_support`.
+    """Return the mean of `value_of(wanted_items)`, `included` as in `Crafter.crafted_support`.
 
     Raises ParameterError for more than 16,384 possible sets of wanted items.
     """
@@ -148,9 +148,9 @@ def average_support(
             f"{protocol} lacks a law of reports crafted for {r} of {items.size} items, of which "
             "there are too many"
         )
-    support = np.zeros(included.size)
     sets = list(combinations(items.tolist(), r))
+    mean: FloatArray = np.zeros(())
     for wanted_items in sets:
         weight = float(included[wanted_items[0]]) if r == 1 else 1 / len(sets)
-        support += weight * support_of(np.array(wanted_items))
-    return support
+        mean = mean + weight * value_of(np.array(wanted_items))
+    return mean
