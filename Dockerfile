@@ -4,7 +4,7 @@ ARG BASE=python:3.12-slim
 
 FROM ${BASE} AS wheel
 COPY deploy/build.lock /locks/
-RUN pip install --disable-pip-version-check --no-cache-dir --require-hashes --requirement /locks/build.lock
+RUN pip install --disable-pip-version-check --no-cache-dir --no-deps --require-hashes --requirement /locks/build.lock
 WORKDIR /source
 COPY . .
 RUN pip wheel --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir /wheels .
@@ -16,7 +16,7 @@ ARG LOCK=image
 COPY deploy/${LOCK}.lock /locks/
 RUN python -m venv --without-pip /opt/ldprecover \
     && pip --python /opt/ldprecover/bin/python install --disable-pip-version-check --no-cache-dir \
-       --require-hashes --requirement /locks/${LOCK}.lock
+       --no-deps --require-hashes --requirement /locks/${LOCK}.lock
 COPY --from=wheel /wheels/*.whl /wheels/
 RUN pip --python /opt/ldprecover/bin/python install --disable-pip-version-check --no-cache-dir --no-index --no-deps \
     /wheels/*.whl

@@ -33,17 +33,19 @@ ldprecover: $(COMMAND)
 install: $(STAMP) $(JS_TOOLS)
 
 # Versions and hashes are the lock's, including the build tool; the project itself is editable.
+# The locks are complete. With --no-deps pip resolves nothing: pip before 23.3 takes the newest release
+# for a requirement with extras, even where the lock pins another.
 $(COMMAND): pyproject.toml deploy/command.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "LDPRecover needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	@echo "Installing the command into $(VENV), less than a minute the first time ..."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement deploy/command.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement deploy/command.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 $(STAMP): $(COMMAND) requirements.lock
 	@echo "Installing what tests and checks need into $(VENV), minutes and 1.3 GB the first time ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements.lock
 	touch $@
 
 $(JS_TOOLS): $(STAMP) client/js/package-lock.json

@@ -37,5 +37,5 @@ def test_every_action_is_of_a_stated_version() -> None:
 
 def test_what_is_released_is_built_with_the_lock() -> None:
     runs = "\n".join(step.get("run", "") for step in WORKFLOW["jobs"]["build"]["steps"])
-    assert "--require-hashes --requirement deploy/build.lock" in runs
+    assert "--no-deps --require-hashes --requirement deploy/build.lock" in runs
     assert "hatchling build" in runs
