@@ -285,19 +285,25 @@ def packed(folder: Path, measure: Measure) -> None:
 
 
 def wide(folder: Path, measure: Measure) -> None:
-    """Packed Hadamard response beside GRR, and over 100,000 items beside itself over 102."""
+    """Packed HR and LLH beside GRR and OLH, and HR over 100,000 items beside HR over 102."""
     with server(folder) as url:
-        narrow, many = (packed_load(url, "hr", d, 10_000, folder) for d in (102, 100_000))
-        for ours, theirs, names, goal in (
-            (narrow, packed_load(url, "grr", 102, 10_000, folder), "HR, d=102: of GRR's", 0.9),
-            (many, narrow, "HR, d=100000: of HR at 102", 0.5),
+
+        def load(protocol: str, d: int) -> Load:
+            return packed_load(url, protocol, d, 10_000, folder)
+
+        for (protocol, d), (other, other_d), goal in (
+            (("hr", 102), ("grr", 102), 0.9),
+            (("hr", 100_000), ("hr", 102), 0.5),
+            (("llh", 490), ("grr", 490), 0.9),
+            (("llh", 490), ("olh", 490), 2.3),
         ):
-            a, b = measure.compare(ours, theirs)
+            a, b = measure.compare(load(protocol, d), load(other, other_d))
             print(
-                f"packed submissions of 10,000 reports, {names} {ratio(a, b):5.2f} (wanted "
-                f">= {goal}), {a.median('reports_per_second') / 1e6:6.2f} and "
+                f"packed submissions of 10,000 {protocol.upper()} reports, d={d}: "
+                f"{ratio(a, b):5.2f} of {other.upper()}'s at d={other_d} (wanted >= {goal}), "
+                f"{a.median('reports_per_second') / 1e6:6.2f} and "
                 f"{b.median('reports_per_second') / 1e6:6.2f} million reports/s; "
-                f"wrk {a.median('wrk_cpu'):.2f} cores"
+                f"{processor_time(a, b)}; wrk {a.median('wrk_cpu'):.2f} cores"
             )
 
 
