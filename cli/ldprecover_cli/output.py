@@ -48,6 +48,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def byte_size(number: int) -> str:
+    """Return a number of bytes with at most three digits: 816 B, 5.83 kB, 13 MB."""
+    size = float(number)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} PB"
+
+
 def joined(labels: Iterable[str]) -> str:
     """Return labels joined by semicolons, because labels such as New York, NY have commas."""
     return "; ".join(map(plain, labels))

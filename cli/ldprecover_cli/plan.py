@@ -7,7 +7,7 @@ from typer import Option
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
-from ldprecover_cli.output import console, plain, plain_table, print_json
+from ldprecover_cli.output import byte_size, console, plain, plain_table, print_json
 
 if TYPE_CHECKING:
     from ldprecover.planning import Plan, PlannedRound
@@ -129,6 +129,7 @@ def _show(result: "Plan") -> None:
         return
     best = feasible[0]
     out.print(_safe_lead(best))
+    out.print(_command(best), soft_wrap=True)
     targets = "one target" if best.targets == 1 else f"{best.targets} targets together"
     out.print()
     out.print(
@@ -150,6 +151,21 @@ def _safe_lead(planned: "PlannedRound") -> str:
     )
 
 
+def _command(planned: "PlannedRound") -> str:
+    """Return a sentence with the command that opens the planned round."""
+    name = planned.protocol
+    command = (
+        f"ldprecover round open --protocol {name} --epsilon {planned.epsilon!r} "
+        f"--domain-size {planned.domain_size}"
+    )
+    if planned.retention == "forever":
+        return f"Open it with: {command}"
+    return (
+        f"The tally of {name} is the histogram of its reports, so no report need be stored. "
+        f"Open it with: {command} --retention {planned.retention}"
+    )
+
+
 def _rounds(feasible: "list[PlannedRound]") -> Any:
     rows = (
         (
@@ -162,6 +178,7 @@ def _rounds(feasible: "list[PlannedRound]") -> Any:
             _points(each.margin_of_all),
             _points(each.safe_lead),
             f"{each.report_size:,}",
+            byte_size(each.stored_bytes or 0),
         )
         for each in feasible
     )
@@ -175,8 +192,9 @@ def _rounds(feasible: "list[PlannedRound]") -> Any:
         "all, ±",
         "safe lead",
         "bytes",
+        "stored",
         rows=rows,
-        numbers=8,
+        numbers=9,
     )
 
 

@@ -28,6 +28,7 @@ from ldprecover_cli.options import (
 )
 from ldprecover_cli.output import (
     JsonObject,
+    byte_size,
     console,
     counted,
     joined,
@@ -43,7 +44,11 @@ if TYPE_CHECKING:
 _OTHER_COLUMNS = 68  # characters of a list beside the name
 _COSTS = (
     "error: of one estimate; gain: of 1 % crafted reports on {} items together; bytes: of a "
-    "report; hashes: to count all reports"
+    "report; hashes: to count all reports; stored: for methods that read reports"
+)
+_RETENTION = (
+    "The tally of {} is the histogram of its reports: with --retention none no report is stored, "
+    "and no method needs one."
 )
 _USERS = 10_000
 
@@ -127,13 +132,13 @@ def open_round(
         Option(help="Who may read the results: anyone, or holders of an analyst key."),
     ] = "public",
     retention: Annotated[
-        str,
+        str | None,
         Option(
             help="How long counted reports are stored: forever, none, or hours or days, as 36h or "
-            "7d. Counts stay.",
+            "7d; forever when absent. Counts stay.",
             metavar="TIME",
         ),
-    ] = "forever",
+    ] = None,
     series: Annotated[
         str | None,
         Option(help="Series of rounds over the same items, which `ldprecover suspects` compares."),
@@ -185,7 +190,7 @@ def open_round(
         d = (len(labels) if labels is not None else domain_size or 0) + (
             len(canary) if canary else canaries or 0
         )
-        protocol = _chosen(d, epsilon, users, own, silent=json)
+        protocol = _chosen(d, epsilon, users, own, retention, silent=json)
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
     with connected(url, key) as client, _explain_protocols(protocol, own):
@@ -209,7 +214,13 @@ def open_round(
 
 
 def _chosen(
-    d: int, epsilon: float, users: int | None, own: Mapping[str, int | None], *, silent: bool
+    d: int,
+    epsilon: float,
+    users: int | None,
+    own: Mapping[str, int | None],
+    retention: str | None,
+    *,
+    silent: bool,
 ) -> str:
     """Return the choice of `--protocol auto` for d items; print the reason unless silent."""
     for name, value in own.items():
@@ -217,13 +228,16 @@ def _chosen(
             raise UsageError(
                 f"{name} is a parameter of one protocol: name that with --protocol, instead of auto"
             )
-    from ldprecover.planning.choosing import choose
+    from ldprecover.planning.choosing import choose, proposed_retention
 
     expected = _USERS if users is None else users
     choice = choose(d, epsilon, expected)
+    best = choice.best.oracle
     if not silent:
         _show_choice(choice, d, epsilon, expected)
-    return choice.best.oracle.protocol
+        if retention is None and proposed_retention(best) == "none":
+            console().print(_RETENTION.format(best.protocol), soft_wrap=True)
+    return best.protocol
 
 
 @app.command("list")
@@ -358,11 +372,12 @@ def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
             f"{each.gain:.3g} points",
             str(each.report_size),
             f"{each.hash_tests:.2g}" if each.hash_tests else "none",
+            byte_size(each.stored_bytes),
         )
         for each in choice.candidates
     )
-    columns = ("protocol", "error", "gain", "bytes", "hashes")
-    console().print(plain_table(*columns, rows=rows, numbers=4))
+    columns = ("protocol", "error", "gain", "bytes", "hashes", "stored")
+    console().print(plain_table(*columns, rows=rows, numbers=5))
     console().print(_COSTS.format(choice.best.targets))
 
 

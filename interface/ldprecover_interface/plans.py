@@ -59,6 +59,14 @@ class PlannedProtocol(Message):
     )
     report_size: int | None = Field(description="Bytes.")
     hash_tests: float | None = Field(description="Hash evaluations needed to count all reports.")
+    stored_bytes: int | None = Field(
+        description="Bytes stored for methods that read reports: the tally and, unless that is the "
+        "histogram of the reports, every report."
+    )
+    retention: Literal["none", "forever"] | None = Field(
+        description="The retention to open the round with: `none` if the tally is the histogram of "
+        "the reports."
+    )
     targets: int | None
     beta: float | None = Field(description="Share of malicious users among all users.")
     gains: list[PlannedGain]

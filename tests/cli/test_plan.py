@@ -22,6 +22,25 @@ def test_shows_protocols_by_quality_and_gains_of_attackers(run: Run) -> None:
     assert gains == [f"{100 * (each.gains[0].gain or 0):,.0f}" for each in expected.rounds]
 
 
+@pytest.mark.parametrize(
+    ("domain_size", "protocol", "stored", "retention"),
+    [(490, "llh", "17.5 kB", " --retention none"), (8, "ss", "1 MB", "")],
+)
+def test_shows_the_command_that_opens_the_best(
+    run: Run, domain_size: int, protocol: str, stored: str, retention: str
+) -> None:
+    shown = run(f"plan --domain-size {domain_size} --users 1000000 --epsilon 1").succeeds()
+    lines = shown.out.splitlines()
+    assert lines[2].startswith(protocol)
+    assert lines[2].rstrip().endswith(stored)
+    (opens,) = (line for line in lines if "Open it with: " in line)
+    assert opens.partition("Open it with: ")[2] == (
+        f"ldprecover round open --protocol {protocol} --epsilon 1.0 --domain-size {domain_size}"
+        f"{retention}"
+    )
+    assert ("histogram" in opens) == bool(retention)
+
+
 def test_json_is_the_plan(run: Run) -> None:
     shown = run("plan --domain-size 20 --users 100 --epsilon 1 --protocol oue --json")
     expected = plan(PlanRequest(domain_size=20, users=100, epsilon=1.0), ["oue"])
@@ -49,7 +68,7 @@ def test_lead_alone_plans_the_least_epsilon(run: Run) -> None:
     best = expected.best
     assert best is not None
     assert lines[2].split()[:4] == [best.protocol, "102", "100,000", f"{best.epsilon:.4g}"]
-    assert lines[2].split()[-2] == "5"
+    assert lines[2].split()[-4] == "5"
     assert f"With {best.protocol} a lead of 5 points is safe from 1 % forged reports." in lines
 
 

@@ -53,10 +53,22 @@ def test_protocol_auto_is_the_best_and_explained(on_server: Run, name: str) -> N
     opened = on_server(f"round open {name} {FOUR} --protocol auto").succeeds()
     title, _, best, *_ = opened.out.splitlines()
     assert title.rstrip() == "4 items, epsilon 1, 10,000 users: the first is the best"
-    assert best.split() == ["grr", "±1.37", "points", "2.16", "points", "4", "none"]
+    assert best.split() == ["grr", "±1.37", "points", "2.16", "points", "4", "none", "32", "B"]
     assert on_server(f"round show {name} --json").json["protocol"] == "grr"
     wide = "--epsilon 0.5 --domain-size 20000 --protocol auto --users 1000000"
-    assert on_server(f"round open {wide} --json").json["protocol"] == "hr"
+    assert on_server(f"round open {wide} --json").json["protocol"] == "llh"
+
+
+def test_protocol_auto_proposes_retention_unless_it_is_stated(on_server: Run, name: str) -> None:
+    sentence = "The tally of llh is the histogram of its reports: with --retention none"
+    line = "--epsilon 1 --domain-size 490 --protocol auto"
+    assert sentence in on_server(f"round open {name} {line}").succeeds().out
+    assert on_server(f"round show {name} --json").json["retention"] == "forever"
+    stated = on_server(f"round open {line} --retention none").succeeds().out
+    assert "histogram" not in stated
+    assert "histogram" not in on_server(f"round open {line} --json").succeeds().out
+    few = on_server(f"round open {line.replace('490', '20')}").succeeds().out
+    assert "histogram" not in few
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,19 @@ def test_plan_is_shown(visitor: Visitor) -> None:
     assert "error=0.25" in shown.url
 
 
+def test_plan_links_to_form_with_its_retention(visitor: Visitor) -> None:
+    shown = visitor.open("#/plan?domain_size=490&users=1000000")
+    shown.locator(".notice.good").get_by_text("no method needs a stored report").wait_for()
+    row = shown.get_by_role("region", name="Table: Protocols").locator("tbody tr").first
+    assert row.locator("td").all_inner_texts()[0::10] == ["LLH", "17.5 kB"]
+    shown.get_by_role("link", name="Open this round").click()
+    expect(shown.get_by_label("Protocol", exact=True)).to_have_value("llh")
+    expect(shown.get_by_label("Number of items", exact=True)).to_have_value("490")
+    expect(shown.get_by_label("Epsilon")).to_have_value("1")
+    expect(shown.get_by_label("Retention")).to_have_value("none")
+    expect(shown.get_by_label("Retention")).to_be_visible()
+
+
 def test_address_has_plan_request(visitor: Visitor) -> None:
     shown = visitor.open("#/plan?solve=epsilon&domain_size=20&sum_of=4&attacker=gain&gain=2")
     shown.locator("main").get_by_text("the sum of 4 estimates").wait_for()

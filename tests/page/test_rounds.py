@@ -111,6 +111,22 @@ def test_missing_round_shows_message(visitor: Visitor, path: str) -> None:
     page.get_by_role("heading", name="Rounds", exact=True).wait_for()
 
 
+def test_form_proposes_retention_of_protocol(visitor: Visitor) -> None:
+    page = visitor.open("#/open")
+    retention, protocol = page.get_by_label("Retention"), page.get_by_label("Protocol", exact=True)
+    page.get_by_label("Number of items", exact=True).fill("490")
+    expect(retention).to_be_hidden()
+    page.get_by_role("button", name="Use llh").click()
+    expect(retention).to_be_visible()
+    expect(retention).to_have_value("none")
+    protocol.select_option("olh")
+    expect(retention).to_have_value("forever")
+    retention.fill("7d")
+    page.get_by_role("button", name="Use llh").click()
+    expect(protocol).to_have_value("llh")
+    expect(retention).to_have_value("7d")
+
+
 def test_form_advises_protocol(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open("#/open")
     page.get_by_text("It needs the items").wait_for()

@@ -1,4 +1,4 @@
-"""The choice of a round's protocol, by error, gain of attacks, report size and counting time."""
+"""The choice of a round's protocol, by error, gain of attacks, and what reports cost."""
 
 import math
 from collections.abc import Iterable
@@ -6,27 +6,32 @@ from dataclasses import dataclass, replace
 
 from ldprecover._checks import is_integer
 from ldprecover.errors import ParameterError
-from ldprecover.planning.gains import most_gain
+from ldprecover.estimation.theory import worst_change
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 
 _TARGETS = 10
-# Weights of the logarithms of gain, report size and counting; that of the variance is 1.
-_GAIN, _SIZE, _COUNTING = 0.25, 0.05, 0.05
+# Weights of the logarithms of gain, report size, counting and storage; that of the variance is 1.
+_GAIN, _SIZE, _COUNTING, _STORAGE = 0.25, 0.05, 0.05, 0.05
 _FRAME = 8  # bytes; shorter reports save nothing compared with the request around them
-_FREE = 1e10  # hash tests, which take seconds
+_FREE_TESTS = 1e10  # hash tests, which take seconds
+_FREE_BYTES = 1e6  # stored bytes, which a recovery reads in less than a second
+_INTEGER = 8  # bytes of one integer of a tally
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A protocol for a round, and its costs. Lower is better for each.
 
-    `standard_error` is that of one estimate at a frequency of 1/d. `gain` is the total that
-    malicious users add to the estimates of the `targets` = min(10, d/2) items that suit them best,
-    in units of their share beta: sum_T (pi(t) - q)/(p - q). `report_size` is in bytes; `hash_tests`
-    is the number of items hashed to count all reports.
+    `standard_error` is that of one estimate at a frequency of 1/d. `gain` is the largest total that
+    malicious users can add to the estimates of `targets` = min(10, d/2) items, in units of their
+    share beta: sum_T (pi(t) - q)/(p - q), for the items that suit them best. `report_size` is in
+    bytes; `hash_tests` is the number of items hashed to count all reports. `stored_bytes` is what
+    the round stores for methods that read reports: the tally and, unless that is the histogram of
+    the reports, every report.
 
-    `score` is log(variance) + log(gain)/4 + log(report_size)/20 + log(1 + hash_tests/10^10)/20,
-    each relative to the least of all candidates; reports count as at least 8 bytes.
+    `score` is log(variance) + log(gain)/4 + (log(report_size) + log(1 + hash_tests/10^10) +
+    log(stored_bytes))/20, each relative to the least of all candidates; reports count as at least
+    8 bytes, and what is stored as at least 10^6.
     """
 
     oracle: FrequencyOracle
@@ -35,6 +40,7 @@ class Candidate:
     targets: int
     report_size: int
     hash_tests: float
+    stored_bytes: int
     score: float = 0.0
 
 
@@ -76,18 +82,34 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
     error = min(each.standard_error for each in candidates)
     size = min(max(each.report_size, _FRAME) for each in candidates)
     tests = min(each.hash_tests for each in candidates)
+    stored = min(max(each.stored_bytes, _FREE_BYTES) for each in candidates)
 
     def score(each: Candidate) -> float:
         return (
             2 * math.log(each.standard_error / error)
             + _GAIN * math.log(each.gain / gain)
             + _SIZE * math.log(max(each.report_size, _FRAME) / size)
-            + _COUNTING * math.log((1 + each.hash_tests / _FREE) / (1 + tests / _FREE))
+            + _COUNTING * math.log((1 + each.hash_tests / _FREE_TESTS) / (1 + tests / _FREE_TESTS))
+            + _STORAGE * math.log(max(each.stored_bytes, _FREE_BYTES) / stored)
         )
 
     scored = [replace(each, score=score(each)) for each in candidates]
     order = sorted(scored, key=lambda each: (not each.oracle.is_proposed, round(each.score, 9)))
     return Choice(tuple(order))
+
+
+def stored_bytes(oracle: FrequencyOracle, n: int) -> int:
+    """Return the bytes that a round of n reports stores for the methods that read reports.
+
+    The tally is enough if it is the histogram of the reports; otherwise they read every report.
+    """
+    reports = 0 if oracle.traits.histogram else n * oracle.wire.size
+    return _INTEGER * oracle.summary_size + reports
+
+
+def proposed_retention(oracle: FrequencyOracle) -> str:
+    """Return a round's `retention` under which the methods that read reports remain possible."""
+    return "none" if oracle.traits.histogram else "forever"
 
 
 def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
@@ -97,10 +119,11 @@ def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
     return Candidate(
         oracle,
         error,
-        most_gain(oracle, targets),
+        worst_change(oracle, 1.0, targets, 0.0).rise,
         targets,
         oracle.wire.size,
         float(oracle.hash_tests) * n,
+        stored_bytes(oracle, n),
     )
 
 
@@ -113,4 +136,5 @@ def _costs(each: Candidate) -> str:
     ]
     if each.hash_tests:
         words.append(f"{each.hash_tests:.2g} hashes to count")
+    words.append(f"{each.stored_bytes:,} bytes to store")
     return ", ".join(words)

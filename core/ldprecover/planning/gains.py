@@ -113,11 +113,6 @@ def gains(oracle: FrequencyOracle, targets: int, *, thorough: bool = False) -> t
     return tuple(_gain(oracle, r, *each) for each in laws)
 
 
-def most_gain(oracle: FrequencyOracle, targets: int) -> float:
-    """Return the gain of reports crafted for the best targets of an attacker, in units of beta."""
-    return _of_hits(oracle, targets, _most_hits(oracle, targets))
-
-
 def _most_hits(oracle: FrequencyOracle, r: int) -> float:
     """Return the mean number of r targets that a crafted report supports.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.theory import WorstChange, worst_change
-from ldprecover.planning.choosing import choose
+from ldprecover.planning.choosing import choose, proposed_retention, stored_bytes
 from ldprecover.planning.curves import Curves, errors_around
 from ldprecover.planning.gains import Gain, gains
 from ldprecover.planning.request import PlanRequest, Unknown
@@ -24,8 +24,10 @@ class PlannedRound:
 
     `standard_error` is that of the requested sum; `margin` is half its 95 % interval, and
     `margin_of_all` half the 95 % interval of all d estimates at any frequency (Bonferroni).
-    `report_size` is in bytes, `hash_tests` counts the items hashed to count all reports. `beta` is
-    the share of malicious users. `gains`, by attack, and `worst`, for any report at all, are the
+    `report_size` is in bytes, `hash_tests` counts the items hashed to count all reports.
+    `stored_bytes` is what the round stores for methods that read reports, and `retention` the
+    setting that stores no more: "none" if the tally is the histogram of the reports. `beta` is the
+    share of malicious users. `gains`, by attack, and `worst`, for any report at all, are the
     most that they add to the estimates of `targets` items that nobody holds. `safe_lead` is the
     least lead, as a frequency, whose certificate they cannot prevent; None if no lead is safe.
     """
@@ -41,6 +43,8 @@ class PlannedRound:
     margin_of_all: float | None = None
     report_size: int | None = None
     hash_tests: float | None = None
+    stored_bytes: int | None = None
+    retention: str | None = None
     targets: int | None = None
     beta: float | None = None
     gains: tuple[Gain, ...] = ()
@@ -147,6 +151,8 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
         normal.inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d)) * largest,
         oracle.wire.size,
         float(oracle.hash_tests) * users,
+        stored_bytes(oracle, users),
+        proposed_retention(oracle),
         r,
         beta,
         tuple(

@@ -49,11 +49,15 @@ class HR(FrequencyOracle):
 
     Column 0 is +1 in every row, so it supports every item. An honest report is column 0 with
     probability 2p/K.
+
+    It is never proposed: LLH with g = 2 has its p and q, hence its variance and its largest gain,
+    and by default less variance; un-mixing reads LLH and not HR.
     """
 
     protocol = "hr"
     title = "Hadamard response"
     traits = Traits(extremal=True, histogram=True)
+    is_proposed = False
 
     @property
     def p(self) -> float:

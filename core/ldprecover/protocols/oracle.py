@@ -135,7 +135,7 @@ class FrequencyOracle(ABC):
 
     @property
     def is_proposed(self) -> bool:
-        """Whether `choose` proposes this oracle; false if another protocol is far more accurate."""
+        """Whether `choose` proposes this oracle; false if another protocol takes its place."""
         return True
 
     @property

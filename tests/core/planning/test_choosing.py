@@ -6,8 +6,8 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from ldprecover import ParameterError, frequency_oracle
-from ldprecover.planning.choosing import choose
+from ldprecover import OLH, ParameterError, frequency_oracle
+from ldprecover.planning.choosing import choose, proposed_retention, stored_bytes
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import MGA
 
@@ -18,9 +18,11 @@ from ldprecover_attacker import MGA
         (2, 0.5, 10_000, "grr"),
         (4, 1.0, 10_000, "grr"),
         (10, 4.0, 10_000, "grr"),
-        (102, 2.0, 400_000, "olh"),
-        (100_000, 0.2, 10_000_000, "hr"),
-        (100_000, 0.5, 10_000_000, "hr"),
+        (8, 1.0, 1_000_000, "ss"),
+        (64, 0.5, 10_000, "ss"),
+        (64, 0.5, 1_000_000, "llh"),
+        (102, 2.0, 400_000, "llh"),
+        (100_000, 0.2, 10_000_000, "llh"),
         (100_000, 4.0, 10_000_000, "olh"),
     ],
 )
@@ -31,9 +33,37 @@ def test_the_choice_for_a_round(d: int, epsilon: float, n: int, expected: str) -
 def test_every_protocol_is_a_candidate_and_the_best_comes_first() -> None:
     choice = choose(102, 0.5, 10_000)
     assert {each.oracle.protocol for each in choice.candidates} == set(PROTOCOLS)
-    scores = [each.score for each in choice.candidates]
+    scores = [each.score for each in choice.candidates if each.oracle.is_proposed]
     assert scores == sorted(scores)
-    assert min(scores) >= 0
+    assert min(each.score for each in choice.candidates) >= 0
+
+
+@pytest.mark.parametrize("n", [10**6, 10**8])
+@pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 1.5, 2.0, 3.0])
+def test_llh_is_first_from_some_hundred_items_on(epsilon: float, n: int) -> None:
+    for d in (200, 490, 1_024, 10_000, 100_000):
+        best = choose(d, epsilon, n).best.oracle.protocol
+        too_many_cells = (d, epsilon) == (100_000, 3.0)
+        assert best == ("olh" if too_many_cells else "llh")
+
+
+@pytest.mark.parametrize("d", [2, 8, 102, 10_000, 100_000])
+@pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 3.0, 6.0])
+def test_llh_of_a_large_variance_and_hr_come_last(d: int, epsilon: float) -> None:
+    limit = 1.05 * float(frequency_oracle("oue", epsilon, d).variance(0, 1))
+    ranking = [each.oracle for each in choose(d, epsilon, 10**8).candidates]
+    proposed = [oracle.is_proposed for oracle in ranking]
+    assert proposed == sorted(proposed, reverse=True)
+    for oracle in ranking:
+        too_large = oracle.protocol == "llh" and float(oracle.variance(0, 1)) > limit
+        assert oracle.is_proposed == (oracle.protocol != "hr" and not too_large)
+
+
+@pytest.mark.parametrize("d", [2, 102, 1_000, 100_000])
+def test_two_buckets_of_llh_do_what_hr_does(d: int) -> None:
+    hr, llh = frequency_oracle("hr", 0.5, d), frequency_oracle("llh", 0.5, d, 2)
+    assert (hr.p, hr.q) == pytest.approx((llh.p, llh.q))
+    assert frequency_oracle("llh", 0.5, d).variance(0, 1) <= hr.variance(0, 1)
 
 
 def test_grr_beats_olh_at_four_items() -> None:
@@ -51,19 +81,49 @@ def test_candidate_costs_are_the_oracles(protocol: str) -> None:
     assert one.oracle == oracle
     assert one.standard_error == pytest.approx(math.sqrt(float(oracle.variance(1 / d, n))))
     assert (one.report_size, one.hash_tests) == (oracle.wire.size, n * oracle.hash_tests)
-    # The gain per malicious share is the attack's own, of targets that nobody holds; of HR of those
-    # that one column supports, as column 1 does the items of odd index.
-    targets = list(range(1, 20, 2))
+    assert one.stored_bytes == stored_bytes(oracle, n)
     assert one.targets == 10
-    assert one.gain == pytest.approx(MGA(targets).gain(oracle, np.zeros(d), 1.0))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_stated_gain_is_that_of_the_best_targets(protocol: str) -> None:
+    d = 102
+    (one,) = choose(d, 0.5, 5_000, [protocol]).candidates
+    oracle, targets = one.oracle, np.arange(1, 20, 2)  # items of odd index: column 1 of HR
+    if isinstance(oracle, OLH):
+        supported = oracle.supports(oracle.reports([0], [0]))[0]
+        targets = np.flatnonzero(supported)[:10]
+        gain = float((supported[targets] - oracle.q).sum()) / (oracle.p - oracle.q)
+    else:
+        gain = MGA(targets.tolist()).gain(oracle, np.zeros(d), 1.0)
+    assert one.gain == pytest.approx(gain)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "stored", "retention"),
+    [
+        ("grr", 8 * 102, "none"),
+        ("hr", 8 * 128, "none"),
+        ("llh", 8 * 3**6, "none"),
+        ("olh", 8 * 102 + 6 * 10**6, "forever"),
+        ("oue", 8 * 102 + 13 * 10**6, "forever"),
+    ],
+)
+def test_histograms_store_the_same_for_any_users(
+    protocol: str, stored: int, retention: str
+) -> None:
+    oracle = frequency_oracle(protocol, 0.5, 102)
+    assert stored_bytes(oracle, 10**6) == stored
+    assert (stored_bytes(oracle, 10**12) == stored) == (retention == "none")
+    assert proposed_retention(oracle) == retention
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 1.0, 2.0])
 def test_choice_does_not_depend_on_the_targets(epsilon: float) -> None:
-    """From one number of items to the next nothing changes: past 100 items each protocol has one
+    """From one number of items to the next nothing changes: past 200 items each protocol has one
     stretch.
     """
-    chosen = [choose(d, epsilon, 10_000).best.oracle.protocol for d in range(130, 240)]
+    chosen = [choose(d, epsilon, 10_000).best.oracle.protocol for d in range(200, 310)]
     assert len(set(chosen)) == 1
     actual = [choose(round(1.3**i), epsilon, 10_000).best.oracle.protocol for i in range(3, 44)]
     assert [name for name, _ in groupby(actual)] == list(dict.fromkeys(actual))
@@ -78,10 +138,10 @@ def test_no_targets_gain_more_of_hr(d: int) -> None:
         assert MGA(targets).gain(oracle, np.zeros(d), 1.0) <= one.gain * (1 + 1e-9)
 
 
-def test_more_users_raise_the_cost_of_hashing() -> None:
-    few, many = (choose(100_000, 1.0, n, ["olh", "hr"]).candidates for n in (1_000, 10**9))
-    assert [each.oracle.protocol for each in few] == ["olh", "hr"]
-    assert [each.oracle.protocol for each in many] == ["hr", "olh"]
+def test_more_users_raise_the_cost_of_hashing_and_storing() -> None:
+    few, many = (choose(100_000, 1.0, n, ["llh", "olh"]).candidates for n in (1_000, 10**6))
+    assert [each.oracle.protocol for each in few] == ["olh", "llh"]
+    assert [each.oracle.protocol for each in many] == ["llh", "olh"]
 
 
 def test_choice_states_its_reasons() -> None:
@@ -90,9 +150,9 @@ def test_choice_states_its_reasons() -> None:
     assert best.startswith(
         "grr: one standard error is 1.37 percentage points, 1 % crafted reports raise 2 items"
     )
-    assert best.endswith("points, 4 bytes a report")
+    assert best.endswith("points, 4 bytes a report, 32 bytes to store")
     assert other.startswith("olh: one standard error is 2 percentage points, 1 % crafted")
-    assert other.endswith("6 bytes a report, 4e+04 hashes to count")
+    assert other.endswith("6 bytes a report, 4e+04 hashes to count, 60,032 bytes to store")
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])

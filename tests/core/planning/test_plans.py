@@ -10,7 +10,7 @@ import pytest
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.estimation.theory import worst_change
 from ldprecover.planning import PlannedRound, PlanRequest, plan
-from ldprecover.planning.choosing import choose
+from ldprecover.planning.choosing import choose, proposed_retention
 from ldprecover.protocols import PROTOCOLS
 
 SETTINGS: list[dict[str, Any]] = [
@@ -135,6 +135,8 @@ def test_protocols_are_in_the_order_of_choice() -> None:
     for each, candidate in zip(planned.rounds, chosen.candidates, strict=True):
         assert each.standard_error == pytest.approx(candidate.standard_error)
         assert each.hash_tests == candidate.hash_tests
+        assert each.stored_bytes == candidate.stored_bytes
+        assert each.retention == proposed_retention(candidate.oracle)
 
 
 def test_protocols_without_a_solution_are_last() -> None:

@@ -162,7 +162,7 @@ def test_not_proposed_where_oue_is_more_accurate(d: int, epsilon: float, n: int)
     ratio = float(oracle.variance(0.0, 1)) / float(OUE(epsilon, d).variance(0.0, 1))
     assert ratio > 1.05
     assert not oracle.is_proposed
-    assert choose(d, epsilon, n).candidates[-1].oracle == oracle
+    assert oracle in [each.oracle for each in choose(d, epsilon, n).candidates[-2:]]
     request = PlanRequest(domain_size=d, epsilon=epsilon, users=n)
     assert plan(request, ["llh", "sue", "oue"]).protocols[-1] == "llh"
 

@@ -2,14 +2,15 @@
 
 import { get, isAbort, sentenceOf } from "./api.js";
 import { field, fill, h, notice } from "./dom.js";
-import { count, number, percent, plural } from "./format.js";
+import { bytes, count, number, percent, plural } from "./format.js";
 import { link } from "./router.js";
 
 const PAUSE = 300; // milliseconds between the last key and the request
 
 /**
  * Make the box of advice, which asks the server when `form` changes. `wanted()` returns the form's
- * `{domain_size, epsilon}`, `use(protocol)` selects a protocol.
+ * `{domain_size, epsilon}`, `use(protocol, retention)` selects a protocol and the retention planned
+ * for it.
  */
 export function advice(form, wanted, use, signal) {
   const users = h("input", {
@@ -94,6 +95,7 @@ function table(plans, use) {
           [
             "Standard error",
             "Bytes a report",
+            "Stored",
             `${percent(plans[0]?.beta, 0)} fakes add to ${plural(plans[0]?.targets ?? 0, "item")}`,
           ].map((title) => h("th", { scope: "col", class: "number" }, title)),
           h("th", { scope: "col" }, h("span", { class: "hidden" }, "Choose")),
@@ -114,6 +116,7 @@ function table(plans, use) {
             ),
             h("td", { class: "number" }, points(each.standard_error)),
             h("td", { class: "number" }, count(each.report_size)),
+            h("td", { class: "number" }, bytes(each.stored_bytes)),
             h("td", { class: "number" }, `up to ${points(each.worst.rise)}`),
             h(
               "td",
@@ -124,7 +127,7 @@ function table(plans, use) {
                   type: "button",
                   class: "small",
                   "aria-label": `Use ${each.protocol}`,
-                  onclick: () => use(each.protocol),
+                  onclick: () => use(each.protocol, each.retention),
                 },
                 "Use it",
               ),

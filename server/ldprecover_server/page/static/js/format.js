@@ -13,6 +13,18 @@ export function compact(value) {
   return value === null || value === undefined ? "–" : short.format(value);
 }
 
+/** 13000816 as 13 MB. */
+export function bytes(value) {
+  if (value === null || value === undefined) return "–";
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let size = value;
+  while (size >= 999.5 && units.length > 1) {
+    size /= 1000;
+    units.shift();
+  }
+  return `${number(size)} ${units[0]}`;
+}
+
 /** A number with at most `digits` significant digits. */
 export function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";

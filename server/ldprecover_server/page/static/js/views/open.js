@@ -47,7 +47,10 @@ export async function show({ main, query, signal }) {
     items: h("textarea", { name: "items", rows: 6, spellcheck: "false" }),
     domain_size: input("domain_size", { type: "number", min: 2, step: 1 }),
     series: input("series", {}),
-    retention: h("input", { name: "retention", value: fields.retention.default }),
+    retention: h("input", {
+      name: "retention",
+      value: query.get("retention") ?? fields.retention.default,
+    }),
     access: select("access"),
     read_access: select("read_access"),
     canaries: input("canaries", { type: "number", min: 1, max: 100, step: 1 }),
@@ -68,6 +71,25 @@ export async function show({ main, query, signal }) {
       fill(said, notice("bad", sentenceOf(error)));
     }
   };
+  const more = h(
+    "details",
+    { open: controls.retention.value !== fields.retention.default },
+    h(
+      "summary",
+      {},
+      "Who may submit and read, retention, canaries, quarantine, and parameters of single protocols",
+    ),
+    h(
+      "div",
+      { class: "cards" },
+      helped("access", "Who may submit"),
+      helped("read_access", "Who may read"),
+      helped("retention", "Retention of reports"),
+      helped("canaries", "Canaries"),
+      helped("quarantine", "Quarantine"),
+      own.map((name) => helped(name, name.replaceAll("_", " "))),
+    ),
+  );
   const form = h(
     "form",
     { class: "card", onsubmit: submit },
@@ -89,25 +111,7 @@ export async function show({ main, query, signal }) {
       ),
       helped("domain_size", "Number of items"),
     ),
-    h(
-      "details",
-      {},
-      h(
-        "summary",
-        {},
-        "Who may submit and read, retention, canaries, quarantine, and parameters of single protocols",
-      ),
-      h(
-        "div",
-        { class: "cards" },
-        helped("access", "Who may submit"),
-        helped("read_access", "Who may read"),
-        helped("retention", "Retention of reports"),
-        helped("canaries", "Canaries"),
-        helped("quarantine", "Quarantine"),
-        own.map((name) => helped(name, name.replaceAll("_", " "))),
-      ),
-    ),
+    more,
     said,
     h("p", { class: "quiet" }, "Nothing of this can be changed once the round is open."),
     h("button", { type: "submit", class: "main" }, "Open the round"),
@@ -116,7 +120,18 @@ export async function show({ main, query, signal }) {
     domain_size: labels(controls.items.value).length || Number(controls.domain_size.value),
     epsilon: Number(controls.epsilon.value),
   });
-  const use = (protocol) => (controls.protocol.value = protocol);
+  // The proposal belongs to its protocol; a retention that the user has entered stays.
+  let proposed = controls.retention.value;
+  const propose = (retention) => {
+    if (controls.retention.value !== proposed) return;
+    controls.retention.value = proposed = retention;
+    more.open ||= retention !== fields.retention.default;
+  };
+  controls.protocol.addEventListener("change", () => propose(fields.retention.default));
+  const use = (protocol, retention) => {
+    controls.protocol.value = protocol;
+    propose(retention);
+  };
   fill(main, h("h1", {}, "Open a round"), form, advice(form, wanted, use, signal));
 }
 

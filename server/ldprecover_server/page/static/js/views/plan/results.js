@@ -5,7 +5,8 @@ import { dots } from "../../chart/dots.js";
 import { lines } from "../../chart/lines.js";
 import { table } from "../../chart/table.js";
 import { announce, fill, h, notice } from "../../dom.js";
-import { compact, count, number } from "../../format.js";
+import { bytes, compact, count, number } from "../../format.js";
+import { link } from "../../router.js";
 
 const COLOURS = ["recovered", "poisoned", "second", "target", "third", "quiet", "fourth"];
 const DASHES = [undefined, [8, 4], [2, 3], [12, 3, 2, 3], [5, 2], [1, 4], [10, 6]];
@@ -102,7 +103,22 @@ function verdict(answer, best) {
       best.safe_lead === null ? "No lead" : `A lead of ${points(best.safe_lead)} points`,
       ` is safe from ${number(100 * best.beta)} % forged reports: the round's certificate will prove it.`,
     ),
+    h("p", {}, opening(best)),
   );
+}
+
+/** The link to the form that opens the planned round, and why no report need be stored. */
+function opening({ protocol, epsilon, domain_size, retention }) {
+  const form = h(
+    "a",
+    { href: link(["open"], { protocol, epsilon, domain_size, retention }) },
+    "Open this round",
+  );
+  if (retention !== "none") return form;
+  return [
+    form,
+    " with retention none: its tally is the histogram of its reports, so no method needs a stored report.",
+  ];
 }
 
 function protocols(answer, able, signal) {
@@ -138,6 +154,12 @@ function protocols(answer, able, signal) {
       kind: "number",
       value: (row) => row.hash_tests,
       text: (value) => (value ? compact(value) : "none"),
+    },
+    {
+      title: "Stored",
+      kind: "number",
+      value: (row) => row.stored_bytes,
+      text: bytes,
     },
   ];
   return able.length ? table({ columns, rows: able, caption: "Protocols", signal }).root : null;
