@@ -14,30 +14,18 @@ from typer import Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import (
-    analysis,
-    attack,
-    certify,
-    cluster,
-    database,
-    document,
-    exit_interrupted,
-    export,
-    ledger,
-    plan,
-    recompute,
-    recover,
-    report,
-    reproduce,
-    round,
-    simulate,
-    ticket,
-    watch,
-)
+from ldprecover_cli import exit_interrupted, plan
+from ldprecover_cli.admin import cluster, database, ticket
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo import command as demo
 from ldprecover_cli.errors import explain, whose_fault, with_notes
+from ldprecover_cli.file import recompute
 from ldprecover_cli.output import fail, note, warn
+from ldprecover_cli.result import analysis, certify, recover
+from ldprecover_cli.round import export, open, report, watch
+from ldprecover_cli.send import ledger, value
+from ldprecover_cli.sim import attack, users
+from ldprecover_cli.study import reproduce
 from ldprecover_client.transport_security import InsecureTransportWarning
 
 _HELP = ["-h", "--help"]
@@ -227,8 +215,8 @@ def _serve_command() -> Any:
 
 _PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Begin": (demo.demo, serve),
-    "Collect": (plan.plan, round.app, ticket.app, report.report, ledger.ledger),
-    "Simulate and attack": (simulate.simulate, attack.attack),
+    "Collect": (plan.plan, open.app, ticket.app, value.report, ledger.ledger),
+    "Simulate and attack": (users.simulate, attack.attack),
     "Analyse": (
         watch.watch,
         analysis.frequencies,
@@ -238,7 +226,7 @@ _PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
         analysis.alarms,
         analysis.suspects,
         analysis.stats,
-        document.document,
+        report.document,
         export.export,
         recompute.recompute,
         export.merge,

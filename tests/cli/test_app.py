@@ -18,7 +18,8 @@ from typer.main import get_command
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS, MODELS
-from ldprecover_cli import app, completion, options, simulate
+from ldprecover_cli import app, completion, options
+from ldprecover_cli.sim import users
 from ldprecover_client.ledger import MAX_TOTAL_EPSILON
 from ldprecover_client.reporter import MAX_EPSILON
 
@@ -126,7 +127,7 @@ def test_unexpected_error_is_one_line_and_debug_shows_where(
     def fail(*args: object, **options: object) -> None:
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr(simulate, "sending", fail)
+    monkeypatch.setattr(users, "sending", fail)
     assert run("simulate --users 3").fails(1).startswith("ZeroDivisionError: two lines")
     debugged = run("--debug simulate --users 3")
     assert debugged.code == 1

@@ -15,7 +15,7 @@ from tests.page.conftest import WIDTHS, Picture, Visit, overflow, serious
 from ldprecover import OUE
 from ldprecover.protocols.wire import pack
 from ldprecover_cli import app
-from ldprecover_cli.html_page import html_page
+from ldprecover_cli.round.html_page import html_page
 from ldprecover_client import Client
 from ldprecover_client.leader import certified_leader
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.output import note
-from ldprecover_cli.reproduce_output import RunOptions, check_packages, folder, show, store_all
+from ldprecover_cli.study.output import RunOptions, check_packages, folder, show, store_all
 
 if TYPE_CHECKING:
     from ldprecover_experiments.tables import Table

@@ -9,7 +9,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover import GRR
 from ldprecover.protocols.wire import pack
-from ldprecover_cli.conclusions import sentences
+from ldprecover_cli.result.conclusions import sentences
 
 D = 40
 SHARES = 0.9 ** np.arange(D) / (0.9 ** np.arange(D)).sum()

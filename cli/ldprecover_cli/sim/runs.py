@@ -11,7 +11,7 @@ from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.options import DEFAULT_URL, connected, quick_retries
 from ldprecover_cli.output import note
 from ldprecover_cli.signals import end_on_signals
-from ldprecover_cli.ticket_files import explain_used_tickets, read_again
+from ldprecover_cli.sim.ticket_files import explain_used_tickets, read_again
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, Journal, RefusedError, Retries

@@ -6,16 +6,8 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from ldprecover_cli.conclusions import interval, sentences
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import Top, largest, print_items
-from ldprecover_cli.jobs import (
-    Background,
-    JobId,
-    check_job_options,
-    start_job,
-    wait_for_job,
-)
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Eta,
@@ -35,6 +27,14 @@ from ldprecover_cli.options import (
     support_of,
 )
 from ldprecover_cli.output import JsonObject, console, counted, plain, print_json
+from ldprecover_cli.result.conclusions import interval, sentences
+from ldprecover_cli.result.jobs import (
+    Background,
+    JobId,
+    check_job_options,
+    start_job,
+    wait_for_job,
+)
 
 
 def recover(

@@ -1,7 +1,7 @@
 """`reproduce adversarial`: the evaluation of attacks on un-mixing itself."""
 
 from ldprecover_cli.errors import UsageError
-from ldprecover_cli.reproduce_output import RunOptions, check_packages, run_missing, show
+from ldprecover_cli.study.output import RunOptions, check_packages, run_missing, show
 
 
 def evaluate(options: RunOptions, share: float) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Run
 
 from ldprecover import RecoveryRequest, RoundExport, RoundParameters, Tally, recover
-from ldprecover_cli import export_files
+from ldprecover_cli.file import export_files
 
 Write = Callable[..., str]
 

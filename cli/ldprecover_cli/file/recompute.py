@@ -11,18 +11,9 @@ from warnings import catch_warnings, simplefilter
 
 from typer import Argument, Option
 
-from ldprecover_cli.certify import (
-    Confidence,
-    ItemSets,
-    Leads,
-    MaliciousShare,
-    Means,
-    Tops,
-    questions_of,
-)
 from ldprecover_cli.engines import Jobs, SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
 from ldprecover_cli.errors import UsageError, check_items, file_errors
-from ldprecover_cli.export_files import read_export, write_export
+from ldprecover_cli.file.export_files import read_export, write_export
 from ldprecover_cli.options import (
     Eta,
     KnownTargets,
@@ -36,6 +27,15 @@ from ldprecover_cli.options import (
     support_of,
 )
 from ldprecover_cli.output import JsonObject, note, print_json
+from ldprecover_cli.result.certify import (
+    Confidence,
+    ItemSets,
+    Leads,
+    MaliciousShare,
+    Means,
+    Tops,
+    questions_of,
+)
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:

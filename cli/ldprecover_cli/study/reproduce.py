@@ -12,17 +12,17 @@ from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey, schedul
 from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
-from ldprecover_cli.reproduce_adversarial import evaluate as evaluate_adversarial
-from ldprecover_cli.reproduce_certificates import evaluate as evaluate_certificates
-from ldprecover_cli.reproduce_output import (
+from ldprecover_cli.signals import end_on_signals
+from ldprecover_cli.study.adversarial import evaluate as evaluate_adversarial
+from ldprecover_cli.study.certificates import evaluate as evaluate_certificates
+from ldprecover_cli.study.output import (
     RunOptions,
     check_packages,
     run_missing,
     show,
     write_means,
 )
-from ldprecover_cli.reproduce_unmix import evaluate
-from ldprecover_cli.signals import end_on_signals
+from ldprecover_cli.study.unmix import evaluate
 
 if TYPE_CHECKING:
     from ldprecover_experiments.parameters import Cell

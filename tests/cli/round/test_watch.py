@@ -11,7 +11,7 @@ from tests.conftest import ServerProcess, StartServer
 
 from ldprecover import GRR
 from ldprecover.protocols.wire import pack
-from ldprecover_cli.watch import _Follower, whisker
+from ldprecover_cli.round.watch import _Follower, whisker
 from ldprecover_client import Client, RefusedError
 from ldprecover_client.leader import certified_leader
 

@@ -14,7 +14,7 @@ from ldprecover_cli.options import (
     Url,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
-from ldprecover_cli.resume import (
+from ldprecover_cli.sim.runs import (
     Resume,
     RunSeed,
     Users,
@@ -25,7 +25,7 @@ from ldprecover_cli.resume import (
     persistence,
     sending,
 )
-from ldprecover_cli.ticket_files import (
+from ldprecover_cli.sim.ticket_files import (
     Tickets,
     check_access,
     check_enough,

@@ -8,15 +8,15 @@ from typer import Option
 
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
-from ldprecover_cli.jobs import (
+from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundArgument, Url, connected
+from ldprecover_cli.output import JsonObject, console, counted, plain, plain_table, print_json
+from ldprecover_cli.result.jobs import (
     Background,
     JobId,
     check_job_options,
     start_job,
     wait_for_job,
 )
-from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundArgument, Url, connected
-from ldprecover_cli.output import JsonObject, console, counted, plain, plain_table, print_json
 
 MaliciousShare = Annotated[
     float | None,

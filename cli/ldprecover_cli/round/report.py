@@ -47,7 +47,7 @@ def document(
 
     Example: ldprecover document cities --output cities.html
     """
-    from ldprecover_cli.html_page import html_page
+    from ldprecover_cli.round.html_page import html_page
 
     # Opened first: recoveries may take minutes, and an existing file must not be overwritten.
     with file_errors("write", output):

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ldprecover_cli.errors import UsageError
-from ldprecover_cli.export_files import read_export, write_export
+from ldprecover_cli.file.export_files import read_export, write_export
 from ldprecover_cli.options import DEFAULT_URL, Key, NewJsonFile, RoundArgument, Url, connected
 from ldprecover_cli.output import counted, note, print_json
 from ldprecover_cli.signals import end_on_signals

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from ldprecover_cli.reproduce_output import (
+from ldprecover_cli.study.output import (
     RunOptions,
     check_packages,
     run_missing,

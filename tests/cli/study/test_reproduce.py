@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.forked import start_python
 
-from ldprecover_cli import reproduce_output
+from ldprecover_cli.study import output as reproduce_output
 from ldprecover_experiments import Results, paper, run_file
 from ldprecover_experiments.runs import Work
 

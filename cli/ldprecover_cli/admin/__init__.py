@@ -1,0 +1,1 @@
+"""`admin`: the server's database, its keys and its cluster."""

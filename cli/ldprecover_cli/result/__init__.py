@@ -1,0 +1,1 @@
+"""`result`: what a round says."""

@@ -1,0 +1,1 @@
+"""`round`: rounds on a server."""

@@ -1,0 +1,1 @@
+"""`send`: one user's report."""

@@ -1,0 +1,1 @@
+"""`study`: the paper's evaluation, and other studies."""
