@@ -1,6 +1,6 @@
 # make demo      play a poisoned round, end to end
 # make ldprecover  install the command in .venv; `make demo` does so first
-# make install   install all that tests, checks and `ldprecover reproduce` need
+# make install   install all that tests, checks and `ldprecover study paper` need
 # make quick     unit tests, in less than a minute
 # make test      all tests; with STRANGERS=all every attack by anonymous callers, an hour of them
 # make format    format Python and JavaScript

@@ -1,7 +1,7 @@
 """Rounds exported as report datasets: processor time, memory and bytes, and the recount beside the
 tally.
 
-For each protocol a database is filled with reports over three hours. `ldprecover export --reports`
+For each protocol a database is filled with reports over three hours. `ldprecover file dataset`
 runs as a separate process; then the dataset is read, and counted. Times are of processors, not of
 clocks.
 """
@@ -46,8 +46,8 @@ def main(reports: int = 5_000_000, items: int = 128, protocol: list[str] | None 
 
 def _row(folder: Path, protocol: str, n: int, d: int, start: float) -> bool:
     url, tally = _filled(folder, RoundParameters(protocol, 1.0, tuple(map(str, range(d)))), n)
-    command = [sys.executable, "-m", "ldprecover_cli", "export", "current"]
-    spent, peak = _peak_of([*command, "--reports", str(folder / "round"), "--database-url", url])
+    command = [sys.executable, "-m", "ldprecover_cli", "file", "dataset"]
+    spent, peak = _peak_of([*command, "--output", str(folder / "round"), "--database-url", url])
     dataset = ReportDataset.open(folder / "round")
     size = sum(path.stat().st_size for path in (folder / "round").rglob("*") if path.is_file())
     began = time.process_time()

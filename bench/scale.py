@@ -1,10 +1,10 @@
 """One round over many deployments: synthetic ones on disk, merged, and recovered on a Dask cluster
 of this machine.
 
-Each deployment is a report dataset and its `_round.json`, as `ldprecover export --reports` writes
+Each deployment is a report dataset and its `_round.json`, as `ldprecover file dataset` writes
 them; its users and its attackers are simulated. From there on everything is done by the commands
-that anyone would use: `ldprecover merge`, and `ldprecover recompute` on all datasets with Dask's
-own scheduler and workers, or without. What is there already is not made again.
+that anyone would use: `ldprecover file merge`, and `ldprecover file recompute` on all datasets with
+Dask's own scheduler and workers, or without. What is there already is not made again.
 """
 
 import json
@@ -116,7 +116,7 @@ def main(
     )
     merged = folder / "all.json"
     merged.unlink(missing_ok=True)
-    took = timed("merge", *(site / "_round.json" for site in sites), "--output", merged)
+    took = timed("file", "merge", *(site / "_round.json" for site in sites), "--output", merged)
     print(f"merge: {took:.2f} s", flush=True)
     reports_of_sites = [word for site in sites for word in ("--reports", site)]
     truth = users(items)
@@ -137,7 +137,7 @@ def main(
             output.unlink(missing_ok=True)
             before = processor_seconds(processes) + ended_seconds()
             choice = ("--method", method, *scheduler, "--output", output)
-            took = timed("recompute", merged, *reports_of_sites, *choice)
+            took = timed("file", "recompute", merged, *reports_of_sites, *choice)
             worked = processor_seconds(processes) + ended_seconds() - before
             answer = json.loads(output.read_bytes())
             poisoned, recovered = (

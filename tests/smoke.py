@@ -59,7 +59,8 @@ def main() -> None:
         users = "--users", "2000"
         if code := run(["demo", "--json", *users]):
             sys.exit(code)
-        if code := run(["reproduce", "mse", *users, "--trials", "1", "--jobs", "1", "--out", out]):
+        study = "study", "paper", "mse", "--trials", "1", "--jobs", "1", "--out", out
+        if code := run([*study, *users]):
             sys.exit(code)
         serve_a_round(Path(name))
 

@@ -33,7 +33,7 @@ class DaskCluster:
         self._open = contextlib.ExitStack()
         self.log: list[str] = []
         """Lines that the processes have printed since they started, whole after `close`."""
-        default = ["cluster", "scheduler", "--port", "0", *self._files]
+        default = ["admin", "cluster", "scheduler", "--port", "0", *self._files]
         self.scheduler = self.start("Scheduler at ", *(command or default))
         self.url = self._line.split()[-1]
         self.address = Scheduler(self.url, *self.tls)
@@ -43,7 +43,7 @@ class DaskCluster:
 
     def start_worker(self) -> subprocess.Popen[str]:
         """Start a worker below a nanny; return the nanny once the worker has registered."""
-        command = ["cluster", "worker", self.url, "--jobs", "1", *self._files]
+        command = ["admin", "cluster", "worker", self.url, "--jobs", "1", *self._files]
         worker = self.start("1 worker process of ", *command)
         self.workers.append(worker)
         return worker

@@ -3,7 +3,7 @@
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from types import SimpleNamespace
@@ -11,36 +11,34 @@ from typing import Annotated, Any
 
 import typer
 from typer import Option
-from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import exit_interrupted, plan
-from ldprecover_cli.admin import cluster, database, ticket
+from ldprecover_cli import admin, exit_interrupted, file, plan, result, round, send, sim, study
 from ldprecover_cli.completion import load_plugins
-from ldprecover_cli.demo import command as demo
+from ldprecover_cli.demo.command import demo
+from ldprecover_cli.demo.drill import drill
 from ldprecover_cli.errors import explain, whose_fault, with_notes
-from ldprecover_cli.file import recompute
+from ldprecover_cli.grammar import FORMER_NAMES, Group
 from ldprecover_cli.output import fail, note, warn
-from ldprecover_cli.result import analysis, certify, recover
-from ldprecover_cli.round import export, open, report, watch
-from ldprecover_cli.send import ledger, value
-from ldprecover_cli.sim import attack, users
-from ldprecover_cli.study import reproduce
 from ldprecover_client.transport_security import InsecureTransportWarning
 
 _HELP = ["-h", "--help"]
 
-_WITHOUT_PLUGINS = ("cluster", "key", "ledger", "migrate", "serve", "ticket")
-"""Commands that load no plugins; the server loads those that its settings name."""
+_WITHOUT_PLUGINS = ("admin", "serve")
+"""Commands that load no plugins, or later; the server loads those that its settings name."""
 
 
-class _Commands(TyperGroup):
-    """All commands. `serve` is built from the server's settings when it is called, not before."""
+class _RootGroup(Group):
+    """The command `ldprecover`. It knows former names of its commands.
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [_name(command) for commands in _PANELS.values() for command in commands]
+    `serve` is built from the server's settings when it is called, not before.
+    """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        for words in (2, 1):
+            if path := FORMER_NAMES.get(" ".join(args[:words])):
+                args = [*path.split(), *args[words:]]
+                break
         name, command, rest = super().resolve_command(ctx, args)
         return name, _serve_command() if name == "serve" else command, rest
 
@@ -59,7 +57,7 @@ class _Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": _HELP}
+    cls=_RootGroup, no_args_is_help=True, context_settings={"help_option_names": _HELP}
 )
 
 
@@ -78,8 +76,12 @@ def run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         _replace_pydantic_message(error)
         if message := error.format_message():  # empty if the help was shown instead
-            fail(f"{message}{_misplaced(error, message)} {_try_help(error)}")
+            fail(f"{message}{_misplaced(error)} {_try_help(error)}")
         return error.exit_code
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            return 141  # as a shell says of a program that SIGPIPE ends
+        raise
     except Exception as error:  # noqa: BLE001  the outermost boundary
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it in __set_name__
             note("Interrupted.")
@@ -99,12 +101,17 @@ def run(arguments: list[str]) -> int:
 def _click_command(application: typer.Typer) -> Any:
     """Return the click command, whose help shows no type for options without value."""
     command = get_command(application)
-    _hide_types_of_flags(command)
+    _adapt_help(command)
     return command
 
 
-def _hide_types_of_flags(command: Any) -> None:
-    """Remove the type from the help of options without value, also in subcommands."""
+def _adapt_help(command: Any) -> None:
+    """Unwrap the paragraphs of the help, and remove the type of options without value.
+
+    Subcommands are adapted too.
+    """
+    paragraphs = (command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
     for option in (
         *command.params,
         command.get_help_option(typer.Context(command, help_option_names=_HELP)),
@@ -112,7 +119,7 @@ def _hide_types_of_flags(command: Any) -> None:
         if getattr(option, "is_flag", False):
             option.metavar = ""
     for subcommand in getattr(command, "commands", {}).values():
-        _hide_types_of_flags(subcommand)
+        _adapt_help(subcommand)
 
 
 @contextmanager
@@ -141,24 +148,12 @@ def _replace_pydantic_message(error: typer.TyperException) -> None:
         error.message = reason(error.__cause__.errors()[0])
 
 
-def _misplaced(error: Any, message: str) -> str:
-    """Return a hint if an option of a command stands before the command, or if a round is named
-    as an argument where it is an option, or the reverse.
-    """
+def _misplaced(error: Any) -> str:
+    """Return a hint if an option stands before the command it belongs to."""
     context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
-    if context is None:
+    if context is None or option is None or not hasattr(context.command, "commands"):
         return ""
-    if context.parent is None:
-        commands = context.command.commands.values()
-        if any(option in parameter.opts for command in commands for parameter in command.params):
-            return f"; a command's options follow it, as in `ldprecover COMMAND {option} …`"
-        return ""
-    round = next((each.opts for each in context.command.params if each.name == "round"), ())
-    if round == ["round"] and option == "--round":
-        return f"; name the round without an option, as in `{context.command_path} ROUND`"
-    if "--round" in round and "unexpected extra argument" in message:
-        return f"; name a round with --round, as in `{context.command_path} --round ROUND`"
-    return ""
+    return f"; a command's options follow it, as in `{context.command_path} COMMAND {option} …`"
 
 
 def _try_help(error: Any) -> str:
@@ -182,7 +177,7 @@ def ldprecover(
     ] = False,
     debug: Annotated[bool, Option("--debug", help="Print the traceback of an error.")] = False,
 ) -> None:
-    """Collect, poison and recover locally differentially private frequencies.
+    """Collect private statistics over HTTP, and stay honest when some users send fake reports.
 
     Example: ldprecover demo
     """
@@ -192,9 +187,10 @@ def ldprecover(
 
 
 def serve() -> None:
-    """Serve rounds from a SQLite file or a Postgres database until Ctrl-C.
+    """Run the server, which collects reports and computes results.
 
-    Each option is also an environment variable; the option has precedence.
+    It keeps everything in a SQLite file or a Postgres database, and ends on Ctrl-C. Each option is
+    also an environment variable; the option has precedence.
 
     Example: ldprecover serve --port 8000 --database-url sqlite:///ldprecover.db
     """
@@ -213,43 +209,8 @@ def _serve_command() -> Any:
     return _click_command(single)
 
 
-_PANELS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
-    "Begin": (demo.demo, serve),
-    "Collect": (plan.plan, open.app, ticket.app, value.report, ledger.ledger),
-    "Simulate and attack": (users.simulate, attack.attack),
-    "Analyse": (
-        watch.watch,
-        analysis.frequencies,
-        recover.recover,
-        certify.certify,
-        analysis.methods,
-        analysis.alarms,
-        analysis.suspects,
-        analysis.stats,
-        report.document,
-        export.export,
-        recompute.recompute,
-        export.merge,
-    ),
-    "Operate": (
-        database.key_group,
-        database.migrate,
-        database.check,
-        database.quarantine,
-        cluster.app,
-    ),
-    "Research": (reproduce.reproduce,),
-}
-"""Commands and groups of commands by heading, in the order of the help."""
-
-
-def _name(command: Callable[..., None] | typer.Typer) -> str:
-    return str(command.info.name) if isinstance(command, typer.Typer) else command.__name__
-
-
-for heading, commands in _PANELS.items():
-    for command in commands:
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, rich_help_panel=heading)
-        else:
-            app.command(rich_help_panel=heading)(command)
+_START = "Start here"
+for command in (demo, drill, serve, plan.plan):
+    app.command(rich_help_panel=_START)(command)
+for group in (round, send, result, sim, file, admin, study):
+    app.add_typer(group.app, rich_help_panel="Groups of commands")

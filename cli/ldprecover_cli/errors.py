@@ -3,8 +3,7 @@
 1    the server, the network, the ledger or a limit rejected the request
 2    the request is invalid: an option outside its range, a file that cannot be read
 130  Ctrl-C
-
-A command also ends with 1, silently, when nobody reads its output, as before `| head`.
+141  nobody reads the output, as before `| head`; without a message
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,18 +16,18 @@ if TYPE_CHECKING:
     from ldprecover_client.errors import RefusedError
 
 _SLUG_HINTS = {
-    "forbidden": "`ldprecover key create --scope` makes another key",
-    "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover ticket mint` makes "
+    "forbidden": "`ldprecover admin key create --scope` makes another key",
+    "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover admin ticket` makes "
     "them",
     "name-taken": "choose another, or see `ldprecover round list`",
     "not-found": "check --url: it must be the server's address without a path",
     "no-current-round": "open one with `ldprecover round open`",
-    "no-reports": "`ldprecover simulate` makes some",
+    "no-reports": "`ldprecover sim users` makes some",
     "round-closed": "open another with `ldprecover round open`",
     "round-not-found": "`ldprecover round list` shows all rounds",
     "round-open": "`ldprecover round close` closes it",
-    "report-key-needed": "give a report key with --key; `ldprecover key create --scope report` "
-    "makes one",
+    "report-key-needed": "give a report key with --key; `ldprecover admin key create --scope "
+    "report` makes one",
     "unauthorized": "give a key of the server with --key or LDPRECOVER_ADMIN_KEY",
 }
 
@@ -196,16 +195,17 @@ _HINTS = {
     "much all rounds may reveal about you",
 }
 _ACCESS_HINTS: dict[str | None, str] = {
-    "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover key create --scope report` makes "
-    "one",
-    "ticket": "--ticket gives one, and `ldprecover ticket mint` makes them",
+    "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover admin key create --scope report` "
+    "makes one",
+    "ticket": "--ticket gives one, and `ldprecover admin ticket` makes them",
 }
 _NO_ANSWER_HINT = (
     "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
 )
 _SLOW_HINT = (
     "the server answers, but it or the network is slow: "
-    "with --background, `ldprecover recover` and `ldprecover certify` start a job and return"
+    "with --background, `ldprecover result recover` and `ldprecover result certify` start a job "
+    "and return"
 )
 _TLS_HINT = (
     "use http:// for a server without TLS; a server with TLS needs a certificate that this "

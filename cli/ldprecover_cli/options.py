@@ -3,19 +3,23 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from typer import Argument, Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import CommandError, UsageError, close_to, file_errors
+from ldprecover_cli.output import plain
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, Retries
 
 AUTO = "auto"
 """Value of --protocol: choose the best protocol for the round."""
+CURRENT = "current"
+"""The reference of the round that was opened last."""
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 AttackName = str
@@ -47,13 +51,26 @@ DatabaseUrl = Annotated[
     ),
 ]
 Json = Annotated[bool, Option("--json", help="Print only JSON on standard output.")]
-_ROUND: Any = {
-    "help": "Id or name of the round; current is the one opened last.",
-    "metavar": "ROUND",
-    "autocompletion": completion.rounds,
-}
-RoundOption = Annotated[str, Option("--round", **_ROUND)]
-RoundArgument = Annotated[str, Argument(**_ROUND)]
+RoundArgument = Annotated[
+    str,
+    Argument(
+        help="Id or name of the round, here or after --round; the one opened last when absent.",
+        metavar="ROUND",
+        autocompletion=completion.rounds,
+    ),
+]
+OwnRoundArgument = Annotated[
+    str,
+    Argument(
+        help="Id or name of the round, here or after --round.",
+        metavar="ROUND",
+        autocompletion=completion.rounds,
+    ),
+]
+RoundOption = Annotated[
+    str | None,
+    Option("--round", hidden=True, metavar="ROUND", autocompletion=completion.rounds),
+]
 DatasetName = Annotated[
     str | None,
     Option(
@@ -83,13 +100,15 @@ KnownTargets = Annotated[
 ]
 NewJsonFile = Annotated[
     Path | None,
-    Option("--output", help="The new JSON file; standard output when absent.", metavar="FILE"),
+    Option(
+        "--output", "-o", help="The new JSON file; standard output when absent.", metavar="FILE"
+    ),
 ]
 RecoveryMethod = Annotated[
     str,
     Option(
         "--method",
-        help="A method that `ldprecover methods` lists; auto chooses one, and says which.",
+        help="A method that `ldprecover result methods` lists; auto chooses one, and says which.",
         autocompletion=completion.methods,
     ),
 ]
@@ -114,8 +133,8 @@ MethodOptions = Annotated[
     list[str] | None,
     Option(
         "--option",
-        help="An option of the method, as least=3; repeat for several. `ldprecover methods --json` "
-        "lists them.",
+        help="An option of the method, as least=3; repeat for several. `ldprecover result methods "
+        "--json` lists them.",
         metavar="NAME=VALUE",
     ),
 ]
@@ -253,17 +272,50 @@ def connected(
             raise CommandError(f"{client.url}: {error}; check --url") from error
 
 
+@dataclass(frozen=True)
+class ChosenRound:
+    """A round that a command reads: `reference` for requests, `title` for people."""
+
+    reference: str
+    title: str
+
+
+@contextmanager
+def connected_to(
+    round: str,
+    url: str,
+    key: str | None = None,
+    *,
+    scope: Scope = "analyst",
+    others: Sequence[str] = (),
+) -> Iterator[tuple["Client", ChosenRound]]:
+    """Yield a client as `connected` does, and the round it is for.
+
+    The reference of the current round is its id: another may be opened between two requests.
+    """
+    with connected(url, key, scope=scope, round=round, others=others) as client:
+        reference, name = round, round
+        if round == CURRENT and (summaries := client.rounds()):
+            reference, name = summaries[0].id, summaries[0].name
+        yield client, ChosenRound(reference, titled(name, round))
+
+
+def titled(name: str, reference: str) -> str:
+    """Return the name of a round, and that it is the current one if it was not named."""
+    return f"{plain(name)} (the current one)" if reference == CURRENT else plain(name)
+
+
 def _key_message(key: str | None, scope: Scope) -> str:
     """Return the message for a key that is missing or unknown."""
     if scope == "admin":
         variable = "LDPRECOVER_ADMIN_KEY"
         hint = (
-            "the server printed one at its first start, and `ldprecover key create` on its "
+            "the server printed one at its first start, and `ldprecover admin key create` on its "
             "database makes another"
         )
     else:
         variable = "LDPRECOVER_KEY"
-        hint = f"`ldprecover key create --scope {scope}` on its database makes one"
+        hint = f"`ldprecover admin key create --scope {scope}` on its database makes one"
     if key is not None:
         return f"the server does not know this key, or it was revoked: {hint}"
     article = "a" if scope == "report" else "an"

@@ -80,11 +80,12 @@ def plan(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Plan a round: give all but one of --domain-size, --users, --epsilon and --error.
+    """Compute the users, privacy and error of a round before you open it.
 
-    It computes the fourth for every protocol, the largest gain of an attacker, and the lead whose
-    certificate the attacker cannot prevent. It contacts no server. With --lead alone the round has
-    102 items and 100,000 users.
+    Give all but one of --domain-size, --users, --epsilon and --error. It computes the fourth for
+    every protocol, the largest gain of an attacker, and the lead whose certificate the attacker
+    cannot prevent. It contacts no server. With --lead alone the round has 102 items and 100,000
+    users.
 
     Example: ldprecover plan --domain-size 102 --epsilon 0.5 --error 0.005
 

@@ -206,8 +206,8 @@ class DatasetWriter:
             return
         if tally.n >= whole.n or (tally.summary > whole.summary).any():
             raise ReportDatasetError(
-                "the written reports differ from the round's counts; `ldprecover check` compares "
-                "them in the database"
+                "the written reports differ from the round's counts; `ldprecover admin check` "
+                "compares them in the database"
             )
 
     def _lock_work(self) -> None:

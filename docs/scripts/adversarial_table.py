@@ -1,6 +1,6 @@
 """What attacks on un-mixing itself do: the table of docs/explanation/unmixing.md.
 
-A share of the settings of `ldprecover reproduce adversarial`, one round of each. The columns
+A share of the settings of `ldprecover study adversarial`, one round of each. The columns
 `before` are those of the first evaluation, which `tables.toml` keeps.
 """
 

@@ -1,4 +1,4 @@
-"""The means of a run of `ldprecover reproduce all`, and tables of them.
+"""The means of a run of `ldprecover study paper all`, and tables of them.
 
 cp results/summary.csv docs/measurements/reproduction/summary.csv
 """

@@ -74,12 +74,24 @@ def test_every_example_in_the_help_parses() -> None:
 
 def test_help_lists_all_commands_in_order_under_headings(run: Run) -> None:
     shown = re.findall(r"^│ (\w+) ", run("--help").out, re.MULTILINE)
-    assert shown == [app._name(each) for panel in app._PANELS.values() for each in panel]
-    assert set(shown) == {path[0] for path in COMMANDS if path}
+    assert shown == list(ROOT.commands)
+    assert shown == [
+        "demo",
+        "drill",
+        "serve",
+        "plan",
+        "round",
+        "send",
+        "result",
+        "sim",
+        "file",
+        "admin",
+        "study",
+    ]
 
 
 def test_help_of_report_states_the_limits_that_hold(run: Run) -> None:
-    text = " ".join(run("report --help").out.replace("│", " ").split())
+    text = " ".join(run("send value --help").out.replace("│", " ").split())
     assert f"accept; {MAX_EPSILON:g} when absent" in text
     assert f"together; {MAX_TOTAL_EPSILON:g} when absent" in text
 
@@ -92,24 +104,29 @@ def test_options_name_all_choices() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("simulat --users 3", "'simulate'"),
-        ("simulate", "--users"),
-        ("simulate --users many", "--users"),
-        ("report", "--resume"),
-        ("report soup --resume", "--resume"),
-        ("report --resume --ticket wwwww", "give VALUE and --round"),
-        ("frequencies --bottom 3", "--bottom"),
-        ("attack bribe --users 3 --url http://127.0.0.1:9", "attack must be one of aa, apa,"),
-        ("recover --background --job j1", "either --background or --job"),
-        ("certify --background --job j1", "either --background or --job"),
+        (
+            "simulat --users 3",
+            "there is no command 'simulat'; did you mean `ldprecover sim users`?",
+        ),
+        ("result export", "did you mean `ldprecover round export`?"),
+        ("report soup", "did you mean `ldprecover round report` or `ldprecover send value`?"),
+        ("xyzzy", "there is no command 'xyzzy' (try"),
+        ("sim users", "--users"),
+        ("sim users --users many", "--users"),
+        ("send value", "VALUE"),
+        ("result frequencies --bottom 3", "--bottom"),
+        ("sim attack bribe --users 3 --url http://127.0.0.1:9", "attack must be one of aa, apa,"),
+        ("result recover --background --job j1", "either --background or --job"),
+        ("result certify --background --job j1", "either --background or --job"),
         ("round list --url localhost:8000", "http://"),
-        ("watch --every inf", "'--every'"),
-        ("watch --every 1e308", "'--every'"),
-        ("watch --every nan", "'--every'"),
-        ("watch --every 0.1", "'--every'"),
-        ("--users 3 simulate", "options follow it, as in `ldprecover COMMAND --users …`"),
-        ("frequencies lunch", "with --round, as in `ldprecover frequencies --round ROUND`"),
-        ("round close --round x", "without an option, as in `ldprecover round close ROUND`"),
+        ("round watch --every inf", "'--every'"),
+        ("round watch --every 1e308", "'--every'"),
+        ("round watch --every nan", "'--every'"),
+        ("round watch --every 0.1", "'--every'"),
+        ("--users 3 sim users", "options follow it, as in `ldprecover COMMAND --users …`"),
+        ("round --epsilon 1 open", "follow it, as in `ldprecover round COMMAND --epsilon …`"),
+        ("round show a --round b", "name one round, either as a or as --round b"),
+        ("round close", "name the round: this command never takes the current one"),
         ("--nonsense", "--nonsense"),
         ("demo --users 1000000000000", "--users must be at most"),
     ],
@@ -118,7 +135,7 @@ def test_usage_error_is_one_line(run: Run, line: str, message: str) -> None:
     error = run(line).fails(2)
     assert message in error
     assert "\x1b" not in error
-    assert ("options follow it" in error) == line.startswith("--users")
+    assert ("options follow it" in error) == (line.startswith("--") or "--epsilon" in line)
 
 
 def test_unexpected_error_is_one_line_and_debug_shows_where(
@@ -128,11 +145,11 @@ def test_unexpected_error_is_one_line_and_debug_shows_where(
         raise ZeroDivisionError("two\nlines")
 
     monkeypatch.setattr(users, "sending", fail)
-    assert run("simulate --users 3").fails(1).startswith("ZeroDivisionError: two lines")
+    assert run("sim users --users 3").fails(1).startswith("ZeroDivisionError: two lines")
     debugged = run("--debug simulate --users 3")
     assert debugged.code == 1
     assert "Traceback" in debugged.err
-    assert "in simulate" in debugged.err
+    assert "in users" in debugged.err
     assert debugged.err.splitlines()[-1].startswith("error: ZeroDivisionError")
 
 
@@ -170,7 +187,7 @@ def test_ends_silently_if_nobody_reads(server: ServerProcess, line: str) -> None
         [*MODULE, *line.split()], stdout=write, stderr=subprocess.PIPE, env=environment, check=False
     )
     os.close(write)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("code", [0, 1])
@@ -181,7 +198,7 @@ def test_runs_with_closed_streams(server: ServerProcess, nowhere: str, code: int
 
 
 def test_a_shell_completes_commands(forking: None) -> None:
-    environment = _completion_request("ldprecover fr")
+    environment = _completion_request("ldprecover result fr")
     done = subprocess.run(
         ["ldprecover"], executable=PROGRAM, capture_output=True, env=environment, check=True
     )
@@ -195,12 +212,12 @@ def test_a_shell_completes_options_and_values(
     (tmp_path / "fires.csv").touch()
     assert _completed("round open --acc") == ["--access"]
     assert set(_completed("round open --protocol ")) == {*PROTOCOLS, "auto"}
-    assert set(_completed("recover --method ")) == set(METHODS)
-    assert set(_completed("attack ")) >= set(ATTACKS)
-    assert _completed("simulate --dataset fi") == ["fire", "fires.csv"]
-    for words in ("recover --round ", "round show "):
+    assert set(_completed("result recover --method ")) == set(METHODS)
+    assert set(_completed("sim attack ")) >= set(ATTACKS)
+    assert _completed("sim users --dataset fi") == ["fire", "fires.csv"]
+    for words in ("result recover --round ", "round show "):
         assert {"current", name} <= set(_completed(words, server.url))
-    assert _completed("recover --round ", nowhere) == ["current"]
+    assert _completed("result recover --round ", nowhere) == ["current"]
 
 
 def _completed(words: str, url: str = "") -> list[str]:
@@ -224,10 +241,13 @@ def _completion_request(words: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("key create --scope foo", "'--scope': 'foo' is not one of 'admin', 'analyst', 'report'."),
+        (
+            "admin key create --scope foo",
+            "'--scope': 'foo' is not one of 'admin', 'analyst', 'report'.",
+        ),
         ("round open --epsilon low", "'--epsilon': must be a valid number, not 'low'"),
-        ("attack --users 1.5", "'--users': must be a valid integer, not '1.5'"),
-        ("recover --top 0", "'--top': must be greater than or equal to 1, not '0'"),
+        ("sim attack --users 1.5", "'--users': must be a valid integer, not '1.5'"),
+        ("result recover --top 0", "'--top': must be greater than or equal to 1, not '0'"),
     ],
 )
 def test_an_invalid_option_is_named_with_its_value(run: Run, line: str, message: str) -> None:

@@ -108,9 +108,9 @@ def _unanswered(cause: Exception) -> UnansweredError:
     [
         (RefusedError(409, "Closed", type="/docs/errors#round-closed"), "ldprecover round open"),
         (RefusedError(404, "None", type="/docs/errors#no-current-round"), "ldprecover round open"),
-        (RefusedError(409, "Empty", type="/docs/errors#no-reports"), "ldprecover simulate"),
+        (RefusedError(409, "Empty", type="/docs/errors#no-reports"), "ldprecover sim users"),
         (UnansweredError("down"), "ldprecover serve"),
-        (_unanswered(httpx.ReadTimeout("timed out")), "`ldprecover certify` start a job"),
+        (_unanswered(httpx.ReadTimeout("timed out")), "`ldprecover result certify` start a job"),
         (_unanswered(httpx.ConnectError("refused")), "ldprecover serve"),
         (_unanswered(httpx.ConnectTimeout("timed out")), "ldprecover serve"),
         (EpsilonTooHighError("high"), "--max-epsilon"),

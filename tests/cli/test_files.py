@@ -11,24 +11,24 @@ from tests.cli.conftest import Run
 @pytest.mark.parametrize(
     ("line", "action"),
     [
-        ("export {round} --output folder", "write"),
-        ("document {round} --output folder", "write"),
-        ("key create --output folder --database-url sqlite:///keys.db", "write"),
-        ("recompute round.json --output folder", "write"),
-        ("recompute folder", "read"),
-        ("recompute round.json --history folder", "read"),
-        ("merge folder round.json", "read"),
-        ("recover --round {round} --support folder", "read"),
+        ("round export {round} --output folder", "write"),
+        ("round report {round} --output folder", "write"),
+        ("admin key create --output folder --database-url sqlite:///keys.db", "write"),
+        ("file recompute round.json --output folder", "write"),
+        ("file recompute folder", "read"),
+        ("file recompute round.json --history folder", "read"),
+        ("file merge folder round.json", "read"),
+        ("result recover --round {round} --support folder", "read"),
         ("round open --epsilon 1 --items folder", "read"),
-        ("simulate --round {round} --users 1 --tickets folder", "read"),
-        ("attack rpa --round {round} --users 1 --tickets folder", "read"),
+        ("sim users --round {round} --users 1 --tickets folder", "read"),
+        ("sim attack rpa --round {round} --users 1 --tickets folder", "read"),
         ("demo --part analyst --key-file folder", "read"),
     ],
 )
 def test_names_a_folder_that_should_be_a_file(
     on_server: Run, lunch: dict[str, Any], line: str, action: str
 ) -> None:
-    on_server(f"export {lunch['name']} --output round.json").succeeds()
+    on_server(f"round export {lunch['name']} --output round.json").succeeds()
     Path("folder").mkdir()
     Path("keys.db").touch()
     before = sorted(Path().rglob("*"))
@@ -37,7 +37,9 @@ def test_names_a_folder_that_should_be_a_file(
     assert sorted(Path().rglob("*")) == before
 
 
-@pytest.mark.parametrize("command", ["serve --port 0", "migrate", "check", "key list"])
+@pytest.mark.parametrize(
+    "command", ["serve --port 0", "admin migrate", "admin check", "admin key list"]
+)
 def test_names_a_database_that_is_not_a_file(run: Run, tmp_path: Path, command: str) -> None:
     Path("folder").mkdir()
     os.mkfifo("pipe")
@@ -49,5 +51,5 @@ def test_names_a_database_that_is_not_a_file(run: Run, tmp_path: Path, command: 
 
 
 def test_a_ledger_that_is_a_folder_is_one_sentence(run: Run, tmp_path: Path) -> None:
-    error = run("ledger --ledger", str(tmp_path)).fails(1)
+    error = run("send ledger --ledger", str(tmp_path)).fails(1)
     assert error == f"the ledger {tmp_path} cannot be used: Is a directory"

@@ -12,11 +12,11 @@ from tests.conftest import ServerProcess
 @pytest.mark.parametrize(
     ("fields", "command", "scope"),
     [
-        ({"access": "key"}, "simulate --users 5 --round", "report"),
-        ({"access": "key"}, "attack rpa --users 5 --round", "report"),
-        ({"read_access": "key"}, "frequencies --round", "analyst"),
-        ({"read_access": "key"}, "recover --round", "analyst"),
-        ({"read_access": "key"}, "stats", "analyst"),
+        ({"access": "key"}, "sim users --users 5 --round", "report"),
+        ({"access": "key"}, "sim attack rpa --users 5 --round", "report"),
+        ({"read_access": "key"}, "result frequencies --round", "analyst"),
+        ({"read_access": "key"}, "result recover --round", "analyst"),
+        ({"read_access": "key"}, "round stats", "analyst"),
         ({}, "round close", "admin"),
     ],
 )
@@ -36,7 +36,7 @@ def test_hint_names_the_scope_of_the_missing_key(
     assert f"in --key or {variable}:" in missing
     assert "does not know this key" in wrong
     for error in (missing, wrong):
-        assert f"`ldprecover key create{option}`" in error
+        assert f"`ldprecover admin key create{option}`" in error
 
 
 _ONLY_NUMPY = """

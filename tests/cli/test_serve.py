@@ -136,7 +136,7 @@ def test_a_running_server_owns_its_port_and_database_and_takes_new_keys(
         "Address already in use; try --port 0, which takes a free one, or use the running server"
     )
     assert "another server" in run("serve --port 0").fails(2)
-    created = run("key create")
+    created = run("admin key create")
     assert created.err == f"An admin key of {tmp_path / 'ldprecover.db'}\n"
     key = created.out.strip()
     line = f"round open --epsilon 1 --domain-size 4 --url {url} --key"
@@ -153,18 +153,18 @@ def test_a_running_server_owns_its_port_and_database_and_takes_new_keys(
         ("serve --port 0 --database-url nonsense", "sqlite:///"),
         ("serve --port 0 --database-url sqlite:///no/such/folder/a.db", "no/such/folder"),
         ("serve --port 0 --workers 2", "workers"),
-        ("key create --database-url nonsense", "cannot be read"),
-        ("migrate --database-url mysql://x", "postgresql"),
+        ("admin key create --database-url nonsense", "cannot be read"),
+        ("admin migrate --database-url mysql://x", "postgresql"),
         (
             "serve --port 0 --database-url postgres://a@b/db",
             "write postgresql+psycopg:// for postgres://",
         ),
         (
-            "migrate --database-url postgresql://a@b/db",
+            "admin migrate --database-url postgresql://a@b/db",
             "write postgresql+psycopg:// for postgresql://",
         ),
         (
-            "key list --database-url postgresql+psycopg2://a@b/db",
+            "admin key list --database-url postgresql+psycopg2://a@b/db",
             "write postgresql+psycopg:// for postgresql+psycopg2://",
         ),
     ],
@@ -173,7 +173,7 @@ def test_rejects_invalid_settings_in_one_line(run: Run, line: str, message: str)
     assert message in run(line).fails(2)
 
 
-@pytest.mark.parametrize("line", ["serve --port 0", "key create", "migrate"])
+@pytest.mark.parametrize("line", ["serve --port 0", "admin key create", "admin migrate"])
 def test_rejects_a_misspelt_variable(run: Run, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.setenv("LDPRECOVER_WORKER", "2")
     error = run(line).fails(2)

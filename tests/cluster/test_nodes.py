@@ -44,7 +44,7 @@ def http_paths(host: str, port: int) -> list[str] | None:
 def test_nodes_listen_with_tls_serve_no_pages_and_end_cleanly(tmp_path: Path) -> None:
     files = certificates(tmp_path)
     tls = [f"--tls-{name}={file}" for name, file in zip(("ca", "cert", "key"), files, strict=True)]
-    command = ["cluster", "scheduler", "--host=127.0.0.2", "--port=0", *tls]
+    command = ["admin", "cluster", "scheduler", "--host=127.0.0.2", "--port=0", *tls]
     with closing(DaskCluster(tmp_path, files, command=command)) as cluster:
         first, second = cluster.start_worker(), cluster.start_worker()
         for process, comms in ((cluster.scheduler, 1), (first, 2)):
@@ -64,9 +64,9 @@ def test_nodes_listen_with_tls_serve_no_pages_and_end_cleanly(tmp_path: Path) ->
 
 
 def test_nodes_that_cannot_start_say_why(tmp_path: Path, run: Run) -> None:
-    missing = run("cluster worker tls://127.0.0.1:1").fails(2)
+    missing = run("admin cluster worker tls://127.0.0.1:1").fails(2)
     assert missing.startswith("the TLS CA is not a file: tls/ca.pem")
-    wrong = run("cluster worker 127.0.0.1").fails(2)
+    wrong = run("admin cluster worker 127.0.0.1").fails(2)
     assert wrong.startswith("the scheduler must be tls://HOST:PORT or tcp")
     ca, cert, key = certificates(tmp_path)
     tls = ("--tls-ca", ca, "--tls-cert", cert)
@@ -74,7 +74,17 @@ def test_nodes_that_cannot_start_say_why(tmp_path: Path, run: Run) -> None:
     def error(*words: str, tls_key: str = key) -> str:
         """Return the error of a command, of which nothing stays in this process."""
         ended = subprocess.run(
-            [sys.executable, "-m", "ldprecover_cli", "cluster", *words, *tls, "--tls-key", tls_key],
+            [
+                sys.executable,
+                "-m",
+                "ldprecover_cli",
+                "admin",
+                "cluster",
+                *words,
+                *tls,
+                "--tls-key",
+                tls_key,
+            ],
             env=os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3 s"},
             capture_output=True,
             text=True,

@@ -26,7 +26,7 @@ from ldprecover_cluster import EngineError, Scheduler, engine
 if __name__ == "__main__":
     with engine(2) as executor:
         assert executor.submit(abs, -1).result() == 1
-    assert run(["recompute", {str(file)!r}]) == 0
+    assert run(["file", "recompute", {str(file)!r}]) == 0
     try:
         with engine(scheduler=Scheduler("tls://a:1")):
             pass

@@ -1,4 +1,4 @@
-"""`recompute --reports` has the server's numbers with every engine, and rejects other datasets."""
+"""`file recompute --reports` has the server's numbers with every engine."""
 
 import fcntl
 import json
@@ -75,7 +75,7 @@ def data() -> ReportDataset:
 def test_each_engine_prints_the_same(
     run: Run, data: ReportDataset, request: pytest.FixtureRequest
 ) -> None:
-    line = "recompute data/_round.json --reports data --method fiad"
+    line = "file recompute data/_round.json --reports data --method fiad"
     local = run(line).json
     assert local["n"] == 3_400
     assert any("abnormal" in note for note in local["notes"])
@@ -96,7 +96,7 @@ def test_each_engine_prints_the_same_certificate(
     rows = np.concatenate([oracle.perturb(rng.integers(0, D, 3_000), rng), malicious])
     export = replace(exported(rows, parameters=parameters), seed="0123456789abcdef" * 2)
     written("data", export, rows)
-    line = "recompute data/_round.json --reports data --malicious-share 0.5 --items 3,7"
+    line = "file recompute data/_round.json --reports data --malicious-share 0.5 --items 3,7"
     certificate = run(line).json["certificate"]
     assert certificate["seed"] == export.seed
     assert run(f"{line} --jobs 2").json["certificate"] == certificate
@@ -111,7 +111,7 @@ def test_a_certificate_of_some_reports_is_from_the_counts_and_says_so(run: Run) 
     rows = poisoned()
     export = replace(exported(rows), seed="0123456789abcdef" * 2)
     written("data", export, rows[:3_000])
-    line = "recompute data/_round.json --reports data --malicious-share 0.5 --partial"
+    line = "file recompute data/_round.json --reports data --malicious-share 0.5 --partial"
     result = run(line).json
     certificate = result["certificate"]
     assert (certificate["n"], certificate["from_reports"]) == (3_400, False)
@@ -125,7 +125,7 @@ def test_a_certificate_of_some_reports_is_from_the_counts_and_says_so(run: Run) 
 def test_a_certificate_of_an_open_round_is_from_the_counts_and_says_so(
     run: Run, data: ReportDataset
 ) -> None:
-    line = "recompute data/_round.json --malicious-share 0.5"
+    line = "file recompute data/_round.json --malicious-share 0.5"
     note = (
         "The certificate is from the counts of all reports: one from reports needs the seed of a "
         "closed round, and the export has none."
@@ -154,7 +154,9 @@ def test_a_dataset_gives_the_servers_numbers(run: Run, server: ServerProcess) ->
             f"/rounds/{round}/recover", json=fields, headers=server.admin
         ).json()
         options = " ".join(f"--target {target}" for target in targets)
-        result = run(f"recompute data/_round.json --reports data --method {method} {options}").json
+        result = run(
+            f"file recompute data/_round.json --reports data --method {method} {options}"
+        ).json
         for column in ("malicious", "genuine", "recovered", "eta", "notes", "targets"):
             assert result[column] == response[column]
 
@@ -162,8 +164,8 @@ def test_a_dataset_gives_the_servers_numbers(run: Run, server: ServerProcess) ->
 def test_a_merged_export_takes_the_datasets_of_all_rounds(run: Run, data: ReportDataset) -> None:
     other = poisoned(seed=4)
     written("other", exported(other, "B"), other)
-    run("merge data/_round.json other/_round.json --output both.json").succeeds()
-    line = "recompute both.json --method diffstats --reports"
+    run("file merge data/_round.json other/_round.json --output both.json").succeeds()
+    line = "file recompute both.json --method diffstats --reports"
     result = run(f"{line} other --reports data").json
     rows = np.concatenate([poisoned(), other])
     whole = exported(rows).recover("diffstats", reports=ReportSource(OUE.oracle, rows))
@@ -188,13 +190,13 @@ def test_rejects_a_dataset_of_another_round_or_time(run: Run, data: ReportDatase
         "they were written at different times": exported(rows),
     }.items():
         file = write_export(export)
-        assert message in run(f"recompute {file} --reports data").fails(2)
+        assert message in run(f"file recompute {file} --reports data").fails(2)
 
 
 def test_partial_accepts_a_dataset_that_lacks_reports(run: Run) -> None:
     rows = poisoned()
     written("data", exported(rows), rows[:3_000])
-    line = "recompute data/_round.json --reports data --method diffstats"
+    line = "file recompute data/_round.json --reports data --method diffstats"
     missing = "the dataset lacks 400 of the round's 3,400 reports"
     assert f"{missing}; --partial" in run(line).fails(2)
     result = run(f"{line} --partial").json
@@ -208,7 +210,7 @@ def test_names_a_changed_part(run: Run, data: ReportDataset) -> None:
     content = bytearray(file.read_bytes())
     content[100] ^= 1
     file.write_bytes(content)
-    error = run("recompute data/_round.json --reports data --method diffstats").fails(1)
+    error = run("file recompute data/_round.json --reports data --method diffstats").fails(1)
     assert error.startswith(f"the part hour=480001/{file.name} of ")
 
 
@@ -221,7 +223,7 @@ def test_rejects_reports_that_differ_from_the_counts(
     export = written("data", exported(rows), rows[: len(rows) - missing]).export
     wrong = Tally(export.tally.summary[::-1].copy(), len(rows))
     write_export(replace(export, tally=wrong), "data/_round.json")
-    error = run("recompute data/_round.json --reports data --partial").fails(1)
+    error = run("file recompute data/_round.json --reports data --partial").fails(1)
     url = f"file://{tmp_path}/data"
     assert error == f"the reports of {url} differ from the counts in its _round.json"
 
@@ -247,7 +249,7 @@ def test_rejects_reports_that_differ_from_the_counts(
 def test_rejects_options_that_exclude_each_other(run: Run, options: str, message: str) -> None:
     file = write_export(exported(poisoned()))
     content = Path(file).read_text()
-    assert message in run(f"recompute {file} {options}").fails(2)
+    assert message in run(f"file recompute {file} {options}").fails(2)
     assert Path(file).read_text() == content
 
 
@@ -263,7 +265,7 @@ def waiting(forking: None, data: ReportDataset) -> Callable[[str], tuple[Process
         notified, notify = os.pipe()
         before = signal.signal(signal.SIGIO, lambda *_: os.write(notify, b"!"))
         fcntl.fcntl(part, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        line = f"recompute data/_round.json --reports data --method diffstats {options}"
+        line = f"file recompute data/_round.json --reports data --method diffstats {options}"
         process = start_python(
             *("-m", "ldprecover_cli", *line.split(), "--output", "result.json"),
             folder=Path.cwd(),

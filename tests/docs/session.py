@@ -26,11 +26,11 @@ _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 # A page shows these in full; here fewer users do, or one protocol of three, or one detector of two,
 # or one setting of eleven.
 _SHORTER = {
-    "ldprecover reproduce adversarial": " --share 0.0004",
-    "ldprecover reproduce unmix": " --only protocol=grr --only method=mle",
+    "ldprecover study adversarial": " --share 0.0004",
+    "ldprecover study unmix": " --only protocol=grr --only method=mle",
     "python research/evasion_search.py": " --detectors alarms --data geometric --users 300",
     "ldprecover demo": " --users 500",
-    "ldprecover simulate --round cities": " --users 2000",
+    "ldprecover sim users cities": " --users 2000",
 }
 # What a reader does before anything else; the tests run where it has been done.
 _DONE = re.compile(
@@ -209,7 +209,9 @@ def has_tools(page: Page | None = None) -> bool:
     is_javascript = page is not None and any(
         block.language == "javascript" for block in page.blocks
     )
-    writes_datasets = page is not None and any("--reports " in block.text for block in page.blocks)
+    writes_datasets = page is not None and any(
+        "file dataset " in block.text for block in page.blocks
+    )
     has_pyarrow = not writes_datasets or find_spec("pyarrow") is not None
     return has_pyarrow and all(
         map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])])

@@ -11,7 +11,7 @@ from tests.conftest import ADMIN_KEY, ServerProcess, StartServer
 from tests.docs.markdown import PAGES, Page
 from tests.docs.session import Session, has_tools, matches
 
-_REQUESTS = re.compile(r"127\.0\.0\.1|LDPRECOVER_|^(\$ )?ldprecover (?!reproduce)", re.MULTILINE)
+_REQUESTS = re.compile(r"127\.0\.0\.1|LDPRECOVER_|^(\$ )?ldprecover (?!study)", re.MULTILINE)
 
 
 @pytest.mark.skipif(not has_tools(), reason="the pages' commands need bash and curl")

@@ -1,4 +1,4 @@
-"""The document of `ldprecover document`, opened in a browser without a server."""
+"""The report of `ldprecover round report`, opened in a browser without a server."""
 
 import json
 import re
@@ -48,7 +48,7 @@ def poisoned(server: ServerProcess) -> str:
 
 @pytest.fixture(scope="module")
 def written(server: ServerProcess, poisoned: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The document of the second round, with a method that it refuses."""
+    """The report of the second round, with a method that it refuses."""
     file = tmp_path_factory.mktemp("report") / "out.html"
     methods = [
         word
@@ -56,7 +56,8 @@ def written(server: ServerProcess, poisoned: str, tmp_path_factory: pytest.TempP
         for word in ("--method", name)
     ]
     assert (
-        app.run(["document", poisoned, "--output", str(file), *methods, "--url", server.url]) == 0
+        app.run(["round", "report", poisoned, "--output", str(file), *methods, "--url", server.url])
+        == 0
     )
     return file
 
@@ -73,7 +74,7 @@ def offline(visit: Visit) -> Callable[..., Any]:
     return start
 
 
-def test_document_states_what_is_certain(
+def test_report_states_what_is_certain(
     offline: Callable[..., Any], written: Path, poisoned: str, server: ServerProcess
 ) -> None:
     with Client(server.url) as client:
@@ -90,7 +91,7 @@ def test_document_states_what_is_certain(
     assert least - 1.1e-5 < float(proven[1]) / 100 <= least
 
 
-def test_document_shows_round_and_conclusions(
+def test_report_shows_round_and_conclusions(
     offline: Callable[..., Any], written: Path, poisoned: str
 ) -> None:
     shown = offline(written)
@@ -131,7 +132,7 @@ def test_search_and_method_choice_work(offline: Callable[..., Any], written: Pat
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_document_is_accessible(
+def test_report_is_accessible(
     offline: Callable[..., Any], written: Path, picture: Picture, scheme: str
 ) -> None:
     for name, width in WIDTHS.items():
@@ -168,7 +169,7 @@ def test_data_cannot_end_its_element() -> None:
     assert not re.search(r"""(src|href)\s*=\s*["']?(http|//)""", text)
 
 
-def test_documents_empty_round_and_overwrites_nothing(
+def test_reports_empty_round_and_overwrites_nothing(
     server: ServerProcess,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -177,12 +178,12 @@ def test_documents_empty_round_and_overwrites_nothing(
 ) -> None:
     opened = server.open_round()
     file = tmp_path / "empty.html"
-    arguments = ["document", opened["name"], "--output", str(file), "--url", server.url]
+    arguments = ["round", "report", opened["name"], "--output", str(file), "--url", server.url]
     assert app.run(arguments) == 0
     assert offline(file).get_by_text("There are no estimates").is_visible()
     before = file.read_bytes()
     capsys.readouterr()
-    assert app.run(["document", poisoned, *arguments[2:]]) == 2
+    assert app.run(["round", "report", poisoned, *arguments[3:]]) == 2
     message = capsys.readouterr().err
     assert message.startswith(f"error: cannot write {file}"), "the error comes before any recovery"
     assert file.read_bytes() == before
@@ -208,7 +209,7 @@ def test_rejects_unknown_names_and_leaves_no_file(
     name = server.open_round()["name"] if "ROUND" in options else ""
     arguments = [name if word == "ROUND" else word for word in options]
     arguments += ["--output", "x.html", "--url", server.url]
-    assert app.run(["document", *arguments]) in (1, 2)
+    assert app.run(["round", "report", *arguments]) in (1, 2)
     assert message in capsys.readouterr().err
     assert not (tmp_path / "x.html").exists()
 
@@ -219,6 +220,8 @@ def test_reads_protected_round_with_admin_key(
     name = server.open_round(read_access="key")["name"]
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", server.admin_key)
     assert (
-        app.run(["document", name, "--output", str(tmp_path / "out.html"), "--url", server.url])
+        app.run(
+            ["round", "report", name, "--output", str(tmp_path / "out.html"), "--url", server.url]
+        )
         == 0
     )

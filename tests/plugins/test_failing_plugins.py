@@ -250,7 +250,7 @@ def test_failing_attack_is_named_and_sends_nothing(
         "boom": "raised RuntimeError: plan boom",
     }.items():
         options = ("--round", opened["id"], "--users", "5", "--url", server.url, "--key", ADMIN_KEY)
-        stderr = run(*COMMAND, "attack", name, *options, sees=(failing,), code=1).stderr
+        stderr = run(*COMMAND, "sim", "attack", name, *options, sees=(failing,), code=1).stderr
         assert f"the attack '{name}' of the distribution others" in stderr
         assert words in stderr
         assert "--url" not in stderr
@@ -262,7 +262,7 @@ def study(tmp_path: Path, protocol: str, methods: list[str]) -> tuple[str, ...]:
     text = f'data = "cities"\nprotocols = "{protocol}"\nusers = 500\ntrials = 2\n'
     text += f'attacks = ["none"]\nmethods = {json.dumps(methods)}\n'
     (tmp_path / "study.toml").write_text(text)
-    return (*COMMAND, "reproduce", "study.toml", "--jobs", "2", "--out", "results")
+    return (*COMMAND, "study", "run", "study.toml", "--jobs", "2", "--out", "results")
 
 
 def test_unexpected_error_names_loaded_distributions(
@@ -327,7 +327,7 @@ def test_plugin_that_raises_keyboard_interrupt_is_named(run: Run, tmp_path: Path
 
 
 def test_commands_that_need_no_plugin_load_none(broken: Path, run: Run, tmp_path: Path) -> None:
-    for command in ("migrate", "key list", "ledger --help", "key --help"):
+    for command in ("admin migrate", "admin key list", "admin key --help"):
         status = 0 if "--help" in command else 2  # there is no database
         run(*COMMAND, *command.split(), sees=(broken,), code=status)
     assert not (tmp_path / "imported").exists()

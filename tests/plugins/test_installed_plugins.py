@@ -49,14 +49,11 @@ def test_a_whole_round_is_played_by_the_command(
 
     opened = ("round", "open", "lunch", "--protocol", "kue", "--epsilon", "2", "--domain-size", "8")
     assert command(*opened, "--parameter", "keep=60")["keep"] == 60
-    assert (
-        command("simulate", "--round", "lunch", "--users", "300", "--seed", "1")["accepted"] == 300
-    )
-    attacked = command(
-        "attack", "first", "--round", "lunch", "--users", "100", "--target", "3", "--seed", "1"
-    )
-    assert attacked["accepted"] == 100
-    recovered = command("recover", "--round", "lunch", "--method", "above-median")
+    simulated = command("sim", "users", "lunch", "--users", "300", "--seed", "1")
+    assert simulated["accepted"] == 300
+    attack = ("sim", "attack", "first", "lunch", "--users", "100", "--target", "3", "--seed", "1")
+    assert command(*attack)["accepted"] == 100
+    recovered = command("result", "recover", "lunch", "--method", "above-median")
     assert recovered["n"] == 400
     assert recovered["method"] == "above-median"
     assert max(recovered["recovered"]) == recovered["recovered"][3]
@@ -166,15 +163,13 @@ def test_client_without_the_plugin_fails_before_perturbing(
     with_plugins: ServerProcess, run: Run
 ) -> None:
     with_plugins.open_round("kue", 1.0, name="theirs")
-    stderr = run(
-        *COMMAND, "report", "1", "--round", "theirs", "--url", with_plugins.url, code=2
-    ).stderr
+    stderr = run(*COMMAND, "send", "value", "1", "theirs", "--url", with_plugins.url, code=2).stderr
     assert "protocol 'kue' is not known here: install and load the plugin that has it" in stderr
 
 
 def test_a_study_takes_all_three(run: Run, site: Path, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(shown("data = "))
-    run(*COMMAND, "reproduce", "study.toml", "--jobs", "2", "--out", "results", sees=(site,))
+    run(*COMMAND, "study", "run", "study.toml", "--jobs", "2", "--out", "results", sees=(site,))
     with (tmp_path / "results" / "cells.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["protocol"] for row in rows} == {"kue"}

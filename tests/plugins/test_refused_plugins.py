@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.plugins.conftest import Install, Run, write_plugins
 
-NO_FILE = ("-m", "ldprecover_cli", "reproduce", "none.toml")
+NO_FILE = ("-m", "ldprecover_cli", "study", "run", "none.toml")
 """A command that loads plugins and then finds no file."""
 
 PYPROJECT = """

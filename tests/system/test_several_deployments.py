@@ -187,8 +187,8 @@ def merged(
     """Export the round from each deployment, and return what `merge` makes of the files."""
     files = [str(folder / f"{i}.json") for i in range(2)]
     for server, file in zip(deployments, files, strict=True):
-        assert run(["export", name, "--url", server.url, "--output", file]) == 0
-    assert run(["merge", *files, "--output", str(folder / "all.json")]) == 0
+        assert run(["round", "export", name, "--url", server.url, "--output", file]) == 0
+    assert run(["file", "merge", *files, "--output", str(folder / "all.json")]) == 0
     return RoundExport.from_json((folder / "all.json").read_bytes())
 
 

@@ -1,1 +1,20 @@
-"""`admin`: the server's database, its keys and its cluster."""
+"""`admin`: keys, tickets, database and cluster of a server."""
+
+from ldprecover_cli.admin import cluster, database, key, ticket
+from ldprecover_cli.grammar import group
+
+app = group(
+    "admin",
+    """Make access keys and tickets; care for a server's database.
+
+    All but `ticket` run on the machine with the database; the server may be running.
+
+    Example: ldprecover admin key create app --scope report
+    """,
+    ticket=ticket.ticket,
+    migrate=database.migrate,
+    check=database.check,
+    quarantine=database.quarantine,
+    key=key.app,
+    cluster=cluster.app,
+)

@@ -1,31 +1,18 @@
-"""`cluster`: run the scheduler and the workers of a Dask cluster."""
+"""`admin cluster`: run the scheduler and the workers of a Dask cluster."""
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
+from ldprecover_cli.grammar import group
 from ldprecover_cli.output import note
-
-app = typer.Typer(name="cluster", no_args_is_help=True)
 
 _Ca = Annotated[Path, Option("--tls-ca", help="Certificate of the cluster's CA.", metavar="FILE")]
 _Cert = Annotated[Path, Option("--tls-cert", help="Certificate of this node.", metavar="FILE")]
 _Key = Annotated[Path, Option("--tls-key", help="Key of that certificate.", metavar="FILE")]
 
 
-@app.callback()
-def cluster() -> None:
-    """Run a Dask cluster that reads reports, with TLS and without Dask's HTTP server.
-
-    Whoever has a certificate of its CA can run code on its machines.
-
-    Example: ldprecover cluster worker tls://10.0.0.5:8786
-    """
-
-
-@app.command("scheduler")
 def scheduler(
     *,
     host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1",
@@ -36,7 +23,7 @@ def scheduler(
 ) -> None:
     """Run the scheduler until Ctrl-C.
 
-    Example: ldprecover cluster scheduler --host 10.0.0.5
+    Example: ldprecover admin cluster scheduler --host 10.0.0.5
     """
     from ldprecover_cluster.nodes import run_scheduler
 
@@ -44,7 +31,6 @@ def scheduler(
     run_scheduler(host, port, files, lambda url: note(f"Scheduler at {url}"))
 
 
-@app.command("worker")
 def worker(
     url: Annotated[str, Argument(help="The scheduler: tls://HOST:PORT.", metavar="SCHEDULER")],
     *,
@@ -67,7 +53,7 @@ def worker(
 
     A process near its memory limit is replaced by a new one.
 
-    Example: ldprecover cluster worker tls://10.0.0.5:8786 --jobs 4
+    Example: ldprecover admin cluster worker tls://10.0.0.5:8786 --jobs 4
     """
     from ldprecover_cluster import Scheduler
     from ldprecover_cluster.nodes import run_workers
@@ -79,3 +65,16 @@ def worker(
         host,
         lambda jobs: note(f"{jobs} worker process{'es' if jobs > 1 else ''} of {url}"),
     )
+
+
+app = group(
+    "cluster",
+    """Run a Dask cluster that reads reports, with TLS and without Dask's HTTP server.
+
+    Whoever has a certificate of its CA can run code on its machines.
+
+    Example: ldprecover admin cluster worker tls://10.0.0.5:8786
+    """,
+    scheduler=scheduler,
+    worker=worker,
+)

@@ -1,4 +1,4 @@
-"""`recompute`: estimate, recover and certify an exported round offline."""
+"""`file recompute`: estimate, recover and certify an exported round offline."""
 
 import errno
 from collections.abc import Callable, Sequence
@@ -45,7 +45,12 @@ if TYPE_CHECKING:
 
 
 def recompute(
-    file: Annotated[Path, Argument(help="File of `ldprecover export` or `merge`.", metavar="FILE")],
+    file: Annotated[
+        Path,
+        Argument(
+            help="File of `ldprecover round export` or `ldprecover file merge`.", metavar="FILE"
+        ),
+    ],
     *,
     target: KnownTargets = None,
     eta: Eta = "0.2",
@@ -70,7 +75,7 @@ def recompute(
     reports: Annotated[
         list[str] | None,
         Option(
-            help="A dataset of `ldprecover export --reports`; repeat it for each round of a merged "
+            help="A dataset of `ldprecover file dataset`; repeat it for each round of a merged "
             "export.",
             metavar="FOLDER|URL",
         ),
@@ -94,17 +99,17 @@ def recompute(
     GRR, HR and LLH the export is enough: its counts are the histogram of the reports.
     Several processes or a Dask cluster can read the dataset; the numbers stay the same.
 
-    With --malicious-share the field `certificate` is what `ldprecover certify` states; with all
-    reports of a round that was closed, what it states with --reports. A note says why a certificate
-    is from the counts although --reports names a dataset.
+    With --malicious-share the field `certificate` is what `ldprecover result certify` states; with
+    all reports of a round that was closed, what it states with --reports. A note says why a
+    certificate is from the counts although --reports names a dataset.
 
-    Example: ldprecover recompute cities.json
+    Example: ldprecover file recompute cities.json
 
-    Example: ldprecover recompute cities.json --method unmix --history may.json --history june.json
+    Example: ldprecover file recompute cities.json --method unmix --history may.json
 
-    Example: ldprecover recompute cities.json --malicious-share 0.01 --top 3
+    Example: ldprecover file recompute cities.json --malicious-share 0.01 --top 3
 
-    Example: ldprecover recompute cities/_round.json --reports cities --method fiad --jobs 2
+    Example: ldprecover file recompute cities/_round.json --reports cities --method fiad --jobs 2
     """
     exported = read_export(file)
     arguments = {

@@ -1,1 +1,20 @@
-"""`result`: what a round says."""
+"""`result`: what a round found, as reported, corrected and proven."""
+
+from ldprecover_cli.grammar import group
+from ldprecover_cli.result import alarms, certify, frequencies, methods, recover, suspects
+
+app = group(
+    "result",
+    """See what a round found: its frequencies, an attack, the repair.
+
+    The repair is called recovery. These commands change nothing.
+
+    Example: ldprecover result recover cities
+    """,
+    frequencies=frequencies.frequencies,
+    recover=recover.recover,
+    alarms=alarms.alarms,
+    suspects=suspects.suspects,
+    certify=certify.certify,
+    methods=methods.methods,
+)

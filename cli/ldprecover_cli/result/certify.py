@@ -1,4 +1,4 @@
-"""`certify`: what a round proves, whatever malicious users sent."""
+"""`result certify`: what a round proves, whatever malicious users sent."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -8,7 +8,7 @@ from typer import Option
 
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
-from ldprecover_cli.options import DEFAULT_URL, Json, Key, RoundArgument, Url, connected
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import JsonObject, console, counted, plain, plain_table, print_json
 from ldprecover_cli.result.jobs import (
     Background,
@@ -64,7 +64,7 @@ _ROWS = 20  # items of the table
 
 
 def certify(
-    round: RoundArgument = "current",
+    round: RoundArgument = CURRENT,
     *,
     malicious_share: MaliciousShare = None,
     malicious_tickets: Annotated[
@@ -99,13 +99,13 @@ def certify(
     The intervals hold for every attack by at most the assumed share of the reports. A statement is
     certified if it is true for all frequencies in them.
 
-    Example: ldprecover certify cities --malicious-share 0.01 --top 3
+    Example: ldprecover result certify cities --malicious-share 0.01 --top 3
 
-    Example: ldprecover certify cities --malicious-share 0.01 --items "Reno, NV" --reports
+    Example: ldprecover result certify cities --malicious-share 0.01 --items "Reno, NV" --reports
 
-    Example: ldprecover certify cities --malicious-share 0.01 --ahead "New York, NY;Chicago, IL"
+    Example: ldprecover result certify cities --malicious-share 0.01 --ahead "Reno, NV;Tucson, AZ"
 
-    Example: ldprecover certify cities --malicious-share 0.01 --reports --background
+    Example: ldprecover result certify cities --malicious-share 0.01 --reports --background
     """
     check_job_options(background, job)
     if job is None and (malicious_share is None) is (malicious_tickets is None):
@@ -115,12 +115,11 @@ def certify(
         fields["reports"] = True
     if malicious_tickets is not None:
         fields["malicious_tickets"] = malicious_tickets
-    with connected(url, key, scope="analyst", round=round) as client:
+    with connected_to(round, url, key) as (client, target):
+        round = target.reference
         if items or ahead or top or mean_above:
-            parameters = client.parameters(round)
-            labels = parameters.parameters.items
+            labels = client.parameters(round).parameters.items
             fields["questions"] = questions_of(items, ahead, top, mean_above, labels, round)
-            round = parameters.id  # "current" may name another round later
         result: JsonObject | None
         if job is not None:
             result = wait_for_job(client, round, job, "certificate")
@@ -134,7 +133,7 @@ def certify(
     if json:
         print_json(result)
     else:
-        _show(result)
+        _show(result, target.title)
 
 
 def questions_of(
@@ -170,8 +169,9 @@ def _labels_in(text: str, labels: Sequence[str], round: str | None) -> list[str]
     return chosen
 
 
-def _show(result: Mapping[str, Any]) -> None:
+def _show(result: Mapping[str, Any], title: str) -> None:
     out = console()
+    out.print(title)
     if result["quarantined"]:
         out.print(f"{counted(result['quarantined'], 'report')} in quarantine and included.")
     out.print(plain(result["assumption"]))

@@ -20,8 +20,8 @@ JobId = Annotated[
     Option("--job", help="Wait for a job that was started with --background.", metavar="JOB"),
 ]
 
-_COMMANDS = {"recovery": "recover --round {} --job {}", "certificate": "certify {} --job {}"}
-"""The commands that wait for a job, by its analysis."""
+_COMMANDS = {"recovery": "recover", "certificate": "certify"}
+"""The command of the group `result` that waits for a job, by its analysis."""
 
 
 def check_job_options(background: bool, job: str | None) -> None:
@@ -45,7 +45,7 @@ def start_job(
 
     Returns the result if the server answers with it instead, and prints nothing then.
     """
-    round = client.parameters(round).id  # "current" may name another round later
+    round = client.parameters(round).id  # a name may be given to another round later
     job = start(round)
     if job.is_over:
         return job.wait()
@@ -58,4 +58,4 @@ def start_job(
 
 
 def _command(job: "Job", round: str) -> str:
-    return plain(f"ldprecover {_COMMANDS[job.analysis].format(round, job.id)}")
+    return plain(f"ldprecover result {_COMMANDS[job.analysis]} {round} --job {job.id}")

@@ -1,4 +1,4 @@
-"""`recover`: a round's frequencies, recovered from poisoned reports."""
+"""`result recover`: a round's frequencies, recovered from poisoned reports."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,6 +9,7 @@ from typer import Option
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import Top, largest, print_items
 from ldprecover_cli.options import (
+    CURRENT,
     DEFAULT_URL,
     Eta,
     History,
@@ -18,10 +19,10 @@ from ldprecover_cli.options import (
     MaliciousModel,
     MethodOptions,
     RecoveryMethod,
-    RoundOption,
+    RoundArgument,
     SupportFile,
     Url,
-    connected,
+    connected_to,
     eta_of,
     method_options,
     support_of,
@@ -38,12 +39,12 @@ from ldprecover_cli.result.jobs import (
 
 
 def recover(
+    round: RoundArgument = CURRENT,
     *,
-    round: RoundOption = "current",
     target: KnownTargets = None,
     infer_targets: Annotated[
         bool,
-        Option("--infer-targets", help="Use the items of `ldprecover suspects` as targets."),
+        Option("--infer-targets", help="Use the items of `ldprecover result suspects` as targets."),
     ] = False,
     eta: Eta = "0.2",
     method: RecoveryMethod = "auto",
@@ -58,25 +59,26 @@ def recover(
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Recover a round's frequencies from poisoned reports.
+    """Correct the frequencies for fake reports.
 
-    The result is a distribution; the notes state its limits.
+    This is called recovery. The result is a distribution; the notes state its limits.
 
-    Example: ldprecover recover --round cities
+    Example: ldprecover result recover cities
 
-    Example: ldprecover recover --round cities --method ldprecover --target "Denver, CO"
+    Example: ldprecover result recover cities --method ldprecover --target "Denver, CO"
 
-    Example: ldprecover recover --round cities --method unmix --history cities-in-may
+    Example: ldprecover result recover cities --method unmix --history cities-in-may
 
-    Example: ldprecover recover --round cities --method fiad --option least=3
+    Example: ldprecover result recover cities --method fiad --option least=3
 
-    Example: ldprecover recover --round cities --method k-means --background
+    Example: ldprecover result recover cities --method k-means --background
     """
     if target and infer_targets:
         raise UsageError("give either --target or --infer-targets")
     check_job_options(background, job)
     options, shares = method_options(option), support_of(support)
-    with connected(url, key, scope="analyst", round=round, others=history or ()) as client:
+    with connected_to(round, url, key, others=history or ()) as (client, chosen):
+        round = chosen.reference
         if target:
             check_items(target, client.parameters(round).parameters.items, round)
         fields: dict[str, Any] = {
@@ -102,14 +104,15 @@ def recover(
     if json:
         print_json(result)
     else:
-        _show_recovery(result, top)
+        _show_recovery(result, chosen.title, top)
 
 
-def _show_recovery(result: Mapping[str, Any], top: int) -> None:
+def _show_recovery(result: Mapping[str, Any], title: str, top: int) -> None:
     out = console()
     star = "*" if result["targets"] else ""
     out.print(
-        f"{counted(result['n'], 'report')}, {plain(result['method'])}{star}, eta {result['eta']:g}"
+        f"{title}: {counted(result['n'], 'report')}, {plain(result['method'])}{star}, eta "
+        f"{result['eta']:g}"
     )
     poisoned, recovered, targets = result["poisoned"], result["recovered"], set(result["targets"])
     conclusions = result.get("conclusions") or {}

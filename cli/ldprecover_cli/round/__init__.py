@@ -1,1 +1,24 @@
-"""`round`: rounds on a server."""
+"""`round`: rounds on a server, from opening to deletion."""
+
+from ldprecover_cli.grammar import group
+from ldprecover_cli.round import export, open, report, state, stats, watch
+
+app = group(
+    "round",
+    """Run a survey (a round): open, watch and close it, write a report.
+
+    A round asks one question, with answers and a privacy that never change. The server does all
+    work; `ldprecover serve` starts one.
+
+    Example: ldprecover round open cities --dataset cities --epsilon 0.5
+    """,
+    open=open.open_round,
+    list=state.list_rounds,
+    show=state.show_round,
+    watch=watch.watch,
+    close=state.close_round,
+    delete=state.delete_round,
+    stats=stats.stats,
+    report=report.report,
+    export=export.export,
+)

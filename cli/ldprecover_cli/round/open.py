@@ -1,17 +1,14 @@
-"""`round`: open, list, show, close and delete rounds."""
+"""`round open`: open a round over a list of items."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
 from typer import Argument, Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import CommandError, UsageError, explain
+from ldprecover_cli.errors import UsageError, explain
 from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,
@@ -20,28 +17,24 @@ from ldprecover_cli.options import (
     Json,
     Key,
     Protocol,
-    RoundArgument,
     Url,
     connected,
     own_parameters,
     read_lines,
 )
 from ldprecover_cli.output import (
-    JsonObject,
     byte_size,
     console,
     counted,
-    joined,
     plain,
     plain_table,
     print_json,
 )
+from ldprecover_cli.round.state import fields_of
 
 if TYPE_CHECKING:
     from ldprecover.planning.choosing import Choice
-    from ldprecover_client import Client, RoundStatus, RoundSummary
 
-_OTHER_COLUMNS = 68  # characters of a list beside the name
 _COSTS = (
     "error: of one estimate; gain: of 1 % crafted reports on {} items together; bytes: of a "
     "report; hashes: to count all reports; stored: for methods that read reports"
@@ -50,22 +43,10 @@ _RETENTION = (
     "The tally of {} is the histogram of its reports: with --retention none no report is stored, "
     "and no method needs one."
 )
+_ACCESS_OPTIONS = {"open": "", "key": " --key KEY", "ticket": " --ticket TICKET"}
 _USERS = 10_000
 
-app = typer.Typer(name="round", no_args_is_help=True)
 
-
-@app.callback()
-def rounds() -> None:
-    """Open, list, show, close and delete rounds.
-
-    A round is one collection with parameters that never change.
-
-    Example: ldprecover round open cities --dataset cities --epsilon 0.5
-    """
-
-
-@app.command("open")
 def open_round(
     *,
     name: Annotated[
@@ -141,7 +122,9 @@ def open_round(
     ] = None,
     series: Annotated[
         str | None,
-        Option(help="Series of rounds over the same items, which `ldprecover suspects` compares."),
+        Option(
+            help="Series of rounds over the same items, compared by `ldprecover result suspects`."
+        ),
     ] = None,
     canaries: Annotated[
         int | None,
@@ -165,7 +148,7 @@ def open_round(
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Open a round over a list of items.
+    """Open a round: name its items, and how private reports are.
 
     Its parameters never change. Users may report immediately.
 
@@ -210,7 +193,17 @@ def open_round(
             assigned_seeds=assigned_seeds or None,
             tickets=tickets,
         )
-    _show(opened, json=json)
+    if json:
+        print_json(fields_of(opened))
+        return
+    name = plain(opened.name)
+    console().print(
+        f"{name} is open: {len(opened.parameters.items):,} items, {opened.parameters.protocol}, "
+        f"epsilon {epsilon:g}.\n"
+        f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}\n"
+        f"To watch it: ldprecover round watch {name}",
+        soft_wrap=True,
+    )
 
 
 def _chosen(
@@ -238,100 +231,6 @@ def _chosen(
         if retention is None and proposed_retention(best) == "none":
             console().print(_RETENTION.format(best.protocol), soft_wrap=True)
     return best.protocol
-
-
-@app.command("list")
-def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
-    """List the rounds of a server.
-
-    The round opened last comes first; it is the current one.
-
-    Example: ldprecover round list
-    """
-    with connected(url) as client:
-        rounds = client.rounds()
-    if json:
-        print_json({"rounds": [_flat(round) for round in rounds]})
-        return
-    if not rounds:
-        console().print("No rounds yet. Open one with: ldprecover round open")
-        return
-    out = console()
-    dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
-    rows = (
-        (
-            round.name,
-            round.state,
-            round.protocol,
-            *([f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []),
-            f"{round.epsilon:g}",
-            f"{round.domain_size:,}",
-            f"{round.n:,}",
-        )
-        for round in rounds
-    )
-    texts = ("name", "state", "protocol", *(["opened"] if dated else []))
-    columns = (*texts, "epsilon", "items", "reports")
-    out.print(plain_table(*columns, rows=rows, numbers=3, no_wrap=True))  # names are copied
-    if not dated:
-        out.print("A wider terminal also shows the time of opening.")
-
-
-@app.command("show")
-def show_round(
-    round: RoundArgument = "current", *, url: Url = DEFAULT_URL, json: Json = False
-) -> None:
-    """Show a round: its parameters, its state and the number of reports counted.
-
-    Example: ldprecover round show cities
-    """
-    with connected(url, round=round) as client:
-        _show(client.round(round), json=json)
-
-
-@app.command("close")
-def close_round(
-    round: RoundArgument, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False
-) -> None:
-    """Close a round.
-
-    Counted reports stay; new reports are rejected.
-
-    Example: ldprecover round close cities
-    """
-    with connected(url, key, round=round) as client:
-        _show(client.close_round(round), json=json)
-
-
-@app.command("delete")
-def delete_round(
-    round: RoundArgument,
-    *,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    url: Url = DEFAULT_URL,
-    key: Key = None,
-    json: Json = False,
-) -> None:
-    """Delete a round and all its reports.
-
-    This cannot be undone.
-
-    Example: ldprecover round delete cities --yes
-    """
-    with connected(url, key, round=round) as client:
-        status = _listed(client, round)
-        if not yes:
-            if not sys.stdin.isatty():
-                raise UsageError("deleting needs --yes without a terminal")
-            if not typer.confirm(
-                f"Delete {plain(status.name)} and its {counted(status.n, 'report')}?", err=True
-            ):
-                raise CommandError("nothing was deleted")
-        client.delete_round(status.id)
-    if json:
-        print_json({"deleted": status.id})
-    else:
-        console().print(f"Deleted {plain(status.name)} and its {counted(status.n, 'report')}.")
 
 
 @contextmanager
@@ -403,56 +302,3 @@ def _labels(
     if items is not None:
         return [line.strip() for line in read_lines(items) if line.strip()]
     return item or None
-
-
-def _listed(client: "Client", reference: str) -> "RoundSummary":
-    """Return a round from the list, which also has rounds whose protocol is not loaded."""
-    before = None
-    while page := client.rounds(before):
-        for summary in page:
-            if reference in (summary.id, summary.name, "current"):
-                return summary
-        before = page[-1].id
-    return client.round(reference).summary  # raises: the round does not exist
-
-
-def _fields(status: "RoundStatus") -> JsonObject:
-    return {**_flat(status.summary), "items": list(status.parameters.items)}
-
-
-def _flat(summary: "RoundSummary") -> JsonObject:
-    """Return a round's fields by name, including its protocol's own parameters."""
-    flat: JsonObject = {}
-    for name, value in asdict(summary).items():
-        flat |= value if name == "own" else {name: value}
-    return flat
-
-
-def _quarantined(status: "RoundStatus") -> str | None:
-    """Return the numbers of quarantined reports as text."""
-    if (quarantined := status.quarantined) is None:
-        return None
-    seeds = (
-        "seeds are tested after closing"
-        if quarantined.seeds is None
-        else f"{quarantined.seeds} by their seed"
-    )
-    return f"{counted(quarantined.sizes, 'report')} by their size; {seeds}"
-
-
-def _show(status: "RoundStatus", *, json: bool) -> None:
-    fields = _fields(status)
-    if json:
-        print_json(fields)
-        return
-    labels = fields.pop("items")
-    shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
-    fields |= {
-        "assigned_seeds": status.parameters.assigned_seeds or None,
-        "quarantine": status.parameters.quarantine or None,
-        "quarantined": _quarantined(status),
-    }
-    fields["canaries"] = joined([labels[i] for i in fields["canaries"]]) or None
-    fields |= {"n": counted(status.n, "report"), "items": shown}
-    rows = ((name, str(value)) for name, value in fields.items() if value is not None)
-    console().print(plain_table("", "", rows=rows))

@@ -1,4 +1,4 @@
-"""`document`: a round, its recoveries, alarms and suspects in one HTML file."""
+"""`round report`: a round, its recoveries, alarms and suspects in one HTML file."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -10,22 +10,22 @@ from typer import Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items, file_errors
-from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import JsonObject, note
 
 if TYPE_CHECKING:
     from ldprecover_client import Client
 
 METHODS = ("norm-sub", "ldprecover", "unmix")
-"""The recoveries of a document unless --method names others."""
+"""The recoveries of a report unless --method names others."""
 
 _RECOVERY_FIELDS = ("method", "eta", "targets", "recovered", "notes", "conclusions")
 
 
-def document(
-    round: RoundArgument = "current",
+def report(
+    round: RoundArgument = CURRENT,
     *,
-    output: Annotated[Path, Option(help="The new HTML file.", metavar="FILE")],
+    output: Annotated[Path, Option("--output", "-o", help="The new HTML file.", metavar="FILE")],
     method: Annotated[
         list[str] | None,
         Option(
@@ -41,11 +41,12 @@ def document(
     url: Url = DEFAULT_URL,
     key: Key = None,
 ) -> None:
-    """Write a document about a round: one HTML file with charts that needs no server.
+    """Write a report about a round: one HTML file with charts.
 
-    It shows what was collected, what is certain, recoveries, alarms and suspects.
+    It shows what was collected, what is certain, recoveries, alarms and suspects, and needs no
+    server.
 
-    Example: ldprecover document cities --output cities.html
+    Example: ldprecover round report cities -o cities.html
     """
     from ldprecover_cli.round.html_page import html_page
 
@@ -53,17 +54,17 @@ def document(
     with file_errors("write", output):
         file = output.open("x", encoding="utf-8", newline="\n")
     try:
-        with file, connected(url, key, scope="analyst", round=round) as client:
-            content = _collect(client, round, method or METHODS, target or ())
+        with file, connected_to(round, url, key) as (client, chosen):
+            content = _collect(client, chosen.reference, method or METHODS, target or ())
             name = content["round"]["name"]
             html = html_page("js/report.js", f"{name}: a report", content)
             with file_errors("write", output):
                 file.write(html)
                 file.flush()
-    except BaseException:  # a partial document would block the next attempt
+    except BaseException:  # a partial report would block the next attempt
         output.unlink(missing_ok=True)
         raise
-    note(f"A document about round {name} is in {output}; any browser shows it.")
+    note(f"A report about {chosen.title} is in {output}; any browser shows it.")
 
 
 def _collect(
@@ -73,12 +74,13 @@ def _collect(
 
     status = client.round(round)
     check_items(targets, status.parameters.items, status.name)
-    id_ = status.id  # "current" may name another round by the next request
+    id_ = status.id
     available = {method["name"]: method for method in client.methods(id_)["methods"]}
     for name in methods:
         if name not in available:
             raise UsageError(
-                f"--method {name}: the server has no such method; `ldprecover methods` lists them"
+                f"--method {name}: the server has no such method; `ldprecover result methods` "
+                "lists them"
             )
     frequencies = client.frequencies(id_).body
     has_reports = frequencies["n"] > 0

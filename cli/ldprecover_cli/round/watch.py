@@ -1,4 +1,4 @@
-"""`watch`: follow a round in the terminal while it collects reports."""
+"""`round watch`: follow a round in the terminal while it collects reports."""
 
 import time
 from collections import deque
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ldprecover_cli.item_tables import Top, largest
-from ldprecover_cli.options import DEFAULT_URL, Key, RoundArgument, Url, connected
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import console, counted, joined, plain, plain_table
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _PAUSE_BETWEEN_ALARMS = 10.0  # seconds; alarms may read every report
 
 
 def watch(
-    round: RoundArgument = "current",
+    round: RoundArgument = CURRENT,
     *,
     top: Top = 10,
     every: Annotated[
@@ -34,19 +34,18 @@ def watch(
     url: Url = DEFAULT_URL,
     key: Key = None,
 ) -> None:
-    """Follow a round until it is closed, or until Ctrl-C: reports, alarms, most frequent items.
+    """Follow a round while reports come in, until it is closed or Ctrl-C.
 
     To a file or pipe it writes one line for each change.
 
-    Example: ldprecover watch cities --top 20
+    Example: ldprecover round watch cities --top 20
     """
     out = console()
-    with connected(url, key, scope="analyst", round=round) as client:
-        # "current" may name another round later.
-        follower = _Follower(client, client.parameters(round).id)
+    with connected_to(round, url, key) as (client, target):
+        follower = _Follower(client, client.parameters(target.reference).id)
         show = _show_live if out.is_terminal else _write_lines
         with suppress(KeyboardInterrupt):  # the usual way to stop
-            show(out, follower, top, every)
+            show(out, follower, target.title, top, every)
 
 
 @dataclass
@@ -149,19 +148,19 @@ class _Follower:
         return alarms
 
 
-def _show_live(out: "Console", follower: _Follower, top: int, every: float) -> None:
+def _show_live(out: "Console", follower: _Follower, title: str, top: int, every: float) -> None:
     from rich.live import Live
 
     with Live(console=out, auto_refresh=False, vertical_overflow="crop") as live:
         for snapshot in follower.snapshots(every):
-            live.update(_picture(out, snapshot, top), refresh=True)
+            live.update(_picture(out, snapshot, title, top), refresh=True)
 
 
-def _write_lines(out: "Console", follower: _Follower, top: int, every: float) -> None:
+def _write_lines(out: "Console", follower: _Follower, title: str, top: int, every: float) -> None:
     before: tuple[object, ...] | None = None
     for snapshot in follower.snapshots(every):
         if snapshot.change != before:
-            out.print(_line(snapshot, top), soft_wrap=True)
+            out.print(f"{title}: {_line(snapshot, top)}", soft_wrap=True)
             out.file.flush()
         before = snapshot.change
 
@@ -188,15 +187,12 @@ def _line(snapshot: _Snapshot, top: int) -> str:
     return "; ".join(parts)
 
 
-def _picture(out: "Console", snapshot: _Snapshot, top: int) -> "Group":
+def _picture(out: "Console", snapshot: _Snapshot, title: str, top: int) -> "Group":
     from rich.console import Group
     from rich.text import Text
 
     status, parameters = snapshot.round, snapshot.round.parameters
-    head = (
-        f"{plain(status.name)}: {plain(parameters.protocol)}, epsilon {parameters.epsilon:g}, "
-        f"{status.state}"
-    )
+    head = f"{title}: {plain(parameters.protocol)}, epsilon {parameters.epsilon:g}, {status.state}"
     lines: list[Any] = [
         Text(head, style="bold"),
         Text(f"{counted(status.n, 'report')}, {snapshot.rate:.3g} a second"),

@@ -1,25 +1,14 @@
-"""`ledger`: the reports sent from this machine, and the epsilon they have spent."""
-
-from pathlib import Path
-from typing import Annotated
-
-from typer import Option
+"""`send ledger`: the reports sent from this machine, and the epsilon they have spent."""
 
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, counted, plain_table, print_json
+from ldprecover_cli.send.receipts import LedgerFile
 
 
 def ledger(
     *,
-    file: Annotated[
-        Path | None,
-        Option(
-            "--ledger",
-            help="Ledger file; the one in your state directory when absent.",
-            metavar="FILE",
-        ),
-    ] = None,
+    ledger: LedgerFile = None,
     json: Json = False,
 ) -> None:
     """List the reports sent from this machine, and the epsilon they have spent.
@@ -27,14 +16,14 @@ def ledger(
     The ledger contains perturbed reports only, never your values. The command writes nothing and
     contacts no server.
 
-    Example: ldprecover ledger
+    Example: ldprecover send ledger
     """
     from ldprecover_client import Ledger
     from ldprecover_client.ledger import MAX_TOTAL_EPSILON, default_path
 
-    if file is not None and not file.exists():
-        raise UsageError(f"--ledger {file}: no such file")
-    path = default_path() if file is None else file
+    if ledger is not None and not ledger.exists():
+        raise UsageError(f"--ledger {ledger}: no such file")
+    path = default_path() if ledger is None else ledger
     store = Ledger(path) if path.exists() else None  # opening one would create the file
     entries = () if store is None else store.entries()
     spent = 0.0 if store is None else store.spent
@@ -68,7 +57,6 @@ def ledger(
     )
     if store is not None and (pending := len(store.pending())):
         out.print(
-            f"{counted(pending, 'report')} without a response: `ldprecover report "
-            "--resume` sends them "
-            "again."
+            f"{counted(pending, 'report')} without a response: `ldprecover send resume` sends "
+            "them again."
         )

@@ -1,4 +1,4 @@
-"""`attack`: many simulated malicious users."""
+"""`sim attack`: many simulated malicious users."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,16 +7,18 @@ from typer import Argument, Option
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.options import (
+    CURRENT,
     DEFAULT_URL,
     AttackName,
     Json,
     Key,
     Model,
-    RoundOption,
+    RoundArgument,
     Url,
     search_budget,
+    titled,
 )
-from ldprecover_cli.output import console, counted, joined, plain, print_json
+from ldprecover_cli.output import console, counted, joined, print_json
 from ldprecover_cli.sim.runs import (
     Resume,
     RunSeed,
@@ -50,6 +52,7 @@ def attack(
             autocompletion=completion.attacks,
         ),
     ] = "mga",
+    round: RoundArgument = CURRENT,
     *,
     users: Users = None,
     beta: Annotated[
@@ -101,20 +104,19 @@ def attack(
     seed: RunSeed = None,
     wait: Wait = False,
     resume: Resume = False,
-    round: RoundOption = "current",
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Send the crafted reports of malicious users, as any user would send them.
+    """Attack a round of yours: send fake reports of simulated malicious users.
 
-    Use it to test your own rounds.
+    They go in as any user's reports do.
 
-    Example: ldprecover attack mga --beta 0.05 --target "Denver, CO" --target "Reno, NV"
+    Example: ldprecover sim attack mga cities --beta 0.05 --target "Denver, CO" --target "Reno, NV"
 
-    Example: ldprecover attack manip --users 5000 --input-poisoning
+    Example: ldprecover sim attack manip cities --users 5000 --input-poisoning
 
-    Example: ldprecover attack mga --round members --targets 3 --tickets stolen.txt
+    Example: ldprecover sim attack mga members --targets 3 --tickets stolen.txt
     """
     from ldprecover_attacker import Campaign, attack_options, make_attack
 
@@ -189,10 +191,10 @@ def attack(
             journal=journal,
         )
         sent = campaign.run(progress=None if json else "bar")
-    _show_attack(journal, sent.accepted, json=json)
+    _show_attack(journal, sent.accepted, round, json=json)
 
 
-def _show_attack(journal: "Journal", accepted: int, *, json: bool) -> None:
+def _show_attack(journal: "Journal", accepted: int, round: str, *, json: bool) -> None:
     facts, options = journal.facts, journal.facts["options"]
     seed, targets = options["seed"], options["targets"]
     if json:
@@ -208,9 +210,8 @@ def _show_attack(journal: "Journal", accepted: int, *, json: bool) -> None:
         )
         return
     purpose = f" to raise {joined(targets)}" if targets else ""
-    console().print(
-        f"{counted(accepted, 'malicious user')} reported to {plain(facts['name'])}{purpose}."
-    )
+    title = titled(facts["name"], round)
+    console().print(f"{counted(accepted, 'malicious user')} reported to {title}{purpose}.")
     console().print(f"To repeat the same reports: --seed {seed}")
 
 

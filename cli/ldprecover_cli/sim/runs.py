@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ldprecover_cli.errors import CommandError, UsageError
-from ldprecover_cli.options import DEFAULT_URL, connected, quick_retries
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, connected, quick_retries
 from ldprecover_cli.output import note
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_cli.sim.ticket_files import explain_used_tickets, read_again
@@ -89,11 +89,11 @@ def interrupted(
     for journal in sorted(
         map(Journal.open, files), key=lambda journal: journal.facts["url"] != url.rstrip("/")
     ):
-        if round in ("current", journal.facts["round"], journal.facts["name"]):
+        if round in (CURRENT, journal.facts["round"], journal.facts["name"]):
             tickets = read_again(journal.facts["options"].get("tickets"))
             return journal, tickets, journal.facts["url"] if url == DEFAULT_URL else url
-    place = "" if round == "current" else f" in round {round}"
-    raise UsageError(f"there is no interrupted run of `ldprecover {command}`{place}")
+    place = "" if round == CURRENT else f" in round {round}"
+    raise UsageError(f"there is no interrupted run of `ldprecover sim {command}`{place}")
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def _removing_journal(journal: "Journal") -> Iterator[None]:
         elif journal.path.exists():
             discard = f"; removing {journal.path} discards the run" if resumed else ""
             command = journal.facts["command"]
-            error.add_note(f"`ldprecover {command} --resume` sends the rest{discard}")
+            error.add_note(f"`ldprecover sim {command} --resume` sends the rest{discard}")
         raise
     journal.remove()
 

@@ -41,7 +41,7 @@ def read_tickets(file: Path | None) -> tuple[str, ...] | None:
     for line, text in enumerate(lines, 1):
         if not TICKET.fullmatch(text):
             raise UsageError(
-                f"line {line} of {file} must be a ticket, as `ldprecover ticket mint` prints them"
+                f"line {line} of {file} must be a ticket, as `ldprecover admin ticket` prints them"
             )
         if text in tickets:
             raise UsageError(
@@ -86,7 +86,7 @@ def check_access(round: "Round", tickets: tuple[str, ...] | None) -> None:
     """Raise UsageError if the round needs tickets and has none, or takes none and has some."""
     if round.access == "ticket" and tickets is None:
         raise UsageError(
-            f"{round.name} accepts only reports with tickets: `ldprecover ticket mint "
+            f"{round.name} accepts only reports with tickets: `ldprecover admin ticket "
             f"{round.name} --count N > FILE` makes some, and --tickets FILE sends one report "
             "under each"
         )

@@ -1,19 +1,21 @@
-"""`simulate`: many simulated genuine users."""
+"""`sim users`: many simulated genuine users."""
 
 from pathlib import Path
 from typing import Any
 
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
+    CURRENT,
     DEFAULT_URL,
     Column,
     DatasetName,
     Json,
     Key,
-    RoundOption,
+    RoundArgument,
     Url,
+    titled,
 )
-from ldprecover_cli.output import console, counted, plain, print_json
+from ldprecover_cli.output import console, counted, print_json
 from ldprecover_cli.sim.runs import (
     Resume,
     RunSeed,
@@ -34,7 +36,8 @@ from ldprecover_cli.sim.ticket_files import (
 )
 
 
-def simulate(
+def users(
+    round: RoundArgument = CURRENT,
     *,
     users: Users = None,
     dataset: DatasetName = None,
@@ -43,20 +46,19 @@ def simulate(
     seed: RunSeed = None,
     wait: Wait = False,
     resume: Resume = False,
-    round: RoundOption = "current",
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Send the reports of simulated genuine users.
+    """Send the reports of simulated, honest users.
 
     Their values follow a data set. Without one, every item is equally likely.
 
-    Example: ldprecover simulate --round cities --dataset cities --users 100000
+    Example: ldprecover sim users cities --dataset cities --users 100000
 
-    Example: ldprecover simulate --round members --tickets tickets.txt
+    Example: ldprecover sim users members --tickets tickets.txt
 
-    Example: ldprecover simulate --resume --wait
+    Example: ldprecover sim users --resume --wait
     """
     from ldprecover_client import Population, load_dataset
 
@@ -68,7 +70,7 @@ def simulate(
         "seed": seed,
     }
     if resume:
-        journal, ticket_list, url = interrupted("simulate", round, url, options)
+        journal, ticket_list, url = interrupted("users", round, url, options)
     elif users is None and tickets is None:
         raise UsageError(
             "give the number of genuine users with --users, or --resume an interrupted run"
@@ -85,7 +87,7 @@ def simulate(
             "tickets": fingerprint(tickets, ticket_list),
             "seed": chosen_seed(seed),
         }
-        journal = new_journal("simulate", round, options)
+        journal = new_journal("users", round, options)
     options, retries = journal.facts["options"], persistence(wait)
     with sending(journal, url, key=key, tickets=ticket_list, retries=retries) as client:
         target = client.parameters(journal.facts["round"])
@@ -111,7 +113,8 @@ def simulate(
         counts = population.counts.tolist()
         print_json({"round": target.id, "accepted": accepted, "seed": seed, "true_counts": counts})
     else:
-        console().print(f"{counted(accepted, 'genuine user')} reported to {plain(target.name)}.")
+        title = titled(target.name, round)
+        console().print(f"{counted(accepted, 'genuine user')} reported to {title}.")
         console().print(f"To repeat the same reports: --seed {seed}")
 
 

@@ -1,17 +1,49 @@
-"""`reproduce certificates`: the evaluation of certificates."""
+"""`study certificates`: the evaluation of certificates."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldprecover_cli.errors import UsageError
+from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey
+from ldprecover_cli.options import Seed
 from ldprecover_cli.output import note
-from ldprecover_cli.study.output import RunOptions, check_packages, folder, show, store_all
+from ldprecover_cli.study.output import (
+    Jobs,
+    Only,
+    Out,
+    Share,
+    Trials,
+    check_packages,
+    check_parts,
+    folder,
+    running,
+    selection,
+    show,
+    store_all,
+)
 
 if TYPE_CHECKING:
     from ldprecover_experiments.tables import Table
 
 
-def evaluate(options: RunOptions, share: float) -> None:
-    """Run what is missing of a share of the evaluation, and write its rows, tables and figure."""
+def certificates(
+    *,
+    only: Only = None,
+    share: Share = 1.0,
+    trials: Trials = 10,
+    seed: Seed = 0,
+    out: Out = Path("reproduction"),
+    jobs: Jobs = None,
+    scheduler: SchedulerUrl = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+) -> None:
+    """Play 1,000 rounds of every kind, in which the certified intervals must hold the truth.
+
+    The tables are in certificates.md; --only takes part. After Ctrl-C the same command continues.
+
+    Example: ldprecover study certificates --only part=rounds --share 0.1
+    """
     check_packages()
     from ldprecover_experiments.certificate_evaluation import PARTS
     from ldprecover_experiments.detection import rates
@@ -19,29 +51,30 @@ def evaluate(options: RunOptions, share: float) -> None:
     from ldprecover_experiments.run_file import RowFile, replaced
     from ldprecover_experiments.runs import run_tasks
 
-    names = options.selection(("part",)).get("part", tuple(PARTS))
-    if unknown := set(names) - PARTS.keys():
-        raise UsageError(f"there is no part {unknown.pop()!r}; there are {', '.join(PARTS)}")
-    out, tables = folder(options), list["Table"]()
-    for name in names:
-        part = PARTS[name]
-        file = RowFile(out / f"{name}.csv", part.columns, part.key)
-        keys = part.tasks(options.seed, options.trials, share)
-        missing = [key for key in keys if file.of(key) is None]
-        jobs = max(1, min(options.jobs, len(missing)))
-        running = run_tasks(
-            part.run,
-            missing,
-            jobs,
-            lambda: note("Finishing the cells under way."),
-            scheduler=options.scheduler,
-            report_wait=note,
-        )
-        store_all(running, len(missing), file.add)
-        rows = [row for key in keys if (row := file.of(key)) is not None]
-        tables += part.tables(rows)
-        if name == "detection":
-            draw_detection(rates(rows), out / "detection")
-    markdown = (f"{table.title}\n\n{table.markdown()}\n" for table in tables)
-    replaced(out / "certificates.md", "\n".join(markdown))
-    show(tables)
+    with running(out, jobs, scheduler, tls_ca, tls_cert, tls_key) as runner:
+        names = selection(only, ("part",)).get("part", tuple(PARTS))
+        check_parts(names, PARTS)
+        folder(runner)
+        tables = list["Table"]()
+        for name in names:
+            part = PARTS[name]
+            file = RowFile(out / f"{name}.csv", part.columns, part.key)
+            keys = part.tasks(seed, trials, share)
+            missing = [key for key in keys if file.of(key) is None]
+            processes = max(1, min(runner.jobs, len(missing)))
+            results = run_tasks(
+                part.run,
+                missing,
+                processes,
+                lambda: note("Finishing the cells under way."),
+                scheduler=runner.scheduler,
+                report_wait=note,
+            )
+            store_all(results, len(missing), file.add)
+            rows = [row for key in keys if (row := file.of(key)) is not None]
+            tables += part.tables(rows)
+            if name == "detection":
+                draw_detection(rates(rows), out / "detection")
+        markdown = (f"{table.title}\n\n{table.markdown()}\n" for table in tables)
+        replaced(out / "certificates.md", "\n".join(markdown))
+        show(tables)

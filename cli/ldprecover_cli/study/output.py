@@ -1,14 +1,28 @@
 """Runs cells into the file of a folder, with a bar, and prints tables of results."""
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+import os
+import time
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
+from typer import Option
+
+from ldprecover_cli.engines import scheduler_of
 from ldprecover_cli.errors import CommandError, UsageError, close_to
 from ldprecover_cli.output import console, note, plain, plain_table
+from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover_cluster import Scheduler
@@ -20,47 +34,99 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Data = Annotated[
+    list[str] | None,
+    Option(
+        help="cities, fire, emoji, ipums-like, fire-like, zipf, bump, geometric, or a CSV or "
+        "Parquet file, such as your IPUMS extract; repeat for several.",
+        metavar="NAME|FILE",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    Option(min=1, max=256, help="Worker processes. Default: one for each core."),
+]
+Only = Annotated[
+    list[str] | None,
+    Option(
+        help="Only the cells with these names; repeat for several keys.",
+        metavar="KEY=NAME[,NAME]",
+    ),
+]
+Out = Annotated[Path, Option(help="Folder for results; existing results in it are continued.")]
+Share = Annotated[float, Option(min=0, max=1, help="Share of the evaluation to run.")]
+Trials = Annotated[int, Option(min=1, max=10_000, help="Trials of each setting.")]
+Users = Annotated[
+    int | None,
+    Option(
+        min=1,
+        help="Genuine users, n. Default: the paper's number; for other data, one for each row.",
+    ),
+]
+
 
 def check_packages() -> None:
     """Raise CommandError where a package that figures or files need is not installed."""
     for package in ("matplotlib", "pyarrow"):
         if find_spec(package) is None:
             raise CommandError(
-                f"reproduce needs {package}: install it with `pip install "
+                f"this study needs {package}: install it with `pip install "
                 "'ldprecover[experiments]'`"
             )
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """The options of `reproduce` that every run has."""
+class Runner:
+    """Where cells are run, and the folder of their results."""
 
-    only: Sequence[str]
-    data: Sequence[str] | None
-    column: str | None
-    users: int | None
-    trials: int
-    seed: int
     out: Path
     jobs: int
     scheduler: "Scheduler | None"
 
-    def selection(self, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return what --only names, by key: protocol=oue,olh. Raises UsageError."""
-        selection: dict[str, tuple[str, ...]] = {}
-        for one in self.only:
-            key, equals, values = one.partition("=")
-            if not equals or key not in keys:
-                near = close_to(key, keys) or ", ".join(keys)
-                raise UsageError(f"--only is KEY=NAME[,NAME], not {one!r}; {near}")
-            selection[key] = selection.get(key, ()) + tuple(
-                value.strip() for value in values.split(",") if value.strip()
-            )
-        return selection
+
+@contextmanager
+def running(
+    out: Path,
+    jobs: int | None,
+    scheduler: str | None,
+    tls_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+) -> Iterator[Runner]:
+    """Yield what the options of a study name; say at the end how long it took.
+
+    Signals end the study cleanly.
+    """
+    started = time.monotonic()
+    cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
+    with end_on_signals():
+        yield Runner(out, 1 if cluster else jobs or os.cpu_count() or 1, cluster)
+    note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
+
+
+def selection(only: Sequence[str] | None, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return what --only names, by key: protocol=oue,olh. Raises UsageError."""
+    names: dict[str, tuple[str, ...]] = {}
+    for one in only or ():
+        key, equals, values = one.partition("=")
+        if not equals or key not in keys:
+            near = close_to(key, keys) or ", ".join(keys)
+            raise UsageError(f"--only is KEY=NAME[,NAME], not {one!r}; {near}")
+        names[key] = names.get(key, ()) + tuple(
+            value.strip() for value in values.split(",") if value.strip()
+        )
+    return names
+
+
+def check_parts(names: Sequence[str], parts: Collection[str]) -> None:
+    """Raise UsageError if a name of --only part is no part of the evaluation."""
+    for name in names:
+        if name not in parts:
+            raise UsageError(f"there is no part {name!r}; there are {', '.join(parts)}")
 
 
 def run_missing(
-    options: RunOptions, cells: "Collection[Cell]", work: "Work", title: str | None = None
+    runner: Runner, cells: "Collection[Cell]", work: "Work", title: str | None = None
 ) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
     """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
 
@@ -72,9 +138,9 @@ def run_missing(
     from ldprecover_experiments.runs import run_cells
     from ldprecover_experiments.unmixing_evaluation import cost
 
-    file = CellFile(folder(options) / "cells.csv")
+    file = CellFile(folder(runner) / "cells.csv")
     missing = [cell for cell in cells if file.of(work, cell) is None]
-    jobs = max(1, min(options.jobs, len(missing)))
+    jobs = max(1, min(runner.jobs, len(missing)))
     if title is not None:
         note(title + cost(missing, work, jobs))
     running = (
@@ -85,7 +151,7 @@ def run_missing(
             work,
             jobs,
             lambda: note("Finishing the cells under way."),
-            scheduler=options.scheduler,
+            scheduler=runner.scheduler,
             report_wait=note,
         )
     )
@@ -98,13 +164,13 @@ def run_missing(
     return file, {cell: file.of(work, cell) or [] for cell in cells}
 
 
-def folder(options: RunOptions) -> Path:
+def folder(runner: Runner) -> Path:
     """Make the folder for results and return it. Raises UsageError if it cannot be made."""
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
+        runner.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot make the folder {options.out}: {error.strerror}") from error
-    return options.out
+        raise UsageError(f"cannot make the folder {runner.out}: {error.strerror}") from error
+    return runner.out
 
 
 def store_all(running: "Generator[T, None, None]", number: int, add: "Callable[[T], int]") -> None:

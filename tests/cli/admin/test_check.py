@@ -23,15 +23,15 @@ def url(tmp_path: Path) -> str:
 
 
 def test_consistent_database_has_no_findings(run: Run, url: str) -> None:
-    done = run("check").succeeds()
+    done = run("admin check").succeeds()
     assert (done.out, done.err.strip()) == ("", "The database is consistent.")
-    assert run("check --json").json == {"findings": []}
+    assert run("admin check --json").json == {"findings": []}
 
 
 def test_findings_are_a_table_or_json_with_exit_code_1(run: Run, url: str) -> None:
     with closing(Storage(url)) as store, store.database.write() as connection:
         connection.execute(sa.update(rounds).values(purged=-3))
-    shown, listed = run("check"), run("check --json")
+    shown, listed = run("admin check"), run("admin check --json")
     assert (shown.code, listed.code) == (1, 1)
     assert "cities" in shown.out
     assert "reports in segments, -3 being purged" in shown.out
@@ -48,10 +48,10 @@ def test_findings_are_a_table_or_json_with_exit_code_1(run: Run, url: str) -> No
 def test_rejects_a_database_of_a_newer_schema(run: Run, url: str) -> None:
     with closing(Storage(url)) as store, store.database.write() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    assert "schema 9999, of a newer version of ldprecover" in run("check").fails(2)
+    assert "schema 9999, of a newer version of ldprecover" in run("admin check").fails(2)
 
 
-@pytest.mark.parametrize("line", ["check", "key list"])
+@pytest.mark.parametrize("line", ["admin check", "admin key list"])
 def test_damaged_file_is_one_line(run: Run, url: str, tmp_path: Path, line: str) -> None:
     """The first two pages, with the beginning of the schema, stay."""
     file = tmp_path / "ldprecover.db"

@@ -17,7 +17,7 @@ def key(run: Run) -> Run:
     """Run a `key` command on a new database."""
     with closing(Storage(DATABASE)) as storage:
         storage.prepare()
-    return lambda line: run(f"key {line} --database-url {DATABASE}")
+    return lambda line: run(f"admin key {line} --database-url {DATABASE}")
 
 
 def test_prints_only_the_key_and_lists_keys_without_it(key: Run) -> None:
@@ -59,14 +59,14 @@ def test_writes_a_key_to_a_new_private_file(key: Run) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "key create",
-        "key create --output secret.key",
-        "key list",
-        "key revoke users",
+        "admin key create",
+        "admin key create --output secret.key",
+        "admin key list",
+        "admin key revoke users",
         "check",
         "migrate",
         "quarantine",
-        "export x --reports x",
+        "file dataset x --output x",
     ],
 )
 @pytest.mark.parametrize("empty", [False, True])
@@ -92,18 +92,18 @@ def test_each_ticket_admits_one_report(on_server: Run) -> None:
     line = "round open --epsilon 1 --item a --item b --access ticket --json"
     opened = on_server(line).json
     assert opened["access"] == "ticket"
-    first, second, _ = on_server(f"ticket mint {opened['id']} --count 3").out.split()
+    first, second, _ = on_server(f"admin ticket {opened['id']} --count 3").out.split()
 
     def report(ledger: str, options: str) -> Result:
-        return on_server(f"report a --round {opened['id']} --ledger {ledger} {options}")
+        return on_server(f"send value a --round {opened['id']} --ledger {ledger} {options}")
 
     report("one", f"--ticket {first}").succeeds()
     report("two", f"--ticket {second}").succeeds()
-    assert "ldprecover ticket mint" in report("three", "").error
+    assert "ldprecover admin ticket" in report("three", "").error
     assert report("four", "--ticket nonsense").code == 2
     reused = report("five", f"--ticket {first}")
     assert reused.code in (0, 1)  # a duplicate if chance makes the same report, else rejected
-    assert on_server(f"frequencies --round {opened['id']} --json").json["n"] == 2
+    assert on_server(f"result frequencies --round {opened['id']} --json").json["n"] == 2
 
 
 @pytest.mark.parametrize(("access", "users"), [("key", 50), ("open", 5), ("open", 5000)])
@@ -112,9 +112,9 @@ def test_simulated_users_need_a_key(
 ) -> None:
     """Also more users than fit in a body without a key."""
     line = f"round open --epsilon 1 --domain-size 4 --access {access} --json"
-    simulate = f"simulate --round {on_server(line).json['id']} --users {users}"
+    simulate = f"sim users --round {on_server(line).json['id']} --users {users}"
     on_server(simulate).succeeds()
     monkeypatch.delenv("LDPRECOVER_ADMIN_KEY")
     error = on_server(simulate).fails(1)
-    assert "`ldprecover key create --scope report`" in error
+    assert "`ldprecover admin key create --scope report`" in error
     assert "--resume" not in error

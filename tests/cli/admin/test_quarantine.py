@@ -33,11 +33,11 @@ def url(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("round", ["", "cities", "R1"], ids=["current", "name", "id"])
 def test_prints_quarantined_reports_with_their_reason(run: Run, url: str, round: str) -> None:
-    line = json.loads(run(f"quarantine {round} --database-url {url}").succeeds().out)
+    line = json.loads(run(f"admin quarantine {round} --database-url {url}").succeeds().out)
     assert (line["reason"], line["reports"]) == ("size", 2 * ["1" + (D - 1) * "0"])
     assert line["hour"].endswith(":00:00+00:00")
 
 
 def test_rejects_a_missing_round(run: Run, url: str) -> None:
-    error = run(f"quarantine nowhere --database-url {url}").fails(1)
+    error = run(f"admin quarantine nowhere --database-url {url}").fails(1)
     assert "no round has the id or name" in error

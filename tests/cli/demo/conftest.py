@@ -28,12 +28,12 @@ def temporary(forking: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def start_demo(temporary: Path) -> Iterator[StartDemo]:
-    """Start `ldprecover demo`; kill what remains of it at the end."""
+    """Start `ldprecover demo` or `drill`; kill what remains of it at the end."""
     started: list[Process] = []
 
     def start(*options: str, **environment: str) -> Process:
         process = start_python(
-            *("-m", "ldprecover_cli", "demo", *options),
+            *("-m", "ldprecover_cli", *options),
             folder=Path.cwd(),
             environment=os.environ | environment,
         )

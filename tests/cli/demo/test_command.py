@@ -27,7 +27,10 @@ def test_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary:
     others = {"LDPRECOVER_DATABASE_URL": "sqlite:////nowhere/at.all", "LDPRECOVER_WORKERS": "7"}
     others |= {"LDPRECOVER_URL": "http://127.0.0.1:1", "LDPRECOVER_ADMIN_KEY": "of-another-server"}
     process = start_demo(
-        "--users", "1000", HTTP_PROXY="http://127.0.0.1:1", ALL_PROXY="http://127.0.0.1:1", **others
+        *("demo", "--users", "1000"),
+        HTTP_PROXY="http://127.0.0.1:1",
+        ALL_PROXY="http://127.0.0.1:1",
+        **others,
     )
     out, err = process.communicate()
     assert process.returncode == 0, err
@@ -42,7 +45,7 @@ def test_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary:
     ):
         assert text in out
     assert "\x1b" not in out + err
-    assert re.search(r"In a browser: `\S+ demo --page`\n$", err)
+    assert re.search(r"In a browser: `\S+ drill --open`\n$", err)
     assert_nothing_remains(temporary)
 
 
@@ -77,7 +80,7 @@ def test_bad_options_are_one_line(
 def test_signal_during_the_start_leaves_nothing(
     start_demo: StartDemo, temporary: Path, number: signal.Signals, code: int, message: str
 ) -> None:
-    process = start_demo("--users", "5000")
+    process = start_demo("demo", "--users", "5000")
     while not any(temporary.iterdir()):  # the folder of a server that starts
         assert process.poll() is None, process.communicate()
     process.send_signal(number)
@@ -106,17 +109,17 @@ def test_json_on_a_terminal_has_no_progress_bars(watched: Any, temporary: Path) 
 
 
 def test_closed_output_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
-    process = start_demo("--users", "1000", "--protocol", "grr")
+    process = start_demo("demo", "--users", "1000", "--protocol", "grr")
     assert process.stdout is not None
     process.stdout.close()
-    assert process.wait() == 1
+    assert process.wait() == 141
     assert process.stderr is not None
     assert process.stderr.read() == ""
     assert_nothing_remains(temporary)
 
 
 def test_kept_server_responds_until_ctrl_c(start_demo: StartDemo, temporary: Path) -> None:
-    process = start_demo("--users", "1000", "--protocol", "grr", "--json", "--keep")
+    process = start_demo("demo", "--users", "1000", "--protocol", "grr", "--json", "--keep")
     match = re.search(
         r"(http://\S+) until Ctrl-C; its admin key is (\S+)",
         wait_for_line(process, "The server stays"),
@@ -138,7 +141,7 @@ def test_kept_server_responds_until_ctrl_c(start_demo: StartDemo, temporary: Pat
 def test_server_of_a_killed_demo_ends_and_its_folder_goes_later(
     start_demo: StartDemo, temporary: Path
 ) -> None:
-    process = start_demo("--users", "1000", "--protocol", "grr", "--json", "--keep")
+    process = start_demo("demo", "--users", "1000", "--protocol", "grr", "--json", "--keep")
     wait_for_line(process, "The server stays")
     kill_and_wait_for_children(process, temporary)
     (folder,) = temporary.iterdir()

@@ -39,14 +39,14 @@ def two(write: Write) -> str:
 def test_merged_file_has_the_numbers_of_one_server(run: Run, two: str, write: Write) -> None:
     """All steps and orders write the same bytes, also on standard output."""
     c = write("c.json", "R3", [4, 4, 4], 9)
-    merged = run(f"merge {two} {c} --output one.json").succeeds()
+    merged = run(f"file merge {two} {c} --output one.json").succeeds()
     assert "16 reports of 3 rounds are in" in merged.err
-    run(f"merge {c} a.json --output both.json").succeeds()
-    run("merge both.json b.json --output two.json").succeeds()
+    run(f"file merge {c} a.json --output both.json").succeeds()
+    run("file merge both.json b.json --output two.json").succeeds()
     assert Path("one.json").read_bytes() == Path("two.json").read_bytes()
-    assert run(f"merge {two} {c}").json == json.loads(Path("one.json").read_text())
+    assert run(f"file merge {two} {c}").json == json.loads(Path("one.json").read_text())
     one, whole = (
-        run(f"recompute {file} --target a --eta 0.1").json | {"round": ""}
+        run(f"file recompute {file} --target a --eta 0.1").json | {"round": ""}
         for file in ("one.json", write("all.json", "R4", [7, 5, 5], 16))
     )
     assert one == whole
@@ -60,10 +60,10 @@ def test_merged_histograms_serve_methods_that_read_reports(run: Run) -> None:
     for number, part in enumerate(np.split(reports, [2_000])):
         export = RoundExport(f"R{number}", "letters", parameters, Tally.of(oracle, part))
         Path(f"{number}.json").write_text(json.dumps(export.to_dict()), encoding="utf-8")
-    run("merge 0.json 1.json --output all.json").succeeds()
+    run("file merge 0.json 1.json --output all.json").succeeds()
     for method in ("em", "fiad", "k-means", "detection-any"):
         request = RecoveryRequest(method, targets=[3])
-        result = run(f"recompute all.json --method {method} --target d").json
+        result = run(f"file recompute all.json --method {method} --target d").json
         assert result["recovered"] == recover(oracle, reports, request).recovered.tolist()
 
 
@@ -92,7 +92,7 @@ def test_rejects_exports_that_do_not_add(
     write("other.json", "R5", [1, 1, 1], 3, epsilon=0.5)
     Path("large").write_bytes(bytes((1 << 20) + 1))
     monkeypatch.setattr(export_files, "_MAX_BYTES", 1 << 20)
-    assert run(f"merge {files} --output all.json").fails(2).startswith(message)
+    assert run(f"file merge {files} --output all.json").fails(2).startswith(message)
     assert not Path("all.json").exists()
 
 
@@ -107,16 +107,16 @@ def test_overwrites_nothing_and_leaves_no_partial_file(
 
         monkeypatch.setattr(os, "link", link)
     inputs = sorted(tmp_path.iterdir())
-    assert "cannot write" in run(f"merge {two} --output b.json").fails(2)
+    assert "cannot write" in run(f"file merge {two} --output b.json").fails(2)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # stands for a full disk
     try:
-        full = run(f"merge {two} --output all.json")
+        full = run(f"file merge {two} --output all.json")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert "cannot write" in full.fails(2)
     assert sorted(tmp_path.iterdir()) == inputs
-    run(f"merge {two} --output all.json").succeeds()
+    run(f"file merge {two} --output all.json").succeeds()
     assert sorted(tmp_path.iterdir()) == sorted([*inputs, tmp_path / "all.json"])
 
 
@@ -124,5 +124,5 @@ def test_reads_a_pipe(run: Run, two: str) -> None:
     reading, writing = os.pipe()
     os.write(writing, Path("b.json").read_bytes())
     os.close(writing)
-    assert run(f"merge a.json /dev/fd/{reading}").json["n"] == 7
+    assert run(f"file merge a.json /dev/fd/{reading}").json["n"] == 7
     os.close(reading)

@@ -66,17 +66,17 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Responses], None
 
 def test_recovery_is_started_and_fetched_later(run: Run, stub: Any) -> None:
     stub({"POST /rounds/r1/recover": (202, QUEUED), "GET /rounds/r1/jobs/j1": (200, DONE)})
-    started = run("recover --round letters --background")
-    command = "ldprecover recover --round r1 --job j1"
+    started = run("result recover letters --background")
+    command = "ldprecover result recover r1 --job j1"
     assert started.out == f"Started. `{command}` waits for it and shows it.\n"
-    as_json = run("recover --round letters --background --json").json
+    as_json = run("result recover letters --background --json").json
     assert as_json == {"job": "j1", "round": "r1"}
-    assert run("recover --round r1 --job j1 --json").json == RECOVERY
-    shown = run("recover --round r1 --job j1").out
-    assert shown.startswith("4 reports, ldprecover*, eta 0.2\n")
+    assert run("result recover r1 --job j1 --json").json == RECOVERY
+    shown = run("result recover r1 --job j1").out
+    assert shown.startswith("r1: 4 reports, ldprecover*, eta 0.2\n")
 
 
-CERTIFY = "certify letters --malicious-share 0.1 --top 1 --background"
+CERTIFY = "result certify letters --malicious-share 0.1 --top 1 --background"
 
 
 def test_certificate_is_started_and_fetched_later(run: Run, stub: Any) -> None:
@@ -89,29 +89,31 @@ def test_certificate_is_started_and_fetched_later(run: Run, stub: Any) -> None:
         }
     )
     started = run(CERTIFY)
-    assert started.out == ("Started. `ldprecover certify r1 --job j1` waits for it and shows it.\n")
+    assert started.out == (
+        "Started. `ldprecover result certify r1 --job j1` waits for it and shows it.\n"
+    )
     assert run(f"{CERTIFY} --json").json == {"job": "j1", "round": "r1"}
-    assert run("certify r1 --job j1 --json").json == CERTIFICATE
-    assert "The first 1 is a." in run("certify r1 --job j1").out
+    assert run("result certify r1 --job j1 --json").json == CERTIFICATE
+    assert "The first 1 is a." in run("result certify r1 --job j1").out
 
 
 def test_command_of_a_job_is_on_one_line(run: Run, stub: Any) -> None:
     id = 100 * "j"
     stub({"POST /rounds/r1/recover": (202, QUEUED | {"job": id})})
     assert (
-        f"`ldprecover recover --round r1 --job {id}`"
-        in run("recover --round letters --background").out
+        f"`ldprecover result recover r1 --job {id}`"
+        in run("result recover letters --background").out
     )
 
 
 def test_other_analysis_is_an_error(run: Run, stub: Any) -> None:
     done = DONE | {"analysis": "certificate", "result": CERTIFICATE}
     stub({"GET /rounds/r1/jobs/j1": (200, done)})
-    error = run("recover --round r1 --job j1").fails(2)
-    assert error == "the job is a certificate; `ldprecover certify r1 --job j1` shows it"
+    error = run("result recover r1 --job j1").fails(2)
+    assert error == "the job is a certificate; `ldprecover result certify r1 --job j1` shows it"
     stub({"GET /rounds/r1/jobs/j1": (200, DONE)})
-    error = run("certify r1 --job j1").fails(2)
-    assert error == "the job is a recovery; `ldprecover recover --round r1 --job j1` shows it"
+    error = run("result certify r1 --job j1").fails(2)
+    assert error == "the job is a recovery; `ldprecover result recover r1 --job j1` shows it"
 
 
 def test_result_without_a_job_is_shown(run: Run, stub: Any) -> None:
@@ -122,13 +124,16 @@ def test_result_without_a_job_is_shown(run: Run, stub: Any) -> None:
             "GET /rounds/r1/parameters": (200, ROUND),
         }
     )
-    assert run("recover --round letters --background --json").json == RECOVERY
+    assert run("result recover letters --background --json").json == RECOVERY
     assert run(f"{CERTIFY} --json").json == CERTIFICATE
 
 
 @pytest.mark.parametrize(
     ("line", "analysis"),
-    [("recover --round r1 --job j1", "recovery"), ("certify r1 --job j1", "certificate")],
+    [
+        ("result recover r1 --job j1", "recovery"),
+        ("result certify r1 --job j1", "certificate"),
+    ],
 )
 def test_failed_job_is_an_error(run: Run, stub: Any, line: str, analysis: str) -> None:
     stub({"GET /rounds/r1/jobs/j1": (200, FAILED | {"analysis": analysis})})

@@ -43,16 +43,16 @@ def counted(server: ServerProcess) -> Any:
 def test_certificate_as_json_is_the_servers(
     on_server: Run, server: ServerProcess, counted: Any
 ) -> None:
-    shown = on_server(f"certify {counted['name']} {ASKED} --json").json
+    shown = on_server(f"result certify {counted['name']} {ASKED} --json").json
     assert shown == server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
 
 
 def test_certificate_of_a_job_is_the_servers(
     on_server: Run, server: ServerProcess, counted: Any
 ) -> None:
-    started = on_server(f"certify {counted['name']} {ASKED} --background --json").json
+    started = on_server(f"result certify {counted['name']} {ASKED} --background --json").json
     assert started["round"] == counted["id"]
-    shown = on_server(f"certify {counted['name']} --job {started['job']} --json").json
+    shown = on_server(f"result certify {counted['name']} --job {started['job']} --json").json
     assert shown == server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
 
 
@@ -60,10 +60,10 @@ def test_recompute_gives_the_servers_certificate(
     on_server: Run, server: ServerProcess, counted: Any
 ) -> None:
     Path("round.json").write_bytes(server.get(f"/rounds/{counted['id']}/export").content)
-    result = on_server(f"recompute round.json {ASKED}").json
+    result = on_server(f"file recompute round.json {ASKED}").json
     published = server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
     assert result["certificate"] == published
-    assert "certificate" not in on_server("recompute round.json").json
+    assert "certificate" not in on_server("file recompute round.json").json
 
 
 def test_recompute_from_reports_gives_the_servers_certificate(
@@ -75,26 +75,28 @@ def test_recompute_from_reports_gives_the_servers_certificate(
     oracle, rng = OUE(1.0, 4), np.random.default_rng(1)
     reports = oracle.perturb(rng.choice(3, 4_000, p=[0.6, 0.3, 0.1]), rng)
     assert server.submit(opened["id"], pack(reports)).status_code == 202
-    line = f"certify {opened['name']} {ASKED} --reports"
+    line = f"result certify {opened['name']} {ASKED} --reports"
     assert "The round is open" in on_server(line).fails(1)
-    on_server(f"export {opened['name']} --reports open").succeeds()
-    offline = on_server(f"recompute open/_round.json --reports open {ASKED}").json["certificate"]
-    assert offline == on_server(f"certify {opened['name']} {ASKED} --json").json
+    on_server(f"file dataset {opened['name']} --output open").succeeds()
+    offline = on_server(f"file recompute open/_round.json --reports open {ASKED}").json[
+        "certificate"
+    ]
+    assert offline == on_server(f"result certify {opened['name']} {ASKED} --json").json
     assert server.close_round(opened["id"]).status_code == 200
     published = on_server(f"{line} --json").json
     assert published["from_reports"]
-    on_server(f"export {opened['name']} --reports closed").succeeds()
-    offline_line = f"recompute closed/_round.json {ASKED}"
+    on_server(f"file dataset {opened['name']} --output closed").succeeds()
+    offline_line = f"file recompute closed/_round.json {ASKED}"
     assert on_server(f"{offline_line} --reports closed").json["certificate"] == published
     assert on_server(offline_line).json["certificate"] == offline
     assert "All reports were read" in on_server(line).succeeds().words
 
 
 def test_certificate_as_text(on_server: Run, counted: Any) -> None:
-    result = on_server(f"certify {counted['name']} {ASKED}").succeeds()
+    result = on_server(f"result certify {counted['name']} {ASKED}").succeeds()
     assert result.words.startswith(
-        "If at most 1 % of the 40,000 reports are malicious, all of this holds together, with a "
-        "confidence of 90 %, whatever these reports are;"
+        f"{counted['name']} If at most 1 % of the 40,000 reports are malicious, all of this holds "
+        "together, with a confidence of 90 %, whatever these reports are;"
     )
     assert "New York, NY is ahead of Chicago, IL. That holds even if up to " in result.words
     assert "The first 2 are New York, NY and Chicago, IL. That holds" in result.words
@@ -106,7 +108,7 @@ def test_certificate_as_text(on_server: Run, counted: Any) -> None:
 
 def test_labels_without_commas_are_separated_by_them(on_server: Run, lunch: Any) -> None:
     for line in ("--items soup,salad", "--ahead 'soup, salad'"):
-        shown = on_server(f"certify {lunch['name']} --malicious-share 0.01 {line}")
+        shown = on_server(f"result certify {lunch['name']} --malicious-share 0.01 {line}")
         assert "The round has no reports" in shown.fails(1)
 
 
@@ -127,7 +129,7 @@ def test_errors_of_certify(
     on_server: Run, server: ServerProcess, lunch: Any, options: str, words: str
 ) -> None:
     assert server.submit(lunch["id"], pack(np.zeros(4, np.int64))).status_code == 202
-    assert words in on_server(f"certify {lunch['name']} {options}").fails(2)
+    assert words in on_server(f"result certify {lunch['name']} {options}").fails(2)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_errors_of_recompute(
     malicious = np.zeros(2000, np.int64)
     assert server.submit(lunch["id"], pack(malicious)).status_code == 202
     Path("round.json").write_bytes(server.get(f"/rounds/{lunch['id']}/export").content)
-    assert words in on_server(f"recompute round.json {options}").fails(2)
+    assert words in on_server(f"file recompute round.json {options}").fails(2)
 
 
 def test_mean_of_numbers_is_certified(on_server: Run, server: ServerProcess) -> None:
@@ -156,17 +158,17 @@ def test_mean_of_numbers_is_certified(on_server: Run, server: ServerProcess) -> 
     reports = pack(np.repeat(np.array([0, 1], np.uint32), [2_000, 8_000]))
     assert server.submit(opened["id"], reports).status_code == 202
     options = "--malicious-share 0.01 --mean-above 0.5"
-    shown = on_server(f"certify {opened['name']} {options}").words
+    shown = on_server(f"result certify {opened['name']} {options}").words
     assert "The mean of the honest users' numbers is between 0.6" in shown
     assert "The mean is above 0.5. That holds even if up to " in shown
     Path("round.json").write_bytes(server.get(f"/rounds/{opened['id']}/export").content)
-    certificate = on_server(f"recompute round.json {options}").json["certificate"]
-    assert certificate == on_server(f"certify {opened['name']} {options} --json").json
+    certificate = on_server(f"file recompute round.json {options}").json["certificate"]
+    assert certificate == on_server(f"result certify {opened['name']} {options} --json").json
 
 
 def test_infeasible_share_is_an_error(on_server: Run, server: ServerProcess, lunch: Any) -> None:
     assert server.submit(lunch["id"], pack(np.zeros(2000, np.int64))).status_code == 202
-    error = on_server(f"certify {lunch['name']} --malicious-share 0").fails(1)
+    error = on_server(f"result certify {lunch['name']} --malicious-share 0").fails(1)
     assert "nothing is certified if no report was forged: the reports " in error
 
 
@@ -174,5 +176,5 @@ def test_certificate_of_an_empty_export_is_an_error(
     on_server: Run, server: ServerProcess, lunch: Any
 ) -> None:
     Path("round.json").write_text(json.dumps(server.get(f"/rounds/{lunch['id']}/export").json()))
-    error = on_server("recompute round.json --malicious-share 0.1").fails(2)
+    error = on_server("file recompute round.json --malicious-share 0.1").fails(2)
     assert "a certificate needs at least one report" in error

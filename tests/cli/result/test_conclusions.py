@@ -32,7 +32,7 @@ def rounds(server: ServerProcess) -> list[str]:
 
 
 def test_terminal_shows_intervals_and_conclusions(on_server: Run, rounds: list[str]) -> None:
-    line = f"recover --round {rounds[1]} --method unmix --history {rounds[0]}"
+    line = f"result recover --round {rounds[1]} --method unmix --history {rounds[0]}"
     recovery = on_server(f"{line} --json").json
     result = on_server(f"{line} --top 3")
     lines = result.out.splitlines()
@@ -52,8 +52,8 @@ def test_exports_give_the_same_conclusions(
     """GRR's reports tell no more than their counts, so exports lack nothing."""
     clean, poisoned = rounds
     for name in rounds:
-        on_server(f"export {name} --output {name}.json").succeeds()
-    line = f"recompute {poisoned}.json --method unmix --history"
+        on_server(f"round export {name} --output {name}.json").succeeds()
+    line = f"file recompute {poisoned}.json --method unmix --history"
     result = on_server(f"{line} {clean}.json").json
     fields: dict[str, Any] = {"method": "unmix", "history": [clean]}
     response = server.http.post(f"/rounds/{poisoned}/recover", json=fields).json()

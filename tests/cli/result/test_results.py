@@ -29,14 +29,14 @@ def poisoned(server: ServerProcess) -> Any:
 def test_frequencies_as_json_are_the_servers(
     on_server: Run, server: ServerProcess, poisoned: Any
 ) -> None:
-    shown = on_server(f"frequencies --round {poisoned['name']} --json").json
+    shown = on_server(f"result frequencies --round {poisoned['name']} --json").json
     assert shown == server.frequencies(poisoned["id"])
 
 
 def test_frequencies_as_text_show_the_most_frequent_first(on_server: Run, poisoned: Any) -> None:
-    result = on_server(f"frequencies --round {poisoned['name']} --top 3").succeeds()
+    result = on_server(f"result frequencies --round {poisoned['name']} --top 3").succeeds()
     lines = result.out.splitlines()
-    assert lines[0] == "5,000 reports, grr, epsilon 3"
+    assert lines[0] == f"{poisoned['name']}: 5,000 reports, grr, epsilon 3"
     assert lines[2].startswith("Reno, NV")
     assert "█" in lines[2]
     assert "… and 99 more items" in result.out
@@ -50,9 +50,9 @@ def test_frequencies_as_text_mark_canaries_and_count_quarantined(
     opened = server.open_round("oue", 0.5, items=items, canaries=2, quarantine=True)
     rows = np.packbits(np.arange(62) < np.array([1, 24, 62])[:, None], axis=1, bitorder="little")
     assert server.submit(opened["id"], rows.tobytes()).status_code == 202
-    shown = on_server(f"frequencies --round {opened['name']} --top 62").out
+    shown = on_server(f"result frequencies --round {opened['name']} --top 62").out
     assert shown.startswith(
-        "1 report, oue, epsilon 0.5\n2 reports in quarantine and not counted.\n"
+        f"{opened['name']}: 1 report, oue, epsilon 0.5\n2 reports in quarantine and not counted.\n"
     )
     assert "canary 2 (canary)" in shown
     assert "i0 (canary)" not in shown
@@ -61,10 +61,10 @@ def test_frequencies_as_text_mark_canaries_and_count_quarantined(
 @pytest.mark.parametrize(
     ("width", "command"),
     [
-        (40, "frequencies"),
-        (60, "frequencies"),
-        (60, "recover --method ldprecover --target 'Reno, NV'"),
-        (80, "recover --method ldprecover --target 'Reno, NV'"),
+        (40, "result frequencies"),
+        (60, "result frequencies"),
+        (60, "result recover --method ldprecover --target 'Reno, NV'"),
+        (80, "result recover --method ldprecover --target 'Reno, NV'"),
     ],
 )
 def test_rows_fit_a_narrow_terminal(
@@ -74,22 +74,25 @@ def test_rows_fit_a_narrow_terminal(
     monkeypatch.setenv("COLUMNS", str(width))
     lines = on_server(f"{command} --round {poisoned['name']} --top 5").out.splitlines()
     assert max(map(len, lines)) <= width
-    rows = lines[2 : next(i for i, line in enumerate(lines) if line.startswith("…"))]
+    head, end = (
+        next(i for i, line in enumerate(lines) if line.startswith(s)) for s in ("item", "…")
+    )
+    rows = lines[head + 1 : end]
     assert len(rows) in (5, 6)
     assert all(row[-1].isdigit() for row in rows)
 
 
 def test_recovery_as_text_marks_targets_and_has_notes(on_server: Run, poisoned: Any) -> None:
-    line = f"recover --round {poisoned['name']}"
+    line = f"result recover --round {poisoned['name']}"
     result = on_server(f"{line} --method ldprecover --top 2 --target 'Reno, NV'")
-    assert result.out.startswith("5,000 reports, ldprecover*, eta 0.2")
+    assert result.out.startswith(f"{poisoned['name']}: 5,000 reports, ldprecover*, eta 0.2")
     assert "Reno, NV (target)" in result.out
     assert "Note: LDPRecover*" in result.out
     plain = on_server(f"{line} --method norm-sub")
-    assert plain.out.startswith("5,000 reports, norm-sub, ")
+    assert plain.out.startswith(f"{poisoned['name']}: 5,000 reports, norm-sub, ")
     assert "(target)" not in plain.out
     chosen = on_server(f"{line} --top 2").out
-    assert chosen.startswith("5,000 reports, unmix, ")
+    assert chosen.startswith(f"{poisoned['name']}: 5,000 reports, unmix, ")
     assert "Note: auto chose unmix: it fits grr over 102 items." in " ".join(chosen.split())
 
 
@@ -121,7 +124,7 @@ def test_recovery_sends_its_options(
     Path("shares.txt").write_text("".join(f"{share!r}\n" for share in SHARES))
     expected = server.http.post(f"/rounds/{poisoned['id']}/recover", json=fields).json()
     assert "recovered" in expected
-    assert on_server(f"recover --round {poisoned['name']} {options} --json").json == expected
+    assert on_server(f"result recover --round {poisoned['name']} {options} --json").json == expected
 
 
 @pytest.mark.parametrize(
@@ -136,14 +139,14 @@ def test_recovery_sends_its_options(
 def test_rejects_an_invalid_support(on_server: Run, poisoned: Any, text: str, message: str) -> None:
     Path("shares.txt").write_text(text)
     options = "--method ldprecover --malicious-model custom --support shares.txt"
-    assert message in on_server(f"recover --round {poisoned['name']} {options}").fails(2)
+    assert message in on_server(f"result recover --round {poisoned['name']} {options}").fails(2)
 
 
 def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerProcess) -> None:
     at = f"--round {server.open_round('oue', 1.0)['name']}"
-    assert "the round has no reports" in on_server(f"frequencies {at}").out
-    assert on_server(f"frequencies {at} --json").json["frequencies"] is None
-    assert "ldprecover simulate" in on_server(f"recover {at}").fails(1)
+    assert "the round has no reports" in on_server(f"result frequencies {at}").out
+    assert on_server(f"result frequencies {at} --json").json["frequencies"] is None
+    assert "ldprecover sim users" in on_server(f"result recover {at}").fails(1)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +175,9 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
 def test_rejects_invalid_recovery_options(
     on_server: Run, poisoned: Any, options: str, message: str
 ) -> None:
-    assert message in on_server(f"recover --round {poisoned['name']} {options}").fails(2)
+    assert message in on_server(f"result recover --round {poisoned['name']} {options}").fails(2)
 
 
 def test_names_the_missing_round_of_history(on_server: Run, poisoned: Any) -> None:
-    line = f"recover --method unmix --round {poisoned['name']} --history nonsense"
+    line = f"result recover --method unmix --round {poisoned['name']} --history nonsense"
     assert "no round is called 'nonsense'" in on_server(line).error

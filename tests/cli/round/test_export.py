@@ -17,7 +17,7 @@ def exported(on_server: Run, server: ServerProcess) -> str:
     id: str = server.open_round("oue", domain_size=4)["id"]
     for i in range(3):
         assert server.submit(id, bytes([3 + i])).status_code == 202
-    on_server(f"export {id} --output round.json").succeeds()
+    on_server(f"round export {id} --output round.json").succeeds()
     return id
 
 
@@ -37,7 +37,7 @@ def test_recompute_prints_the_servers_numbers(
     run: Run, server: ServerProcess, exported: str, options: str, fields: dict[str, Any]
 ) -> None:
     Path("shares.txt").write_text("0.9\n0.1\n0\n0.5\n")
-    result = run(f"recompute round.json {options}").json
+    result = run(f"file recompute round.json {options}").json
     recovered = server.http.post(f"/rounds/{exported}/recover", json=fields).json()
     for response, columns in (
         (server.frequencies(exported), "counts frequencies standard_errors items n round"),
@@ -48,8 +48,8 @@ def test_recompute_prints_the_servers_numbers(
 
 
 def test_export_writes_to_standard_output_or_a_new_file(on_server: Run, exported: str) -> None:
-    assert on_server(f"export {exported}").json == json.loads(Path("round.json").read_text())
-    assert "cannot write" in on_server(f"export {exported} --output round.json").fails(2)
+    assert on_server(f"round export {exported}").json == json.loads(Path("round.json").read_text())
+    assert "cannot write" in on_server(f"round export {exported} --output round.json").fails(2)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,20 @@ def test_recompute_rejects_a_changed_file(run: Run, exported: str, text: str, ch
     content = Path("round.json").read_text()
     assert text in content
     Path("round.json").write_text(content.replace(text, changed))
-    assert "checksum" in run("recompute round.json").fails(2)
+    assert "checksum" in run("file recompute round.json").fails(2)
 
 
 def test_only_migrate_migrates_and_names_the_revisions(run: Run) -> None:
     with closing(sqlite3.connect("new.db")) as connection:
         connection.execute("PRAGMA user_version = 1")  # writes the file
-    line = "migrate --database-url sqlite:///new.db"
-    for other in ("key list", "key create", "key revoke x", "check", "quarantine"):
+    line = "admin migrate --database-url sqlite:///new.db"
+    for other in (
+        "admin key list",
+        "admin key create",
+        "admin key revoke x",
+        "admin check",
+        "admin quarantine",
+    ):
         assert f"run: ldprecover {line}" in run(f"{other} --database-url sqlite:///new.db").fails(2)
     assert "0001" in run(line).succeeds().err
     assert "up to date" in run(line).succeeds().err

@@ -36,15 +36,21 @@ def test_rounds_are_shown_as_text(
     on_server: Run, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = on_server(f"round open {name} --epsilon 0.5 --protocol oue --dataset cities")
-    for word in (name, "oue", "0.5", "102", "New York, NY; ", "(94 more)"):
-        assert word in opened.succeeds().out
+    assert opened.succeeds().out.splitlines() == [
+        f"{name} is open: 102 items, oue, epsilon 0.5.",
+        f"To answer it: ldprecover send value VALUE {name}",
+        f"To watch it: ldprecover round watch {name}",
+    ]
+    shown = on_server("round show").succeeds()
+    for word in (f"{name} (the current one)", "oue", "0.5", "102", "New York, NY; ", "(94 more)"):
+        assert word in shown.out
     assert re.search(rf"^{name} +open ", on_server("round list").out, re.MULTILINE)
     monkeypatch.setenv("COLUMNS", "60")
     narrow = on_server("round list").out.splitlines()
     assert max(map(len, narrow)) <= 60
     assert narrow[1].startswith(name)
     assert narrow[-1] == "A wider terminal also shows the time of opening."
-    assert "closed" in on_server(f"round close {name}").out
+    assert on_server(f"round close {name}").out == f"{name} is closed, with 0 reports.\n"
     deleted = on_server(f"round delete {name} -y")
     assert deleted.out == f"Deleted {name} and its 0 reports.\n"
 
@@ -142,24 +148,27 @@ def test_error_begins_with_the_option(on_server: Run, options: str, start: str) 
 def test_seeds_are_assigned_in_rounds_of_tickets(on_server: Run, name: str) -> None:
     options = "--epsilon 0.5 --domain-size 20 --protocol llh --assigned-seeds --tickets 3200"
     opened = on_server(f"round open {name} {options} --access ticket").succeeds()
-    assert re.search(r"^assigned_seeds +True *$", opened.out, re.MULTILINE)
+    assert f"VALUE {name} --ticket TICKET\n" in opened.out
+    shown = on_server(f"round show {name}")
+    assert re.search(r"^assigned_seeds +True *$", shown.out, re.MULTILINE)
     assert on_server(f"round show {name} --json").json["assigned_seeds"] is True
-    ticket = on_server(f"ticket mint {name} --count 1").out.strip()
-    on_server(f"report 7 --round {name} --ticket {ticket}").succeeds()
+    ticket = on_server(f"admin ticket {name} --count 1").out.strip()
+    on_server(f"send value 7 --round {name} --ticket {ticket}").succeeds()
 
 
 def test_shows_series_canaries_and_quarantine(on_server: Run, name: str) -> None:
     options = "--epsilon 1 --domain-size 2 --series weekly --canaries 2 --quarantine"
-    opened = on_server(f"round open {name} {options}")
-    for shown in (opened, on_server(f"round show {name}")):
-        assert re.search(r"^series +weekly *$", shown.out, re.MULTILINE)
-        assert re.search(r"^canaries +canary 1; canary 2 *$", shown.out, re.MULTILINE)
-        assert "0 reports by their size; seeds are tested after closing" in shown.words
+    on_server(f"round open {name} {options}").succeeds()
+    shown = on_server(f"round show {name}")
+    assert re.search(r"^series +weekly *$", shown.out, re.MULTILINE)
+    assert re.search(r"^canaries +canary 1; canary 2 *$", shown.out, re.MULTILINE)
+    assert "0 reports by their size; seeds are tested after closing" in shown.words
     fields = on_server(f"round show {name} --json").json
     expected = {"series": "weekly", "canaries": [2, 3], "quarantine": True}
     assert fields | expected == fields
     assert fields["quarantined"] == {"sizes": 0, "seeds": None}
-    other = on_server("round open --epsilon 1 --domain-size 2 --canary x --canary y").succeeds()
+    on_server("round open --epsilon 1 --domain-size 2 --canary x --canary y").succeeds()
+    other = on_server("round show").succeeds()
     assert re.search(r"^canaries +x; y *$", other.out, re.MULTILINE)
     assert "series" not in other.out
     assert "quarantine" not in other.out
@@ -199,8 +208,8 @@ def test_misspelt_round_gets_close_matches(on_server: Run, name: str) -> None:
     for command in (
         "round show",
         "round close",
-        "frequencies --round",
-        "simulate --users=1 --round",
+        "result frequencies --round",
+        "sim users --users=1 --round",
     ):
         assert f"did you mean '{name}'" in on_server(f"{command} {name[:-1]}_").fails(1)
 
@@ -253,13 +262,13 @@ def other_server() -> Iterator[str]:
         "round list",
         f"round open {FOUR}",
         "round show",
-        "frequencies",
-        "recover",
-        "export",
-        "report a",
-        "simulate --users 1",
-        "attack rpa --users 1",
-        "ticket mint current --count 1",
+        "result frequencies",
+        "result recover",
+        "round export",
+        "send value a",
+        "sim users --users 1",
+        "sim attack rpa --users 1",
+        "admin ticket current --count 1",
         "demo --part users",
     ],
 )
@@ -274,7 +283,9 @@ def test_names_the_url_of_another_web_server(run: Run, other_server: str, line: 
         assert error.endswith("; check --url")
 
 
-@pytest.mark.parametrize("line", ["round list", "recover", "report a", "simulate --users 1"])
+@pytest.mark.parametrize(
+    "line", ["round list", "result recover", "send value a", "sim users --users 1"]
+)
 def test_unreachable_server_is_one_line_that_helps(
     run: Run, server: ServerProcess, nowhere: str, line: str
 ) -> None:
@@ -296,4 +307,4 @@ def test_empty_server_says_how_to_open_a_round(
 ) -> None:
     monkeypatch.setenv("LDPRECOVER_URL", start_server().url)
     assert "ldprecover round open" in run("round list").out
-    assert "ldprecover round open" in run("frequencies").fails(1)
+    assert "ldprecover round open" in run("result frequencies").fails(1)

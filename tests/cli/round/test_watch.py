@@ -35,12 +35,12 @@ def close(server: ServerProcess, id: str) -> None:
 
 @pytest.fixture
 def watching(watched: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Watched]:
-    """Start `ldprecover watch` with standard output into a pipe or a terminal."""
+    """Start `ldprecover round watch` with standard output into a pipe or a terminal."""
     for name, value in {"COLUMNS": "80", "TERM": "xterm", "PYTHONUTF8": "1"}.items():
         monkeypatch.setenv(name, value)
 
     def start(server: ServerProcess, id: str, *, terminal: bool = False) -> Watched:
-        line = f"watch {id} --every 0.2 --url {server.url}"
+        line = f"round watch {id} --every 0.2 --url {server.url}"
         watcher: Watched = watched(line, stdout=True, terminal=terminal)
         return watcher
 
@@ -50,9 +50,9 @@ def watching(watched: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wat
 def test_closed_round_is_one_line(on_server: Run, server: ServerProcess) -> None:
     id = opened(server)
     close(server, id)
-    shown = on_server(f"watch {id} --top 1").succeeds()
+    shown = on_server(f"round watch {id} --top 1").succeeds()
     assert shown.err == ""
-    assert shown.out.startswith("closed, 300 reports, 0 a second; alarms: ")
+    assert shown.out.startswith(f"{id}: closed, 300 reports, 0 a second; alarms: ")
     assert shown.out.count("\n") == 1
     assert "; red " in shown.out
     assert "blue" not in shown.out
@@ -73,7 +73,7 @@ def noisy(server: ServerProcess) -> str:
 def test_line_states_what_is_certain_of_the_leader(on_server: Run, server: ServerProcess) -> None:
     id = opened(server)
     close(server, id)
-    out = on_server(f"watch {id} --top 1").succeeds().out
+    out = on_server(f"round watch {id} --top 1").succeeds().out
     with Client(server.url) as client:
         answer = certified_leader(client, id)
     assert answer is not None
@@ -95,7 +95,7 @@ def test_leader_of_an_attacked_round_is_not_certain(server: ServerProcess) -> No
 
 
 def test_line_names_the_noise(on_server: Run, noisy: str) -> None:
-    assert on_server(f"watch {noisy}").out.endswith(f"; {NOISE}\n")
+    assert on_server(f"round watch {noisy}").out.endswith(f"; {NOISE}\n")
 
 
 def test_terminal_names_the_noise(server: ServerProcess, noisy: str, watching: Any) -> None:

@@ -10,8 +10,8 @@ def test_lists_rounds_states_and_spent_epsilon(on_server: Run, server: ServerPro
     first, closed = (server.open_round(epsilon=e, items=["a", "b"]) for e in (0.5, 1.0))
     server.http.post(f"/rounds/{closed['id']}/close", headers=server.admin)
     for round_ in (first, closed):
-        on_server(f"report a --round {round_['name']}")
-    ledger = on_server("ledger --json").json
+        on_server(f"send value a --round {round_['name']}")
+    ledger = on_server("send ledger --json").json
     columns = ("round", "name", "epsilon", "state")
     assert [tuple(row[column] for column in columns) for row in ledger["reports"]] == [
         (first["id"], first["name"], 0.5, "accepted"),
@@ -19,7 +19,7 @@ def test_lists_rounds_states_and_spent_epsilon(on_server: Run, server: ServerPro
     ]
     assert "closed" in ledger["reports"][1]["reason"]
     assert ledger["epsilon_spent"] == 1.5
-    shown = on_server(f"ledger --ledger {ledger['ledger']}").out
+    shown = on_server(f"send ledger --ledger {ledger['ledger']}").out
     assert "2 reports: epsilon 1.5 spent in all" in shown
     for word in (first["name"], closed["name"], "accepted", "refused", server.url):
         assert word in shown
@@ -27,8 +27,8 @@ def test_lists_rounds_states_and_spent_epsilon(on_server: Run, server: ServerPro
 
 def test_creates_no_ledger(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "state" / "ldprecover" / "ledger.sqlite3"
-    shown = run("ledger").succeeds()
+    shown = run("send ledger").succeeds()
     assert shown.out == f"No reports were sent from this machine: {path} is empty.\n"
-    assert run("ledger --json").json["reports"] == []
-    assert run("ledger --ledger l.db").fails(2) == "--ledger l.db: no such file"
+    assert run("send ledger --json").json["reports"] == []
+    assert run("send ledger --ledger l.db").fails(2) == "--ledger l.db: no such file"
     assert list(tmp_path.iterdir()) == []

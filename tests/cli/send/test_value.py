@@ -17,7 +17,7 @@ TICKET = "w" * 22 + "." + "w" * 22
 
 
 def test_reports_a_value_once(on_server: Run, lunch: Any, server: ServerProcess) -> None:
-    line = f"report soup --round {lunch['name']} --ledger l.sqlite3"
+    line = f"send value soup --round {lunch['name']} --ledger l.sqlite3"
     receipt = on_server(f"{line} --json").json
     fields = (receipt["round"], receipt["state"], receipt["epsilon"])
     assert fields == (lunch["id"], "accepted", 1.0)
@@ -28,22 +28,22 @@ def test_reports_a_value_once(on_server: Run, lunch: Any, server: ServerProcess)
 def test_ledger_is_in_the_state_directory_by_default(
     on_server: Run, lunch: Any, tmp_path: Path
 ) -> None:
-    result = on_server(f"report 'fish [and] chips' --round {lunch['name']}").succeeds()
+    result = on_server(f"send value 'fish [and] chips' --round {lunch['name']}").succeeds()
     assert lunch["name"] in result.out
     assert (tmp_path / "state" / "ldprecover" / "ledger.sqlite3").is_file()
-    assert on_server(f"report soup --round {lunch['name']}").code == 1
+    assert on_server(f"send value soup --round {lunch['name']}").code == 1
 
 
 def test_unknown_item_gets_close_matches(
     on_server: Run, cities: Any, server: ServerProcess
 ) -> None:
-    error = on_server(f"report denver --round {cities['name']}").fails(2)
+    error = on_server(f"send value denver --round {cities['name']}").fails(2)
     assert "did you mean 'Denver, CO'" in error
     assert server.frequencies(cities["id"])["n"] == 0
 
 
 def test_rejects_epsilon_above_the_users_limits(on_server: Run, server: ServerProcess) -> None:
-    line = f"report 1 --round {server.open_round('grr', 3.0)['name']}"
+    line = f"send value 1 --round {server.open_round('grr', 3.0)['name']}"
     assert "--max-epsilon" in on_server(line).fails(1)
     total = on_server(f"{line} --max-epsilon 3 --max-total-epsilon 2")
     assert "--max-total-epsilon" in total.fails(1)
@@ -67,14 +67,14 @@ def test_unanswered_report_is_stored_and_resumed(
 
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "claim", claim_and_kill)
-        unanswered = run(f"report 1 --round {lunch['name']}")
-    assert "ldprecover report --resume" in unanswered.fails(1)
-    assert run("report --resume --json").code == 1
+        unanswered = run(f"send value 1 --round {lunch['name']}")
+    assert "ldprecover send resume" in unanswered.fails(1)
+    assert run("send resume --json").code == 1
     server.start()
-    resumed = run("report --resume --json").json["resent"]
+    resumed = run("send resume --json").json["resent"]
     assert [(receipt["state"], receipt["resent"]) for receipt in resumed] == [("accepted", True)]
     assert server.frequencies(lunch["id"])["n"] == 1
-    assert run("report --resume").out == "Every report in the ledger has a response.\n"
+    assert run("send resume").out == "Every report in the ledger has a response.\n"
 
 
 def test_file_that_is_not_a_ledger_stays_as_it_is(
@@ -83,15 +83,15 @@ def test_file_that_is_not_a_ledger_stays_as_it_is(
     notes = tmp_path / "notes.txt"
     notes.write_text("soup on Monday\n")
     notes.chmod(0o644)
-    for line in (f"report soup --round {lunch['name']}", "ledger"):
+    for line in (f"send value soup --round {lunch['name']}", "send ledger"):
         assert f"{notes} is not a ledger" in on_server(f"{line} --ledger {notes}").fails(1)
     assert (notes.read_text(), stat.S_IMODE(notes.stat().st_mode)) == ("soup on Monday\n", 0o644)
 
 
 def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: ServerProcess) -> None:
     round_ = server.open_round("grr", 1.0, access="ticket")
-    ticket = on_server(f"ticket mint {round_['name']} --count 1").out.strip()
-    line = f"report 1 --round {round_['name']} --ledger l.sqlite3"
+    ticket = on_server(f"admin ticket {round_['name']} --count 1").out.strip()
+    line = f"send value 1 --round {round_['name']} --ledger l.sqlite3"
     assert "give one of its tickets; --ticket gives one" in on_server(line).fails(2)
     mistyped = on_server(f"{line} --ticket {ticket[:-1]}").fails(2)
     assert "a ticket must be 22 characters" in mistyped
@@ -106,7 +106,7 @@ def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: Server
 
 def test_takes_the_right_key_after_a_wrong_one(on_server: Run, server: ServerProcess) -> None:
     round_ = server.open_round("grr", 1.0, access="key")
-    line = f"report 1 --round {round_['name']} --ledger l.sqlite3"
+    line = f"send value 1 --round {round_['name']} --ledger l.sqlite3"
     assert "give a report key; --key" in on_server(line).fails(2)
     assert Ledger("l.sqlite3").spent == 0
     wrong = on_server(f"{line} --key 'no key of this server'").fails(1)
@@ -119,19 +119,19 @@ def test_takes_the_right_key_after_a_wrong_one(on_server: Run, server: ServerPro
 def test_rejects_a_ticket_for_a_round_without_tickets(
     on_server: Run, lunch: Any, server: ServerProcess
 ) -> None:
-    error = on_server(f"report soup --round {lunch['name']} --ticket {TICKET}").fails(2)
+    error = on_server(f"send value soup --round {lunch['name']} --ticket {TICKET}").fails(2)
     assert error == "this round takes no tickets: report without one"
     assert server.frequencies(lunch["id"])["n"] == 0
 
 
 def test_report_by_name_is_recorded_under_the_name(on_server: Run, server: ServerProcess) -> None:
     round_ = server.open_round("grr", 1.0)
-    line = f"report 1 --round {round_['name']} --by-name --ledger l.sqlite3"
+    line = f"send value 1 --round {round_['name']} --by-name --ledger l.sqlite3"
     on_server(line).succeeds()
     assert [entry.round_id for entry in Ledger("l.sqlite3").entries()] == [round_["name"]]
     assert "this round has your report" in on_server(line).fails(1)
     assert server.frequencies(round_["id"])["n"] == 1
-    by_id = on_server(f"report 1 --round {round_['id']} --by-name")
+    by_id = on_server(f"send value 1 --round {round_['id']} --by-name")
     assert "--by-name needs the round's name" in by_id.fails(2)
 
 
@@ -139,7 +139,7 @@ def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch: pytest.MonkeyPatc
     """No resolver knows the name (RFC 6761), so nothing is sent."""
     monkeypatch.setattr(transport_security, "_warned", set())
     monkeypatch.setenv("no_proxy", "*")
-    result = run("report soup --url http://nowhere.invalid --key 'a key'")
+    result = run("send value soup --url http://nowhere.invalid --key 'a key'")
     assert result.code == 1
     warning, error = result.err.splitlines()
     assert warning.startswith("warning: the key goes to nowhere.invalid over plain http")
@@ -148,7 +148,7 @@ def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("line", "connections"),
-    [("report soup", 1), ("simulate --users 5", 2), ("frequencies", 1)],
+    [("send value soup", 1), ("sim users --users 5", 2), ("result frequencies", 1)],
 )
 def test_ctrl_c_while_the_server_is_silent_is_one_line(
     watched: Any, line: str, connections: int

@@ -15,13 +15,13 @@ from ldprecover import frequency_oracle
 from ldprecover_client import Population, load_dataset
 from ldprecover_experiments.parameters import draw_targets
 
-BOTH = pytest.mark.parametrize("command", ["simulate", "attack manip"])
+BOTH = pytest.mark.parametrize("command", ["sim users", "sim attack manip"])
 
 
 def test_genuine_users_follow_data_set_and_seed(
     on_server: Run, cities: Any, server: ServerProcess
 ) -> None:
-    line = f"simulate --round {cities['name']} --dataset cities --users 5000 --seed 4"
+    line = f"sim users --round {cities['name']} --dataset cities --users 5000 --seed 4"
     population = Population.of(load_dataset("cities"), 5000, 4)
     assert on_server(f"{line} --json").json == {
         "round": cities["id"],
@@ -35,7 +35,7 @@ def test_genuine_users_follow_data_set_and_seed(
     )
 
 
-@pytest.mark.parametrize("command", ["simulate", "attack mga --targets 2"])
+@pytest.mark.parametrize("command", ["sim users", "sim attack mga --targets 2"])
 def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities: Any, command: str) -> None:
     line = f"{command} --users 40 --round {cities['name']}"
     first, second = (on_server(f"{line} --json").json for _ in range(2))
@@ -53,13 +53,15 @@ def test_new_seeds_raise_no_alarm_for_repeated_reports(
     """An honest round raises `duplicate-seeds` at rate 1e-9."""
     olh = server.open_round("olh", 0.5, domain_size=20)
     for _ in range(2):
-        on_server(f"simulate --users 2000 --round {olh['name']}")
-    alarms = on_server(f"alarms --round {olh['name']} --rate 1e-9 --json").json["alarms"]
+        on_server(f"sim users --users 2000 --round {olh['name']}")
+    alarms = on_server(f"result alarms --round {olh['name']} --rate 1e-9 --json").json["alarms"]
     assert not next(alarm for alarm in alarms if alarm["name"] == "duplicate-seeds")["raised"]
 
 
 def test_items_are_equally_likely_without_a_data_set(on_server: Run, lunch: Any) -> None:
-    counts = on_server(f"simulate --round {lunch['name']} --users 30000 --json").json["true_counts"]
+    counts = on_server(f"sim users --round {lunch['name']} --users 30000 --json").json[
+        "true_counts"
+    ]
     # Multinomial: sd of each count sqrt(30000 * 2/9) = 81.6; 8 sd is passed with probability 4e-15.
     assert np.abs(np.array(counts) - 10_000).max() < 653
 
@@ -77,7 +79,7 @@ def test_rejects_data_that_do_not_fit(
     on_server: Run, cities: Any, options: str, message: str
 ) -> None:
     Path("bad.csv").write_text("item,count\na,1\nb,-2\n")
-    result = on_server(f"simulate --round {cities['name']} --users 10 {options}")
+    result = on_server(f"sim users --round {cities['name']} --users 10 {options}")
     assert message in result.fails(2)
 
 
@@ -100,7 +102,7 @@ def test_rejects_data_that_do_not_fit(
 def test_every_attack_sends_its_reports(
     on_server: Run, cities: Any, server: ServerProcess, attack: str
 ) -> None:
-    result = on_server(f"attack {attack} --users 300 --round {cities['name']}").succeeds()
+    result = on_server(f"sim attack {attack} --users 300 --round {cities['name']}").succeeds()
     assert "300 malicious users" in result.out
     assert server.frequencies(cities["id"])["n"] == 300
 
@@ -109,7 +111,7 @@ def test_search_budget_lets_mga_on_olh_support_its_targets(
     on_server: Run, server: ServerProcess
 ) -> None:
     olh = server.open_round("olh", 0.5, domain_size=20)
-    line = f"attack --target 3 --target 4 --users 50 --round {olh['name']} --search 50"
+    line = f"sim attack --target 3 --target 4 --users 50 --round {olh['name']} --search 50"
     on_server(line).succeeds()
     assert server.frequencies(olh["id"])["counts"][3:5] == [50, 50]
 
@@ -120,9 +122,9 @@ def test_mimicry_knows_its_share_and_the_estimates_of_the_round(
     """GRR's items lose at most share/(e^epsilon - 1) each, and never more than they have."""
     grr = server.open_round("grr", 1.0, items=["yes", "no", "perhaps", "never"])
     at = f"--round {grr['name']}"
-    on_server(f"simulate {at} --users 40000 --seed 2")
+    on_server(f"sim users {at} --users 40000 --seed 2")
     before = np.array(server.frequencies(grr["id"])["frequencies"])
-    on_server(f"attack mimicry --beta 0.2 --target no --seed 3 {at}").succeeds()
+    on_server(f"sim attack mimicry --beta 0.2 --target no --seed 3 {at}").succeeds()
     after = np.array(server.frequencies(grr["id"])["frequencies"])
     lost = 0.2 / np.expm1(1.0)
     expected = 0.8 * before - lost
@@ -136,8 +138,8 @@ def test_share_is_of_the_reports_in_the_round(
     on_server: Run, cities: Any, server: ServerProcess
 ) -> None:
     at = f"--round {cities['name']}"
-    on_server(f"simulate {at} --users 1900")
-    assert on_server(f"attack --beta 0.05 --targets 3 --seed 9 {at} --json").json == {
+    on_server(f"sim users {at} --users 1900")
+    assert on_server(f"sim attack --beta 0.05 --targets 3 --seed 9 {at} --json").json == {
         "round": cities["id"],
         "accepted": 100,
         "attack": "mga",
@@ -150,7 +152,7 @@ def test_share_is_of_the_reports_in_the_round(
 
 def test_random_targets_are_never_canaries(on_server: Run, server: ServerProcess) -> None:
     round_ = server.open_round(items=["a", "b", "c"], canaries=["d", "e", "f", "g"])
-    line = f"attack mga --users 3 --round {round_['name']} --json --targets"
+    line = f"sim attack mga --users 3 --round {round_['name']} --json --targets"
     for seed in range(6):
         assert set(on_server(f"{line} 2 --seed {seed}").json["targets"]) < {"a", "b", "c"}
     assert "from 1 to 2" in on_server(f"{line} 3").fails(2)
@@ -161,8 +163,8 @@ def test_rejects_a_share_of_less_than_one_user(
     on_server: Run, cities: Any, server: ServerProcess, beta: str
 ) -> None:
     at = f"--round {cities['name']}"
-    on_server(f"report 'Reno, NV' {at}")
-    error = on_server(f"attack --beta {beta} --target 'Reno, NV' {at}").fails(2)
+    on_server(f"send value 'Reno, NV' {at}")
+    error = on_server(f"sim attack --beta {beta} --target 'Reno, NV' {at}").fails(2)
     assert f"--beta {beta} of the 1 report" in error
     assert "--users" in error
     assert server.frequencies(cities["id"])["n"] == 1
@@ -194,7 +196,7 @@ def test_rejects_a_share_of_less_than_one_user(
 def test_rejects_options_that_do_not_fit_the_attack(
     on_server: Run, cities: Any, server: ServerProcess, options: str, message: str
 ) -> None:
-    assert message in on_server(f"attack {options} --round {cities['name']}").fails(2)
+    assert message in on_server(f"sim attack {options} --round {cities['name']}").fails(2)
     assert server.frequencies(cities["id"])["n"] == 0
 
 
@@ -204,7 +206,7 @@ def test_round_of_tickets_needs_a_file_of_them(
 ) -> None:
     round_ = server.open_round(access="ticket")
     error = on_server(f"{command} --users 3 --round {round_['name']}").fails(2)
-    assert f"`ldprecover ticket mint {round_['name']} --count N > FILE` makes some" in error
+    assert f"`ldprecover admin ticket {round_['name']} --count N > FILE` makes some" in error
     assert "--tickets FILE" in error
 
 
@@ -217,7 +219,7 @@ def members(request: pytest.FixtureRequest, server: ServerProcess) -> Any:
 
 def minted(on_server: Run, round_: Any, file: str, count: int) -> list[str]:
     """Mint tickets into a file."""
-    tickets = on_server(f"ticket mint {round_['name']} --count {count}").out
+    tickets = on_server(f"admin ticket {round_['name']} --count {count}").out
     Path(file).write_text(tickets)
     return tickets.split()
 
@@ -228,21 +230,21 @@ def test_users_and_attackers_report_once_under_each_ticket(
     minted(on_server, members, "users.txt", 60)
     stolen = minted(on_server, members, "stolen.txt", 7)
     at = f"--round {members['name']} --tickets"
-    assert on_server(f"simulate {at} users.txt --json").json["accepted"] == 60
-    sent = on_server(f"attack mga --target 4 {at} stolen.txt --users 5 --json").json
+    assert on_server(f"sim users {at} users.txt --json").json["accepted"] == 60
+    sent = on_server(f"sim attack mga --target 4 {at} stolen.txt --users 5 --json").json
     assert sent["accepted"] == 5
     assert sent["beta"] == pytest.approx(5 / 65)
     frequencies = server.frequencies(members["id"])
     assert frequencies["n"] == 65
     assert frequencies["counts"][4] >= 5
-    again = on_server(f"simulate {at} users.txt").fails(1)
+    again = on_server(f"sim users {at} users.txt").fails(1)
     assert "a ticket of the file has admitted another report" in again
     assert "--resume" not in again
-    too_many = on_server(f"attack manip {at} stolen.txt --beta 0.2").fails(2)
+    too_many = on_server(f"sim attack manip {at} stolen.txt --beta 0.2").fails(2)
     assert "16 users need 16 tickets, not 7" in too_many
     # Fewer users leave the last tickets unused; editors leave empty lines.
     Path("rest.txt").write_text("\n".join(stolen[5:]) + "\n\n")
-    on_server(f"attack mga --target 1 {at} rest.txt").succeeds()
+    on_server(f"sim attack mga --target 1 {at} rest.txt").succeeds()
     assert server.frequencies(members["id"])["n"] == 67
 
 
@@ -264,7 +266,7 @@ def test_rejects_a_file_without_a_ticket_for_each_user(
     tickets = minted(on_server, round_, "two.txt", 2)
     if content is not None:
         Path("t.txt").write_text(content.format(*tickets))
-    for command in ("simulate", "attack manip"):
+    for command in ("sim users", "sim attack manip"):
         line = f"{command} {options} --tickets t.txt --round {round_['name']}"
         assert message in on_server(line).fails(2)
     assert server.frequencies(round_["id"])["n"] == 0
@@ -274,16 +276,16 @@ def test_round_without_tickets_takes_none(
     on_server: Run, server: ServerProcess, lunch: Any
 ) -> None:
     minted(on_server, server.open_round(access="ticket"), "t.txt", 2)
-    error = on_server(f"simulate --round {lunch['name']} --tickets t.txt").fails(2)
+    error = on_server(f"sim users --round {lunch['name']} --tickets t.txt").fails(2)
     assert "takes no tickets: leave out --tickets" in error
 
 
 def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
     on_server(f"round close {cities['name']}")
     for command, note in (
-        ("report 'Reno, NV'", "the report will never be counted, and its epsilon stays spent"),
-        ("simulate --users 3", "0 of 3 reports were accepted"),
-        ("attack manip --users 3", "0 of 3 reports were accepted"),
+        ("send value 'Reno, NV'", "the report will never be counted, and its epsilon stays spent"),
+        ("sim users --users 3", "0 of 3 reports were accepted"),
+        ("sim attack manip --users 3", "0 of 3 reports were accepted"),
     ):
         assert on_server(f"{command} --round {cities['name']}").fails(1) == (
             f"The round is closed; nothing of this submission is stored ({note}); "
@@ -304,10 +306,10 @@ def test_json_comes_without_bars_on_a_terminal(
 @pytest.mark.parametrize(
     ("command", "number"),
     [
-        ("simulate", signal.SIGINT),
-        ("simulate", signal.SIGTERM),
-        ("simulate", signal.SIGHUP),
-        ("attack manip", signal.SIGINT),
+        ("sim users", signal.SIGINT),
+        ("sim users", signal.SIGTERM),
+        ("sim users", signal.SIGHUP),
+        ("sim attack manip", signal.SIGINT),
     ],
 )
 def test_signal_says_how_many_reports_were_accepted(
@@ -324,7 +326,7 @@ def test_signal_says_how_many_reports_were_accepted(
     assert users.ended() == (128 + number, "")
     accepted = server.frequencies(lunch["id"])["n"]
     assert 0 < accepted < 2_000_000
-    rest = f"`ldprecover {command.split()[0]} --resume` sends the rest"
+    rest = f"`ldprecover {' '.join(command.split()[:2])} --resume` sends the rest"
     ended = "Interrupted" if number == signal.SIGINT else "Ended"
     assert users.shown.endswith(
         f"{ended}. ({accepted} of 2000000 reports were accepted; {rest})\r\n"

@@ -15,7 +15,7 @@ N = 120_000
 kill at that time is never too late.
 """
 
-BOTH = pytest.mark.parametrize("command", ["simulate", "attack mga --targets 2"])
+BOTH = pytest.mark.parametrize("command", ["sim users", "sim attack mga --targets 2"])
 
 Interrupt = Callable[[Callable[[], object]], None]
 
@@ -79,7 +79,7 @@ def test_resumes_a_run_on_its_own_server_and_round(
     monkeypatch: pytest.MonkeyPatch,
     command: str,
 ) -> None:
-    round_, resume = mortal.open_round(), f"{command.split()[0]} --resume"
+    round_, resume = mortal.open_round(), f"{' '.join(command.split()[:2])} --resume"
     at_first_progress(mortal.kill)
     error = run(f"{command} --users {N} --round {round_['name']} --seed 3").fails(1)
     assert f"`ldprecover {resume}` sends the rest" in error
@@ -98,7 +98,9 @@ def test_resumes_a_run_on_its_own_server_and_round(
     assert (sent["accepted"], sent["seed"], sent["round"]) == (N, 3, round_["id"])
     assert mortal.frequencies(round_["id"])["n"] == N
     assert not list(runs.iterdir())
-    assert f"no interrupted run of `ldprecover {command.split()[0]}`" in run(resume).fails(2)
+    assert f"no interrupted run of `ldprecover {' '.join(command.split()[:2])}`" in run(
+        resume
+    ).fails(2)
 
 
 @BOTH
@@ -115,9 +117,9 @@ def test_resumes_with_the_same_tickets(
         mortal.open_round(
             protocol="llh", access="ticket", assigned_seeds=True, tickets=900, domain_size=6
         ),
-        f"{command.split()[0]} --resume",
+        f"{' '.join(command.split()[:2])} --resume",
     )
-    tickets = run(f"ticket mint {round_['name']} --count 400").out
+    tickets = run(f"admin ticket {round_['name']} --count 400").out
     file = tmp_path / "t.txt"
     file.write_text(tickets)
     at_first_progress(mortal.kill)
@@ -141,7 +143,7 @@ def test_resumes_after_a_kill_from_another_folder(
 ) -> None:
     Path("menu.csv").write_text("item,count\na,3\nb,1\n")
     n, round_ = 1_000_000, mortal.open_round(items=["a", "b"])
-    users = watched(f"simulate --users {n} --dataset menu.csv --round {round_['name']}")
+    users = watched(f"sim users --users {n} --dataset menu.csv --round {round_['name']}")
     assert users.watch(until=f"0000/{n}")
     users.process.send_signal(signal.SIGKILL)
     users.ended()
@@ -149,7 +151,7 @@ def test_resumes_after_a_kill_from_another_folder(
     assert 0 < mortal.frequencies(round_["id"])["n"] < n
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    run(f"simulate --resume --round {round_['name']}").succeeds()
+    run(f"sim users --resume --round {round_['name']}").succeeds()
     assert mortal.frequencies(round_["id"])["n"] == n
 
 
@@ -160,13 +162,13 @@ def test_discards_a_run_that_the_round_rejects_permanently(
     at_first_progress(
         lambda: mortal.http.post(f"/rounds/{round_['id']}/close", headers=mortal.admin)
     )
-    error = run(f"simulate --users 600000 --round {round_['name']}").error
+    error = run(f"sim users --users 600000 --round {round_['name']}").error
     assert "The round is closed" in error
     assert "--resume" not in error
     assert not list(runs.iterdir())
 
 
-@pytest.mark.parametrize("command", ["simulate", "attack"])
+@pytest.mark.parametrize("command", ["sim users", "attack"])
 def test_rejects_other_options_of_a_resumed_run(run: Run, command: str) -> None:
     error = run(f"{command} --resume --users 5 --seed 1").fails(2)
     assert "leave out --users, --seed" in error
@@ -181,8 +183,8 @@ def test_resumes_the_run_of_the_named_server(
     for server in (mortal, other):
         rounds[server.url] = server.open_round()
         at_first_progress(server.kill)
-        run(f"simulate --users {N} --round {rounds[server.url]['name']} --url {server.url}")
+        run(f"sim users --users {N} --round {rounds[server.url]['name']} --url {server.url}")
         server.start()
     for url, slash in ((mortal.url, "/"), (other.url, "")):
-        resumed = run(f"simulate --resume --url {url}{slash} --json").json
+        resumed = run(f"sim users --resume --url {url}{slash} --json").json
         assert resumed["round"] == rounds[url]["id"]

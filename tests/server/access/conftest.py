@@ -21,7 +21,7 @@ class Clock:
 
 
 def add_key(app: InProcess, scope: str, name: str | None = None) -> dict[str, str]:
-    """Create a key as `ldprecover key create` does, and return its header."""
+    """Create a key as `ldprecover admin key create` does, and return its header."""
     key = make_key()
     app.storage.keys.add(name or uuid.uuid4().hex, scope, hash_key(key))
     return {"Authorization": f"Bearer {key}"}

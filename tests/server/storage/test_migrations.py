@@ -77,7 +77,7 @@ def test_later_revision_keeps_rounds_and_reports(
         seq = open_round(storage)
         assert commit(storage, seq, SUBMITTED) == [Outcome.STORED]
         request.getfixturevalue("later_revision")
-        with pytest.raises(ConfigurationError, match="run: ldprecover migrate"):
+        with pytest.raises(ConfigurationError, match="run: ldprecover admin migrate"):
             storage.prepare(migrate=False)
         assert storage.migrate() == ["0005"]
         with storage.database.read() as connection:
@@ -161,7 +161,7 @@ def test_rejects_unmigrated_postgres_with_the_command(empty: str) -> None:
     with (
         closing(Storage(empty)) as storage,
         pytest.raises(
-            ConfigurationError, match=r"run: ldprecover migrate --database-url '?postgresql"
+            ConfigurationError, match=r"run: ldprecover admin migrate --database-url '?postgresql"
         ),
     ):
         storage.prepare()

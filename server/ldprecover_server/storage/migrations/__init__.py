@@ -44,7 +44,7 @@ def check(database: Database) -> None:
             url = database.engine.url.render_as_string(hide_password=True)
             raise ConfigurationError(
                 f"the schema of {database.name} is not this version's; run: "
-                f"ldprecover migrate --database-url {shlex.quote(url)}"
+                f"ldprecover admin migrate --database-url {shlex.quote(url)}"
             )
 
 

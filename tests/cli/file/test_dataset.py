@@ -45,14 +45,15 @@ def recount(folder: str) -> Tally:
 def test_exports_a_round_of_a_running_server(
     run: Run, server: ServerProcess, collected: str
 ) -> None:
-    done = run(f"export {collected} --reports round").succeeds()
-    assert f"{N:,} reports in 1 part are in round" in done.err
-    counts = run(f"export {collected} --url {server.url} --key {server.admin_key}").json
+    done = run(f"file dataset {collected} --output round").succeeds()
+    name = server.http.get(f"/rounds/{collected}").json()["name"]
+    assert done.err.endswith(f"{N:,} reports of {name} in 1 part are in round\n")
+    counts = run(f"round export {collected} --url {server.url} --key {server.admin_key}").json
     written = json.loads(Path("round/_round.json").read_text())
     assert written["reports"]
     assert written | {"checksum": "", "reports": ""} == counts | {"checksum": "", "reports": ""}
     assert recount("round").summary.tolist() == counts["counts"]
-    assert run("recompute round/_round.json").json["counts"] == counts["counts"]
+    assert run("file recompute round/_round.json").json["counts"] == counts["counts"]
     late = ORACLE.perturb([0], np.random.default_rng(1)).tobytes()
     assert server.submit(collected, late).status_code == 202
 
@@ -71,13 +72,13 @@ def test_the_same_command_resumes_an_interrupted_export(
 
     with monkeypatch.context() as patch:
         patch.setattr(DatasetWriter, "_write_part", interrupted)
-        stopped = run(f"export {collected} --reports round")
+        stopped = run(f"file dataset {collected} --output round")
     assert stopped.code == 130
     assert "the same command resumes" in stopped.err
     finished = {path: path.stat().st_mtime_ns for path in Path("round").glob("hour=*/*")}
     assert len(finished) == 2
     assert not Path("round/_round.json").exists()
-    run(f"export {collected} --reports round").succeeds()
+    run(f"file dataset {collected} --output round").succeeds()
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert recount("round") == ReportDataset.open("round").export.tally
 
@@ -85,27 +86,25 @@ def test_the_same_command_resumes_an_interrupted_export(
 def test_names_the_reason_why_a_round_cannot_be_exported(
     run: Run, collected: str, tmp_path: Path
 ) -> None:
-    assert "nowhere" in run("export nowhere --reports round").fails(1)
+    assert "nowhere" in run("file dataset nowhere --output round").fails(1)
     assert not Path("round").exists()
-    run(f"export {collected} --reports round").succeeds()
+    run(f"file dataset {collected} --output round").succeeds()
     Path("file").touch()
     for options, code, message in (
-        ("--partial", 2, "--partial needs --reports"),
-        ("--reports round --output x.json", 2, "give either --reports"),
-        ("--reports round", 1, "already has a _round.json"),
-        ("--reports nothing://x", 1, "nothing://x: "),
-        ("--reports ''", 2, "it is empty"),
-        ("--reports memory://x", 2, "in memory"),
-        ("--reports simplecache::memory://x", 2, "in memory"),
-        ("--reports file", 1, f"{tmp_path / 'file'} is a file, not a folder"),
-        ("--reports file/round", 1, f"{tmp_path / 'file'} is a file, not a folder"),
+        ("--output round", 1, "already has a _round.json"),
+        ("--output nothing://x", 1, "nothing://x: "),
+        ("--output ''", 2, "it is empty"),
+        ("--output memory://x", 2, "in memory"),
+        ("--output simplecache::memory://x", 2, "in memory"),
+        ("--output file", 1, f"{tmp_path / 'file'} is a file, not a folder"),
+        ("--output file/round", 1, f"{tmp_path / 'file'} is a file, not a folder"),
     ):
-        assert message in run(f"export {collected} {options}").fails(code)
+        assert message in run(f"file dataset {collected} {options}").fails(code)
 
 
 def test_names_an_unreachable_database_once(run: Run) -> None:
     url = "postgresql+psycopg://x@/x?host=/no/such/folder"
-    error = run(f"export x --reports x --database-url {url}").fails(2)
+    error = run(f"file dataset x --output x --database-url {url}").fails(2)
     assert error.count("/no/such/folder/") == 1
 
 
@@ -114,5 +113,5 @@ def test_names_the_extra_without_pyarrow(
 ) -> None:
     for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
-    error = run(f"export {collected} --reports round").error
+    error = run(f"file dataset {collected} --output round").error
     assert "pip install 'ldprecover[cluster]'" in error

@@ -40,7 +40,7 @@ def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_writes_cells_means_and_figures(run: Run) -> None:
-    result = run(f"reproduce table1 mse {SMALL} --trials 2 --out out").succeeds()
+    result = run(f"study paper table1 mse {SMALL} --trials 2 --out out").succeeds()
     assert result.err.count("\n") == 1
     assert "table1 (Table I): recovery of unpoisoned frequencies; cities, MSE" in result.out
     names = {"cells.csv", "cells.parquet", "summary.csv", "mse.png", "mse.svg"}
@@ -68,7 +68,7 @@ def test_writes_cells_means_and_figures(run: Run) -> None:
 
 def test_only_the_seed_decides_numbers_and_pictures(run: Run) -> None:
     """The number of processes does not."""
-    line = "reproduce malicious --data cities --users 500 --trials 1"
+    line = "study paper malicious --data cities --users 500 --trials 1"
     for folder, options in (
         ("one", "--jobs 1"),
         ("two", "--jobs 2"),
@@ -87,7 +87,7 @@ def test_only_the_seed_decides_numbers_and_pictures(run: Run) -> None:
 @pytest.mark.usefixtures("_undrawn")
 def test_runs_only_missing_cells(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of fg are among those of mse; more trials keep the others."""
-    line = f"reproduce mse {SMALL} --out out"
+    line = f"study paper mse {SMALL} --out out"
     run(line)
     before, fewer = (OUT / "cells.csv").read_bytes(), without_seconds()
     with monkeypatch.context() as patch:
@@ -101,7 +101,7 @@ def test_runs_only_missing_cells(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("bytes_lost", [1, 400, 4_000])
 def test_resumes_from_a_truncated_file(run: Run, bytes_lost: int) -> None:
     """The incomplete cell is dropped and run again, with the same result."""
-    line = f"reproduce table1 {SMALL} --out out"
+    line = f"study paper table1 {SMALL} --out out"
     run(line)
     whole = without_seconds()
     file = OUT / "cells.csv"
@@ -114,7 +114,7 @@ def test_resumes_from_a_truncated_file(run: Run, bytes_lost: int) -> None:
 def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> None:
     """Interrupted once some of the 1,800 cells are in the file."""
     file = OUT / "cells.csv"
-    line = f"reproduce sweep-beta sweep-epsilon --data cities --trials 20 --out out --jobs {jobs}"
+    line = f"study paper sweep-beta sweep-epsilon --data cities --trials 20 --out out --jobs {jobs}"
     process = start_python(
         *("-m", "ldprecover_cli", *line.split()), folder=tmp_path, environment=os.environ
     )
@@ -133,13 +133,13 @@ def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> 
 
 def test_folder_in_place_of_a_file_is_one_line(run: Run) -> None:
     (OUT / "summary.csv").mkdir(parents=True)
-    error = run(f"reproduce table1 {SMALL} --out out").fails(1)
+    error = run(f"study paper table1 {SMALL} --out out").fails(1)
     assert error == "cannot write out/summary.csv: Is a directory"
     assert not list(OUT.glob(".*"))
 
 
 def test_terminal_shows_progress(watched: Any) -> None:
-    shown = watched(f"reproduce table1 {SMALL} --out out")
+    shown = watched(f"study paper table1 {SMALL} --out out")
     code, out = shown.ended()
     assert code == 0
     assert "8/8" in shown.shown
@@ -154,7 +154,7 @@ def test_counts_a_column_of_a_file(run: Run, file: str) -> None:
         Path(file).write_text("\n".join(["CITY", *towns]) + "\n")
     else:
         pq.write_table(pa.table({"CITY": towns}), file)
-    run(f"reproduce table1 --data {file} --column CITY --trials 1 --jobs 1").succeeds()
+    run(f"study paper table1 --data {file} --column CITY --trials 1 --jobs 1").succeeds()
     assert {(row["data"], row["n"]) for row in rows(Path("reproduction"))} == {(file, "600")}
 
 
@@ -162,7 +162,7 @@ def test_counts_distinguish_data_sets_of_one_name(run: Run) -> None:
     for count in (50, 60):
         lines = ["item,count", *(f"{i},{count + i}" for i in range(12))]
         Path("data.csv").write_text("\n".join(lines) + "\n")
-        run("reproduce table1 --data data.csv --trials 1 --jobs 1 --out out").succeeds()
+        run("study paper table1 --data data.csv --trials 1 --jobs 1 --out out").succeeds()
     assert len({row["digest"] for row in rows()}) == 2
 
 
@@ -178,31 +178,22 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("tables1", "there is no table or figure 'tables1'; did you mean 'table1'"),
-        ("mse --data nowhere.csv", "there is no file nowhere.csv"),
-        ("mse --data cities --data cities", "two data sets are called cities"),
-        ("km --over-http", "none of these cells can go over HTTP"),
-        ("mse --data few.csv", "few.csv has 10 items; the experiments need more than 10"),
-        ("mse --out few.csv", "cannot make the folder few.csv"),
-        ("mse --out other", "other/cells.csv is not a file of cells"),
-        ("mse --trials 0", "--trials"),
-        ("mse --only data=cities", "--only is for unmix"),
-        ("bad.toml", "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
-        ("nowhere.toml", "cannot read nowhere.toml: No such file or directory"),
-        ("mine.toml mse", "name one study"),
-        ("mine.toml --trials 3", "--trials is for the paper's tables and figures"),
-        ("mine.toml --over-http", "--over-http is for the paper's tables and figures"),
-        ("mine.toml --only data=cities", "--only is for unmix: a study's file says all"),
-        ("mine.toml --out mine.toml", "cannot make the folder mine.toml"),
-        ("unmix mse", "unmix is run alone"),
-        ("unmix --over-http", "unmix is run alone, and not over HTTP"),
+        ("paper tables1", "there is no table or figure 'tables1'; did you mean 'table1'"),
+        ("paper mse --data nowhere.csv", "there is no file nowhere.csv"),
+        ("paper mse --data cities --data cities", "two data sets are called cities"),
+        ("paper km --over-http", "none of these cells can go over HTTP"),
+        ("paper mse --data few.csv", "few.csv has 10 items; the experiments need more than 10"),
+        ("paper mse --out few.csv", "cannot make the folder few.csv"),
+        ("paper mse --out other", "other/cells.csv is not a file of cells"),
+        ("paper mse --trials 0", "--trials"),
+        ("run bad.toml", "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
+        ("run nowhere.toml", "cannot read nowhere.toml: No such file or directory"),
+        ("run mine.toml --out mine.toml", "cannot make the folder mine.toml"),
+        ("paper mine.toml", "`ldprecover study run mine.toml` runs a study"),
         (
             "unmix --only attak=MGA",
             "--only is KEY=NAME[,NAME], not 'attak=MGA'; did you mean 'attack'",
         ),
-        ("adversarial mse", "adversarial is run alone"),
-        ("unmix --share 0.5", "--share is for adversarial or certificates, alone"),
-        ("certificates --data cities", "certificates draws its own users"),
         ("certificates --only part=bribe", "there is no part 'bribe'; there are rounds, counts,"),
         ("adversarial --only part=bribe", "there is no part 'bribe'; there are framing, rival,"),
         (
@@ -221,7 +212,7 @@ def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> No
     Path("other", "cells.csv").write_text("a,b\n1,2\n")
     Path("mine.toml").write_text(STUDY)
     Path("bad.toml").write_text(STUDY + "trails = 3\n")
-    result = run(f"reproduce {arguments}")
+    result = run(f"study {arguments}")
     assert result.code == 2
     assert message in result.err.splitlines()[-1]
 
@@ -236,17 +227,17 @@ def test_names_a_missing_package_first(
         return None if name == package else importlib.util.find_spec(name)
 
     monkeypatch.setattr(reproduce_output, "find_spec", find)
-    assert run("reproduce mse").error == (
-        f"reproduce needs {package}: install it with `pip install 'ldprecover[experiments]'`"
+    assert run("study paper mse").error == (
+        f"this study needs {package}: install it with `pip install 'ldprecover[experiments]'`"
     )
     assert not list(Path.cwd().iterdir())
     Path("mine.toml").write_text(STUDY)
-    run("reproduce mine.toml --jobs 1").succeeds()
+    run("study run mine.toml --jobs 1").succeeds()
 
 
 @pytest.mark.usefixtures("_undrawn")
 def test_over_http_omits_cells_without_reports(run: Run) -> None:
-    result = run("reproduce mse --data cities --users 300 --trials 1 --over-http").succeeds()
+    result = run("study paper mse --data cities --users 300 --trials 1 --over-http").succeeds()
     assert "cannot go over HTTP and are left out" in result.err
     cells = [row for row in rows(Path("reproduction")) if row["protocol"] == "olh"]
     models = {(row["attack"], row["model"], row["door"]) for row in cells}  # phrases: quoted
@@ -257,7 +248,7 @@ def test_over_http_omits_cells_without_reports(run: Run) -> None:
 
 def test_study_prints_cost_and_writes_json_and_table(run: Run) -> None:
     Path("mine.toml").write_text(STUDY)
-    result = run("reproduce mine.toml --out out --jobs 1").succeeds()
+    result = run("study run mine.toml --out out --jobs 1").succeeds()
     cost = "4 cells, 8 recoveries, 4,212 reports to make; all other counts are drawn from their law"
     assert result.err.splitlines()[0] == f"mine: {cost}."
     for text in ("mine: MSE, data cities", "mine: FG, data cities", "fiad of [red]", "refused"):
@@ -286,20 +277,20 @@ def test_study_resumes_and_runs_other_methods_again(
         (STUDY.replace('"norm-sub"', '"norm-cut"'), [0, 1, 0, 1]),
     ):
         Path("mine.toml").write_text(text)
-        shown.append(run("reproduce mine.toml --out out --jobs 1").out)
+        shown.append(run("study run mine.toml --out out --jobs 1").out)
         assert trials == expected
         trials.clear()
     assert shown[0] == shown[1] != shown[2]
 
 
 def test_help_names_every_table_and_figure(run: Run) -> None:
-    words = run("reproduce --help").out.replace(",", " ").split()
+    words = run("study paper --help").out.replace(",", " ").split()
     assert set(paper.EXPERIMENTS) <= set(words)
 
 
 def test_evaluation_writes_its_files_and_resumes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     line = (
-        "reproduce unmix --users 2000 --trials 1 --jobs 1 --out out --only data=geometric "
+        "study unmix --users 2000 --trials 1 --jobs 1 --out out --only data=geometric "
         "--only part=base,targets --only attack=none,MGA --only method=mle"
     )
     result = run(line).succeeds()
@@ -324,7 +315,7 @@ def test_adversarial_evaluation_writes_its_files_and_resumes(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = (
-        "reproduce adversarial --users 2000 --trials 1 --jobs 1 --out out --only data=steps "
+        "study adversarial --users 2000 --trials 1 --jobs 1 --out out --only data=steps "
         "--only part=framing,history --only protocol=oue,grr --share 0.2"
     )
     result = run(line).succeeds()
@@ -354,7 +345,7 @@ def test_certificates_evaluation_writes_its_files_and_resumes(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = (
-        "reproduce certificates --share 0.004 --jobs 1 --out out "
+        "study certificates --share 0.004 --jobs 1 --out out "
         "--only part=rounds,counts,detection --trials 1"
     )
     first = run(line).succeeds()

@@ -1,4 +1,4 @@
-"""`demo --page`: the drill's process, whose page, token and server end with it."""
+"""`drill`: its process, whose page, token and server end with it."""
 
 import re
 import signal
@@ -16,14 +16,14 @@ from tests.cli.demo.conftest import (
 from tests.conftest import ServerProcess
 from tests.forked import Process
 
-PAGE = ("--page", "--users", "1000", "--protocol", "grr", "--targets", "3")
+DRILL = ("drill", "--users", "1000", "--protocol", "grr", "--targets", "3")
 
 
 def _drill(process: Process) -> httpx.Client:
     """Wait until a drill has said its address, and return a caller that has its token."""
     line = wait_for_line(process, "Open http")
     match = re.fullmatch(
-        r"Open (http://127\.0\.0\.1:\d+)/#/drill\?token=(\S+) in a browser; .* Ctrl-C\.\n", line
+        r"Open (http://127\.0\.0\.1:\d+)/#/drill\?token=(\S+) in a browser; Ctrl-C ends .*\n", line
     )
     assert match is not None, line
     return httpx.Client(
@@ -34,9 +34,9 @@ def _drill(process: Process) -> httpx.Client:
 def test_drill_on_its_own_server_runs_until_ctrl_c(start_demo: StartDemo, temporary: Path) -> None:
     """Its form has the options of the command; the printed key opens rounds."""
     process = start_demo(
-        *PAGE, LDPRECOVER_URL="http://127.0.0.1:1", LDPRECOVER_KEY="of-another-server"
+        *DRILL, LDPRECOVER_URL="http://127.0.0.1:1", LDPRECOVER_KEY="of-another-server"
     )
-    key = wait_for_line(process, "A separate server").split()[-1]
+    key = wait_for_line(process, "The admin key").split()[-1]
     with _drill(process) as http:
         assert "/drill/static/drill.js" in http.get("/").text
         defaults = http.get("/drill/options").json()["defaults"]
@@ -61,7 +61,7 @@ def test_drill_on_its_own_server_runs_until_ctrl_c(start_demo: StartDemo, tempor
 def test_signal_ends_a_drill(
     start_demo: StartDemo, temporary: Path, number: signal.Signals
 ) -> None:
-    process = start_demo(*PAGE)
+    process = start_demo(*DRILL)
     _drill(process).close()
     process.send_signal(number)
     _, err = process.communicate()
@@ -70,7 +70,7 @@ def test_signal_ends_a_drill(
 
 
 def test_killed_drill_leaves_no_process(start_demo: StartDemo, temporary: Path) -> None:
-    process = start_demo(*PAGE)
+    process = start_demo(*DRILL)
     with _drill(process) as http:
         assert http.post("/drill/run", json={"methods": ["unmix"]}).status_code == 202
         while http.get("/drill/run").json()["state"] == "running":
@@ -83,7 +83,7 @@ def test_drill_on_another_server_deletes_its_unfinished_round(
 ) -> None:
     file = tmp_path / "key"
     file.write_text(f"{server.admin_key}\n")
-    process = start_demo(*PAGE, "--url", server.url, "--key-file", str(file))
+    process = start_demo(*DRILL, "--url", server.url, "--key-file", str(file))
     with _drill(process) as http:
         assert http.post("/drill/run", json={"methods": []}).status_code == 202
         while (run := http.get("/drill/run").json())["state"] == "running":
@@ -107,24 +107,16 @@ def test_drill_on_another_server_deletes_its_unfinished_round(
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("--page", "--json"), 2, "--page stands without --part, --json and --keep"),
-        (("--page", "--keep"), 2, "--page stands without"),
-        (("--page", "--part", "users"), 2, "--page stands without"),
-        (("--port", "8001"), 2, "--port belongs to --page"),
-        (("--host", "127.0.0.1"), 2, "--host belongs to --page"),
+        (("--json",), 2, "No such option: --json"),
         (
-            ("--page", "--url", "http://127.0.0.1:1"),
+            ("--url", "http://127.0.0.1:1"),
             2,
             "give an admin key of the server with --key or --key-file",
         ),
-        (("--page", "--url", "ftp://h", "--key", "key"), 2, "http:// or https://"),
+        (("--url", "ftp://h", "--key", "key"), 2, "http:// or https://"),
+        (("--url", "http://127.0.0.1:1", "--key", "key", "--dataset", "no.csv"), 2, "no.csv"),
         (
-            ("--page", "--url", "http://127.0.0.1:1", "--key", "key", "--dataset", "no.csv"),
-            2,
-            "no.csv",
-        ),
-        (
-            ("--page", "--url", "http://127.0.0.1:1", "--key", "key", "--host", "192.0.2.1"),
+            ("--url", "http://127.0.0.1:1", "--key", "key", "--host", "192.0.2.1"),
             1,
             "192.0.2.1",
         ),
@@ -134,6 +126,6 @@ def test_drill_on_another_server_deletes_its_unfinished_round(
 def test_bad_options_are_one_line(
     run: Any, temporary: Path, options: tuple[str, ...], code: int, words: str
 ) -> None:
-    result = run("demo", *options)
+    result = run("drill", *options)
     assert (result.code, words in result.error) == (code, True), result.err
     assert_nothing_remains(temporary)

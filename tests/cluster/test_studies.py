@@ -36,8 +36,8 @@ def test_a_study_has_the_same_numbers_on_a_cluster(
     run: Run, dask_cluster: DaskCluster, study: Path, tmp_path: Path
 ) -> None:
     local, remote = tmp_path / "local", tmp_path / "remote"
-    run(f"reproduce {study} --out {local} --jobs 1").succeeds()
-    run(f"reproduce {study} --out {remote} {dask_cluster.options}").succeeds()
+    run(f"study run {study} --out {local} --jobs 1").succeeds()
+    run(f"study run {study} --out {remote} {dask_cluster.options}").succeeds()
     assert rows(remote) == rows(local)
     assert len({row["trial"] + row["protocol"] for row in rows(local)}) == 4
 
@@ -46,7 +46,7 @@ def test_a_lost_cluster_is_an_error_that_says_how_to_continue(
     run: Run, broken_scheduler: Scheduler, study: Path, tmp_path: Path
 ) -> None:
     url = broken_scheduler.url
-    result = run(f"reproduce {study} --out {tmp_path / 'out'} --scheduler {url}")
+    result = run(f"study run {study} --out {tmp_path / 'out'} --scheduler {url}")
     assert result.code == 1
     error = result.err.splitlines()[-1]
     assert error.startswith(f"error: the scheduler {url} cannot be reached: ")

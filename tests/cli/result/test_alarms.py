@@ -37,51 +37,53 @@ def test_json_is_the_response_of_the_server(
     on_server: Run, server: ServerProcess, series: list[str], command: str
 ) -> None:
     response = server.http.get(f"/rounds/{series[1]}/{command}").json()
-    assert on_server(f"{command} --round {series[1]} --json").json == response
+    assert on_server(f"result {command} {series[1]} --json").json == response
 
 
 def test_stats_count_reports_and_duplicates(on_server: Run, server: ServerProcess) -> None:
     round_ = server.open_round()
     for key in ("a", "a", "b"):
         server.submit(round_["id"], pack(np.zeros(5, "<u4")), key)
-    assert on_server(f"stats {round_['name']} --json").json == {
+    assert on_server(f"round stats {round_['name']} --json").json == {
         "round": round_["id"],
         "reports": 10,
         "duplicates": 1,
         "quarantined": None,
         "refusals": {},
     }
-    shown = on_server(f"stats {round_['name']}")
-    assert shown.words == "reports counted 10 duplicate submissions 1"
+    shown = on_server(f"round stats {round_['name']}")
+    assert shown.words == f"{round_['name']} reports counted 10 duplicate submissions 1"
 
 
 def test_methods_state_their_needs(on_server: Run, series: list[str]) -> None:
-    lines = on_server(f"methods --round {series[1]}").out.splitlines()
+    lines = on_server(f"result methods --round {series[1]}").out.splitlines()
     assert any(line.startswith("ldprecover ") and "counts" in line for line in lines)
     assert any(line.startswith("diffstats ") and "reports" in line for line in lines)
 
 
 def test_alarms_show_which_are_raised(on_server: Run, series: list[str]) -> None:
-    quiet, loud = (on_server(f"alarms --round {id} --rate 0.000001").out for id in series)
-    assert quiet.startswith("4,000 reports\n")
+    quiet, loud = (on_server(f"result alarms --round {id} --rate 0.000001").out for id in series)
+    assert quiet.startswith(f"{series[0]}: 4,000 reports\n")
     assert "RAISED" not in quiet
     assert any(line.startswith("support-size") and "RAISED" in line for line in loud.splitlines())
 
 
 def test_suspects_are_shown_and_inferred_as_targets(on_server: Run, series: list[str]) -> None:
     at = f"--round {series[1]}"
-    shown = on_server(f"suspects {at} --rate 0.001").out
-    assert shown.startswith("Compared with 1 earlier round of the series")
+    shown = on_server(f"result suspects {at} --rate 0.001").out
+    assert shown.startswith(f"{series[1]}, compared with 1 earlier round of the series")
     assert "item 4" in shown
     assert "item 9" in shown
-    assert "No item rose" in on_server(f"suspects {at} --drift 1").out
-    recovery = on_server(f"recover {at} --method ldprecover --infer-targets --eta 0.2 --json").json
+    assert "No item rose" in on_server(f"result suspects {at} --drift 1").out
+    recovery = on_server(
+        f"result recover {at} --method ldprecover --infer-targets --eta 0.2 --json"
+    ).json
     assert {4, 9} <= set(recovery["targets"])
 
 
 def test_rejects_invalid_rates_and_a_first_round(on_server: Run, series: list[str]) -> None:
-    first = on_server(f"suspects --round {series[0]}").error
+    first = on_server(f"result suspects --round {series[0]}").error
     assert first.startswith("the series analysis has no earlier round")
-    nan = on_server(f"suspects --round {series[1]} --drift nan").fails(2)
+    nan = on_server(f"result suspects --round {series[1]} --drift nan").fails(2)
     assert nan == "--drift must be a finite number, not nan"
-    assert "rate" in on_server(f"alarms --round {series[0]} --rate 0.7").error
+    assert "rate" in on_server(f"result alarms --round {series[0]} --rate 0.7").error

@@ -1,0 +1,122 @@
+"""`admin key`: access keys in the server's database."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Literal, TextIO
+
+import typer
+from typer import Argument, Option
+
+from ldprecover_cli.errors import file_errors
+from ldprecover_cli.grammar import group
+from ldprecover_cli.options import DatabaseUrl, Json
+from ldprecover_cli.output import console, note, plain_table, print_json
+
+
+def create_key(
+    name: Annotated[
+        str | None,
+        Argument(help="Name of the key; made from the scope when absent.", metavar="NAME"),
+    ] = None,
+    *,
+    scope: Annotated[
+        Literal["admin", "analyst", "report"],
+        Option(help="report: submit; analyst: read protected rounds; admin: everything."),
+    ] = "admin",
+    output: Annotated[
+        Path | None,
+        Option(help="Write the key to this new file, which only you can read.", metavar="FILE"),
+    ] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Make a key and print it.
+
+    It is shown only once: the database stores only its hash.
+
+    Example: ldprecover admin key create --database-url sqlite:///ldprecover.db
+
+    Example: ldprecover admin key create app --scope report --output report.key
+    """
+    import ldprecover_server
+    from ldprecover_cli.serve import database, database_file
+
+    with database(database_url) as settings, ExitStack() as stack:
+        # Open the file first: a key that cannot be written would be lost, and still be valid.
+        file = None if output is None else stack.enter_context(_new_file(output))
+        key = ldprecover_server.create_key(settings, scope=scope, name=name)
+        typer.echo(key, file)
+    article = "A" if scope == "report" else "An"
+    place = "" if output is None else f", in {output}"
+    note(f"{article} {scope} key of {database_file(settings) or 'the database'}{place}")
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[TextIO]:
+    """Yield a new file that only its owner can read; delete it if the block raises."""
+    with file_errors("write", path):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        try:
+            yield file
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def list_keys(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
+    """List the names of keys; keys themselves are never shown again.
+
+    Example: ldprecover admin key list
+    """
+    import ldprecover_server
+    from ldprecover_cli.serve import database
+
+    with database(database_url) as settings:
+        all_keys = ldprecover_server.list_keys(settings)
+    if json:
+        rows = [
+            {"name": k.name, "scope": k.scope, "created": k.created_at, "revoked": k.revoked_at}
+            for k in all_keys
+        ]
+        print_json({"keys": rows})
+        return
+    if not all_keys:
+        console().print("No keys yet. Make one with: ldprecover admin key create")
+        return
+    cells = ((k.name, k.scope, k.created_at, k.revoked_at or "") for k in all_keys)
+    console().print(plain_table("name", "scope", "created", "revoked", rows=cells))
+
+
+def revoke_key(
+    name: Annotated[
+        str, Argument(help="Name of the key, as in `ldprecover admin key list`.", metavar="NAME")
+    ],
+    *,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Revoke a key permanently: no server accepts it any more.
+
+    Example: ldprecover admin key revoke app
+    """
+    import ldprecover_server
+    from ldprecover_cli.serve import database
+
+    with database(database_url) as settings:
+        ldprecover_server.revoke_key(settings, name)
+    note(f"The key {name} is revoked.")
+
+
+app = group(
+    "key",
+    """Make, list and revoke access keys.
+
+    Run it on the machine with the database; the server may be running.
+
+    Example: ldprecover admin key create --database-url sqlite:///ldprecover.db
+    """,
+    create=create_key,
+    list=list_keys,
+    revoke=revoke_key,
+)

@@ -1,0 +1,65 @@
+"""`result frequencies`: a round's unbiased estimates."""
+
+from ldprecover_cli.item_tables import Top, largest, print_items
+from ldprecover_cli.options import (
+    CURRENT,
+    DEFAULT_URL,
+    Json,
+    Key,
+    RoundArgument,
+    Url,
+    connected_to,
+)
+from ldprecover_cli.output import console, counted, percent, plain, print_json
+
+
+def frequencies(
+    round: RoundArgument = CURRENT,
+    *,
+    top: Top = 20,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Show the frequencies as reported, each with its standard error.
+
+    They are unbiased and not clipped. Fake reports are in them: `ldprecover result recover`
+    corrects them.
+
+    Example: ldprecover result frequencies cities --top 10
+    """
+    with connected_to(round, url, key) as (client, target):
+        result = client.frequencies(target.reference).body
+    if json:
+        print_json(result)
+        return
+    out = console()
+    out.print(
+        f"{target.title}: {counted(result['n'], 'report')}, {plain(result['protocol'])}, epsilon "
+        f"{result['epsilon']:g}"
+    )
+    if quarantined := result.get("quarantined"):
+        number = quarantined["sizes"] + (quarantined["seeds"] or 0)
+        out.print(f"{counted(number, 'report')} in quarantine and not counted.")
+    if not result["n"]:
+        out.print("No estimates yet: the round has no reports.")
+        return
+    shares = result["frequencies"]
+    errors, canaries = result["standard_errors"], result.get("canaries", ())
+    print_items(
+        out,
+        {
+            i: result["items"][i] + (" (canary)" if i in canaries else "")
+            for i in largest(shares, top)
+        },
+        shares,
+        {
+            "percent": lambda i: f"{100 * shares[i]:.2f}",
+            "± s.e.": lambda i: f"{100 * errors[i]:.2f}",
+        },
+        beside=19,
+        top=top,
+    )
+    out.print(f"Sum of all estimates: {percent(result['sum'])}; honest reports give about 100 %.")
+    for note in result.get("notes") or ():
+        out.print(f"Note: {plain(note)}")

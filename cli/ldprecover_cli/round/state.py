@@ -1,0 +1,182 @@
+"""`round list`, `round show`, `round close` and `round delete`."""
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from ldprecover_cli.errors import CommandError, UsageError
+from ldprecover_cli.options import (
+    CURRENT,
+    DEFAULT_URL,
+    Json,
+    Key,
+    OwnRoundArgument,
+    RoundArgument,
+    Url,
+    connected,
+    connected_to,
+    titled,
+)
+from ldprecover_cli.output import (
+    JsonObject,
+    console,
+    counted,
+    joined,
+    plain_table,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from ldprecover_client import Client, RoundStatus, RoundSummary
+
+_OTHER_COLUMNS = 68  # characters of a list beside the name
+
+
+def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """List the rounds of a server.
+
+    The round opened last comes first; it is the current one.
+
+    Example: ldprecover round list
+    """
+    with connected(url) as client:
+        rounds = client.rounds()
+    if json:
+        print_json({"rounds": [_flat(round) for round in rounds]})
+        return
+    if not rounds:
+        console().print("No rounds yet. Open one with: ldprecover round open")
+        return
+    out = console()
+    dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
+    rows = (
+        (
+            round.name,
+            round.state,
+            round.protocol,
+            *([f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []),
+            f"{round.epsilon:g}",
+            f"{round.domain_size:,}",
+            f"{round.n:,}",
+        )
+        for round in rounds
+    )
+    texts = ("name", "state", "protocol", *(["opened"] if dated else []))
+    columns = (*texts, "epsilon", "items", "reports")
+    out.print(plain_table(*columns, rows=rows, numbers=3, no_wrap=True))  # names are copied
+    if not dated:
+        out.print("A wider terminal also shows the time of opening.")
+
+
+def show_round(
+    round: RoundArgument = CURRENT, *, url: Url = DEFAULT_URL, json: Json = False
+) -> None:
+    """Show a round's parameters, its state and the number of its reports.
+
+    Example: ldprecover round show cities
+    """
+    with connected_to(round, url) as (client, target):
+        status = client.round(target.reference)
+    if json:
+        print_json(fields_of(status))
+    else:
+        _show(status, target.title)
+
+
+def close_round(
+    round: OwnRoundArgument, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False
+) -> None:
+    """Close a round: its reports stay, new ones are rejected.
+
+    Example: ldprecover round close cities
+    """
+    with connected(url, key, round=round) as client:
+        status = client.close_round(round)
+    if json:
+        print_json(fields_of(status))
+    else:
+        title = titled(status.name, round)
+        console().print(f"{title} is closed, with {counted(status.n, 'report')}.")
+
+
+def delete_round(
+    round: OwnRoundArgument,
+    *,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Delete a round and all its reports.
+
+    This cannot be undone.
+
+    Example: ldprecover round delete cities --yes
+    """
+    with connected(url, key, round=round) as client:
+        status = _listed(client, round)
+        title = f"{titled(status.name, round)} and its {counted(status.n, 'report')}"
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UsageError("deleting needs --yes without a terminal")
+            if not typer.confirm(f"Delete {title}?", err=True):
+                raise CommandError("nothing was deleted")
+        client.delete_round(status.id)
+    if json:
+        print_json({"deleted": status.id})
+    else:
+        console().print(f"Deleted {title}.")
+
+
+def _listed(client: "Client", reference: str) -> "RoundSummary":
+    """Return a round from the list, which also has rounds whose protocol is not loaded."""
+    before = None
+    while page := client.rounds(before):
+        for summary in page:
+            if reference in (summary.id, summary.name, CURRENT):
+                return summary
+        before = page[-1].id
+    return client.round(reference).summary  # raises: the round does not exist
+
+
+def fields_of(status: "RoundStatus") -> JsonObject:
+    """Return a round's fields by name, including its items."""
+    return {**_flat(status.summary), "items": list(status.parameters.items)}
+
+
+def _flat(summary: "RoundSummary") -> JsonObject:
+    """Return a round's fields by name, including its protocol's own parameters."""
+    flat: JsonObject = {}
+    for name, value in asdict(summary).items():
+        flat |= value if name == "own" else {name: value}
+    return flat
+
+
+def _quarantined(status: "RoundStatus") -> str | None:
+    """Return the numbers of quarantined reports as text."""
+    if (quarantined := status.quarantined) is None:
+        return None
+    seeds = (
+        "seeds are tested after closing"
+        if quarantined.seeds is None
+        else f"{quarantined.seeds} by their seed"
+    )
+    return f"{counted(quarantined.sizes, 'report')} by their size; {seeds}"
+
+
+def _show(status: "RoundStatus", title: str) -> None:
+    fields = fields_of(status)
+    labels = fields.pop("items")
+    shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
+    fields |= {
+        "assigned_seeds": status.parameters.assigned_seeds or None,
+        "quarantine": status.parameters.quarantine or None,
+        "quarantined": _quarantined(status),
+    }
+    fields["canaries"] = joined([labels[i] for i in fields["canaries"]]) or None
+    fields |= {"name": title, "n": counted(status.n, "report"), "items": shown}
+    rows = ((name, str(value)) for name, value in fields.items() if value is not None)
+    console().print(plain_table("", "", rows=rows))

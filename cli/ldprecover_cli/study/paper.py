@@ -1,0 +1,127 @@
+"""`study paper`: the tables and figures of the paper's evaluation."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey
+from ldprecover_cli.errors import UsageError, close_to
+from ldprecover_cli.options import Column, Seed
+from ldprecover_cli.output import counted, note
+from ldprecover_cli.study.output import (
+    Data,
+    Jobs,
+    Out,
+    Trials,
+    Users,
+    check_packages,
+    run_missing,
+    running,
+    show,
+    write_means,
+)
+
+if TYPE_CHECKING:
+    from ldprecover_experiments.parameters import Cell
+
+_BRIEF = ("table1", "mse", "fg", "km")
+"""What `all` prints; the sweeps are pictures, and their means are in the file."""
+
+
+def paper(
+    names: Annotated[
+        list[str] | None,
+        Argument(
+            help="table1, mse, fg, malicious, sweep-beta, sweep-epsilon, sweep-eta, ipa, km, "
+            "multi, or all, the default.",
+            metavar="TABLE...",
+        ),
+    ] = None,
+    *,
+    data: Data = None,
+    column: Column = None,
+    users: Users = None,
+    trials: Trials = 10,
+    seed: Seed = 0,
+    over_http: Annotated[
+        bool,
+        Option("--over-http", help="Send every report to a server that the command starts."),
+    ] = False,
+    out: Out = Path("reproduction"),
+    jobs: Jobs = None,
+    scheduler: SchedulerUrl = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+) -> None:
+    """Rerun the tables and figures of the paper's evaluation, on cities and fire by default.
+
+    The folder gets cells.csv and cells.parquet, with a row for each cell and method; summary.csv,
+    with means over trials; and the figures as PNG and SVG. Finished cells are not run again: after
+    Ctrl-C the same command continues.
+
+    Example: ldprecover study paper table1 mse --out results
+
+    Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
+
+    Example: ldprecover study paper mse --data cities --users 20000 --trials 1 --over-http
+    """
+    check_packages()
+    from ldprecover_experiments.figures import draw_figures
+    from ldprecover_experiments.paper import EXPERIMENTS, cells_of
+    from ldprecover_experiments.parameters import load_users_by_data
+    from ldprecover_experiments.runs import Work
+    from ldprecover_experiments.tables import tables
+
+    if over_http and scheduler:
+        raise UsageError(
+            "--over-http sends reports to a server of this machine: leave out --scheduler"
+        )
+    with running(out, jobs, scheduler, tls_ca, tls_cert, tls_key) as runner:
+        selected = _selected(names or ["all"], tuple(EXPERIMENTS))
+        users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
+        data_names = tuple(users_by_data)
+        cells = cells_of(selected, users_by_data, trials)
+        if over_http:
+            cells, selected = _that_travel(cells, selected, data_names)
+        work = Work(users_by_data, seed, over_http=over_http)
+        summary = write_means(out, *run_missing(runner, cells, work))
+        draw_figures(selected, data_names, summary, out)
+        for name in selected:
+            if len(selected) < len(EXPERIMENTS) or name in _BRIEF:
+                show(tables(EXPERIMENTS[name], data_names, summary))
+
+
+def _selected(names: list[str], available: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in available and name != "all":
+            near = close_to(name, available) or f"there are {', '.join(available)} and all"
+            if name.endswith(".toml"):
+                near = f"`ldprecover study run {name}` runs a study"
+            raise UsageError(f"there is no table or figure {name!r}; {near}")
+    return available if "all" in names else tuple(name for name in available if name in names)
+
+
+def _that_travel(
+    cells: "list[Cell]", selected: tuple[str, ...], data: tuple[str, ...]
+) -> "tuple[list[Cell], tuple[str, ...]]":
+    """Return the cells that can go over HTTP, and the experiments that have any; say how many are
+    left out.
+    """
+    from ldprecover_experiments.over_http import can_travel
+    from ldprecover_experiments.paper import EXPERIMENTS
+
+    travelling = [cell for cell in cells if can_travel(cell)]
+    if len(travelling) < len(cells):
+        note(
+            f"{counted(len(cells) - len(travelling), 'cell')} cannot go over HTTP and are left "
+            "out: OLH reports that "
+            "support exactly one item, OLH without its randomised response, and subsets of users."
+        )
+    experiments = tuple(
+        name for name in selected if any(map(can_travel, EXPERIMENTS[name].cells(data[0], 1)))
+    )
+    if not experiments:
+        raise UsageError("none of these cells can go over HTTP")
+    return travelling, experiments

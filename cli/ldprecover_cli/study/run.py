@@ -1,0 +1,46 @@
+"""`study run`: a study of one's own, described in a TOML file."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey
+from ldprecover_cli.output import counted, note
+from ldprecover_cli.study.output import Jobs, Out, run_missing, running, show
+
+
+def run(
+    file: Annotated[Path, Argument(help="TOML file that describes the study.", metavar="FILE")],
+    *,
+    out: Out = Path("reproduction"),
+    jobs: Jobs = None,
+    scheduler: SchedulerUrl = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+) -> None:
+    """Run a study of your own: attacks, methods, protocols, data and parameters in a TOML file.
+
+    The folder gets cells.csv, with a row for each cell and method, and a JSON file of the study's
+    name. Finished cells are not run again: after Ctrl-C the same command continues.
+
+    Example: ldprecover study run study.toml --jobs 2
+
+    Example: ldprecover study run study.toml --scheduler tls://dask.example.org:8786
+    """
+    from ldprecover_experiments.results import Results
+    from ldprecover_experiments.run_file import replaced
+    from ldprecover_experiments.studies import Study
+
+    with running(out, jobs, scheduler, tls_ca, tls_cert, tls_key) as runner:
+        study = Study.load(file)
+        note(study.cost)
+        _, outcomes = run_missing(runner, study.cells, study.work)
+        results = Results(study.name, outcomes)
+        replaced(out / f"{file.stem}.json", results.to_json() + "\n")
+        show([results.table()])
+        if any(row.fg is not None for row in results.outcomes):
+            show([results.table(gains=True)])
+        for (method, reason), number in results.refusals.items():
+            note(f"{method}: {reason} ({counted(number, 'cell')})")
