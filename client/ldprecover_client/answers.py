@@ -97,11 +97,29 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """What the recommended recovery, the alarms and a certificate conclude of a closed round.
+
+    `attack` is "none_seen", "possible" or "near_certain". `attack_probability` and the visible
+    `malicious_share`, a lower bound, are None if the recovery states none.
+    `least_malicious_share` is what the counts prove with a confidence of 95 %. `raised` are the
+    indices of at most 20 items that reports raised, the most probable first.
+    """
+
+    attack: str
+    attack_probability: float | None
+    malicious_share: float | None
+    least_malicious_share: float
+    raised: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class RoundSummary:
     """A round without its items, as a list of rounds has it; p, q and digest are not checked.
 
     p and q are None if the server has not loaded the plugin of the round's protocol. `own` has the
-    parameters of all protocols by name, None for those that the round does not have.
+    parameters of all protocols by name, None for those that the round does not have. `verdict` is
+    None where the server has none for this caller.
     """
 
     id: str
@@ -125,13 +143,15 @@ class RoundSummary:
     canaries: tuple[int, ...] = ()
     quarantine: bool = False
     quarantined: Quarantined | None = None
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
 class RoundStatus(Round):
     """A round with its state ("open" or "closed"), the number n of reports, and its ISO 8601 times.
 
-    `quarantined` counts the quarantined reports; None for a round that quarantines none.
+    `quarantined` counts the quarantined reports; None for a round that quarantines none. `verdict`
+    is None where the server has none for this caller.
     """
 
     state: str
@@ -139,6 +159,7 @@ class RoundStatus(Round):
     opened_at: str
     closed_at: str | None
     quarantined: Quarantined | None = field(default=None, kw_only=True)
+    verdict: Verdict | None = field(default=None, kw_only=True)
 
     @property
     def summary(self) -> RoundSummary:
@@ -271,7 +292,7 @@ def read_status(answer: Answer) -> RoundStatus:
     """Read a round with its state, the response of opening, showing and closing it."""
     message, _ = _read(rounds.Round, answer)
     shared = _common(message, RoundStatus) | _immutable(message)
-    return RoundStatus(**shared | {"quarantined": _quarantined(message.quarantined)})
+    return RoundStatus(**shared | _findings(message))
 
 
 def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
@@ -282,11 +303,8 @@ def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
     return tuple(
         RoundSummary(
             **_common(each, RoundSummary)
-            | {
-                "own": each.own,
-                "canaries": tuple(each.canaries),
-                "quarantined": _quarantined(each.quarantined),
-            }
+            | {"own": each.own, "canaries": tuple(each.canaries)}
+            | _findings(each)
         )
         for each in message.rounds
     )
@@ -512,8 +530,15 @@ def _check_thresholds(stated: Mapping[str, str], oracle: FrequencyOracle) -> Non
             )
 
 
-def _quarantined(message: rounds.Quarantined | None) -> Quarantined | None:
-    return None if message is None else Quarantined(message.sizes, message.seeds)
+def _findings(message: rounds.RoundSummary) -> JsonObject:
+    """Return the quarantined reports and the verdict of a round, by the names of their fields."""
+    quarantined, verdict = message.quarantined, message.verdict
+    if verdict is not None:
+        _check_items("raised", verdict.raised, message.domain_size)
+    return {
+        "quarantined": quarantined and Quarantined(quarantined.sizes, quarantined.seeds),
+        "verdict": verdict and Verdict(**vars(verdict) | {"raised": tuple(verdict.raised)}),
+    }
 
 
 def _check_items(name: str, items: Iterable[int], d: int) -> None:

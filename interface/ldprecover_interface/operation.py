@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from ldprecover_interface.base import Message, Text
+from ldprecover_interface.base import Count, Message, Text
 
 
 class Status(Message):
@@ -16,3 +16,7 @@ class Version(Message):
 
     version: Text
     kernels: str = Field(description="Implementation of support counting: numpy or numba.")
+    verdict_reports: Count = Field(
+        description="Stored reports up to which the server computes the verdict of a closed round, "
+        "where it needs to read them; 0 if it keeps no verdicts."
+    )

@@ -20,6 +20,9 @@ from ldprecover_interface.base import (
     Text,
 )
 
+MAX_RAISED = 20
+"""Items that a verdict names."""
+
 Access = Annotated[
     Literal["open", "key", "ticket"],
     Field(
@@ -154,6 +157,30 @@ class Quarantined(Message):
     )
 
 
+class Verdict(Message):
+    """What the recommended recovery, the alarms and a certificate conclude of a closed round."""
+
+    attack: Annotated[
+        str, Field(json_schema_extra={"enum": ["none_seen", "possible", "near_certain"]})
+    ] = Field(
+        description="`near_certain` from a probability of 0.9 on; else `possible` from 0.1 on, if "
+        "an alarm is raised, or if a share of malicious reports is proven; else `none_seen`."
+    )
+    attack_probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        description="Null if the recovery states none."
+    )
+    malicious_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        description="Visible share of malicious reports among all, a lower bound; null if the "
+        "recovery states none."
+    )
+    least_malicious_share: Annotated[float, Field(ge=0, le=1)] = Field(
+        description="Share of malicious reports that the counts prove, with a confidence of 95 %."
+    )
+    raised: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MAX_RAISED)] = Field(
+        description="Indices of items that reports raised, the most probable first."
+    )
+
+
 class _RoundHead(OwnParametersMixin):
     id: Reference
     name: Text
@@ -197,6 +224,10 @@ class RoundSummary(_RoundHead):
     state: Literal["open", "closed"]
     n: Count = Field(description="Number of reports counted.")
     quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")
+    verdict: Verdict | None = Field(
+        description="Null until the server has computed it for the closed round, if the round is "
+        "too large for that, and for callers that may not read the round."
+    )
     opened_at: Text
     closed_at: Text | None
 

@@ -20,6 +20,7 @@ from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.analysis.round_reader import RoundReader
+from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.analysis.worker import Cluster
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import HeadTooLargeError, NotHttpError
@@ -86,7 +87,7 @@ database."""
 class Application:
     """The application over a prepared storage.
 
-    Its lifespan runs the writer, the workers and housekeeping, and closes the storage.
+    Its lifespan runs the writer, the workers, verdicts and housekeeping, and closes the storage.
     """
 
     def __init__(self, settings: Settings, storage: Storage) -> None:
@@ -143,6 +144,16 @@ class Application:
             round_directory, access, self.ingest, self.rejections, storage, settings
         )
         tallies = Results(round_directory, access, storage, self.rejections)
+        reader = RoundReader(round_directory, tallies, storage)
+        self.verdicts = Verdicts(
+            storage,
+            round_directory,
+            reader,
+            self.workers,
+            max_reports=settings.verdict_reports,
+            disk_bytes=settings.analysis_disk_bytes,
+            metrics=self.metrics,
+        )
         self.readiness = SharedCall(submissions.readiness_error, _READINESS_SECONDS)
         self.scrape = SharedCall(self.metrics.render, 0.0)
         self._services = Services(
@@ -151,11 +162,12 @@ class Application:
             submissions=submissions,
             results=tallies,
             analyses=Analyses(
-                RoundReader(round_directory, tallies, storage),
+                reader,
                 self.workers,
                 ResultCache(settings.analysis_cache_bytes // settings.workers),
             ),
             jobs=self.jobs,
+            verdicts=self.verdicts,
             access=access,
             bodies=self.bodies,
             decoded=MemoryBudget(max(ANONYMOUS_BYTES, DECODED_BYTES // settings.workers)),
@@ -239,6 +251,7 @@ class Application:
         self.ingest.start(get_running_loop())
         self.workers.start()
         housekeeping = create_task(Housekeeping(self.storage, self.rejections, self.metrics).run())
+        verdicts = create_task(self.verdicts.run())
         settings = self._services.settings
         watchdog = None
         if settings.plugins and settings.watchdog_seconds:
@@ -246,10 +259,11 @@ class Application:
         try:
             yield {EDGE: self.edge}
         finally:
+            verdicts.cancel()
             await self.jobs.stop()
             await self.workers.stop()
             housekeeping.cancel()
-            await wait([housekeeping])  # cancelled or failed
+            await wait([housekeeping, verdicts])  # cancelled or failed
             services = self._services
             pools = (
                 services.submitting,
@@ -258,7 +272,7 @@ class Application:
                 services.readiness,
                 services.scrape,
             )
-            await gather(*(pool.drain(_DRAIN_SECONDS) for pool in pools))
+            await gather(*(pool.drain(_DRAIN_SECONDS) for pool in (*pools, self.verdicts)))
             await to_thread.run_sync(self._close)
             if watchdog is not None:
                 watchdog.cancel()

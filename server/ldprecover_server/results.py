@@ -1,4 +1,6 @@
-"""Reads a round's tally, statistics and export, for callers with read access."""
+"""Reads a round's tally, statistics, verdict and export, for callers with read access."""
+
+from collections.abc import Sequence
 
 from ldprecover import Tally
 from ldprecover.evidence.quarantine import Quarantined
@@ -33,6 +35,22 @@ class Results:
         if round.read_access == "key":
             self._access.require(key, "analyst")
         return stored, round
+
+    def verdicts(self, rounds: Sequence[StoredRound], key: str | None) -> list[str | None]:
+        """Return the verdicts in JSON; None for rounds that this key, or none, may not read.
+
+        Raises StoreUnavailableError.
+        """
+        has_key = None
+        verdicts = []
+        for stored in rounds:
+            verdict = stored.verdict
+            if verdict is not None and stored.read_access == "key":
+                if has_key is None:  # once for all: it reads the database
+                    has_key = self._access.has(key, "analyst")
+                verdict = verdict if has_key else None
+            verdicts.append(verdict)
+        return verdicts
 
     def counted(
         self, identifier: str, key: str | None = None

@@ -197,6 +197,10 @@ class Settings(BaseSettings):
     """Private key of that certificate, a PEM file."""
     analysis_cache_bytes: Annotated[int, Field(ge=0)] = 16 * MIB
     """Memory of cached results, in bytes, divided among the processes."""
+    verdict_reports: Annotated[int, Field(ge=0)] = 2_000_000
+    """Reports of a closed round up to which the server computes its verdict unasked, where it needs
+    to read the reports: not those of GRR, HR and LLH, nor reports that are not kept. 0 means no
+    verdicts."""
     min_free_bytes: Annotated[int, Field(ge=0)] = 64 * MIB
     """Free bytes on the disk of a SQLite file below which the server is not ready."""
     log_format: LogFormat = "console"

@@ -32,6 +32,7 @@ def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]
         "state": "open",
         "n": 7,
         "quarantined": None,
+        "verdict": None,
         "opened_at": "2024-05-01T12:00:00Z",
         "closed_at": None,
         **changes,
@@ -96,5 +97,5 @@ CERTIFICATE: dict[str, Any] = {
         }
     ],
 }
-VERSION = {"version": "1", "kernels": "numpy"}
+VERSION = {"version": "1", "kernels": "numpy", "verdict_reports": 0}
 ACCEPTED = {"round": "r1", "accepted": 2, "duplicate": False}

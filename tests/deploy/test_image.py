@@ -48,7 +48,8 @@ def test_installs_only_hashed_files_and_our_wheel() -> None:
         (own if run.endswith("/wheels/*.whl") else locked).append(run)
     assert len(locked) == 2
     assert all(
-        re.search(r"--no-deps --require-hashes --requirement /locks/\S+\.lock$", run) for run in locked
+        re.search(r"--no-deps --require-hashes --requirement /locks/\S+\.lock$", run)
+        for run in locked
     )
     assert len(own) == 1
     assert "--no-index --no-deps" in own[0]

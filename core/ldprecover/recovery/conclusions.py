@@ -2,9 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ldprecover.types import FloatArray
+
+Attack = Literal["none_seen", "possible", "near_certain"]
+"""What a round shows of an attack, in words."""
+
+POSSIBLE, NEAR_CERTAIN = 0.1, 0.9
+"""Least probabilities of a possible and of a near certain attack: see "In words" in unmixing.md."""
+
+
+def attack_in_words(probability: float | None, *, has_evidence: bool) -> Attack:
+    """Return the word for the probability of an attack, None from a method that states none.
+
+    `has_evidence` says whether an alarm is raised, or a certificate proves a malicious share. That
+    is why an attack is possible whatever the probability, and never why it is near certain.
+    """
+    if probability is not None and probability >= NEAR_CERTAIN:
+        return "near_certain"
+    is_possible = probability is not None and probability >= POSSIBLE
+    return "possible" if is_possible or has_evidence else "none_seen"
 
 
 @dataclass(frozen=True)

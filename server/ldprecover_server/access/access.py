@@ -84,6 +84,14 @@ class Access:
         """Return the key if it has this scope. Raises UnauthorizedError or ForbiddenError."""
         return _checked(key, scope, self._keys())
 
+    def has(self, key: str | None, scope: str) -> bool:
+        """Return whether this is a valid key of this scope."""
+        try:
+            self.require(key, scope)
+        except (UnauthorizedError, ForbiddenError):
+            return False
+        return True
+
     async def require_sender(self, round_id: str, access: str, authorization: str | None) -> Sender:
         """Return the sender of a submission from the value of the header Authorization.
 

@@ -39,6 +39,9 @@ class AdmissionQueue:
     next, of those without one the last. If their half of the queue is full, the oldest of the
     largest group makes room. Otherwise one anonymous caller could queue for all places, and nothing
     distinguishes that caller from the others.
+
+    The server's own work takes a place that no caller could take, and gives it up when it
+    `is_wanted`.
     """
 
     def __init__(self, places: int, waiting: int) -> None:
@@ -47,6 +50,9 @@ class AdmissionQueue:
         self._max_running = {True: places, False: max(1, places - 1)}
         self._max_waiting = {True: waiting, False: max(1, waiting // 2)}
         self._running = {True: 0, False: 0}
+        self._running_own = 0
+        self._changed = asyncio.Event()
+        """Set when a place was released, or a caller left the queue."""
         self._queues: dict[bool, list[_Waiter]] = {True: [], False: []}
         self._served: dict[Hashable, int] = {}
         """The number of the turn in which a group was served last."""
@@ -54,12 +60,32 @@ class AdmissionQueue:
     @property
     def running(self) -> int:
         """The number of places taken."""
-        return sum(self._running.values())
+        return sum(self._running.values()) + self._running_own
 
     @property
     def waiting(self) -> int:
         """The number of callers in the queue."""
         return sum(map(len, self._queues.values()))
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a caller waits for nothing but a free place."""
+        return any(
+            queue and self._running[kind] < self._max_running[kind]
+            for kind, queue in self._queues.items()
+        )
+
+    async def acquire_own(self) -> None:
+        """Take a place for the server's own work, when no caller could take it."""
+        while self.is_wanted or self.running >= self._places:
+            self._changed.clear()
+            await self._changed.wait()
+        self._running_own += 1
+
+    def release_own(self) -> None:
+        """Release the place of the server's own work, and admit the next caller."""
+        self._running_own -= 1
+        self._admit()
 
     async def acquire(self, *, keyed: bool, seconds: float, group: Hashable = None) -> None:
         """Take a place. Raises AnalysesBusyError if the queue is full, or after `seconds`."""
@@ -82,6 +108,7 @@ class AdmissionQueue:
         except BaseException:
             if waiter in queue:
                 queue.remove(waiter)
+                self._changed.set()
             elif waiter.is_admitted.result():  # the place and the cancellation arrived together
                 self.release(keyed=keyed)
             raise
@@ -91,6 +118,9 @@ class AdmissionQueue:
     def release(self, *, keyed: bool) -> None:
         """Release the place of such a caller, and admit the next one."""
         self._running[keyed] -= 1
+        self._admit()
+
+    def _admit(self) -> None:
         for kind, queue in self._queues.items():
             while queue and self._is_free(kind):
                 order = queue if kind else queue[::-1]
@@ -98,6 +128,7 @@ class AdmissionQueue:
                 queue.remove(waiter)
                 self._take(kind, waiter.group)
                 waiter.is_admitted.set_result(True)
+        self._changed.set()
 
     def _is_free(self, keyed: bool) -> bool:
         return self.running < self._places and self._running[keyed] < self._max_running[keyed]

@@ -1,7 +1,7 @@
 """Runs analyses: in the caller's thread, or in workers behind a cache of results."""
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.recovery import METHODS, Method, RecoveryRequest
@@ -137,8 +137,10 @@ class Analyses:
             return computed
         keyed = caller.is_known
 
-        def work(report_progress: OnProgress) -> Coroutine[Any, Any, bytes]:
-            return self._workers.run(
+        async def work(report_progress: OnProgress) -> bytes:
+            if (kept := await caller.run(analysis.kept)) is not None:
+                return kept
+            return await self._workers.run(
                 analysis.prepare,
                 keyed=keyed,
                 group=(analysis.round.seq, caller.key if keyed else None),

@@ -1,5 +1,6 @@
-"""The kinds of analyses, each as one class: recovery, alarms, suspects and certificates."""
+"""The kinds of analyses, each as one class: recovery, alarms, suspects, certificates, verdicts."""
 
+import contextlib
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -7,10 +8,12 @@ from dataclasses import fields, replace
 from importlib.util import find_spec
 from typing import ClassVar, Generic, Literal, TypeVar
 
+import msgspec
 import numpy as np
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.evidence.alarms import DEFAULT_RATE
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.items import find_items
 from ldprecover.plugins import distribution_of, named
@@ -26,6 +29,8 @@ from ldprecover_server.analysis.tasks import (
     RecoverTask,
     SuspectsTask,
     Task,
+    VerdictResult,
+    VerdictTask,
     unpack,
 )
 from ldprecover_server.errors import NoReportsError, ReportsGoneError, RoundOpenError
@@ -102,6 +107,10 @@ class Analysis(ABC, Generic[R]):
         result: R = self._task(self.tally, self.is_complete).run(None)  # type: ignore[assignment]
         return result
 
+    def kept(self) -> bytes | None:
+        """Return the packed result that is stored with the round, if there is one."""
+        return None
+
     def unpack(self, packed: bytes) -> R:
         """Return the result of the task."""
         return unpack(self.result, packed)
@@ -177,6 +186,18 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         # A plugin may take any time or end its process, so it never runs in the server.
         is_long = self.reads or bool(self.plugins) or method.long
         self.is_quick = not is_long and oracle.domain_size <= _QUICK_ITEMS
+
+    def kept(self) -> bytes | None:
+        request = self.request
+        is_recommended = request.method == AUTO and not request.assumptions
+        if not is_recommended or self._earlier is not None or self._history:
+            return None
+        packed = self.reader.kept_recovery(self.round)
+        with contextlib.suppress(msgspec.DecodeError):  # another version packed it
+            if packed is not None:
+                self.unpack(packed)
+                return packed
+        return None
 
     def _arguments(self) -> list[object]:
         request = {
@@ -340,6 +361,35 @@ class CertificateAnalysis(Analysis[CertificateResult]):
             self.questions,
             self.reads,
             self._seed,
+        )
+
+
+class VerdictAnalysis(Analysis[VerdictResult]):
+    """The recommended recovery of a round, its alarms, and what its counts prove."""
+
+    kind = "verdict"
+    result = VerdictResult
+    reads = True
+
+    def __init__(self, reader: RoundReader, round: RoundInfo) -> None:
+        super().__init__(reader, round)
+        self._recovery = RecoveryAnalysis(reader, round, RecoveryRequest(AUTO), (), ())
+        self._alarms = AlarmsAnalysis(reader, round, DEFAULT_RATE)
+        request = CertificateRequest(malicious_share=0.0)  # the share that is proven is the same
+        self._certificate = CertificateAnalysis(reader, round, request)
+
+    def _check(self, key: str | None) -> None:
+        for part in (self._recovery, self._alarms, self._certificate):
+            part.look_up(key)
+
+    def _arguments(self) -> list[object]:
+        return [self.is_complete]
+
+    def _task(self, tally: Tally, is_complete: bool) -> VerdictTask:
+        return VerdictTask(
+            self._recovery._task(tally, is_complete),
+            self._alarms._task(tally, is_complete),
+            self._certificate._task(tally, is_complete),
         )
 
 

@@ -51,6 +51,10 @@ class RoundReader:
         is_complete = reports.n == tally.n or round.oracle.traits.histogram
         return tally, tally.n > 0 and is_complete, reports, stored
 
+    def kept_recovery(self, round: RoundInfo) -> bytes | None:
+        """Return the recommended recovery that is kept of a closed round, packed."""
+        return self._storage.verdicts.recovery(round.seq)
+
     def items(self, round: RoundInfo) -> list[str]:
         """Return a round's labels. Raises RoundNotFoundError."""
         return self._rounds.items(round)

@@ -59,6 +59,18 @@ class AlarmsResult:
 
 
 @dataclass(frozen=True, eq=False)
+class VerdictResult:
+    """The recommended recovery of a round, and the other evidence of an attack.
+
+    `alarms` are the names of the raised ones. `least_malicious_share` is what the counts prove.
+    """
+
+    recovered: RecoverResult
+    alarms: tuple[str, ...]
+    least_malicious_share: float
+
+
+@dataclass(frozen=True, eq=False)
 class RecoverTask:
     """A recovery. If there are `earlier` rounds, the targets are the items that rose since then.
 
@@ -186,9 +198,43 @@ class CertificateTask:
         )
 
 
-Task = RecoverTask | AlarmsTask | SuspectsTask | CertificateTask
+@dataclass(frozen=True, eq=False)
+class VerdictTask:
+    """A recovery, the alarms, and the share of malicious reports that the counts prove."""
 
-Result = RecoverResult | AlarmsResult | Suspects | CertificateResult
+    recovery: RecoverTask
+    alarms: AlarmsTask
+    certificate: CertificateTask
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The oracle of the reports."""
+        return self.recovery.oracle
+
+    @property
+    def tally(self) -> Tally:
+        """The tally of the reports."""
+        return self.recovery.tally
+
+    @property
+    def reads(self) -> bool:
+        """Whether reports are available: the alarms read them."""
+        return self.alarms.reads
+
+    def run(
+        self, reports: ReportSource | None, on_progress: Progress | None = None
+    ) -> VerdictResult:
+        """Return the results of the three. Raises ParameterError."""
+        return VerdictResult(
+            self.recovery.run(reports if self.recovery.reads else None),
+            tuple(alarm.name for alarm in self.alarms.run(reports).alarms if alarm.raised),
+            self.certificate.run(None).least_malicious_share,
+        )
+
+
+Task = RecoverTask | AlarmsTask | SuspectsTask | CertificateTask | VerdictTask
+
+Result = RecoverResult | AlarmsResult | Suspects | CertificateResult | VerdictResult
 
 
 def pack(result: Result) -> bytes:

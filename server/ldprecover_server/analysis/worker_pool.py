@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from ldprecover_server.analysis.admission import AdmissionQueue
 from ldprecover_server.analysis.tasks import Task
@@ -23,6 +24,9 @@ OnProgress = Callable[[float], None]
 Prepare = Callable[[], tuple[Task, Iterable[bytes] | None]]
 """Returns a task, and the packed reports of the same moment if it reads them; may block."""
 
+Check = Callable[[float], None]
+"""Called about once a second with the seconds that a task runs; raises an error to end it."""
+
 CONTENDED = 1 / 6
 """The share of its seconds that an anonymous analysis has while others wait."""
 
@@ -37,7 +41,9 @@ def _ignore(progress: float) -> None:
 @dataclass(eq=False)
 class _Run:
     worker: WorkerProcess
-    keyed: bool
+    limits: TaskLimits
+    release: Callable[[], None]
+    """Releases the place."""
     result: "asyncio.Future[bytes]"
     on_progress: OnProgress = field(default=_ignore)
 
@@ -49,6 +55,9 @@ class WorkerPool:
     admission as long at most. While others wait, one without a key has a sixth of its seconds.
     `memory_bytes` limits its memory above that of an idle worker, without a key `anonymous_bytes`,
     and `disk_bytes` its reports in a temporary file. Workers of a `cluster` read large rounds.
+
+    The server's own tasks have the limits of a caller with a key. They wait for as long as callers
+    need the places, and fail when a caller needs theirs.
     """
 
     def __init__(
@@ -132,19 +141,54 @@ class WorkerPool:
         AnalysisFailedError, ParameterError, and the errors of `prepare`.
         """
         self._check_running()
-        seconds = self._limits[keyed].seconds
+        limits, admission = self._limits[keyed], self._admission
         with self._metrics.analyses_waiting.track_inprogress():
-            await self._admission.acquire(keyed=keyed, seconds=seconds, group=group)
+            await admission.acquire(keyed=keyed, seconds=limits.seconds, group=group)
+
+        def check(seconds: float) -> None:
+            if not keyed and seconds >= limits.seconds * CONTENDED and admission.waiting:
+                raise AnalysisTimeoutError(
+                    f"it did not finish within {limits.seconds * CONTENDED:g} seconds, which is "
+                    "the time without a key while others wait"
+                )
+
+        release = partial(admission.release, keyed=keyed)
+        return await self._run(prepare, limits, release, check, on_progress)
+
+    async def run_own(self, prepare: Prepare) -> bytes:
+        """Return the packed result of a task of the server itself, which no caller waits for.
+
+        Raises as `run` does; AnalysesBusyError if a caller needs the worker.
+        """
+        self._check_running()
+        admission = self._admission
+        await admission.acquire_own()
+
+        def check(seconds: float) -> None:
+            if admission.is_wanted:
+                raise AnalysesBusyError("a caller needs the worker")
+
+        return await self._run(prepare, self._limits[True], admission.release_own, check, _ignore)
+
+    async def _run(
+        self,
+        prepare: Prepare,
+        limits: TaskLimits,
+        release: Callable[[], None],
+        check: Check,
+        on_progress: OnProgress,
+    ) -> bytes:
+        """Return the packed result of an admitted task. Raises what `check` raises too."""
         try:
-            run = self._begin(prepare, keyed, on_progress)
+            run = self._begin(prepare, limits, release, on_progress)
         except BaseException:
-            self._admission.release(keyed=keyed)
+            release()
             raise
         began = time.monotonic()
         self._metrics.analyses_running.inc()
         try:
             on_progress(0.0)  # it is admitted
-            await self._wait(run)
+            await self._wait(run, check)
             return run.result.result()
         finally:
             if not run.result.done():
@@ -155,18 +199,14 @@ class WorkerPool:
             self._metrics.analyses_running.dec()
             self._metrics.analysis_seconds.observe(time.monotonic() - began)
 
-    async def _wait(self, run: _Run) -> None:
-        """Wait for the result. Raises AnalysisTimeoutError."""
+    async def _wait(self, run: _Run, check: Check) -> None:
+        """Wait for the result. Raises AnalysisTimeoutError, and what `check` raises."""
         now = began = time.monotonic()
-        seconds = self._limits[run.keyed].seconds
+        seconds = run.limits.seconds
         while not run.result.done():
             if now >= began + seconds:
                 raise AnalysisTimeoutError(f"it did not finish within {seconds:g} seconds")
-            if not run.keyed and now >= began + seconds * CONTENDED and self._admission.waiting:
-                raise AnalysisTimeoutError(
-                    f"it did not finish within {seconds * CONTENDED:g} seconds, which is the time "
-                    "without a key while others wait"
-                )
+            check(now - began)
             remaining = began + seconds - now
             await asyncio.wait([run.result], timeout=min(remaining, self._check_seconds))
             now = time.monotonic()
@@ -175,7 +215,13 @@ class WorkerPool:
         if self._is_stopped:
             raise _stopping()
 
-    def _begin(self, prepare: Prepare, keyed: bool, on_progress: OnProgress) -> _Run:
+    def _begin(
+        self,
+        prepare: Prepare,
+        limits: TaskLimits,
+        release: Callable[[], None],
+        on_progress: OnProgress,
+    ) -> _Run:
         self._check_running()
         loop = asyncio.get_running_loop()
         worker = self._idle.pop()
@@ -185,7 +231,7 @@ class WorkerPool:
                     worker.close()
                     worker = None
                 worker = WorkerProcess()
-            run = _Run(worker, keyed, loop.create_future(), on_progress)
+            run = _Run(worker, limits, release, loop.create_future(), on_progress)
             # A daemon thread, so that a database that hangs does not keep the server from exiting.
             threading.Thread(
                 target=self._converse, args=(loop, run, prepare), name="analysis", daemon=True
@@ -206,7 +252,7 @@ class WorkerPool:
         result, failure = b"", None
         try:
             task, reports = prepare()
-            result = run.worker.run(task, self._limits[run.keyed], reports, report_progress)
+            result = run.worker.run(task, run.limits, reports, report_progress)
         except BaseException as error:  # noqa: BLE001  raised again by `run`
             failure = error
         worker: WorkerProcess | None = run.worker
@@ -238,7 +284,7 @@ class WorkerPool:
             worker.close()
             worker = None
         self._idle.append(worker)
-        self._admission.release(keyed=run.keyed)
+        run.release()
         if not self._runs:
             self._is_idle.set()
 

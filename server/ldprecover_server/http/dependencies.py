@@ -13,6 +13,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.jobs import Jobs
+from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.http.bodies import BodyMemory
 from ldprecover_server.memory_budget import MemoryBudget
@@ -45,6 +46,7 @@ class Services:
     results: Results
     analyses: Analyses
     jobs: Jobs
+    verdicts: Verdicts
     access: Access
     bodies: BodyMemory
     decoded: MemoryBudget

@@ -109,6 +109,13 @@ MANIFEST = (
         ("state",),
     ),
     Metric(
+        "ldprecover_verdicts_total",
+        "counter",
+        "Verdicts on closed rounds by outcome: kept, or failed, which exceeded a limit of time, "
+        "memory or disk.",
+        ("outcome",),
+    ),
+    Metric(
         "ldprecover_last_housekeeping_timestamp_seconds",
         "gauge",
         "Time at which any process last finished its housekeeping, in seconds since 1970; it runs "

@@ -24,7 +24,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.large_values import read_large_value
-from ldprecover_server.storage.schema import labels, rejections, rounds, tallies, total
+from ldprecover_server.storage.schema import labels, rejections, rounds, tallies, total, verdicts
 from ldprecover_server.storage.tally_encoding import decode_tally
 
 CURRENT = "current"
@@ -41,7 +41,8 @@ class StoredRound:
     """A round without its labels. `seq` orders rounds by their opening.
 
     `quarantined` counts quarantined reports; None for a round without a quarantine. `seed` splits
-    the reports of a closed round for certificates; None before.
+    the reports of a closed round for certificates; None before. `verdict` is the one of these n
+    reports, in JSON, None if none is stored.
     """
 
     seq: int
@@ -67,6 +68,7 @@ class StoredRound:
     seed: str | None
     n: int
     quarantined: Quarantined | None
+    verdict: str | None
 
     @property
     def oracle(self) -> FrequencyOracle:
@@ -356,13 +358,30 @@ def _row(connection: sa.Connection, seq: int) -> Any:
     return row
 
 
+def number_of_reports() -> sa.ScalarSelect[int]:
+    """Return the number of reports of each round of a query."""
+    return _total_of_tallies(tallies.c.n)
+
+
+def _total_of_tallies(column: sa.Column[Any]) -> sa.ScalarSelect[int]:
+    # The outer query has the rounds, also if nothing else of it names them.
+    of_round = sa.select(total(column)).where(tallies.c.round == rounds.c.seq)
+    return of_round.correlate(rounds).scalar_subquery()
+
+
 def _query() -> sa.Select[Any]:
-    n, quarantined_by_size = (
-        sa.select(total(column)).where(tallies.c.round == rounds.c.seq).scalar_subquery()
-        for column in (tallies.c.n, tallies.c.quarantined)
-    )
     brief = [column for column in rounds.c if column.name != "recurring_seeds"]
-    return sa.select(*brief, n.label("n"), quarantined_by_size.label("by_size")).where(NOT_GONE)
+    return (
+        sa.select(
+            *brief,
+            number_of_reports().label("n"),
+            _total_of_tallies(tallies.c.quarantined).label("by_size"),
+            verdicts.c.n.label("n_of_verdict"),
+            verdicts.c.verdict,
+        )
+        .outerjoin_from(rounds, verdicts, verdicts.c.round == rounds.c.seq)
+        .where(NOT_GONE)
+    )
 
 
 def _stored(row: Any) -> StoredRound:
@@ -370,6 +389,7 @@ def _stored(row: Any) -> StoredRound:
         "canaries": _canaries(row),
         "n": int(row.n),
         "quarantined": _quarantined(row),
+        "verdict": row.verdict if row.n_of_verdict == row.n else None,
     }
     names = [name for name in StoredRound.__dataclass_fields__ if name not in computed]
     return StoredRound(**{name: getattr(row, name) for name in names}, **computed)

@@ -177,6 +177,19 @@ jobs = sa.Table(
     sa.Column("problem", sa.Text),  # JSON
 )
 
+# What the recommended recovery of a closed round concludes. A revision that changes the form of a
+# verdict or a recovery deletes the rows: servers compute them again.
+verdicts = sa.Table(
+    "verdicts",
+    metadata,
+    _round_column(primary_key=True, ondelete="CASCADE"),
+    _column("n", sa.BigInteger),  # number of reports, which identifies the counts: see `verdicts`
+    _column("claimed_until", sa.BigInteger),  # by a process that computes it; since the epoch
+    sa.Column("verdict", sa.Text),  # JSON; null while it is computed
+    # Last, as the counts of a tally.
+    sa.Column("recovery", sa.LargeBinary),  # packed: see `analysis.tasks`
+)
+
 # Exports of rounds with a retention. The files outlive their round, and so does the row.
 datasets = sa.Table(
     "datasets",

@@ -23,6 +23,7 @@ from ldprecover_server.storage.rounds import Rounds
 from ldprecover_server.storage.schema import rounds, secrets
 from ldprecover_server.storage.segments import Segments
 from ldprecover_server.storage.snapshots import Snapshot, open_snapshot
+from ldprecover_server.storage.verdicts import Verdicts
 
 _PROBE_BYTES = 1 << 18
 
@@ -46,6 +47,7 @@ class Storage(Repository):
         self.keys = Keys(database, clock)
         self.jobs = Jobs(database, clock)
         self.datasets = Datasets(database, clock)
+        self.verdicts = Verdicts(database, clock)
         self.deletion = Deletion(database, clock)
         self.filters = Filters(database, clock, self.rounds)
         self.unlinking = Unlinking(database, clock, self.rounds, self.deletion)

@@ -102,3 +102,47 @@ async def test_cancelled_callers_leave_the_queue_or_their_place() -> None:
     queue.tasks[2].cancel()
     await asyncio.wait(queue.tasks[2:])
     assert queue.admission.running == 0
+
+
+async def test_own_work_waits_for_callers_and_is_wanted_by_them() -> None:
+    admission = AdmissionQueue(1, 8)
+    await admission.acquire(keyed=False, seconds=60)
+    own = asyncio.create_task(admission.acquire_own())
+    caller = asyncio.create_task(admission.acquire(keyed=False, seconds=60))
+    await asyncio.sleep(0)
+    admission.release(keyed=False)
+    await caller  # though it came later
+    assert not own.done()
+    admission.release(keyed=False)
+    await own
+    assert (admission.running, admission.is_wanted) == (1, False)
+    caller = asyncio.create_task(admission.acquire(keyed=True, seconds=60))
+    await asyncio.sleep(0)
+    assert admission.is_wanted
+    admission.release_own()
+    await caller
+    assert not admission.is_wanted
+
+
+async def test_own_work_takes_a_place_that_callers_may_not() -> None:
+    """Anonymous callers leave one place free, and however many wait, they cannot take it."""
+    admission = AdmissionQueue(2, 8)
+    await admission.acquire(keyed=False, seconds=60)
+    waits = asyncio.create_task(admission.acquire(keyed=False, seconds=60))
+    await asyncio.sleep(0)
+    await admission.acquire_own()
+    assert (admission.running, admission.waiting, admission.is_wanted) == (2, 1, False)
+    waits.cancel()
+
+
+async def test_own_work_follows_a_caller_who_leaves_the_queue() -> None:
+    admission = AdmissionQueue(2, 8)
+    for keyed in (True, True):
+        await admission.acquire(keyed=keyed, seconds=60)
+    waits = asyncio.create_task(admission.acquire(keyed=True, seconds=60))
+    own = asyncio.create_task(admission.acquire_own())
+    await asyncio.sleep(0)
+    waits.cancel()
+    admission.release(keyed=True)
+    await own
+    assert (admission.running, admission.waiting) == (2, 0)

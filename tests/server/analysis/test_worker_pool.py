@@ -414,3 +414,25 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
         result = unpack(RecoverResult, await pool.run(lambda: (task, [reports.tobytes()]))).recovery
     expected = recover(oracle, reports, RecoveryRequest("detection-any", targets=[3]))
     assert result.recovered.tolist() == expected.recovered.tolist()
+
+
+async def test_own_task_gives_way_to_a_caller() -> None:
+    async with running_pool(count=1) as pool:
+        own = asyncio.create_task(pool.run_own(endless()))
+        while not pool.pids:
+            await asyncio.sleep(0)
+        assert await pool.run(alarms())
+        with pytest.raises(AnalysesBusyError, match="a caller needs the worker"):
+            await own
+        assert await pool.run_own(alarms())
+
+
+async def test_own_task_is_cancelled_with_its_worker() -> None:
+    async with running_pool(count=1) as pool:
+        own = asyncio.create_task(pool.run_own(endless()))
+        while not pool.pids:
+            await asyncio.sleep(0)
+        own.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await own
+        assert await pool.run(alarms(), keyed=True)

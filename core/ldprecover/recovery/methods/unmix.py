@@ -16,7 +16,7 @@ from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
 from ldprecover.distributions import chi_squared_normal
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.conclusions import Conclusions
+from ldprecover.recovery.conclusions import NEAR_CERTAIN, POSSIBLE, Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.unmixing import (
     LEAST_ITEMS,
@@ -35,7 +35,6 @@ from ldprecover.types import FloatArray
 
 _NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
 _SUSPECT = 0.5  # probability above which an item is a suspect, and a round attacked
-_UNDECIDED = (0.05, 0.95)  # probabilities between these decide nothing
 _ROUNDED = 1.1  # factor of chi-squared that the rounding of deviations to 10 % can cause
 _DISAGREE = 4.75  # normal quantile, of one in 1e6 sets of earlier rounds that differ by noise alone
 _ROUNDING = 1e-9  # by which a share may exceed [0, 1]
@@ -219,13 +218,15 @@ def _notes(conclusions: Conclusions, inputs: RecoveryInputs, *, small: bool) -> 
             ),
         )
     notes = []
-    probability, (low, high) = conclusions.attack_probability or 0.0, _UNDECIDED
+    probability = conclusions.attack_probability or 0.0
     if probability > _SUSPECT:
         notes.append(
             "The share of malicious reports is a lower bound: reports that honest users could as "
             "well have sent, and lies told honestly, are not in it."
         )
-    if any(low < p < high for p in (probability, *(p for _, p in conclusions.suspects))):
+    if any(
+        POSSIBLE <= p < NEAR_CERTAIN for p in (probability, *(p for _, p in conclusions.suspects))
+    ):
         others = "" if inputs.canaries else "canaries, "
         others += "seeds assigned by the server (tickets)"
         others += "" if inputs.history else ", an earlier clean round"

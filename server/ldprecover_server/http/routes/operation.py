@@ -66,6 +66,10 @@ async def get_metrics(request: Request) -> Response:
 
 
 @router.get(paths.VERSION)
-async def get_version() -> Version:
-    """Return the version of the server and its counting kernels."""
-    return Version(version=_VERSION, kernels=counting.backend())
+async def get_version(request: Request) -> Version:
+    """Return the version of the server, its counting kernels, and its limit of verdicts."""
+    return Version(
+        version=_VERSION,
+        kernels=counting.backend(),
+        verdict_reports=get_services(request).settings.verdict_reports,
+    )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
@@ -106,16 +106,17 @@ def _open(services: Services, new: NewRound) -> Response:
         series=new.series,
         tickets=new.tickets,
     )
-    return _round(services, stored, info, 201, {"Location": paths.round_path(stored.id)})
+    return _round(services, None, stored, info, 201, {"Location": paths.round_path(stored.id)})
 
 
 @router.get(
     paths.ROUNDS,
     response_model=Rounds,
     responses=problems(RoundNotFoundError, InvalidRequestError, *STORAGE),
+    openapi_extra=KEY_IF_NEEDED,
 )
 async def list_rounds(
-    caller: Anyone,
+    caller: Reader,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of rounds.")] = 100,
     before: Annotated[
         str | None,
@@ -123,17 +124,30 @@ async def list_rounds(
     ] = None,
 ) -> Response:
     """List rounds without their items; the first was opened last."""
-    page = await caller.run(caller.services.rounds.page, limit, before)
+    services = caller.services
+
+    def read() -> tuple[list[StoredRound], list[str | None]]:
+        page = services.rounds.page(limit, before)
+        return page, services.results.verdicts(page, caller.key)
+
     # A round may have 100,000 labels; GET /rounds/{id} returns them.
-    rounds = [RoundSummary.model_construct(**_state(stored)) for stored in page]
+    rounds = [
+        RoundSummary.model_construct(**_state(stored, verdict))
+        for stored, verdict in zip(*await caller.run(read), strict=True)
+    ]
     return json_response(Rounds.model_construct(rounds=rounds))
 
 
-@router.get(paths.ROUND, response_model=Round, responses=problems(RoundNotFoundError, *STORAGE))
-async def get_round(round: RoundReference, caller: Anyone) -> Response:
-    """Return a round: its parameters, its state and the number of reports counted."""
+@router.get(
+    paths.ROUND,
+    response_model=Round,
+    responses=problems(RoundNotFoundError, *STORAGE),
+    openapi_extra=KEY_IF_NEEDED,
+)
+async def get_round(round: RoundReference, caller: Reader) -> Response:
+    """Return a round: its parameters, its state, its reports counted, and its verdict."""
     services = caller.services
-    return await caller.run(lambda: _round(services, *services.rounds.get(round)))
+    return await caller.run(lambda: _round(services, caller.key, *services.rounds.get(round)))
 
 
 @router.get(
@@ -169,7 +183,13 @@ def _get_parameters(request: Request, reference: str) -> Response:
 async def close_round(round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
     services = caller.services
-    return await caller.run(lambda: _round(services, *services.rounds.close(round)))
+
+    def close() -> Response:
+        return _round(services, caller.key, *services.rounds.close(round))
+
+    response = await caller.run(close)
+    services.verdicts.wake()
+    return response
 
 
 @router.post(
@@ -250,19 +270,22 @@ def _head(stored: StoredRound) -> dict[str, Any]:
     }
 
 
-def _state(stored: StoredRound) -> dict[str, Any]:
+def _state(stored: StoredRound, verdict: str | None) -> dict[str, Any]:
     return _head(stored) | {
         **{name: getattr(stored, name) for name in ("state", "n", "opened_at", "closed_at")},
         "quarantined": quarantined(stored.quarantined),
+        "verdict": None if verdict is None else from_json(verdict),
     }
 
 
 def _round(
     services: Services,
+    key: str | None,
     stored: StoredRound,
     info: RoundInfo,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    message = Round.model_construct(**_state(stored), items=[])
+    (verdict,) = services.results.verdicts([stored], key)
+    message = Round.model_construct(**_state(stored, verdict), items=[])
     return json_response(message, status, headers, labels=services.rounds.labels(info))

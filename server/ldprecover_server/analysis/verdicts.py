@@ -1,0 +1,162 @@
+"""Verdicts: the recommended recovery of each closed round, computed unasked and kept."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable
+
+from ldprecover.errors import ParameterError
+from ldprecover.recovery.conclusions import Conclusions, attack_in_words
+from ldprecover_interface.rounds import MAX_RAISED, Verdict
+from ldprecover_server.analysis.kinds import VerdictAnalysis
+from ldprecover_server.analysis.round_reader import RoundReader
+from ldprecover_server.analysis.tasks import Task, VerdictResult, pack
+from ldprecover_server.analysis.worker_pool import WorkerPool
+from ldprecover_server.errors import (
+    AnalysesBusyError,
+    AnalysisFailedError,
+    AnalysisTimeoutError,
+    AnalysisTooLargeError,
+    ReportsGoneError,
+    RoundNotFoundError,
+    ServiceError,
+)
+from ldprecover_server.metrics import Metrics
+from ldprecover_server.rounds import Rounds
+from ldprecover_server.storage import Storage
+from ldprecover_server.thread_pools import ThreadPool
+
+_log = logging.getLogger(__name__)
+
+_PERIOD = 30.0
+"""Seconds after which rounds are found that another process closed, or whose seeds were judged."""
+
+
+class _ClaimedError(Exception):
+    """Another process computes the verdict, or has."""
+
+
+class Verdicts:
+    """A background task that computes and stores the verdicts of closed rounds, one at a time.
+
+    Several processes may run it on one database; they claim rounds. It takes a worker only while no
+    caller needs it. A round that exceeds a limit of time, memory or disk has no verdict from this
+    process; so has a round of more than `max_reports` that the recovery would read, or of more than
+    `disk_bytes` of them. For use in one event loop.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        rounds: Rounds,
+        reader: RoundReader,
+        workers: WorkerPool,
+        *,
+        max_reports: int,
+        disk_bytes: int,
+        metrics: Metrics,
+    ) -> None:
+        self._storage = storage
+        self._rounds = rounds
+        self._reader = reader
+        self._workers = workers
+        self._max_reports = max_reports
+        self._disk_bytes = disk_bytes
+        self._metrics = metrics
+        self._threads = ThreadPool(1)
+        self._closed = asyncio.Event()
+        self._given_up: set[str] = set()
+
+    def wake(self) -> None:
+        """Look for closed rounds now."""
+        self._closed.set()
+
+    async def run(self) -> None:
+        """Run until cancelled; return at once if no verdicts are kept."""
+        while self._max_reports:
+            self._closed.clear()
+            try:
+                await self.compute_missing()
+            except ServiceError as error:
+                _log.warning("verdicts wait: %s", error)
+            except Exception:  # noqa: BLE001  otherwise no later round would have a verdict
+                _log.exception("verdicts failed")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PERIOD):
+                    await self._closed.wait()
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until no call to the database runs, at most `seconds`."""
+        await self._threads.drain(seconds)
+
+    async def compute_missing(self) -> None:
+        """Compute the missing verdicts; end when a round is closed, which comes first."""
+        for id in await self._threads.run(self._storage.verdicts.missing):
+            if self._closed.is_set():
+                return
+            if id in self._given_up:
+                continue
+            try:
+                await self._compute(id)
+            except (_ClaimedError, AnalysesBusyError, ReportsGoneError, RoundNotFoundError):
+                continue  # the next run tries again, if the round is still there
+            except (
+                AnalysisFailedError,
+                AnalysisTimeoutError,
+                AnalysisTooLargeError,
+                ParameterError,
+            ) as error:
+                _log.warning("the round %s has no verdict: %s", id, error)
+                self._metrics.verdicts.labels("failed").inc()
+                self._given_up.add(id)
+
+    async def _compute(self, id: str) -> None:
+        """Compute and store the verdict of a round. Raises _ClaimedError, and as `run_own`."""
+        analysis = await self._threads.run(self._look_up, id)
+        if analysis is None:
+            self._given_up.add(id)
+            return
+        seq = analysis.round.seq
+
+        def prepare() -> tuple[Task, Iterable[bytes] | None]:
+            task, reports = analysis.prepare()
+            if not self._storage.verdicts.claim(seq, task.tally.n):
+                raise _ClaimedError
+            return task, reports
+
+        packed = await self._workers.run_own(prepare)
+
+        def store() -> None:
+            result = analysis.unpack(packed)
+            verdict = verdict_of(result).to_json().decode()
+            recovered = result.recovered
+            self._storage.verdicts.add(seq, recovered.n, verdict, pack(recovered))
+
+        await self._threads.run(store)
+        self._metrics.verdicts.labels("kept").inc()
+
+    def _look_up(self, id: str) -> VerdictAnalysis | None:
+        """Return the analysis of a round, or None if it has too many reports."""
+        _, round = self._rounds.get(id)
+        analysis = VerdictAnalysis(self._reader, round)
+        analysis.look_up(None)
+        n, is_complete = analysis.tally.n, analysis.is_complete
+        del analysis.tally  # the task has another one; the worker may be long in coming
+        too_many = n > self._max_reports or n * round.oracle.wire.size > self._disk_bytes
+        reads = is_complete and not round.oracle.traits.histogram
+        return None if reads and too_many else analysis
+
+
+def verdict_of(result: VerdictResult) -> Verdict:
+    """Return the verdict of a recovery, alarms and a certificate."""
+    conclusions = result.recovered.recovery.conclusions or Conclusions()
+    least = result.least_malicious_share
+    return Verdict(
+        attack=attack_in_words(
+            conclusions.attack_probability, has_evidence=bool(result.alarms) or least > 0
+        ),
+        attack_probability=conclusions.attack_probability,
+        malicious_share=conclusions.beta,
+        least_malicious_share=least,
+        raised=[item for item, _ in conclusions.suspects[:MAX_RAISED]],
+    )

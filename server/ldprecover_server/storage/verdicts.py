@@ -1,0 +1,86 @@
+"""Verdicts on closed rounds: what their recommended recovery concludes, and the recovery itself."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ldprecover.protocols import PROTOCOLS
+from ldprecover_server.storage.base import Repository
+from ldprecover_server.storage.large_values import read_large_value
+from ldprecover_server.storage.rounds import lock_round, number_of_reports
+from ldprecover_server.storage.schema import rounds, verdicts
+
+CLAIM_SECONDS = 60
+"""How long other processes leave a claimed round alone. Of a longer computation a second process
+stores an equal result."""
+
+
+class Verdicts(Repository):
+    """The verdicts of a database.
+
+    The counts of a closed round change only when reports are quarantined, which lowers their
+    number. So a verdict is that of the present counts if it is of as many reports.
+    """
+
+    def missing(self) -> Sequence[str]:
+        """Return the ids of the closed rounds without a verdict, the round closed last first.
+
+        Rounds without reports, of protocols that are not loaded, and whose seeds are still to be
+        judged are left out.
+        """
+        n = number_of_reports()
+        has_verdict = sa.exists().where(
+            verdicts.c.round == rounds.c.seq, verdicts.c.n == n, verdicts.c.verdict.is_not(None)
+        )
+        query = sa.select(rounds.c.id).where(
+            rounds.c.state == "closed",
+            rounds.c.filtered,
+            rounds.c.protocol.in_(PROTOCOLS),
+            n > 0,
+            ~has_verdict,
+        )
+        with self.database.read() as connection:
+            return connection.scalars(
+                query.order_by(rounds.c.closed_at.desc(), rounds.c.seq.desc())
+            ).all()
+
+    def claim(self, seq: int, n: int) -> bool:
+        """Claim a round of n reports for CLAIM_SECONDS; return False if another process has it.
+
+        Also if its verdict is there. Raises RoundNotFoundError.
+        """
+        now = int(self.clock().timestamp())
+        values = {"n": n, "claimed_until": now + CLAIM_SECONDS, "verdict": None, "recovery": None}
+        is_free = sa.or_(
+            verdicts.c.n != n,
+            sa.and_(verdicts.c.verdict.is_(None), verdicts.c.claimed_until <= now),
+        )
+        return self._write(seq, values, is_free)
+
+    def add(self, seq: int, n: int, verdict: str, recovery: bytes) -> None:
+        """Store a verdict in JSON, of n reports, and the recovery. Raises RoundNotFoundError."""
+        values = {"n": n, "claimed_until": 0, "verdict": verdict, "recovery": recovery}
+        self._write(seq, values, sa.true())
+
+    def recovery(self, seq: int) -> bytes | None:
+        """Return the recovery of the present counts; None if none is stored."""
+        is_current = verdicts.c.n == number_of_reports()
+        with self.database.read() as connection:
+            return read_large_value(
+                connection,
+                verdicts.c.recovery,
+                verdicts.c.round == seq,
+                rounds.c.seq == verdicts.c.round,
+                is_current,
+            )
+
+    def _write(self, seq: int, values: dict[str, Any], condition: sa.ColumnElement[bool]) -> bool:
+        """Insert or update the row of a round; return False if it exists without `condition`."""
+        insert = self.database.insert(verdicts).values(round=seq, **values)
+        upsert = insert.on_conflict_do_update(
+            index_elements=["round"], set_=values, where=condition
+        )
+        with self.database.write() as connection:
+            lock_round(connection, seq)
+            return connection.scalar(upsert.returning(verdicts.c.round)) is not None
