@@ -74,7 +74,6 @@ class Verdicts:
     async def run(self) -> None:
         """Run until cancelled; return at once if no verdicts are kept."""
         while self._max_reports:
-            self._closed.clear()
             try:
                 await self.compute_missing()
             except ServiceError as error:
@@ -91,6 +90,7 @@ class Verdicts:
 
     async def compute_missing(self) -> None:
         """Compute the missing verdicts; end when a round is closed, which comes first."""
+        self._closed.clear()
         for id in await self._threads.run(self._storage.verdicts.missing):
             if self._closed.is_set():
                 return

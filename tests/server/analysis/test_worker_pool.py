@@ -5,7 +5,7 @@ import os
 import resource
 import signal
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -416,22 +416,31 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
     assert result.recovered.tolist() == expected.recovered.tolist()
 
 
+async def begin_own_task(pool: WorkerPool) -> "asyncio.Task[bytes]":
+    """Begin a task of the server itself that takes many minutes."""
+    loop, has_begun = asyncio.get_running_loop(), asyncio.Event()
+
+    def prepare() -> tuple[Task, Iterable[bytes] | None]:
+        loop.call_soon_threadsafe(has_begun.set)
+        return endless()()
+
+    task = asyncio.create_task(pool.run_own(prepare))
+    await has_begun.wait()
+    return task
+
+
 async def test_own_task_gives_way_to_a_caller() -> None:
     async with running_pool(count=1) as pool:
-        own = asyncio.create_task(pool.run_own(endless()))
-        while not pool.pids:
-            await asyncio.sleep(0)
+        own = await begin_own_task(pool)
         assert await pool.run(alarms())
         with pytest.raises(AnalysesBusyError, match="a caller needs the worker"):
             await own
         assert await pool.run_own(alarms())
 
 
-async def test_own_task_is_cancelled_with_its_worker() -> None:
+async def test_cancelled_own_task_frees_its_worker() -> None:
     async with running_pool(count=1) as pool:
-        own = asyncio.create_task(pool.run_own(endless()))
-        while not pool.pids:
-            await asyncio.sleep(0)
+        own = await begin_own_task(pool)
         own.cancel()
         with pytest.raises(asyncio.CancelledError):
             await own

@@ -1,0 +1,256 @@
+"""Verdicts on closed rounds: their words, who sees them, and the recoveries that are kept."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conftest import ADMIN_KEY
+from tests.server.conftest import InProcess, StartInProcess
+
+from ldprecover import Tally, frequency_oracle, recover
+from ldprecover.evidence.alarms import raise_alarms
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery import Conclusions
+from ldprecover_attacker import MGA
+from ldprecover_interface.rounds import MAX_RAISED
+from ldprecover_server.access.access import create_key
+from ldprecover_server.analysis.tasks import RecoverResult, VerdictResult
+from ldprecover_server.analysis.verdicts import Verdicts
+from ldprecover_server.analysis.verdicts import verdict_of as verdict_from
+
+D, N = 24, 3_000
+TARGETS = (20, 21, 22)
+AUTO = {"method": "auto"}
+FIELDS = {
+    "attack",
+    "attack_probability",
+    "malicious_share",
+    "least_malicious_share",
+    "raised",
+}
+
+Start = Callable[..., InProcess]
+
+
+@pytest.fixture
+def start(start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Start applications that compute verdicts when `compute` is called, and not in between."""
+
+    async def rest(self: Verdicts) -> None:
+        pass
+
+    monkeypatch.setattr(Verdicts, "run", rest)
+    return start_in_process
+
+
+def compute(app: InProcess) -> None:
+    app.run(app.app.verdicts.compute_missing())
+
+
+def reports_of(oracle: FrequencyOracle, malicious: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    weights = 0.8 ** np.arange(oracle.domain_size)
+    items = rng.choice(oracle.domain_size, N, p=weights / weights.sum())
+    honest = oracle.perturb(items, rng)
+    if not malicious:
+        return honest
+    return np.concatenate([honest, MGA(TARGETS).reports(oracle, malicious, rng)])
+
+
+def closed_round(
+    app: InProcess, protocol: str = "oue", d: int = D, *, malicious: int = 0, **fields: Any
+) -> str:
+    id = app.open_round(protocol, 1.0, domain_size=d, **fields)
+    reports = reports_of(frequency_oracle(protocol, 1.0, d), malicious)
+    assert app.submit(id, reports.tobytes()).status_code == 202
+    assert app.close_round(id).status_code == 200
+    return id
+
+
+def verdict_of(app: InProcess, id: str, **options: Any) -> Any:
+    """Return the verdict of a round; the list of rounds must agree."""
+    verdict = app.get(f"/rounds/{id}", **options).json()["verdict"]
+    listed = app.get("/rounds", **options).json()["rounds"]
+    assert [each["verdict"] for each in listed if each["id"] == id] == [verdict]
+    return verdict
+
+
+def test_verdict_has_the_conclusions_of_auto(start: Start) -> None:
+    app = start()
+    id = closed_round(app, malicious=300)
+    assert verdict_of(app, id) is None
+    compute(app)
+    verdict = verdict_of(app, id)
+    conclusions = app.post(f"/rounds/{id}/recover", json=AUTO).json()["conclusions"]
+    assert set(verdict) == FIELDS
+    assert verdict["attack"] == "near_certain"
+    assert verdict["attack_probability"] == conclusions["attack_probability"]
+    assert verdict["malicious_share"] == conclusions["beta"]
+    assert verdict["raised"] == [each["item"] for each in conclusions["suspects"]]
+    assert set(TARGETS) <= set(verdict["raised"])
+    share = {"malicious_share": 0.5}
+    certificate = app.post(f"/rounds/{id}/certificate", json=share).json()
+    assert verdict["least_malicious_share"] == certificate["least_malicious_share"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("protocol", ["oue", "hr"])
+def test_alarms_speak_where_projection_states_nothing(start: Start, protocol: str) -> None:
+    app, d = start(), 8
+    honest, attacked = (closed_round(app, protocol, d) for _ in range(2))
+    oracle = frequency_oracle(protocol, 1.0, d)
+    attacked = app.open_round(protocol, 1.0, domain_size=d)
+    reports = np.repeat(reports_of(oracle)[:1], N, axis=0)
+    assert any(a.raised for a in raise_alarms(oracle, Tally.of(oracle, reports)))
+    app.submit(attacked, reports.tobytes())
+    app.close_round(attacked)
+    compute(app)
+    nothing = {"attack_probability": None, "malicious_share": None, "raised": []}
+    assert verdict_of(app, honest).items() >= ({"attack": "none_seen"} | nothing).items()
+    assert verdict_of(app, attacked).items() >= ({"attack": "possible"} | nothing).items()
+
+
+def test_names_the_first_of_many_raised_items() -> None:
+    oracle = frequency_oracle("grr", 1.0, D)
+    suspects = tuple((item, 0.9) for item in reversed(range(2 * MAX_RAISED)))
+    conclusions = Conclusions(attack_probability=0.5, beta=0.1, suspects=suspects)
+    recovery = replace(recover(oracle, np.full(D, 1 / D), "norm-sub"), conclusions=conclusions)
+    verdict = verdict_from(VerdictResult(RecoverResult(N, recovery), (), 0.0))
+    assert (verdict.attack, verdict.malicious_share) == ("possible", 0.1)
+    assert verdict.raised == [item for item, _ in suspects[:MAX_RAISED]]
+
+
+@pytest.mark.parametrize(("alarms", "least"), [(("excess",), 0.0), ((), 0.01)])
+def test_other_evidence_makes_an_attack_possible(alarms: tuple[str, ...], least: float) -> None:
+    oracle = frequency_oracle("grr", 1.0, D)
+    recovered = RecoverResult(N, recover(oracle, np.full(D, 1 / D), n=N))
+    assert verdict_from(VerdictResult(recovered, (), 0.0)).attack == "none_seen"
+    assert verdict_from(VerdictResult(recovered, alarms, least)).attack == "possible"
+
+
+def test_verdict_needs_the_key_that_results_need(start: Start) -> None:
+    app = start()
+    public, private = closed_round(app), closed_round(app, read_access="key")
+    compute(app)
+    keys = {scope: create_key(app.storage, scope) for scope in ("analyst", "report")}
+    for key, may_read in (
+        (None, False),
+        ("of-nobody", False),
+        (keys["report"], False),
+        (keys["analyst"], True),
+        (ADMIN_KEY, True),
+    ):
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        assert verdict_of(app, public, headers=headers) is not None
+        assert (verdict_of(app, private, headers=headers) is not None) is may_read
+
+
+def test_kept_recovery_answers_after_reports_are_gone(start: Start) -> None:
+    """Of the counts alone the answer would differ, and no worker is asked."""
+    app = start()
+    id = closed_round(app, malicious=300)
+    compute(app)
+    with app.storage.database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM segments")
+        connection.exec_driver_sql("UPDATE rounds SET purged = 3300, rewrites = rewrites + 1")
+    answer = app.post(f"/rounds/{id}/recover", json=AUTO).json()
+    oracle = frequency_oracle("oue", 1.0, D)
+    reports = reports_of(oracle, 300)
+    expected = recover(oracle, reports)
+    assert answer["recovered"] == pytest.approx(expected.recovered.tolist(), abs=1e-12)
+    assert answer["notes"] == list(expected.notes)
+    stated = app.post(f"/rounds/{id}/recover", json=AUTO | {"eta": 0.1, "targets": [3]}).json()
+    assert stated["recovered"] != answer["recovered"]
+    job = app.post(f"/rounds/{id}/recover", json=AUTO, headers={"Prefer": "respond-async"})
+    assert job.status_code == 202
+
+
+@pytest.mark.sqlite
+def test_result_of_another_version_is_computed_again(start: Start) -> None:
+    app = start()
+    id = closed_round(app)
+    compute(app)
+    seq = app.storage.rounds.find(id).seq
+    app.storage.verdicts.add(seq, N, "null", b"\x91\x01")
+    assert app.post(f"/rounds/{id}/recover", json=AUTO).json()["method"] == "unmix"
+
+
+def test_verdict_is_of_the_counts_after_quarantine(start: Start) -> None:
+    app = start()
+    oracle = frequency_oracle("olh", 1.0, D)
+    id = app.open_round("olh", 1.0, domain_size=D, quarantine=True)
+    reports = reports_of(oracle)
+    app.submit(id, np.concatenate([reports, np.repeat(reports[:1], 500)]).tobytes())
+    app.close_round(id)
+    compute(app)
+    assert verdict_of(app, id) is None
+    app.storage.filters.run()
+    compute(app)
+    assert verdict_of(app, id)["attack"] == "none_seen"
+    assert app.post(f"/rounds/{id}/recover", json=AUTO).json()["n"] == N - 1
+
+
+def test_large_rounds_have_a_verdict_only_without_reading(start: Start) -> None:
+    app = start(verdict_reports=N - 1)
+    read, of_histogram = closed_round(app, "oue"), closed_round(app, "grr")
+    unstored = closed_round(app, "oue", retention="none")
+    compute(app)
+    assert verdict_of(app, read) is None
+    assert verdict_of(app, of_histogram) is not None
+    assert verdict_of(app, unstored) is not None
+    assert app.get("/version").json()["verdict_reports"] == N - 1
+
+
+@pytest.mark.sqlite
+def test_round_beyond_the_limits_is_given_up(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = start(analysis_bytes=1 << 20)
+    rounds = [closed_round(app, "grr") for _ in range(2)]
+    compute(app)
+    for id in rounds:
+        assert verdict_of(app, id) is None
+        assert f"the round {id} has no verdict" in caplog.text
+    caplog.clear()
+    compute(app)
+    assert "verdict" not in caplog.text
+    failed = 'ldprecover_verdicts_total{outcome="failed"} 2.0'
+    assert failed in app.get("/metrics").text.splitlines()
+
+
+@pytest.mark.sqlite
+def test_disabled_verdicts_end_their_task(start_in_process: StartInProcess) -> None:
+    app = start_in_process(verdict_reports=0)
+    app.run(app.app.verdicts.run())
+
+
+@pytest.mark.sqlite
+def test_a_fault_does_not_end_the_task(
+    start_in_process: StartInProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = start_in_process()
+    faults = iter([ZeroDivisionError])
+
+    async def fail_once(self: Verdicts) -> None:
+        for fault in faults:
+            self.wake()
+            raise fault
+        raise SystemExit
+
+    monkeypatch.setattr(Verdicts, "compute_missing", fail_once)
+    with pytest.raises(SystemExit):
+        app.run(app.app.verdicts.run())
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_leaves_a_round_to_the_process_that_claimed_it(start: Start) -> None:
+    app = start()
+    claimed, other = closed_round(app, "grr"), closed_round(app, "grr")
+    assert app.storage.verdicts.claim(app.storage.rounds.find(claimed).seq, N)
+    compute(app)
+    assert verdict_of(app, claimed) is None
+    assert verdict_of(app, other) is not None
