@@ -25,6 +25,7 @@ from ldprecover_client import (
     RefusedError,
     ServerError,
     UnknownProtocolError,
+    Verdict,
 )
 from ldprecover_client.answers import (
     Answer,
@@ -429,3 +430,39 @@ def test_frequencies_have_canaries_and_quarantined(changes: dict[str, Any]) -> N
 def test_rejects_canaries_that_leave_no_items() -> None:
     with pytest.raises(InconsistentRoundError, match="at least two other items"):
         read_round(answer(a_round(canaries=[1, 2])))
+
+
+VERDICT = {
+    "attack": "possible",
+    "attack_probability": 0.4,
+    "malicious_share": None,
+    "least_malicious_share": 0,
+    "raised": [1, 0],
+}
+
+
+def test_round_has_its_verdict() -> None:
+    assert read_status(answer(a_round())).verdict is None
+    status = read_status(answer(a_round(verdict=VERDICT)))
+    (listed,) = read_rounds(answer({"rounds": [a_summary(verdict=VERDICT)]}))
+    expected = Verdict("possible", 0.4, None, 0, (1, 0))
+    assert status.verdict == status.summary.verdict == listed.verdict == expected
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attack": None},
+        {"attack_probability": 1.1},
+        {"malicious_share": "0.1"},
+        {"least_malicious_share": None},
+        {"raised": [2, 3]},
+        {"raised": [-1]},
+        {"raised": [0] * 21},
+    ],
+)
+def test_rejects_invalid_verdict(changes: dict[str, Any]) -> None:
+    body = a_round(verdict=VERDICT | changes)
+    for read, sent in ((read_status, body), (read_rounds, {"rounds": [body]})):
+        with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
+            read(answer(sent))

@@ -107,7 +107,7 @@ def test_alarms_speak_where_projection_states_nothing(start: Start, protocol: st
     app.submit(attacked, reports.tobytes())
     app.close_round(attacked)
     compute(app)
-    nothing = {"attack_probability": None, "malicious_share": None, "raised": []}
+    nothing: dict[str, Any] = {"attack_probability": None, "malicious_share": None, "raised": []}
     assert verdict_of(app, honest).items() >= ({"attack": "none_seen"} | nothing).items()
     assert verdict_of(app, attacked).items() >= ({"attack": "possible"} | nothing).items()
 

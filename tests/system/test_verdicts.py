@@ -33,16 +33,16 @@ def verdicts(server: ServerProcess) -> dict[str, object]:
 def await_verdicts(server: ServerProcess) -> dict[str, object]:
     """Return the verdicts of all rounds once each has one."""
     while True:
-        found = verdicts(server)
-        if None not in found.values():
-            return found
+        by_id = verdicts(server)
+        if None not in by_id.values():
+            return by_id
         time.sleep(0.05)
 
 
 def number_kept(server: ServerProcess) -> int:
     metrics = server.get("/metrics").text
-    found = re.search(r'^ldprecover_verdicts_total\{outcome="kept"\} (\d+)', metrics, re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(r'^ldprecover_verdicts_total\{outcome="kept"\} (\d+)', metrics, re.MULTILINE)
+    return int(match[1]) if match else 0
 
 
 def test_verdict_and_recovery_outlive_the_server(start_server: StartServer) -> None:

@@ -175,6 +175,7 @@ def _show(status: "RoundStatus", title: str) -> None:
         "assigned_seeds": status.parameters.assigned_seeds or None,
         "quarantine": status.parameters.quarantine or None,
         "quarantined": _quarantined(status),
+        "verdict": status.verdict and f"attack: {status.verdict.attack.replace('_', ' ')}",
     }
     fields["canaries"] = joined([labels[i] for i in fields["canaries"]]) or None
     fields |= {"name": title, "n": counted(status.n, "report"), "items": shown}

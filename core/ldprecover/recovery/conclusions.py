@@ -7,13 +7,16 @@ from typing import Any, Literal
 from ldprecover.types import FloatArray
 
 Attack = Literal["none_seen", "possible", "near_certain"]
-"""What a round shows of an attack, in words."""
+"""What a round shows of an attack."""
 
 POSSIBLE, NEAR_CERTAIN = 0.1, 0.9
-"""Least probabilities of a possible and of a near certain attack: see "In words" in unmixing.md."""
+"""Least probabilities of a possible and of a near certain attack.
+
+docs/explanation/unmixing.md has measured how often these are right.
+"""
 
 
-def attack_in_words(probability: float | None, *, has_evidence: bool) -> Attack:
+def attack_word(probability: float | None, *, has_evidence: bool) -> Attack:
     """Return the word for the probability of an attack, None from a method that states none.
 
     `has_evidence` says whether an alarm is raised, or a certificate proves a malicious share. That

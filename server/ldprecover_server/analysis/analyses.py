@@ -138,8 +138,8 @@ class Analyses:
         keyed = caller.is_known
 
         async def work(report_progress: OnProgress) -> bytes:
-            if (kept := await caller.run(analysis.kept)) is not None:
-                return kept
+            if (stored := await caller.run(analysis.stored)) is not None:
+                return stored
             return await self._workers.run(
                 analysis.prepare,
                 keyed=keyed,

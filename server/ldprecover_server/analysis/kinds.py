@@ -107,7 +107,7 @@ class Analysis(ABC, Generic[R]):
         result: R = self._task(self.tally, self.is_complete).run(None)  # type: ignore[assignment]
         return result
 
-    def kept(self) -> bytes | None:
+    def stored(self) -> bytes | None:
         """Return the packed result that is stored with the round, if there is one."""
         return None
 
@@ -187,12 +187,12 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         is_long = self.reads or bool(self.plugins) or method.long
         self.is_quick = not is_long and oracle.domain_size <= _QUICK_ITEMS
 
-    def kept(self) -> bytes | None:
+    def stored(self) -> bytes | None:
         request = self.request
         is_recommended = request.method == AUTO and not request.assumptions
         if not is_recommended or self._earlier is not None or self._history:
             return None
-        packed = self.reader.kept_recovery(self.round)
+        packed = self.reader.stored_recovery(self.round)
         with contextlib.suppress(msgspec.DecodeError):  # another version packed it
             if packed is not None:
                 self.unpack(packed)

@@ -51,8 +51,8 @@ class RoundReader:
         is_complete = reports.n == tally.n or round.oracle.traits.histogram
         return tally, tally.n > 0 and is_complete, reports, stored
 
-    def kept_recovery(self, round: RoundInfo) -> bytes | None:
-        """Return the recommended recovery that is kept of a closed round, packed."""
+    def stored_recovery(self, round: RoundInfo) -> bytes | None:
+        """Return the recommended recovery that is stored of a closed round, packed."""
         return self._storage.verdicts.recovery(round.seq)
 
     def items(self, round: RoundInfo) -> list[str]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from ldprecover.errors import ParameterError
-from ldprecover.recovery.conclusions import Conclusions, attack_in_words
+from ldprecover.recovery.conclusions import Conclusions, attack_word
 from ldprecover_interface.rounds import MAX_RAISED, Verdict
 from ldprecover_server.analysis.kinds import VerdictAnalysis
 from ldprecover_server.analysis.round_reader import RoundReader
@@ -72,7 +72,7 @@ class Verdicts:
         self._closed.set()
 
     async def run(self) -> None:
-        """Run until cancelled; return at once if no verdicts are kept."""
+        """Run until cancelled; return immediately if no verdicts are kept."""
         while self._max_reports:
             try:
                 await self.compute_missing()
@@ -152,7 +152,7 @@ def verdict_of(result: VerdictResult) -> Verdict:
     conclusions = result.recovered.recovery.conclusions or Conclusions()
     least = result.least_malicious_share
     return Verdict(
-        attack=attack_in_words(
+        attack=attack_word(
             conclusions.attack_probability, has_evidence=bool(result.alarms) or least > 0
         ),
         attack_probability=conclusions.attack_probability,

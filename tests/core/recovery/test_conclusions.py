@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldprecover.recovery.conclusions import attack_in_words
+from ldprecover.recovery.conclusions import attack_word
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from ldprecover.recovery.conclusions import attack_in_words
 def test_probability_and_evidence_choose_the_word(
     probability: float | None, has_evidence: bool, word: str
 ) -> None:
-    assert attack_in_words(probability, has_evidence=has_evidence) == word
+    assert attack_word(probability, has_evidence=has_evidence) == word
