@@ -536,7 +536,7 @@ def _findings(message: rounds.RoundSummary) -> JsonObject:
     if verdict is not None:
         _check_items("raised", verdict.raised, message.domain_size)
     return {
-        "quarantined": quarantined and Quarantined(quarantined.sizes, quarantined.seeds),
+        "quarantined": quarantined and Quarantined(quarantined.sizes, quarantined.repeats),
         "verdict": verdict and Verdict(**vars(verdict) | {"raised": tuple(verdict.raised)}),
     }
 

@@ -15,13 +15,15 @@ from ldprecover import FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.evidence.alarms import ALARMS, raise_alarms
 from ldprecover.evidence.canaries import canary_shift
 from ldprecover.evidence.quarantine import (
+    Repeats,
     SeedFilter,
+    counts_repeats,
     impossible_sizes,
     split_by_size,
     unfit,
-    with_seeds,
 )
 from ldprecover.recovery.reports import ReportSource
+from ldprecover.types import Reports
 from ldprecover_attacker import MGA, Attack
 from ldprecover_experiments import PoisonedRound
 from ldprecover_experiments.attacks import TARGETS
@@ -73,29 +75,36 @@ def quarantined(
 ) -> list[str]:
     """Return the shares of malicious reports in quarantine and the gains before and after.
 
-    As in a server these are reports of impossible sizes, and those under seeds that come too often
-    among the others.
+    As in a server these are reports of impossible sizes, and repeats among the others.
     """
     oracle, reports = round_.oracle, round_.reports
     assert reports is not None
     by_size = split_by_size(oracle, reports)[0]
-    by_seed = np.zeros_like(by_size)
-    if oracle.traits.seeded:
-        seeds = np.ascontiguousarray(oracle.seeds(reports[~by_size]))
-        seed_filter = SeedFilter(seeds.size)
-        seed_filter.count(seeds)
-        seed_filter.compare(seeds)
-        by_seed[~by_size] = with_seeds(oracle, reports[~by_size], seed_filter.found())
+    as_repeats = np.zeros_like(by_size)
+    if counts_repeats(oracle):
+        # Of equal reports the first are repeats: here the malicious ones, which are last.
+        others = reports[~by_size][::-1]
+        as_repeats[~by_size] = _repeats(oracle, others).split(oracle, others)[0][::-1]
     n = clean.genuine.n
     # No honest report, but for one in 2,000 rounds of this size.
-    assert not (by_size | by_seed)[:n].any()
+    assert not (by_size | as_repeats)[:n].any()
     law = None if attack is None else attack.size_law(oracle, rng())
     return [
         "" if law is None else f"{law[impossible_sizes(oracle)].sum():.2%}",
-        *(f"{each[n:].mean():.2%}" if attack else "" for each in (by_size, by_seed)),
+        *(f"{each[n:].mean():.2%}" if attack else "" for each in (by_size, as_repeats)),
         signed(gain_of(clean, round_.together)),
-        signed(gain_of(clean, Tally.of(oracle, reports[~(by_size | by_seed)]))),
+        signed(gain_of(clean, Tally.of(oracle, reports[~(by_size | as_repeats)]))),
     ]
+
+
+def _repeats(oracle: FrequencyOracle, reports: Reports) -> Repeats:
+    if not oracle.traits.seeded:
+        return Repeats.of_tally(oracle, Tally.of(oracle, reports))
+    seeds = np.ascontiguousarray(oracle.seeds(reports))
+    seed_filter = SeedFilter(seeds.size)
+    seed_filter.count(seeds)
+    seed_filter.compare(seeds)
+    return seed_filter.found()
 
 
 def shifted(
@@ -119,7 +128,7 @@ def shifted(
 
 
 GAINED = ("S", "G expected", "G measured", "seen by")
-QUARANTINED = ("aside, law", "aside by size", "aside by seed", "G", "G left")
+QUARANTINED = ("aside, law", "aside by size", "aside as repeats", "G", "G left")
 SHIFTED = ("shift, law", "shift", "one sd", "alarm", "β told", "G left")
 
 

@@ -151,9 +151,10 @@ class Quarantined(Message):
     sizes: Count = Field(
         description="Reports that support a number of items that no honest report supports."
     )
-    seeds: Count | None = Field(
-        description="Reports whose hash seed recurs too often; null until it is known, soon after "
-        "the round is closed."
+    repeats: Count | None = Field(
+        description="Reports under a hash seed that recurs too often and, of HR and LLH, those "
+        "beyond what honest users send of one report; null until it is known, soon after the round "
+        "is closed."
     )
 
 

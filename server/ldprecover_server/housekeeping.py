@@ -114,7 +114,7 @@ class Housekeeping:
 
     def _filter(self) -> bool:
         filtered = self._run_for_seconds(self._storage.filters.run)
-        self._metrics.quarantined.labels("seed").inc(filtered.rows)
+        self._metrics.quarantined.labels("repeat").inc(filtered.rows)
         return not filtered.done
 
     def _unlink(self) -> bool:

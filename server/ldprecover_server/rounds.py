@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
+from ldprecover.evidence.quarantine import judges_sizes
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_server.byte_cache import ByteCache
-from ldprecover_server.errors import TooFewReportsError
+from ldprecover_server.errors import ReportsGoneError, TooFewReportsError
 from ldprecover_server.settings import REPORTS_PER_SEED
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
@@ -90,7 +91,8 @@ class Rounds:
 
         `tickets` is the number of tickets that will be minted, for assigned seeds.
 
-        Raises NameTakenError, SeriesMismatchError or ParameterError.
+        Raises NameTakenError, SeriesMismatchError, ReportsGoneError for a quarantine that needs
+        stored reports, or ParameterError.
         """
         for field, value in (("name", name), ("series", series)):
             if value is not None and not re.fullmatch(ROUND_NAME, value):
@@ -100,6 +102,11 @@ class Rounds:
         if name == CURRENT:
             raise ParameterError(f"name: {CURRENT!r} is reserved for the round opened last")
         self._check_tickets(parameters, access, tickets)
+        if parameters.quarantine and retention == 0 and not judges_sizes(parameters.oracle):
+            raise ReportsGoneError(
+                f"quarantine: {parameters.protocol} reports are judged when the round has closed, "
+                "and with retention none it stores none of them"
+            )
         if len(parameters.items) > self._max_domain_size:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"

@@ -391,7 +391,7 @@ def test_digest_covers_canaries_and_quarantine() -> None:
     for changes in others:
         with pytest.raises(InconsistentRoundError, match="digest"):
             read_round(answer(a_round(**stated | changes)))
-    aside = {"sizes": 3, "seeds": None}
+    aside = {"sizes": 3, "repeats": None}
     status = read_status(answer(a_round(**stated, quarantined=aside)))
     assert status.quarantined == status.summary.quarantined == Quarantined(3, None)
     assert (status.summary.canaries, status.summary.quarantine) == ((2,), True)
@@ -407,11 +407,11 @@ def test_digest_covers_canaries_and_quarantine() -> None:
         {"quarantine": 1},
         {"quarantined": 3},
         {"quarantined": {"sizes": -1, "seeds": 0}},
-        {"quarantined": {"sizes": 0, "seeds": "0"}},
+        {"quarantined": {"sizes": 0, "repeats": "0"}},
     ],
 )
 def test_rejects_invalid_canaries_and_quarantine(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidAnswerError, match=r"canaries|quarantine|sizes|seeds"):
+    with pytest.raises(InvalidAnswerError, match=r"canaries|quarantine|sizes|repeats"):
         read_status(answer(a_round(**changes)))
 
 
@@ -419,7 +419,7 @@ def test_rejects_invalid_canaries_and_quarantine(changes: dict[str, Any]) -> Non
     "changes", [{"canaries": [2]}, {"canaries": "a"}, {"quarantined": {"sizes": None}}]
 )
 def test_frequencies_have_canaries_and_quarantined(changes: dict[str, Any]) -> None:
-    stated = {"canaries": [1], "quarantined": {"sizes": 2, "seeds": None}}
+    stated = {"canaries": [1], "quarantined": {"sizes": 2, "repeats": None}}
     assert read_frequencies(answer(FREQUENCIES | stated)).canaries == (1,)
     with pytest.raises(
         InvalidAnswerError, match=next(iter(changes)) if "canaries" in changes else "sizes"

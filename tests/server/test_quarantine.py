@@ -10,7 +10,8 @@ from tests.conftest import PACKED
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import OUE, Estimates, RoundExport, RoundParameters, Tally, frequency_oracle
-from ldprecover.evidence.quarantine import Quarantined
+from ldprecover.evidence.quarantine import Quarantined, report_threshold
+from ldprecover.rounds.tickets import ticket_bits
 
 pytestmark = pytest.mark.sqlite
 
@@ -58,15 +59,15 @@ def test_impossible_sizes_are_accepted_and_quarantined(app: InProcess) -> None:
     response = app.frequencies(id)
     assert (response["n"], response["counts"]) == (HONEST + 1, counted.counts(oracle).tolist())
     assert response["frequencies"] == Estimates.of(oracle, counted).frequencies.tolist()
-    assert response["quarantined"] == {"sizes": 3, "seeds": 0}
+    assert response["quarantined"] == {"sizes": 3, "repeats": 0}
     round_ = app.get(f"/rounds/{id}").json()
     assert (round_["n"], round_["quarantine"], round_["quarantined"]) == (
         HONEST + 1,
         True,
-        {"sizes": 3, "seeds": 0},
+        {"sizes": 3, "repeats": 0},
     )
     stats = app.get(f"/rounds/{id}/stats").json()
-    assert (stats["reports"], stats["quarantined"]) == (HONEST + 1, {"sizes": 3, "seeds": 0})
+    assert (stats["reports"], stats["quarantined"]) == (HONEST + 1, {"sizes": 3, "repeats": 0})
     assert metric(app, "size") == 3
     assert app.storage.check() == []
 
@@ -85,7 +86,7 @@ def test_retries_of_quarantined_reports_are_recognised(app: InProcess) -> None:
     app.close_round(id)
     assert app.submit(id, rows(1), "a").json()["duplicate"]
     assert problem_of(app.submit(id, rows(1), "c")) == "round-closed"
-    assert app.get(f"/rounds/{id}").json()["quarantined"] == {"sizes": 1, "seeds": 0}
+    assert app.get(f"/rounds/{id}").json()["quarantined"] == {"sizes": 1, "repeats": 0}
     assert metric(app, "size") == 1
 
 
@@ -104,11 +105,11 @@ def test_recurring_seeds_are_quarantined_after_the_close(app: InProcess) -> None
     id = app.open_round("olh", 0.5, domain_size=D, quarantine=True)
     same = np.repeat(honest(oracle)[:1], 20)
     app.submit(id, np.concatenate([honest(oracle)[1:], same]), "a")
-    assert app.frequencies(id)["quarantined"] == {"sizes": 0, "seeds": None}
+    assert app.frequencies(id)["quarantined"] == {"sizes": 0, "repeats": None}
     app.close_round(id)
     assert app.storage.filters.run().rows == 20
     response = app.frequencies(id)
-    assert (response["n"], response["quarantined"]) == (HONEST - 1, {"sizes": 0, "seeds": 20})
+    assert (response["n"], response["quarantined"]) == (HONEST - 1, {"sizes": 0, "repeats": 20})
     assert response["counts"] == Tally.of(oracle, honest(oracle)[1:]).counts(oracle).tolist()
     assert app.submit(id, np.concatenate([honest(oracle)[1:], same]), "a").json()["duplicate"]
 
@@ -128,12 +129,68 @@ def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
     assert export.parameters.digest == app.get(f"/rounds/{id}/parameters").json()["digest"]
 
 
+@pytest.mark.both
+@pytest.mark.parametrize("assigned", [False, True])
+def test_reports_that_too_many_send_are_quarantined_after_the_close(
+    app: InProcess, assigned: bool
+) -> None:
+    fields: dict[str, Any] = {"domain_size": 9, "hash_range": 3, "quarantine": True}
+    if assigned:
+        fields |= {"assigned_seeds": True, "access": "ticket", "tickets": 1800}
+    oracle = frequency_oracle("llh", 1.0, 9, 3, assigned_seeds=assigned)
+    id = app.open_round("llh", 1.0, **fields)
+    rng = np.random.default_rng(1)
+    reports = np.concatenate([oracle.perturb(rng.integers(9, size=200), rng), [4] * 90])
+    if assigned:
+        tickets = app.post(f"/rounds/{id}/tickets", json={"count": 1800}, headers=app.admin)
+        of_seed: dict[int, list[str]] = {seed: [] for seed in range(9)}
+        for ticket in tickets.text.splitlines():
+            of_seed[oracle.seed_of(ticket_bits(ticket))].append(ticket)
+        for report in reports.tolist():
+            headers = {"Authorization": f"Ticket {of_seed[report // 3].pop()}"}
+            body = {"reports": [report]}
+            answer = app.post(f"/rounds/{id}/reports", json=body, headers=headers)
+            assert answer.status_code == 202
+    else:
+        assert app.submit(id, reports.astype("<u4"), "a").status_code == 202
+    assert app.frequencies(id)["quarantined"] == {"sizes": 0, "repeats": None}
+    app.close_round(id)
+    app.storage.filters.run()
+    summary = np.bincount(reports, minlength=27)
+    limit = report_threshold(oracle, reports.size) - 1
+    repeats = int(summary[4]) - limit
+    summary[4] = limit
+    response = app.frequencies(id)
+    assert repeats > 30
+    assert response["quarantined"] == {"sizes": 0, "repeats": repeats}
+    assert response["n"] == reports.size - repeats
+    assert response["counts"] == oracle.counts_from(summary).tolist()
+    assert metric(app, "size") == 0
+    assert app.storage.check() == []
+
+
+@pytest.mark.parametrize("protocol", ["hr", "llh", "olh"])
+def test_rejects_quarantine_that_would_judge_nothing(app: InProcess, protocol: str) -> None:
+    answer = app.try_open(protocol, quarantine=True, retention="none")
+    assert problem_of(answer) == "reports-not-kept"
+    assert answer.status_code == 409
+    assert answer.json()["detail"] == (
+        f"quarantine: {protocol} reports are judged when the round has closed, and with retention "
+        "none it stores none of them"
+    )
+    assert app.try_open(protocol, quarantine=True, retention="1h").status_code == 201
+
+
+def test_sizes_are_judged_without_stored_reports(app: InProcess) -> None:
+    fields: dict[str, Any] = {"domain_size": D, "quarantine": True, "retention": "none"}
+    assert app.try_open("olh", **fields).status_code == 201
+
+
 @pytest.mark.parametrize(
     ("protocol", "reason"),
     [
         ("grr", "every grr report supports one item"),
         ("ss", "every ss report supports"),
-        ("hr", "honest users send each of the 8 hr reports"),
         ("oue", "of 4 items an honest report may support any number"),
     ],
 )

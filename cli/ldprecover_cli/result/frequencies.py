@@ -39,7 +39,7 @@ def frequencies(
         f"{result['epsilon']:g}"
     )
     if quarantined := result.get("quarantined"):
-        number = quarantined["sizes"] + (quarantined["seeds"] or 0)
+        number = quarantined["sizes"] + (quarantined["repeats"] or 0)
         out.print(f"{counted(number, 'report')} in quarantine and not counted.")
     if not result["n"]:
         out.print("No estimates yet: the round has no reports.")

@@ -159,12 +159,12 @@ def _quarantined(status: "RoundStatus") -> str | None:
     """Return the numbers of quarantined reports as text."""
     if (quarantined := status.quarantined) is None:
         return None
-    seeds = (
-        "seeds are tested after closing"
-        if quarantined.seeds is None
-        else f"{quarantined.seeds} by their seed"
+    repeats = (
+        "repeats are counted after closing"
+        if quarantined.repeats is None
+        else f"{quarantined.repeats} as repeats"
     )
-    return f"{counted(quarantined.sizes, 'report')} by their size; {seeds}"
+    return f"{counted(quarantined.sizes, 'report')} by their size; {repeats}"
 
 
 def _show(status: "RoundStatus", title: str) -> None:

@@ -1,12 +1,14 @@
-"""Quarantine: reports of impossible sizes, and reports under seeds that recur too often.
+"""Quarantine: reports of impossible sizes, and reports that repeat too often.
 
-Both rules state the probability that honest reports are quarantined: below 10^-9 for one report by
-its size, and below 10^-9 for a whole round by its seeds.
+Each rule states the probability that honest reports are quarantined: below 10^-9 for one report by
+its size, and below 10^-9 for a whole round by repeats. Repeats have equal hash seeds or, where few
+different reports exist (HR and LLH), are equal reports.
 """
 
 import secrets
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 
@@ -25,66 +27,66 @@ _SEEDS = 1 << 32
 _MOST = 1 << 63
 _LEAST_BITS, _MOST_BITS = 10, 26  # log2 of the number of bins, of one byte each: up to 64 MiB
 _FULL = 255  # a bin's maximum count; no threshold is above
+_STORED = np.dtype([("value", "<u4"), ("n", "<i8")])
 
 
 @dataclass(frozen=True)
 class Quarantined:
-    """The numbers of a round's quarantined reports, by size and by seed.
+    """The numbers of a round's quarantined reports, by their sizes and as repeats.
 
-    `seeds` is None until the seeds have been judged. Raises ParameterError for negative numbers.
+    `repeats` is None until repeats have been counted. Raises ParameterError for negative numbers.
     """
 
     sizes: int
-    seeds: int | None
+    repeats: int | None
 
     def __post_init__(self) -> None:
-        for number in (self.sizes, 0 if self.seeds is None else self.seeds):
+        for number in (self.sizes, 0 if self.repeats is None else self.repeats):
             if type(number) is not int or not 0 <= number < _MOST:
                 raise ParameterError("the numbers of quarantined reports must be integers from 0")
 
     @property
     def total(self) -> int:
         """The number of reports in quarantine now."""
-        return self.sizes + (self.seeds or 0)
+        return self.sizes + (self.repeats or 0)
 
     def __add__(self, other: "Quarantined") -> "Quarantined":
-        """Return the sums; `seeds` is None if either is."""
-        unknown = self.seeds is None or other.seeds is None
-        return Quarantined(
-            self.sizes + other.sizes, None if unknown else (self.seeds or 0) + (other.seeds or 0)
-        )
+        """Return the sums; `repeats` is None if either is."""
+        unknown = self.repeats is None or other.repeats is None
+        repeats = None if unknown else (self.repeats or 0) + (other.repeats or 0)
+        return Quarantined(self.sizes + other.sizes, repeats)
 
 
 def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why no report of a protocol can be quarantined, or None."""
-    if judges_seeds(oracle):
+    if counts_repeats(oracle):
         return None
     if oracle.fixed_size is not None:
         return (
             f"every {oracle.protocol} report supports {items_in_words(oracle.fixed_size)}, so "
             "no size is impossible"
         )
-    sums, ratio = oracle.laws.report_sums, oracle.laws.likelihood_ratio
-    if sums is not None and ratio is not None:
-        least = 1 / (sums.number * (1 + (ratio - 1) * oracle.q))
-        return (
-            f"honest users send each of the {sums.number} {oracle.protocol} reports with a "
-            f"probability of {least:.2g} or more, so no size is impossible"
-        )
     try:
-        sizes = impossible_sizes(oracle)
+        fits = judges_sizes(oracle)
     except ParameterError as error:
         return str(error)
     return (
-        None
-        if sizes.any()
-        else f"of {oracle.domain_size} items an honest report may support any number"
+        None if fits else f"of {oracle.domain_size} items an honest report may support any number"
     )
 
 
-def judges_seeds(oracle: FrequencyOracle) -> bool:
-    """Return whether reports carry hash seeds, which honest users draw evenly."""
-    return oracle.traits.seeded
+def judges_sizes(oracle: FrequencyOracle) -> bool:
+    """Return whether some sizes are impossible, so that reports are judged as they arrive."""
+    return bool(impossible_sizes(oracle).any())
+
+
+def counts_repeats(oracle: FrequencyOracle) -> bool:
+    """Return whether reports carry hash seeds, or are few different ones of known probability."""
+    return oracle.traits.seeded or _are_few(oracle)
+
+
+def _are_few(oracle: FrequencyOracle) -> bool:
+    return oracle.traits.histogram and oracle.laws.likeliest_report is not None
 
 
 @lru_cache(maxsize=256)
@@ -92,13 +94,14 @@ def impossible_sizes(oracle: FrequencyOracle) -> BoolArray:
     """Return, for k = 0..d, whether a report that supports k items is impossible.
 
     They are the least probable sizes; an honest report has any of them with a probability below
-    10^-9, whatever item its user holds. Raises ParameterError for a protocol without a law of
-    sizes.
+    10^-9, whatever item its user holds. Honest users send each of few different reports, so their
+    sizes are possible. Raises ParameterError for another protocol without a law of sizes.
     """
-    law = oracle.laws.size_law().probabilities()
-    order = np.argsort(law, kind="stable")
-    impossible = np.zeros(law.size, np.bool_)
-    impossible[order] = np.cumsum(law[order]) < IMPOSSIBLE
+    impossible = np.zeros(oracle.domain_size + 1, np.bool_)
+    if not _are_few(oracle):
+        law = oracle.laws.size_law().probabilities()
+        order = np.argsort(law, kind="stable")
+        impossible[order] = np.cumsum(law[order]) < IMPOSSIBLE
     impossible.flags.writeable = False
     return impossible
 
@@ -130,9 +133,72 @@ def seed_threshold(n: int) -> int:
     return binomial_threshold(n, 1 / _SEEDS, IMPOSSIBLE / _SEEDS)
 
 
-def with_seeds(oracle: FrequencyOracle, reports: Reports, seeds: UInt32Array) -> BoolArray:
-    """Return which reports have one of these seeds, given in ascending order."""
-    return np.isin(oracle.seeds(reports), seeds)
+def report_threshold(oracle: FrequencyOracle, n: int) -> int:
+    """Return the number of equal reports that n honest ones reach with probability <= 10^-9.
+
+    The bound is M P(Binomial(n, x) >= t) over all M different reports: honest users send any one of
+    them with a probability of at most x, whatever they hold. Raises ParameterError for a protocol
+    without such a list of reports.
+    """
+    sums, likeliest = oracle.laws.report_sums, oracle.laws.likeliest_report
+    if sums is None or likeliest is None:
+        raise oracle.lacks("a list of all its reports")
+    return binomial_threshold(n, likeliest, IMPOSSIBLE / sums.number)
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """How many reports of each of some values are repeats; the values ascend.
+
+    The value of a report is its hash seed if it has one, otherwise the report itself.
+    """
+
+    values: UInt32Array
+    numbers: Int64Array
+
+    @classmethod
+    def of_tally(cls, oracle: FrequencyOracle, tally: Tally) -> Self:
+        """Return the repeats among the reports that a tally counts, its summary the histogram.
+
+        The reports beyond those that honest users may have sent repeat. So they are no more than
+        the malicious ones of the same value, except once in 10^9 rounds, and no honest report is
+        lost with them. Raises ParameterError as `report_threshold` does.
+        """
+        excess = tally.summary - (report_threshold(oracle, tally.n) - 1)
+        values = np.flatnonzero(excess > 0)
+        return cls(values.astype(np.uint32), excess[values])
+
+    @classmethod
+    def from_bytes(cls, packed: bytes) -> Self:
+        """Return what `to_bytes` packed."""
+        rows = np.frombuffer(packed, _STORED)
+        return cls(rows["value"].astype(np.uint32), rows["n"].astype(np.int64))
+
+    def to_bytes(self) -> bytes:
+        """Return the values and their numbers, little-endian, 12 bytes each."""
+        rows = np.empty(self.values.size, _STORED)
+        rows["value"], rows["n"] = self.values, self.numbers
+        return rows.tobytes()
+
+    @property
+    def n(self) -> int:
+        """The number of repeats."""
+        return int(self.numbers.sum())
+
+    def split(self, oracle: FrequencyOracle, reports: Reports) -> tuple[BoolArray, Self]:
+        """Return which of the reports are repeats, the first ones of each value, and the others."""
+        all_values = oracle.seeds(reports) if oracle.traits.seeded else reports
+        chosen = np.zeros(len(reports), np.bool_)
+        rows = np.flatnonzero(np.isin(all_values, self.values))
+        rows = rows[np.argsort(all_values[rows], kind="stable")]
+        places, firsts, counts = np.unique(
+            np.searchsorted(self.values, all_values[rows]), return_index=True, return_counts=True
+        )
+        rank = np.arange(rows.size) - np.repeat(firsts, counts)
+        chosen[rows[rank < np.repeat(self.numbers[places], counts)]] = True
+        numbers = self.numbers.copy()
+        numbers[places] -= np.minimum(counts, numbers[places])
+        return chosen, type(self)(self.values, numbers)
 
 
 class SeedFilter:
@@ -161,13 +227,14 @@ class SeedFilter:
         """Compare the seeds of a block with the bins in the second pass."""
         self._candidates.append(seeds[self._bins[self._places(seeds)] >= self.threshold])
 
-    def found(self) -> UInt32Array:
-        """Return the seeds that occur at least `threshold` times, in ascending order."""
+    def found(self) -> Repeats:
+        """Return all reports under the seeds that occur at least `threshold` times."""
         candidates = (
             np.concatenate(self._candidates) if self._candidates else np.empty(0, np.uint32)
         )
         seeds, times = np.unique(candidates, return_counts=True)
-        return seeds[times >= self.threshold].astype(np.uint32)
+        recurring = times >= self.threshold
+        return Repeats(seeds[recurring].astype(np.uint32), times[recurring].astype(np.int64))
 
     def _places(self, seeds: UInt32Array) -> Int64Array:
         first, second = self._keys

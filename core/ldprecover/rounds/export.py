@@ -54,8 +54,8 @@ class RoundExport:
         frequencies = export.estimates().frequencies
         recovered = export.recover().recovered
 
-    `quarantined` are the numbers of quarantined reports by their size and by their seed; the latter
-    is None if seeds are not judged yet. They are in no count; None for a round without quarantine.
+    `quarantined` are the numbers of quarantined reports by their size and as repeats; the latter is
+    None before repeats are counted. They are in no count; None for a round without quarantine.
     `merged` are the rounds that `merge` added, in the order of their ids; empty for a round as its
     server has it.
 
@@ -119,7 +119,7 @@ class RoundExport:
                 struct.pack(
                     "<QQ",
                     quarantined.sizes,
-                    _UNKNOWN if quarantined.seeds is None else quarantined.seeds,
+                    _UNKNOWN if quarantined.repeats is None else quarantined.repeats,
                 )
             )
         if self.merged:

@@ -31,4 +31,4 @@ def json_response(
 
 def quarantined(reports: QuarantinedReports | None) -> Quarantined | None:
     """Return the message with the numbers of quarantined reports; None without a quarantine."""
-    return None if reports is None else Quarantined(sizes=reports.sizes, seeds=reports.seeds)
+    return None if reports is None else Quarantined(sizes=reports.sizes, repeats=reports.repeats)

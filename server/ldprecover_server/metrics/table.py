@@ -44,7 +44,7 @@ MANIFEST = (
     Metric(
         "ldprecover_quarantined_reports_total",
         "counter",
-        "Quarantined reports by reason: their size, at arrival, or their seed, after the close of "
+        "Quarantined reports by reason: their size, at arrival, or as repeats, after the close of "
         "their round.",
         ("reason",),
     ),

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.evidence.quarantine import Quarantined, judges_seeds
+from ldprecover.evidence.quarantine import Quarantined, counts_repeats
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
@@ -105,7 +105,7 @@ class Rounds(Repository):
             "labels_bytes": len(json.dumps(parameters.items)),
             "canaries": msgspec.json.encode(parameters.canaries),
             "digest": parameters.digest,
-            "filtered": not (parameters.quarantine and judges_seeds(oracle)),
+            "filtered": not (parameters.quarantine and counts_repeats(oracle)),
             "access": access,
             "read_access": read_access,
             "retention": retention,
@@ -370,7 +370,7 @@ def _total_of_tallies(column: sa.Column[Any]) -> sa.ScalarSelect[int]:
 
 
 def _query() -> sa.Select[Any]:
-    brief = [column for column in rounds.c if column.name != "recurring_seeds"]
+    brief = [column for column in rounds.c if column.name != "repeats"]
     return (
         sa.select(
             *brief,
@@ -402,4 +402,4 @@ def _canaries(row: Any) -> tuple[int, ...]:
 def _quarantined(row: Any) -> Quarantined | None:
     if not row.quarantine:
         return None
-    return Quarantined(int(row.by_size), int(row.seeds_quarantined) if row.filtered else None)
+    return Quarantined(int(row.by_size), int(row.repeats_quarantined) if row.filtered else None)

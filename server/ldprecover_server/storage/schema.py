@@ -67,11 +67,11 @@ rounds = sa.Table(
     _column("unlinked", sa.Boolean, server_default=sa.false()),  # see `maintenance.unlinking`
     sa.Column("unlinked_key", sa.LargeBinary(16)),  # keys up to this one are unlinked
     sa.Column("unlinked_segment", sa.BigInteger),  # segments above this one are unlinked
-    # False until the seeds of the closed round have been checked: see `maintenance.filters`.
+    # False until repeats in the closed round have been counted: see `maintenance.filters`.
     _column("filtered", sa.Boolean),
-    sa.Column("recurring_seeds", sa.LargeBinary),  # <u4, while reports with them are moved
-    sa.Column("filtered_segment", sa.BigInteger),  # segments up to this one have no such report
-    _column("seeds_quarantined", sa.BigInteger, server_default="0"),  # reports moved for their seed
+    sa.Column("repeats", sa.LargeBinary),  # those that are still to be moved: see `Repeats`
+    sa.Column("filtered_segment", sa.BigInteger),  # segments up to this one have none
+    _column("repeats_quarantined", sa.BigInteger, server_default="0"),
     # 128 random bits in hex, drawn when the round is closed, which split its reports for
     # certificates; null before.
     sa.Column("seed", sa.String(32)),
@@ -115,7 +115,7 @@ quarantine = sa.Table(
     metadata,
     _id_column(),
     _round_column(),
-    _column("reason", sa.String(4)),  # size, seed
+    _column("reason", sa.String(6)),  # size, repeat
     _column("hour", sa.Integer),  # of their segment
     _column("n", sa.Integer),
     _column("data", sa.LargeBinary),  # packed reports

@@ -162,11 +162,11 @@ def test_shows_series_canaries_and_quarantine(on_server: Run, name: str) -> None
     shown = on_server(f"round show {name}")
     assert re.search(r"^series +weekly *$", shown.out, re.MULTILINE)
     assert re.search(r"^canaries +canary 1; canary 2 *$", shown.out, re.MULTILINE)
-    assert "0 reports by their size; seeds are tested after closing" in shown.words
+    assert "0 reports by their size; repeats are counted after closing" in shown.words
     fields = on_server(f"round show {name} --json").json
     expected = {"series": "weekly", "canaries": [2, 3], "quarantine": True}
     assert fields | expected == fields
-    assert fields["quarantined"] == {"sizes": 0, "seeds": None}
+    assert fields["quarantined"] == {"sizes": 0, "repeats": None}
     on_server("round open --epsilon 1 --domain-size 2 --canary x --canary y").succeeds()
     other = on_server("round show").succeeds()
     assert re.search(r"^canaries +x; y *$", other.out, re.MULTILINE)

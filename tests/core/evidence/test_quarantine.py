@@ -13,13 +13,17 @@ from ldprecover import OLH, OUE, ParameterError, RoundParameters, Tally, frequen
 from ldprecover.evidence.quarantine import (
     IMPOSSIBLE,
     Quarantined,
+    Repeats,
     SeedFilter,
     impossible_sizes,
+    judges_sizes,
+    report_threshold,
     seed_threshold,
     split_by_size,
     unfit,
-    with_seeds,
 )
+from ldprecover.protocols.llh import LLH
+from ldprecover_attacker import MGA
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh", "sue"])
@@ -66,15 +70,10 @@ def test_honest_reports_are_of_possible_sizes() -> None:
     [
         ("grr", 102, "every grr report supports one item"),
         ("ss", 102, "every ss report supports 39 items"),
-        (
-            "hr",
-            102,
-            "honest users send each of the 128 hr reports with a probability of 0.0059 or more",
-        ),
         ("oue", 12, "of 12 items an honest report may support any number"),
     ],
 )
-def test_protocol_without_sizes_or_seeds_has_no_quarantine(
+def test_protocol_without_sizes_or_repeats_has_no_quarantine(
     protocol: str, d: int, reason: str
 ) -> None:
     oracle = frequency_oracle(protocol, 0.5, d)
@@ -83,10 +82,15 @@ def test_protocol_without_sizes_or_seeds_has_no_quarantine(
         RoundParameters(protocol, 0.5, tuple(map(str, range(d))), quarantine=True)
 
 
-def test_seeds_are_judged_also_where_every_size_is_possible() -> None:
-    oracle = OLH(0.5, 4, 3)
+@pytest.mark.parametrize("protocol", ["olh", "hr", "llh"])
+def test_repeats_are_counted_also_where_every_size_is_possible(protocol: str) -> None:
+    oracle = frequency_oracle(protocol, 0.5, 4)
     assert unfit(oracle) is None
-    assert not split_by_size(oracle, oracle.perturb([0, 1, 2, 3]))[0].any()
+    assert not judges_sizes(oracle)
+    reports = oracle.perturb([0, 1, 2, 3])
+    bad, tally = split_by_size(oracle, reports)
+    assert not bad.any()
+    assert tally == Tally.of(oracle, reports)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 5_000, 410_414, 10**7, 10**8])
@@ -121,9 +125,11 @@ def test_seed_filter_finds_exactly_the_recurring_seeds(
     for block in np.array_split(reports, cuts):
         screen.compare(block)
     expected = [
-        seed for seed, often in zip(seeds, repeats, strict=True) if often >= screen.threshold
+        (seed, often)
+        for seed, often in zip(seeds, repeats, strict=True)
+        if often >= screen.threshold
     ]
-    assert screen.found().tolist() == sorted(expected)
+    assert pairs(screen.found()) == sorted(expected)
 
 
 def test_seed_filter_finds_seed_beyond_a_full_bin() -> None:
@@ -133,18 +139,96 @@ def test_seed_filter_finds_seed_beyond_a_full_bin() -> None:
     screen = SeedFilter(reports.size)
     screen.count(reports)
     screen.compare(reports)
-    assert screen.found().tolist() == [5]
+    assert pairs(screen.found()) == [(5, 70_000)]
 
 
 def test_no_reports_have_no_seeds_that_recur() -> None:
-    assert SeedFilter(0).found().tolist() == []
+    assert SeedFilter(0).found().n == 0
 
 
-def test_reports_are_found_by_their_seeds() -> None:
+def pairs(repeats: Repeats) -> list[tuple[int, int]]:
+    return list(zip(repeats.values.tolist(), repeats.numbers.tolist(), strict=True))
+
+
+def test_repeats_are_found_by_their_seeds() -> None:
     oracle = OLH(0.5, 4, 3)
     reports = oracle.reports(np.array([7, 9, 7, 1], np.uint32), np.array([0, 1, 2, 0]))
-    chosen = with_seeds(oracle, reports, np.array([1, 7], np.uint32))
+    repeats = Repeats(np.array([1, 7], np.uint32), np.array([1, 3]))
+    chosen, remaining = repeats.split(oracle, reports)
     assert np.flatnonzero(chosen).tolist() == [0, 2, 3]
+    assert pairs(remaining) == [(1, 0), (7, 1)]
+
+
+REPORTS = st.lists(st.integers(0, 8), max_size=40)
+
+
+@given(
+    reports=REPORTS,
+    numbers=st.dictionaries(st.integers(0, 8), st.integers(0, 9), max_size=5),
+    cut=st.integers(0, 40),
+)
+def test_repeats_are_the_first_of_each_value(
+    reports: list[int], numbers: dict[int, int], cut: int
+) -> None:
+    oracle = LLH(1.0, 3, 3)
+    values = sorted(numbers)
+    repeats = Repeats(np.array(values, np.uint32), np.array([numbers[x] for x in values], int))
+    array = np.array(reports, oracle.wire.dtype)
+    first, others = repeats.split(oracle, array[:cut])
+    second, others = Repeats.from_bytes(others.to_bytes()).split(oracle, array[cut:])
+    remaining, expected = dict(numbers), []
+    for report in reports:
+        expected.append(remaining.get(report, 0) > 0)
+        remaining[report] = remaining.get(report, 0) - expected[-1]
+    assert np.concatenate([first, second]).tolist() == expected
+    assert pairs(others) == [(x, remaining[x]) for x in values]
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+@pytest.mark.parametrize(("protocol", "d", "x"), [("hr", 102, 2 / 128), ("llh", 102, 1 / 243)])
+def test_report_threshold_is_the_least_with_a_small_family_rate(
+    protocol: str, d: int, x: float, assigned: bool
+) -> None:
+    if assigned and protocol == "hr":
+        return
+    oracle = frequency_oracle(protocol, 1.0, d, assigned_seeds=assigned)
+    law = stats.binom(200_000, x * oracle.p)
+    t = report_threshold(oracle, 200_000)
+    rates = oracle.summary_size * law.sf([t - 1, t - 2])
+    assert rates[0] <= IMPOSSIBLE < rates[1]
+
+
+@pytest.mark.parametrize("protocol", ["hr", "llh", "assigned"])
+@pytest.mark.parametrize("item", [0, 7, None], ids=str)
+def test_honest_reports_do_not_repeat(protocol: str, item: int | None) -> None:
+    """Users of one item fill its reports the most; a round loses a report once in 10^9."""
+    oracle = (
+        frequency_oracle("llh", 1.0, 30, assigned_seeds=True)
+        if protocol == "assigned"
+        else frequency_oracle(protocol, 1.0, 30)
+    )
+    rng = np.random.default_rng(1)
+    items = rng.integers(30, size=100_000) if item is None else np.full(100_000, item)
+    tally = Tally.of(oracle, oracle.perturb(items, rng))
+    assert Repeats.of_tally(oracle, tally).n == 0
+
+
+@pytest.mark.parametrize("protocol", ["hr", "llh"])
+def test_repeats_are_no_more_than_the_malicious_reports(protocol: str) -> None:
+    """Of each value; it fails once in 10^9."""
+    oracle, rng = frequency_oracle(protocol, 0.5, 102), np.random.default_rng(1)
+    honest = Tally.of(oracle, oracle.perturb(rng.integers(102, size=100_000), rng))
+    malicious = Tally.of(oracle, MGA([3, 40, 70]).reports(oracle, 5_000, rng))
+    everything = Tally.of(oracle, np.zeros(1_000, oracle.wire.dtype))
+    repeats = Repeats.of_tally(oracle, honest + malicious + everything)
+    assert (repeats.numbers <= (malicious + everything).summary[repeats.values]).all()
+    assert pairs(repeats)[0][0] == 0
+    assert repeats.numbers[0] > 500
+
+
+def test_other_protocols_have_no_repeated_reports() -> None:
+    with pytest.raises(ParameterError, match="oue lacks a list of all its reports"):
+        report_threshold(OUE(1.0, 4), 10)
 
 
 def test_seeds_near_each_other_do_not_fill_a_bin_together() -> None:
@@ -156,13 +240,13 @@ def test_seeds_near_each_other_do_not_fill_a_bin_together() -> None:
         seed_filter = SeedFilter(seeds.size)
         seed_filter.count(seeds)
         seed_filter.compare(seeds)
-        assert seed_filter.found().size == 0
+        assert seed_filter.found().n == 0
         assert sum(map(len, seed_filter._candidates)) < seeds.size // 10
 
 
 @pytest.mark.parametrize(
-    ("sizes", "seeds"), [(-1, 0), (0, -1), (0.0, 0), (True, 0), (0, "1"), (1 << 63, 0)]
+    ("sizes", "repeats"), [(-1, 0), (0, -1), (0.0, 0), (True, 0), (0, "1"), (1 << 63, 0)]
 )
-def test_numbers_of_quarantined_reports_are_integers_from_0(sizes: object, seeds: object) -> None:
+def test_numbers_of_quarantined_reports_are_integers_from_0(sizes: object, repeats: object) -> None:
     with pytest.raises(ParameterError, match="integers from 0"):
-        Quarantined(sizes, seeds)  # type: ignore[arg-type]
+        Quarantined(sizes, repeats)  # type: ignore[arg-type]

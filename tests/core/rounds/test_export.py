@@ -172,7 +172,7 @@ def aside(seeds: int | None = 2) -> RoundExport:
 def test_file_states_quarantined_and_canaries(seeds: int | None) -> None:
     written = aside(seeds).to_dict()
     assert written["canaries"] == [1, 3]
-    assert written["quarantined"] == {"sizes": 7, "seeds": seeds}
+    assert written["quarantined"] == {"sizes": 7, "repeats": seeds}
     again = RoundExport.from_json(json.dumps(written))
     assert again.quarantined == Quarantined(7, seeds)
     assert again.parameters == aside().parameters
@@ -181,11 +181,11 @@ def test_file_states_quarantined_and_canaries(seeds: int | None) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("quarantined", {"sizes": 8, "seeds": 2}, "checksum"),
-        ("quarantined", {"sizes": 7, "seeds": None}, "checksum"),
-        ("quarantined", {"sizes": 7}, "the fields sizes, seeds"),
-        ("quarantined", {"sizes": 7, "seeds": -1}, "integers from 0"),
-        ("quarantined", 7, "the fields sizes, seeds"),
+        ("quarantined", {"sizes": 8, "repeats": 2}, "checksum"),
+        ("quarantined", {"sizes": 7, "repeats": None}, "checksum"),
+        ("quarantined", {"sizes": 7}, "the fields sizes, repeats"),
+        ("quarantined", {"sizes": 7, "repeats": -1}, "integers from 0"),
+        ("quarantined", 7, "the fields sizes, repeats"),
         ("canaries", [1], "checksum"),
         ("canaries", [1, 9], "every canary"),
         ("canaries", {"1": 3}, "canaries is missing or of another type"),

@@ -1,4 +1,4 @@
-"""Filters quarantine reports with recurring seeds of a closed round, each exactly once."""
+"""Filters quarantine repeats of a closed round, each exactly once."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ from tests.server.storage.conftest import (
 )
 
 from ldprecover import OLH, RoundParameters, Tally
-from ldprecover.evidence.quarantine import Quarantined, split_by_size
+from ldprecover.evidence.quarantine import Quarantined, report_threshold, split_by_size
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
@@ -103,7 +103,7 @@ def test_housekeeping_filters_and_unlinks_a_closed_round(storage: Storage) -> No
     keeper.once()
     with storage.database.read() as connection:
         row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one()
-    assert (row.unlinked, row.filtered, row.recurring_seeds) == (True, True, None)
+    assert (row.unlinked, row.filtered, row.repeats) == (True, True, None)
     assert storage.filters.run().rows == 0
     assert_filtered(storage, seq)
 
@@ -192,6 +192,38 @@ def test_round_without_recurring_seeds_keeps_all_reports(storage: Storage) -> No
     assert len(packed_reports(storage, seq)) == HONEST + 1
 
 
+FEW = RoundParameters("llh", 1.0, tuple(map(str, range(9))), 3, quarantine=True)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_reports_beyond_what_honest_users_send_are_quarantined(
+    open_storage: OpenStorage, url: str
+) -> None:
+    """Two processes share the work, and of equal reports the first ones move."""
+    first, second = open_storage(url), open_storage(url)
+    oracle, rng = FEW.oracle, np.random.default_rng(1)
+    honest = oracle.perturb(rng.integers(9, size=300), rng)
+    reports = rng.permutation(np.concatenate([honest, np.repeat([0, 4], [90, 120]).astype("<u4")]))
+    seq = open_round(first, FEW)
+    for i, part in enumerate(np.array_split(reports, 40)):
+        batch = Batch(seq, [Submission(seq, oracle, f"k{i}", part.tobytes(), quarantine=True)])
+        batch.count()
+        assert first.commit([batch])[0] == [Outcome.STORED]
+    close_round(first, seq)
+    limit = report_threshold(oracle, reports.size) - 1
+    expected = np.minimum(Tally.of(oracle, reports).summary, limit)
+    assert limit < 90
+    first.filters.run(for_chunks(8))
+    assert second.filters.run().done
+    tally, quarantined = second.rounds.tally_and_quarantined(seq, oracle.summary_size)
+    assert (tally.summary.tolist(), tally.n) == (expected.tolist(), expected.sum())
+    assert quarantined == Quarantined(0, reports.size - tally.n)
+    moved = np.frombuffer(b"".join(packed_reports(second, seq, quarantine)), "<u4")
+    assert np.unique(moved).tolist() == [0, 4]
+    assert sorted([*moved, *np.repeat(np.arange(27), expected)]) == sorted(reports.tolist())
+    assert second.check() == []
+
+
 def test_rounds_that_keep_no_reports_judge_no_seeds(storage: Storage) -> None:
     seq = fill_and_close(storage, retention=0)
     assert storage.filters.run().done
@@ -246,5 +278,5 @@ def test_check_finds_missing_quarantined_reports(storage: Storage) -> None:
         connection.execute(sa.delete(quarantine).where(quarantine.c.round == seq))
     (finding,) = storage.check()
     storage.deletion.delete(name_of(storage, seq))
-    assert finding.what == "reports quarantined by their seed"
+    assert finding.what == "quarantined reports with the reason repeat"
     assert (finding.expected, finding.found) == (FAKE, 0)

@@ -24,8 +24,8 @@ LATER_REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 
 
 def upgrade() -> None:
@@ -50,7 +50,7 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
     with closing(Storage(empty)) as storage:
-        assert storage.migrate() == ["0001", "0002", "0003", "0004", "0005"]
+        assert storage.migrate() == ["0001", "0002", "0003", "0004", "0005", "0006"]
         assert storage.migrate() == []
         # SQLAlchemy reads a schema as text; the storage's connections read in binary.
         with sa.create_engine(empty, poolclass=sa.NullPool).connect() as connection:
@@ -62,7 +62,7 @@ def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
 def later_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Add a second revision to the history of the schema."""
     folder = shutil.copytree(migrations.FOLDER, tmp_path / "migrations")
-    (folder / "versions" / "0006_later.py").write_text(LATER_REVISION)
+    (folder / "versions" / "0007_later.py").write_text(LATER_REVISION)
     monkeypatch.setattr(migrations, "FOLDER", folder)
     migrations.revisions.cache_clear()
     yield
@@ -79,7 +79,7 @@ def test_later_revision_keeps_rounds_and_reports(
         request.getfixturevalue("later_revision")
         with pytest.raises(ConfigurationError, match="run: ldprecover admin migrate"):
             storage.prepare(migrate=False)
-        assert storage.migrate() == ["0006"]
+        assert storage.migrate() == ["0007"]
         with storage.database.read() as connection:
             notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
         assert notes == ["none"]
@@ -98,7 +98,7 @@ def test_rounds_closed_before_have_a_seed(empty: str) -> None:
             connection.execute(
                 sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": closed}
             )
-        assert storage.migrate() == ["0002", "0003", "0004", "0005"]
+        assert storage.migrate() == ["0002", "0003", "0004", "0005", "0006"]
         with storage.database.read() as connection:
             rows = connection.exec_driver_sql("SELECT seq, seed FROM rounds").all()
     seeds = {row.seq: row.seed for row in rows}
@@ -106,7 +106,32 @@ def test_rounds_closed_before_have_a_seed(empty: str) -> None:
     assert seeds[still_open] is None
 
 
+def before_repeats(connection: sa.Connection) -> None:
+    for new, old in (("repeats", "recurring_seeds"), ("repeats_quarantined", "seeds_quarantined")):
+        connection.exec_driver_sql(f"ALTER TABLE rounds RENAME COLUMN {new} TO {old}")
+    connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0005'")
+
+
+def test_quarantined_seeds_become_repeats(empty: str) -> None:
+    with closing(Storage(empty)) as storage:
+        storage.migrate()
+        seq = open_round(storage)
+        with storage.database.write() as connection:
+            before_repeats(connection)
+            for statement in (
+                "UPDATE rounds SET recurring_seeds = :data, filtered_segment = 1 WHERE seq = :seq",
+                "INSERT INTO quarantine VALUES (1, :seq, 'seed', 0, 1, :data)",
+            ):
+                connection.execute(sa.text(statement), {"seq": seq, "data": bytes(4)})
+        assert storage.migrate() == ["0006"]
+        with storage.database.read() as connection:
+            row = connection.exec_driver_sql("SELECT repeats, filtered_segment FROM rounds").one()
+            reasons = connection.exec_driver_sql("SELECT reason FROM quarantine").scalars().all()
+    assert (tuple(row), reasons) == ((None, None), ["repeat"])
+
+
 def before_assigned_seeds(connection: sa.Connection) -> None:
+    before_repeats(connection)
     connection.exec_driver_sql("DROP TABLE verdicts")
     connection.exec_driver_sql("ALTER TABLE rounds DROP COLUMN assigned_seeds")
     connection.exec_driver_sql("ALTER TABLE rounds ADD COLUMN given_seeds INTEGER")
@@ -122,7 +147,7 @@ def test_rounds_with_listed_seeds_are_deleted(empty: str) -> None:
             connection.execute(
                 sa.text("UPDATE rounds SET given_seeds = 64 WHERE seq = :seq"), {"seq": listed}
             )
-        assert storage.migrate() == ["0004", "0005"]
+        assert storage.migrate() == ["0004", "0005", "0006"]
         (round_,) = storage.rounds.page(10, None)
         assert (round_.seq, round_.assigned_seeds) == (other, False)
         storage.deletion.delete_rest()

@@ -26,6 +26,7 @@ from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
     NameTakenError,
+    ReportsGoneError,
     RoundNotFoundError,
     SeriesMismatchError,
     TooFewReportsError,
@@ -74,7 +75,13 @@ async def _admin_small(request: Request) -> int:
     status_code=201,
     response_model=Round,
     responses=problems(
-        *ADMIN, *STORAGE, *BODY, NameTakenError, SeriesMismatchError, InvalidParameterError
+        *ADMIN,
+        *STORAGE,
+        *BODY,
+        NameTakenError,
+        SeriesMismatchError,
+        ReportsGoneError,
+        InvalidParameterError,
     ),
 )
 @body_limit(_admin_max_bytes)

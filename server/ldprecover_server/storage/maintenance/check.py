@@ -137,7 +137,7 @@ class _RoundCheck:
         """Each submission has one key and at least one report."""
         key = submission_keys.c.key
         keys = self._scalar(sa.func.count(key), in_round(key, self._round.seq))
-        accepted = tally.n + self._quarantined_by_size() + self._round.seeds_quarantined
+        accepted = tally.n + self._quarantined_by_size() + self._round.repeats_quarantined
         if keys > accepted:
             yield "submission keys, at most one for each report", accepted, keys
         if accepted:
@@ -166,14 +166,14 @@ class _RoundCheck:
         yield from self._check_sizes(quarantine, "rows of the quarantine", oracle)
         if self._round.retention is not None:
             return
-        counted = {"size": self._quarantined_by_size(), "seed": self._round.seeds_quarantined}
+        counted = {"size": self._quarantined_by_size(), "repeat": self._round.repeats_quarantined}
         for reason, n in counted.items():
             stored = self._scalar(
                 total(quarantine.c.n),
                 quarantine.c.round == self._round.seq,
                 quarantine.c.reason == reason,
             )
-            yield f"reports quarantined by their {reason}", n, stored
+            yield f"quarantined reports with the reason {reason}", n, stored
 
     def _check_counts(
         self, items: tuple[str, ...], oracle: FrequencyOracle, tally: Tally

@@ -1,10 +1,11 @@
-"""Filters closed rounds: quarantines reports whose hash seeds recur too often.
+"""Filters closed rounds: quarantines reports that repeat too often.
 
 The threshold depends on the number of reports, which is final once the round is closed. Two passes
-over the segments find the seeds, and one small transaction records them. Then the segments are
-processed in order, in chunks of one transaction: reports with such a seed move to the quarantine,
-the tally loses their support, and the round records the last segment. So each report moves exactly
-once, and after a crash the next process continues. Unlinking comes afterwards.
+over the segments count recurring seeds; where the tally is the histogram of the reports, it has the
+repeats. One small transaction records them. Then the segments are processed in order, in chunks of
+one transaction: repeats move to the quarantine, the tally loses their support, and the round
+records the last segment and the repeats that remain. So each report moves exactly once, and after a
+crash the next process continues. Unlinking comes afterwards.
 """
 
 from collections.abc import Iterator
@@ -15,13 +16,14 @@ import numpy as np
 import sqlalchemy as sa
 
 from ldprecover import FrequencyOracle, Tally
-from ldprecover.evidence.quarantine import SeedFilter, with_seeds
+from ldprecover.evidence.quarantine import Repeats, SeedFilter
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.types import Reports, UInt32Array
+from ldprecover.types import Reports
+from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.storage.base import Clock, Repository
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.maintenance.chunks import Chunk, HasTime, Progress, run_each
-from ldprecover_server.storage.rounds import Rounds, update_round
+from ldprecover_server.storage.rounds import Rounds, sum_tallies, update_round
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies, total
 from ldprecover_server.storage.segments import first_bytes, is_undamaged, list_segments
 from ldprecover_server.storage.tally_encoding import decode_tally, encode_counts
@@ -83,8 +85,8 @@ class Filters(Repository):
         Rounds of a protocol that is not loaded wait, because it defines what a report is. Raises
         ServiceError.
         """
-        has_seeds = rounds.c.recurring_seeds.is_not(None).label("has_seeds")
-        query = sa.select(rounds.c.seq, has_seeds).where(
+        is_counted = rounds.c.repeats.is_not(None).label("is_counted")
+        query = sa.select(rounds.c.seq, is_counted).where(
             _TO_FILTER, rounds.c.protocol.in_(PROTOCOLS)
         )
         with self.database.read() as connection:
@@ -94,11 +96,26 @@ class Filters(Repository):
         def chunks() -> Iterator[Chunk]:
             for round in to_filter:
                 oracle = self._rounds.oracle(round.seq)
-                if not round.has_seeds:
-                    yield self._find_seeds(round.seq, oracle)
+                if not round.is_counted:
+                    seeded = oracle.traits.seeded
+                    yield (self._find_seeds if seeded else self._count)(round.seq, oracle)
                 yield self._move_reports(round.seq, oracle, moved)
 
         return Progress(done=run_each(chunks(), has_time).done, rows=sum(moved))
+
+    def _count(self, seq: int, oracle: FrequencyOracle) -> Chunk:
+        """Return the chunk that records the repeats that the tally has."""
+
+        def chunk(limit: int) -> int:
+            with self.database.read() as connection:
+                try:
+                    tally = sum_tallies(connection, seq, oracle.summary_size)
+                except RoundNotFoundError:
+                    return 0
+            self._record(seq, Repeats.of_tally(oracle, tally))
+            return 0
+
+        return chunk
 
     def _find_seeds(self, seq: int, oracle: FrequencyOracle) -> Chunk:
         """Return the chunk that reads the segments twice and records the recurring seeds."""
@@ -123,21 +140,21 @@ class Filters(Repository):
             search.passes, search.after = search.passes + 1, 0
             if search.passes < _PASSES:
                 return 1
-            self._record_seeds(seq, search.screen.found())
+            self._record(seq, search.screen.found())
             self._search = None
             return 0
 
         return chunk
 
-    def _record_seeds(self, seq: int, seeds: UInt32Array) -> None:
-        """Record the seeds, unless another process has: then its list stands."""
-        values = {"recurring_seeds": seeds.astype("<u4").tobytes()}
+    def _record(self, seq: int, repeats: Repeats) -> None:
+        """Record the repeats, unless another process has: then its list stands."""
+        values = {"repeats": repeats.to_bytes()}
         with self.database.write() as connection:
-            update_round(connection, seq, values, _TO_FILTER, rounds.c.recurring_seeds.is_(None))
+            update_round(connection, seq, values, _TO_FILTER, rounds.c.repeats.is_(None))
 
     def _move_reports(self, seq: int, oracle: FrequencyOracle, moved: list[int]) -> Chunk:
-        """Return the chunk that quarantines reports with recorded seeds; it appends to `moved`."""
-        state = sa.select(rounds.c.recurring_seeds, rounds.c.filtered_segment).where(
+        """Return the chunk that quarantines the recorded repeats; it appends to `moved`."""
+        state = sa.select(rounds.c.repeats, rounds.c.filtered_segment).where(
             rounds.c.seq == seq, _TO_FILTER
         )
 
@@ -146,19 +163,22 @@ class Filters(Repository):
                 self.database.lock_maintenance(connection)
                 if (row := connection.execute(state).one_or_none()) is None:
                     return 0  # another process has finished
-                seeds = np.frombuffer(row.recurring_seeds or b"", "<u4")
+                repeats = Repeats.from_bytes(row.repeats or b"")
                 after = row.filtered_segment or 0
                 listed = list_segments(connection, seq, after, is_undamaged(oracle))
                 listed = first_bytes(listed[:limit])
-                if not listed or not seeds.size:
-                    update_round(connection, seq, {"filtered": True, "recurring_seeds": None})
+                if not listed or not repeats.n:
+                    update_round(connection, seq, {"filtered": True, "repeats": None})
                     return 0
-                removed = self._move(connection, seq, oracle, listed, seeds)
-                values: dict[str, Any] = {"filtered_segment": listed[-1].id}
+                removed, remaining = self._move(connection, seq, oracle, listed, repeats)
+                values: dict[str, Any] = {
+                    "filtered_segment": listed[-1].id,
+                    "repeats": remaining.to_bytes(),
+                }
                 if removed.n:
                     _subtract_from_tallies(connection, seq, removed)
                     values |= {
-                        "seeds_quarantined": rounds.c.seeds_quarantined + removed.n,
+                        "repeats_quarantined": rounds.c.repeats_quarantined + removed.n,
                         "rewrites": rounds.c.rewrites + 1,
                     }
                 update_round(connection, seq, values)
@@ -173,20 +193,20 @@ class Filters(Repository):
         seq: int,
         oracle: FrequencyOracle,
         listed: list[Any],
-        seeds: UInt32Array,
-    ) -> Tally:
-        """Quarantine these segments' reports that have one of the seeds; return their tally."""
+        repeats: Repeats,
+    ) -> tuple[Tally, Repeats]:
+        """Quarantine the repeats in these segments; return their tally, and those that remain."""
         removed = Tally.empty(oracle.summary_size)
         for row in _read_rows(connection, segments, listed):
             reports = _reports(oracle, row.data)
-            recurs = with_seeds(oracle, reports, seeds)
-            if not recurs.any():
+            repeated, repeats = repeats.split(oracle, reports)
+            if not repeated.any():
                 continue
-            quarantined, remaining = reports[recurs], reports[~recurs]
+            quarantined, remaining = reports[repeated], reports[~repeated]
             removed += Tally.of(oracle, quarantined)
             moved = {
                 "round": seq,
-                "reason": "seed",
+                "reason": "repeat",
                 "hour": row.hour,
                 "n": len(quarantined),
                 "data": quarantined.tobytes(),
@@ -198,7 +218,7 @@ class Filters(Repository):
                 connection.execute(sa.update(segments).where(this).values(values))
             else:
                 connection.execute(sa.delete(segments).where(this))
-        return removed
+        return removed, repeats
 
 
 def _read_rows(connection: sa.Connection, table: sa.Table, listed: list[Any]) -> list[Any]:

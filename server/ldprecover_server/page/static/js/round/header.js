@@ -43,7 +43,8 @@ export function header(round, signal) {
         ["Refused submissions", refused ? count(refused) : null],
         [
           "Set aside",
-          now.quarantined && plural(now.quarantined.sizes + (now.quarantined.seeds ?? 0), "report"),
+          now.quarantined &&
+            plural(now.quarantined.sizes + (now.quarantined.repeats ?? 0), "report"),
         ],
         ["Closed", now.closed_at && time(now.closed_at)],
       ]),
