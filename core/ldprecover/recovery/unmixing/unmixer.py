@@ -25,7 +25,7 @@ from ldprecover.recovery.unmixing.model.search import (
     attack_hypotheses,
     likely,
 )
-from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, Shape, shapes
+from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, HONEST, Shape, shapes
 from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.recovery.unmixing.raised_sets import Addition
@@ -180,11 +180,16 @@ class _Unmixer:
         laws, coarse_laws = self._shapes(ATTACKED), self._shapes(COARSE)
         elsewhere = 1 - PRIOR.attack_on_targets if self._known_items.targets else 1.0
         log_prior = self._log_attack + math.log(elsewhere) + self._log_evidence(0.0)
-        family = AttackFamily(self.sums, log_prior, laws, coarse_laws, self._spikes, self._spikes)
+        everywhere = on_some(self._z.size, uniform=True)
+        spikes = on_some(self._z.size, uniform=False)
+        family = AttackFamily(self.sums, log_prior, laws, coarse_laws, spikes, spikes)
         yield from self._attacks(model, family)
+        # Equal spikes on all items raise none above others: the laws of users have their net.
+        (equal,) = set(everywhere) - set(spikes)
+        even = [(relation, NONE) for relation in self.sums.even_surplus()]
+        yield from model.hypotheses(self._shapes(HONEST), even, log_prior + equal.log_prior)
         encoded = self.sums.encoded_reports()
         if encoded is not None:
-            everywhere = on_some(self._z.size, uniform=True)
             choices = [(encoded, spikes) for spikes in everywhere]
             yield from model.hypotheses(laws, choices, log_prior)
 

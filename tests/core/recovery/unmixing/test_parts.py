@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
-from ldprecover.protocols import HR, SS, SUE, crafter_of
+from ldprecover.protocols import HR, LLH, SS, SUE, crafter_of
 from ldprecover.recovery import METHODS
 from ldprecover.recovery.unmixing import estimates_of_counts
 from ldprecover.recovery.unmixing.model.density import groups
@@ -161,6 +161,19 @@ def test_sum_of_hashed_reports_gives_the_share_without_a_shift() -> None:
     middle = [r.rho for r in sums.at(0.0)][1]
     assert middle == pytest.approx(0.1 * (1 - oracle.q) / (oracle.p - oracle.q))
     assert sums.encoded_reports() is None
+
+
+@pytest.mark.parametrize("oracle", [OLH(1, 20, 4), LLH(1, 20, 3)], ids=["olh", "llh"])
+def test_even_surplus_is_of_all_items_and_needs_no_spikes(oracle: FrequencyOracle) -> None:
+    d, b = 20, 0.1
+    others = (d - 1) * oracle.q
+    support = np.full(d, (1 + others) / d)  # of unperturbed reports of uniform items
+    sums = sums_of(oracle, support, b)
+    (relation,) = (each for each in sums.even_surplus() if abs(each.a - (1 - b)) < 1e-6)
+    assert relation.rho == 0
+    added = (support[0] - oracle.q) / (oracle.p - oracle.q)
+    assert -relation.c == pytest.approx(b * added)
+    assert not list(sums_of(OUE(1, d), np.eye(d)[4], b).even_surplus())
 
 
 @pytest.mark.parametrize("oracle", [OUE(1, 20), SUE(1, 20)], ids=lambda o: o.protocol)

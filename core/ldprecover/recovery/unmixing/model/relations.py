@@ -117,6 +117,20 @@ class Sums:
             if rho > PRIOR.least_spikes_unshifted:
                 yield Relation(1 - b, 0.0, rho, -math.log(len(shares)))
 
+    def even_surplus(self) -> Iterator[Relation]:
+        """Yield the relations of a surplus that all items share evenly; none if reports shift.
+
+        It raises all items alike: the shift is below 0, and no item has a spike.
+        """
+        surplus = self.encoded - 1
+        if self.displacements or surplus <= 0:
+            return
+        for errors in PRIOR.sum_errors:
+            b = (self.total + errors * self.error - 1) / surplus
+            if 0 < b < PRIOR.most_malicious_by_sum:
+                log_weight = -(errors**2) / 2 - math.log(PRIOR.sum_choices)
+                yield Relation(1 - b, -b * self.encoded / self.d, 0.0, log_weight)
+
     def encoded_reports(self) -> Relation | None:
         """Return the relation of unperturbed malicious reports, or None unless the sum shows some.
 
