@@ -42,9 +42,16 @@ export class Problem extends Error {
   }
 }
 
+/** Tell whether a call failed for want of a key, or of a better one. */
+export function needsKey(error) {
+  return error.status === 401 || error.status === 403;
+}
+
 /** The message of an error for a viewer. */
 export function sentenceOf(error) {
-  return error instanceof Problem ? error.sentence : `This page failed: ${error.message}.`;
+  if (!(error instanceof Problem)) return `This page failed: ${error.message}.`;
+  if (!needsKey(error)) return error.sentence;
+  return key ? "This needs another key: the server does not take the one you gave." : "This needs a key.";
 }
 
 /** Tell whether a call was aborted. */
@@ -89,11 +96,16 @@ export async function call(method, path, { body, signal, headers = {}, query } =
       parsed ?? { title: `The server answered ${answer.status}` },
       answer.headers.get("retry-after"),
     );
-  return { status: answer.status, body: parsed, headers: answer.headers };
+  return { status: answer.status, body: parsed, text, headers: answer.headers };
 }
 
 export async function get(path, options) {
   return (await call("GET", path, options)).body;
+}
+
+/** The text of a file of the page. */
+export async function text(path) {
+  return (await call("GET", path, { headers: { Accept: "text/html" } })).text;
 }
 
 export async function post(path, body, options) {

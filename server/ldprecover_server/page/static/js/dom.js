@@ -85,6 +85,47 @@ export function announce(text) {
   document.getElementById("live").textContent = text;
 }
 
+/** Show a small box below an element until the viewer looks elsewhere; returns a function that closes it. */
+export function popup(anchor, ...children) {
+  const box = h("div", { class: "popup", popover: "auto" }, children);
+  anchor.after(box);
+  box.addEventListener("toggle", ({ newState }) => {
+    if (newState === "closed") box.remove();
+  });
+  box.showPopover({ source: anchor });
+  const place = anchor.getBoundingClientRect();
+  const below = place.bottom + 4 + box.offsetHeight < innerHeight;
+  box.style.left = `${Math.max(8, Math.min(place.left, innerWidth - box.offsetWidth - 8))}px`;
+  box.style.top = `${Math.max(8, below ? place.bottom + 4 : place.top - 4 - box.offsetHeight)}px`;
+  return () => box.isConnected && box.hidePopover();
+}
+
+/** A button that opens a menu of `[text, act, kind]`; null entries are left out. */
+export function menu(label, entries) {
+  const open = ({ currentTarget }) => {
+    const close = popup(
+      currentTarget,
+      entries()
+        .filter(Boolean)
+        .map(([text, act, kind]) =>
+          h(
+            "button",
+            {
+              type: "button",
+              class: kind,
+              onclick: () => {
+                close();
+                act();
+              },
+            },
+            text,
+          ),
+        ),
+    );
+  };
+  return h("button", { type: "button", class: "menu", "aria-label": label, onclick: open }, "⋯");
+}
+
 /** Show a dialog over the page; `build(close)` gives its content. Resolves with what `close` is given, else null. */
 export function dialog(title, build) {
   return new Promise((resolve) => {

@@ -38,17 +38,18 @@ export function number(value, digits = 3) {
   return String(Number(value.toPrecision(digits))).replace("-", "−");
 }
 
-/** A frequency, with four decimals. */
+/** A frequency as per cent with two decimals, or two digits of a small one. */
 export function frequency(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  const text = value.toFixed(4);
-  return (text === "-0.0000" ? "0.0000" : text).replace("-", "−");
+  const share = 100 * value;
+  const text = share !== 0 && Math.abs(share) < 0.1 ? number(share, 2) : share.toFixed(2);
+  return `${text.replace("-", "−")} %`;
 }
 
-/** A change of frequency, with its sign. */
+/** A change of frequency in percentage points, with its sign. */
 export function change(value) {
-  const text = frequency(value);
-  return value > 0 && text !== "0.0000" ? `+${text}` : text;
+  const text = frequency(value).replace(" %", " points");
+  return value > 0 ? `+${text}` : text;
 }
 
 /** A share as per cent. */
@@ -56,11 +57,26 @@ export function percent(value, digits = 1) {
   return value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`;
 }
 
+/** A share as per cent for a sentence: "5 %", "0.9 %", "less than 0.1 %". */
+export function share(value) {
+  return value > 0 && value < 0.001 ? "less than 0.1 %" : `${number(100 * value, 2)} %`;
+}
+
+/** A difference of frequencies in percentage points with two digits: "0.72 points". */
+export function points(value) {
+  return `${number(100 * value, 2)} points`;
+}
+
 /** An ISO 8601 time in the viewer's time zone. */
 export function time(text) {
   return text
     ? new Date(text).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })
     : "–";
+}
+
+/** The day of an ISO 8601 time in the viewer's time zone. */
+export function day(text) {
+  return new Date(text).toLocaleDateString("en-GB", { dateStyle: "medium" });
 }
 
 /** "1 item", "2 items". */

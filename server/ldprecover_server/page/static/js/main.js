@@ -37,7 +37,7 @@ function setUp() {
   const isDark = () =>
     (root.dataset.theme ??
       (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-  const showTheme = () => fill(themeButton, isDark() ? "Light theme" : "Dark theme");
+  const showTheme = () => themeButton.setAttribute("aria-label", isDark() ? "Light theme" : "Dark theme");
   themeButton.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     try {

@@ -7,17 +7,18 @@ import { mark } from "./marks.js";
 
 const ROW = 26;
 const AXIS = 28;
-const HEIGHT = 480;
+const HEIGHT = 520;
 const PICTURE_ROWS = 200;
 const BAND = 0.7; // of a row's height
 
 /**
  * Make the chart in a frame. The returned function draws
- * `{labels, order, series, chosen, onChoose(index), describeItem(index)}`.
+ * `{labels, order, series, chosen, raised, gap, text(index), onChoose(index), describeItem(index)}`.
  *
- * `order` has the indices of the items to show, from the top; a series is `{name, colour, mark, values, low, high}`, its
- * columns by index, `low` and `high` the ends of whiskers or null; marks are dot, square, diamond, ring and tick.
- * Series of the mark band have no values, and are drawn behind the others. `chosen` is a set of indices.
+ * `order` has the indices of the items to show, from the top; a series is `{name, colour, mark, size, values, low, high}`,
+ * its columns by index, `low` and `high` the ends of whiskers or null; marks are dot, square, diamond, ring and tick.
+ * Series of the mark band have no values, and are drawn behind the others. `chosen` and `raised` are sets of indices; a
+ * raised item has a triangle. Items are left out before the row `gap`. `text` gives the number at the end of a row.
  */
 export function dots(frame, signal) {
   const canvas = h("canvas");
@@ -34,8 +35,8 @@ export function dots(frame, signal) {
     holder,
     space,
   );
-  const hint = h("p", { class: "quiet mono" }, "\u00a0");
-  frame.plot.append(scroller, hint);
+  const tip = h("div", { class: "tip", hidden: true });
+  frame.plot.append(scroller, tip);
   Object.assign(holder.style, { position: "sticky", top: "0", height: "0", overflow: "visible" });
   canvas.style.display = "block";
 
@@ -88,8 +89,15 @@ export function dots(frame, signal) {
   canvas.addEventListener("mousemove", (event) => {
     const index = indexAt(event);
     canvas.style.cursor = index === undefined || !what.onChoose ? "default" : "pointer";
-    hint.textContent = index === undefined ? "\u00a0" : what.describeItem(index);
+    tip.hidden = index === undefined;
+    if (tip.hidden) return;
+    tip.textContent = what.describeItem(index);
+    const left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
+    const under = event.clientY + 18 + tip.offsetHeight < innerHeight;
+    tip.style.left = `${Math.max(8, left)}px`;
+    tip.style.top = `${event.clientY + (under ? 18 : -12 - tip.offsetHeight)}px`;
   });
+  canvas.addEventListener("mouseleave", () => (tip.hidden = true));
   const observer = new ResizeObserver(soon);
   observer.observe(scroller);
   signal.addEventListener("abort", () => observer.disconnect());
@@ -139,7 +147,7 @@ function extent({ series, order }) {
 
 function paint(pen, { what, range, width, height, top, row, axis }) {
   const text = Math.min(0.34 * width, 190 * rem());
-  const [left, right] = [text + 10, width - 12];
+  const [left, right] = [text + 10, width - (what.text ? 62 * rem() : 12)];
   const place = (value) => left + ((value - range[0]) / (range[1] - range[0])) * (right - left);
   pen.clearRect(0, 0, width, height);
   pen.fillStyle = colour("paper");
@@ -149,7 +157,7 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
   const first = Math.max(0, Math.floor(top / row));
   const last = Math.min(what.order.length, Math.ceil((top + height - axis) / row));
   const bands = what.series.filter((each) => each.mark === "band");
-  const marked = what.series.filter((each) => each.mark !== "band");
+  const marked = what.series.filter((each) => each.values.length);
 
   const ticks = steps(range, Math.max(3, Math.floor((right - left) / (56 * rem()))));
   pen.lineWidth = 1;
@@ -166,17 +174,31 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
       pen.fillStyle = colour("target");
       pen.fillRect(0, y - row / 2, 4, row);
     }
-    pen.fillStyle = colour("ink");
+    if (i === what.gap) {
+      pen.setLineDash([2, 4]);
+      pen.strokeStyle = colour("quiet");
+      stroke(pen, 0, y - row / 2, width, y - row / 2);
+      pen.setLineDash([]);
+    }
+    const isRaised = what.raised?.has(index);
+    pen.fillStyle = colour(isRaised ? "bad" : "ink");
     pen.textAlign = "right";
-    pen.fillText(shortened(pen, what.labels[index], text), text, y);
+    pen.fillText(shortened(pen, what.labels[index], text - (isRaised ? 16 * rem() : 0)), text, y);
+    if (isRaised) mark(pen, "raised", 9 * rem(), y, row);
+    if (what.text) {
+      pen.font = `600 ${font()}`;
+      pen.fillStyle = colour("ink");
+      pen.fillText(what.text(index), width - 8, y);
+      pen.font = font();
+    }
     const high = (BAND * row) / bands.length;
     bands.forEach((each, k) => {
       const [x0, x1] = [place(each.low[index]), place(each.high[index])];
       const at = y + (k - bands.length / 2) * high;
-      pen.fillStyle = faded(each.colour, 0.22);
+      pen.fillStyle = faded(each.colour, 0.15);
       pen.fillRect(x0, at, x1 - x0, high);
       pen.fillStyle = colour(each.colour);
-      for (const x of [x0, x1]) pen.fillRect(x - 0.75, at, 1.5, high);
+      for (const x of [x0, x1]) pen.fillRect(x - 0.5, at, 1, high);
     });
     const gap = Math.min(6 * rem(), row / (marked.length + 1));
     marked.forEach((each, k) => {
@@ -187,14 +209,14 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
         stroke(pen, place(each.low[index]), at, place(each.high[index]), at);
       }
       if (Number.isFinite(each.values[index]))
-        mark(pen, each.mark, place(each.values[index]), at, row);
+        mark(pen, each.mark, place(each.values[index]), at, row, each.size);
     });
   }
   pen.fillStyle = colour("paper");
   pen.fillRect(0, 0, width, axis);
   pen.fillStyle = colour("quiet");
   pen.textAlign = "center";
-  for (const tick of ticks) pen.fillText(number(tick), place(tick), axis / 2);
+  for (const tick of ticks) pen.fillText(`${number(100 * tick)} %`, place(tick), axis / 2);
   pen.strokeStyle = colour("line");
   stroke(pen, 0, axis - 0.5, width, axis - 0.5);
 }

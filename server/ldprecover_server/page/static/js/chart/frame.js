@@ -1,18 +1,27 @@
 // The frame of every chart: title, legend, a table of the same numbers, and downloads.
 
 import { fill, h } from "../dom.js";
+import { day } from "../format.js";
 import { colour, faded, font, onTheme } from "./colours.js";
 import { download, downloadCsv } from "./csv.js";
 import { mark, sign } from "./marks.js";
 import { table } from "./table.js";
 
 /**
- * Make the frame of a chart, a figure. `name` is that of downloaded files; `tableOpen` shows the table.
+ * Make the frame of a chart, a figure. `name` is that of downloaded files, `caption()` the second line of the PNG, by
+ * default the date; `tableOpen` shows the table.
  *
  * The caller puts a canvas into `plot`, calls `describe` and `setTable`, and sets `picture` to a function
  * that returns a canvas for the PNG.
  */
-export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
+export function frame({
+  title,
+  name,
+  signal,
+  tableOpen = false,
+  level = 2,
+  caption = () => day(new Date()),
+}) {
   const legend = h("ul", { class: "legend" });
   const plot = h("div", { class: "chart" });
   const summary = h("p", { class: "quiet" });
@@ -72,9 +81,13 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
     /** Set the sentence that describes the chart to screen readers. */
     describe(text) {
       if (summary.textContent !== text) fill(summary, text);
+      self.label();
+    },
+    /** Give the canvases that sentence, which a chart does once it has drawn later. */
+    label() {
       for (const canvas of plot.querySelectorAll("canvas")) {
         canvas.setAttribute("role", "img");
-        canvas.setAttribute("aria-label", `${title}. ${text}`);
+        canvas.setAttribute("aria-label", `${title}. ${summary.textContent}`);
       }
     },
     /** Set the legend: `[{name, colour, mark}]`, mark one of dot, square, diamond, ring, tick, bar, line, band. */
@@ -98,7 +111,7 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
     const drawn = self.picture?.();
     if (!drawn) return;
     const scale = drawn.width / (parseFloat(drawn.style.width) || drawn.width);
-    const head = 52 * scale;
+    const head = 72 * scale;
     const whole = document.createElement("canvas");
     whole.width = drawn.width;
     whole.height = drawn.height + head;
@@ -111,13 +124,14 @@ export function frame({ title, name, signal, tableOpen = false, level = 2 }) {
     pen.font = `600 ${font(15)}`;
     pen.fillText(title, 8, 20);
     pen.font = font(12);
+    pen.fillText(caption(), 8, 40);
     let x = 8;
     for (const each of marks) {
       pen.strokeStyle = colour(each.colour);
       pen.fillStyle = each.mark === "band" ? faded(each.colour, 0.3) : colour(each.colour);
-      mark(pen, each.mark ?? "line", x + 8, 37, 18);
+      mark(pen, each.mark ?? "line", x + 8, 57, 18);
       pen.fillStyle = colour("ink");
-      pen.fillText(each.name, x + 22, 42);
+      pen.fillText(each.name, x + 22, 62);
       x += 40 + pen.measureText(each.name).width;
     }
     whole.toBlob((blob) => download(`${name}.png`, blob), "image/png");

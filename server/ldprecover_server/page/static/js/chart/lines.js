@@ -3,6 +3,21 @@
 import { colour, faded, font, onTheme, rem } from "./colours.js";
 
 const HEIGHT = 260;
+
+let library = null;
+
+/** Load uPlot, which most views do without. */
+function load() {
+  library ??= new Promise((resolve, reject) => {
+    const vendor = new URL("../../vendor/", import.meta.url);
+    const script = Object.assign(document.createElement("script"), { onload: resolve, onerror: reject });
+    script.src = new URL("uPlot.iife.min.js", vendor);
+    const style = Object.assign(document.createElement("link"), { rel: "stylesheet" });
+    style.href = new URL("uPlot.min.css", vendor);
+    document.head.append(style, script);
+  });
+  return library;
+}
 const WHOLE = [1, 2, 5, 10, 20, 50];
 
 /**
@@ -18,11 +33,14 @@ export function lines(frame, signal) {
 
   const width = () => Math.max(200, frame.plot.clientWidth);
 
-  function draw(what) {
+  async function draw(what) {
     last = what;
+    await load();
+    if (last !== what || signal.aborted) return;
     plot?.destroy();
     const { options, data } = prepared(what, width());
     plot = new uPlot(options, data, frame.plot);
+    frame.label();
     frame.picture = () => plot.ctx.canvas;
     frame.setLegend(
       what.series.map((each) => ({

@@ -1,21 +1,25 @@
-// What a round proves whatever forged reports say: sentences, and the share of them that is assumed.
+// What a round proves whatever fake reports say: sentences, and the share of them that is assumed.
 
 import { isAbort, post, roundPath, sentenceOf } from "../api.js";
 import { announce, field, fill, h } from "../dom.js";
-import { count, number } from "../format.js";
+import { count, share as percent } from "../format.js";
 import { FORGED } from "./settings.js";
 
 const LAST = FORGED.at(-1);
 const PAUSE = 200; // milliseconds between the slider's last step and the request
 
-/** A share as per cent, "0.7 %". */
-const percent = (share) => `${number(100 * share)} %`;
+const USUAL = 0.01;
+
+/** The share of fake reports to assume where the viewer has chosen none: somewhat more than the estimate. */
+export function assumedShare(estimate) {
+  return FORGED.find((each) => each >= Math.max(USUAL, 1.3 * (estimate ?? 0))) ?? LAST;
+}
 
 /**
  * Make the panel of a round's certificate. It calls `changed` with "assumptions" after a change of `settings.forged`, and
- * with "shown" when the certificate changes.
+ * with "shown" when the certificate changes. `estimate()` is the estimated share of fake reports.
  */
-export function certificatePanel(round, settings, changed, signal) {
+export function certificatePanel(round, settings, estimate, changed, signal) {
   const said = h("div", {}, h("p", { class: "quiet" }, "The reports are being certified."));
   const value = h("output", { class: "quiet" });
   const slider = h("input", {
@@ -25,10 +29,10 @@ export function certificatePanel(round, settings, changed, signal) {
     max: FORGED.length - 1,
     step: 1,
   });
-  const place = field("Share of forged reports at most", slider);
+  const place = field("Share of fake reports at most", slider);
   value.htmlFor = slider.id;
   place.append(value);
-  const root = h("section", { class: "card" }, h("h2", {}, "What is proven"), said, place);
+  const root = h("section", { class: "card" }, h("h3", {}, "What is proven"), said, place);
   const isOfNumbers = round.items.join() === "-1,1";
   let n = 0;
   let answer = null;
@@ -36,9 +40,11 @@ export function certificatePanel(round, settings, changed, signal) {
   let running = null;
   let timer = 0;
   let spoken = false; // whether the next answer is the response to the viewer
+  let least = null; // the proven share of fake reports
+  let assumed = settings.forged ?? USUAL;
 
   slider.addEventListener("input", () => {
-    settings.forged = FORGED[slider.value];
+    assumed = settings.forged = FORGED[slider.value];
     showShare();
     clearTimeout(timer);
     timer = setTimeout(() => {
@@ -49,14 +55,14 @@ export function certificatePanel(round, settings, changed, signal) {
   signal.addEventListener("abort", () => clearTimeout(timer));
 
   function showShare() {
-    slider.value = FORGED.indexOf(settings.forged);
-    const share = `${percent(settings.forged)}: ${count(Math.floor(settings.forged * n))} of ${count(n)} reports`;
+    slider.value = FORGED.indexOf(assumed);
+    const share = `${percent(assumed)}: ${count(Math.floor(assumed * n))} of ${count(n)} reports`;
     fill(value, share);
     slider.setAttribute("aria-valuetext", share);
   }
 
   function assume(share) {
-    [settings.forged, spoken] = [share, true];
+    [assumed, settings.forged, spoken] = [share, share, true];
     showShare();
     slider.focus(); // the button is gone with the answer
     changed("assumptions");
@@ -69,7 +75,6 @@ export function certificatePanel(round, settings, changed, signal) {
   }
 
   function showAnswer() {
-    const least = answer.least_malicious_share;
     const [leader, ...others] = answer.answers;
     show(
       leader.certified ? "good" : least > 0 ? "bad" : "",
@@ -84,12 +89,11 @@ export function certificatePanel(round, settings, changed, signal) {
       root.hidden = true; // the protocol has no certificate
       return;
     }
-    const least = error.members?.least_malicious_share;
-    const enough = least < LAST && (FORGED.find((share) => share > 2 * least) ?? LAST);
+    const enough = enoughFor(error);
     show(
       "bad",
       h("p", {}, h("strong", {}, sentenceOf(error))),
-      least === undefined
+      enough === undefined
         ? h("button", { type: "button", class: "small", onclick: () => ask(n) }, "Try again")
         : enough &&
             h(
@@ -100,14 +104,24 @@ export function certificatePanel(round, settings, changed, signal) {
     );
   }
 
+  /** A share at which there is a certificate, undefined if the error is about something else. */
+  function enoughFor({ members }) {
+    const proven = members?.least_malicious_share;
+    if (proven === undefined) return undefined;
+    return proven < LAST && (FORGED.find((share) => share > 2 * proven) ?? LAST);
+  }
+
+  const usual = () => Math.max(assumedShare(estimate()), assumedShare(least));
+
   /** Request the certificate of n reports, unless it is there or under way. */
   async function ask(reports) {
     n = reports;
+    assumed = settings.forged ?? usual();
     showShare();
     if (root.hidden) return;
     const questions = [isOfNumbers ? { mean_above: 0 } : { top: 1 }];
     if (settings.targets.size) questions.push({ items: [...settings.targets] });
-    const body = { malicious_share: settings.forged, questions };
+    const body = { malicious_share: assumed, questions };
     const question = JSON.stringify([n, body]);
     if (question === asked) return;
     asked = question;
@@ -117,15 +131,22 @@ export function certificatePanel(round, settings, changed, signal) {
       answer = await post(roundPath(round.id, "certificate"), body, {
         signal: AbortSignal.any([mine.signal, signal]),
       });
+      least = answer.least_malicious_share;
       showAnswer();
     } catch (error) {
       if (isAbort(error)) return;
       answer = null;
+      least = error.members?.least_malicious_share ?? least;
+      if (settings.forged === null && usual() > assumed) {
+        running = null;
+        return ask(n);
+      }
       if (error.slug !== "share-too-small") asked = null; // ask again
       showError(error);
     }
     running = null;
     changed("shown");
+    return undefined;
   }
 
   return {
@@ -133,6 +154,8 @@ export function certificatePanel(round, settings, changed, signal) {
     ask,
     /** The certificate that is shown, null before the first and after an error; undefined if the protocol has none. */
     get: () => (root.hidden ? undefined : answer),
+    /** The proven share of fake reports, null before the first answer. */
+    least: () => least,
     isPending: () => running !== null,
   };
 }

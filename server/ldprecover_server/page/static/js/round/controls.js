@@ -1,29 +1,36 @@
-// Controls of a round's view: methods, assumptions, items and their order.
+// Controls of "Methods and tests": which methods are compared, and what they assume.
 
 import { field, fill, h } from "../dom.js";
+import { help } from "../help.js";
 import { isFast } from "./recoveries.js";
-import { MAX_COMPARED, SORTS, TOPS, reasonAgainst } from "./settings.js";
+import { MAX_COMPARED, reasonAgainst } from "./settings.js";
 
 const MODELS = ["paper", "exact", "padded", "searched", "solved"];
+const RECOMMENDED = ["unmix", "norm-sub"];
+const GROUPS = [
+  [
+    "Recommended",
+    "The best estimate in the chart is un-mixing where it fits the round, else the plain projection. It is worked out unasked for up to 2,000,000 reports, and for any number of GRR, HR and LLH.",
+    (method) => RECOMMENDED.includes(method.name),
+  ],
+  [
+    "Needs targets",
+    "These need the items that you think were attacked.",
+    (method) => method.needs.includes("targets"),
+  ],
+  ["Research", "Methods of papers and simpler rules, to compare with.", () => true],
+];
 
-/** Make the controls; they call `changed` with "methods", "assumptions" or "shown" after a change of `settings`. */
+/** Make the controls; they call `changed` with "methods", "assumptions" or "targets" after a change of `settings`. */
 export function controls(settings, labels, changed) {
-  const method = h("select", { name: "method" });
-  const compared = h("div", {});
-  const comparing = h(
-    "details",
-    { open: settings.compared.length > 0 },
-    h("summary", {}, "Compare with other methods"),
-    compared,
-  );
-  const summary = h("p", { class: "quiet" });
+  const compared = h("div", { class: "cards" });
   const slider = h("input", {
     type: "range",
     name: "eta",
     min: 0,
     max: 1,
     step: 0.01,
-    "aria-label": "Assumed malicious users per genuine one, eta",
+    "aria-label": "Assumed fake users per honest one, eta",
   });
   const exact = h("input", {
     type: "number",
@@ -42,7 +49,7 @@ export function controls(settings, labels, changed) {
   const etaField = h(
     "div",
     { role: "group", "aria-label": "Eta" },
-    h("span", { class: "quiet" }, "η, malicious users per genuine one"),
+    h("span", { class: "quiet" }, "η, fake users per honest one ", help("eta")),
     h("div", { class: "row" }, slider, exact, h("label", {}, auto, " estimate it")),
   );
   const modelField = field("Malicious model", model);
@@ -59,64 +66,28 @@ export function controls(settings, labels, changed) {
       "Methods that use a history trust them: one that was attacked too carries its attack on.",
     ),
   );
-  const sort = h(
-    "select",
-    { name: "sort", value: settings.sort },
-    Object.entries(SORTS).map(([name, text]) => h("option", { value: name }, text)),
-  );
-  sort.value = settings.sort;
-  const top = h(
-    "select",
-    { name: "top" },
-    TOPS.map((name) => h("option", { value: name }, name === "all" ? "all" : `the first ${name}`)),
-  );
-  top.value = settings.top;
-  const find = h("input", {
-    type: "search",
-    name: "find",
-    value: settings.find,
-    autocomplete: "off",
-    placeholder: "part of a label",
-  });
   let methods = [];
 
-  method.addEventListener("change", () => {
-    settings.method = method.value;
-    show();
-    changed("methods");
-  });
   const setEta = (value) => {
     if (!Number.isFinite(value)) return;
     settings.eta = Math.min(10, Math.max(0, value));
     showEta();
-    changed("assumptions");
+    changed("methods");
   };
   slider.addEventListener("input", () => setEta(Number(slider.value)));
   exact.addEventListener("change", () => setEta(Number(exact.value)));
   auto.addEventListener("change", () => {
     settings.eta = auto.checked ? "auto" : Number(slider.value);
     showEta();
-    changed("assumptions");
+    changed("methods");
   });
   model.addEventListener("change", () => {
     settings.model = model.value;
-    changed("assumptions");
-  });
-  for (const [control, name] of [
-    [sort, "sort"],
-    [top, "top"],
-  ]) {
-    control.addEventListener("change", () => {
-      settings[name] = control.value;
-      changed("shown");
-    });
-  }
-  find.addEventListener("input", () => {
-    settings.find = find.value;
-    changed("shown");
+    changed("methods");
   });
 
-  const uses = (name) => methods.find((each) => each.name === settings.method)?.uses.includes(name);
+  const isUsed = (name) =>
+    methods.some((each) => settings.compared.includes(each.name) && each.uses.includes(name));
 
   function showEta() {
     const value = settings.eta === "auto" ? null : settings.eta;
@@ -129,65 +100,58 @@ export function controls(settings, labels, changed) {
     }
   }
 
-  function show() {
-    fill(
-      method,
-      methods.map((each) =>
-        h(
-          "option",
-          {
-            value: each.name,
-            disabled: each.name !== settings.method && reasonAgainst(each, settings) !== null,
-          },
-          `${each.name}${isFast(each) ? "" : " (takes longer)"}`,
-        ),
-      ),
+  function choice(method) {
+    const reason = reasonAgainst(method, settings);
+    const box = h("input", {
+      type: "checkbox",
+      name: `with-${method.name}`,
+      checked: settings.compared.includes(method.name),
+      disabled: reason !== null,
+    });
+    box.addEventListener("change", () => {
+      settings.compared = settings.compared.filter((name) => name !== method.name);
+      if (box.checked) settings.compared.push(method.name);
+      if (settings.compared.length > MAX_COMPARED) settings.compared.shift();
+      for (const other of compared.querySelectorAll("input"))
+        other.checked = settings.compared.includes(other.name.slice(5));
+      showAssumptions();
+      changed("methods");
+    });
+    const note = [method.summary, !isFast(method) && "takes longer", reason].filter(Boolean);
+    return h(
+      "li",
+      {},
+      h("label", {}, box, " ", h("strong", {}, method.name)),
+      h("span", { class: "quiet" }, ` ${note.join("; ")}`),
     );
-    method.value = settings.method;
-    const chosen = methods.find((each) => each.name === settings.method);
-    const against = chosen && reasonAgainst(chosen, settings);
-    fill(
-      summary,
-      chosen
-        ? `${chosen.summary}. ${against === null ? "" : `Not for this round as it is: ${against}.`}`
-        : "There is no such method.",
-    );
-    etaField.hidden = !uses("eta");
-    modelField.hidden = !uses("malicious_model") || settings.targets.size === 0;
+  }
+
+  function showAssumptions() {
+    etaField.hidden = !isUsed("eta");
+    modelField.hidden = !isUsed("malicious_model") || settings.targets.size === 0;
     model.value = settings.model;
     showEta();
+  }
+
+  function show() {
+    const focused = document.activeElement?.name;
+    const rest = new Set(methods.filter((each) => each.name !== "auto"));
     fill(
       compared,
-      h(
-        "ul",
-        { class: "legend" },
-        methods
-          .filter((each) => each.name !== settings.method)
-          .map((each) => {
-            const reason = reasonAgainst(each, settings);
-            const box = h("input", {
-              type: "checkbox",
-              name: `with-${each.name}`,
-              checked: settings.compared.includes(each.name),
-              disabled: reason !== null,
-            });
-            box.addEventListener("change", () => {
-              settings.compared = settings.compared.filter((name) => name !== each.name);
-              if (box.checked) settings.compared.push(each.name);
-              if (settings.compared.length > MAX_COMPARED) settings.compared.shift();
-              for (const other of compared.querySelectorAll("input"))
-                other.checked = settings.compared.includes(other.name.slice(5));
-              changed("methods");
-            });
-            return h(
-              "li",
-              { title: each.summary },
-              h("label", {}, box, ` ${each.name}`),
-              reason !== null && h("span", { class: "quiet" }, ` (${reason})`),
-            );
-          }),
-      ),
+      GROUPS.map(([title, sentence, belongs]) => {
+        const some = [...rest].filter(belongs);
+        for (const each of some) rest.delete(each);
+        return h(
+          "div",
+          {},
+          h("h3", {}, title),
+          h("p", { class: "quiet" }, sentence),
+          h("ul", { class: "plain" }, some.map(choice)),
+        );
+      }),
     );
+    if (focused?.startsWith("with-")) compared.querySelector(`[name="${focused}"]`)?.focus();
+    showAssumptions();
     showTargets();
   }
 
@@ -208,13 +172,15 @@ export function controls(settings, labels, changed) {
     fill(
       targets,
       settings.targets.size === 0
-        ? "No targets: click an item, or tick it in the table, if you think that it was attacked."
+        ? "No targets: click an item in the chart, or tick it in its table, if you think that it was attacked. "
         : [
             "Targets: ",
             h("strong", {}, names.join(", ")),
             settings.targets.size > 12 ? " and others. " : ". ",
             clear,
+            " ",
           ],
+      help("target", "targets"),
     );
   }
 
@@ -222,22 +188,14 @@ export function controls(settings, labels, changed) {
     root: h(
       "section",
       { class: "card" },
-      h("h2", {}, "Recovery"),
-      h("div", { class: "controls" }, field("Method", method), etaField, modelField),
-      summary,
+      h("h2", {}, "Compare methods"),
       targets,
-      comparing,
+      h("div", { class: "controls" }, etaField, modelField),
+      compared,
       cleaning,
     ),
-    shown: h(
-      "div",
-      { class: "controls" },
-      field("Sort by", sort),
-      field("Show", top),
-      field("Find", find),
-    ),
-    setMethods(found) {
-      methods = found;
+    setMethods(list) {
+      methods = list;
       show();
     },
     show,

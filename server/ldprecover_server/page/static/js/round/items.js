@@ -1,21 +1,112 @@
-// The items of a round: reported and recovered frequencies, and the truth if known.
+// The items of a round: the best estimate, what was collected, and other recoveries.
 
 import { SERIES } from "../chart/colours.js";
 import { dots } from "../chart/dots.js";
 import { frame } from "../chart/frame.js";
-import { h } from "../dom.js";
-import { change, count, frequency, number } from "../format.js";
+import { field, h } from "../dom.js";
+import { change, count, day, frequency, number, share } from "../format.js";
+import { SORTS } from "./settings.js";
 
 const WIDE = 1.959964; // standard errors on each side of a normal 95 % interval
-const MARKS = ["square", "diamond", "ring", "square", "diamond"];
+const MARKS = ["square", "diamond", "ring", "square"];
+const ROWS = 13; // unless all are shown
+const MOST_RAISED = 8; // of them
 
-/** Make the chart of a round's items; `toggle(index)` adds or removes a target. */
-export function itemsChart(round, signal, toggle) {
+/** The column of what was collected. */
+export function collected({ frequencies, standard_errors: errors }) {
+  const ends = (sign) => frequencies.map((value, i) => value + sign * WIDE * errors[i]);
+  return {
+    name: "as collected",
+    colour: "collected",
+    mark: "ring",
+    size: 3,
+    values: frequencies,
+    low: ends(-1),
+    high: ends(1),
+  };
+}
+
+/** The column of the best estimate, an answer of the recommended recovery. */
+export function bestEstimate({ recovered, conclusions }) {
+  return {
+    name: "best estimate",
+    colour: "recovered",
+    mark: "dot",
+    size: 5,
+    values: recovered,
+    low: conclusions?.lower ?? null,
+    high: conclusions?.upper ?? null,
+  };
+}
+
+/** The columns of other methods, `[{name, answer}]`. */
+export function others(recovered) {
+  return recovered.map(({ name, answer }, k) => ({
+    name,
+    colour: SERIES[1 + (k % (SERIES.length - 1))],
+    mark: MARKS[k % MARKS.length],
+    values: answer.recovered,
+    low: answer.conclusions?.lower ?? null,
+    high: answer.conclusions?.upper ?? null,
+  }));
+}
+
+/** Certified intervals as a series of the chart. */
+export function band({ malicious_share: assumed, lower, upper }) {
+  return {
+    name: `certified, if at most ${share(assumed)} are fake`,
+    colour: "quiet",
+    mark: "band",
+    values: [],
+    low: lower,
+    high: upper,
+  };
+}
+
+/** Half the width of the 95 % interval of a typical item: of the best estimate, and as collected. */
+export function errorBars(estimates, best) {
+  const { lower, upper } = best?.conclusions ?? {};
+  const collectedBar = WIDE * median(estimates.standard_errors);
+  return {
+    collectedBar,
+    bar: lower ? median(lower.map((low, i) => (upper[i] - low) / 2)) : collectedBar,
+  };
+}
+
+function median(values) {
+  return Float64Array.from(values).sort()[values.length >> 1];
+}
+
+/** The rows to show before all are asked for: the first, and those that are raised, and where items are left out. */
+export function fewRows(all, raised) {
+  if (all.length <= ROWS) return { order: all, gap: null };
+  const marked = new Set(raised.slice(0, MOST_RAISED));
+  const isShown = new Set(all.slice(0, ROWS));
+  // Each raised item from below takes the place of the last of the others.
+  const below = all.slice(ROWS).filter((index) => marked.has(index));
+  const head = Array.from(all.slice(0, ROWS));
+  for (let k = head.length - 1, left = below.length; left > 0 && k >= 0; k--)
+    if (!marked.has(head[k])) {
+      isShown.delete(head[k]);
+      left -= 1;
+    }
+  const top = head.filter((index) => isShown.has(index));
+  return { order: [...top, ...below], gap: below.length ? top.length : null };
+}
+
+/** What the chart shows, in the second line of a picture. */
+export function caption(round, n) {
+  return `Round ${round.name} · ${count(n)} reports · ε = ${number(round.epsilon)} · ${day(round.closed_at ?? new Date())}`;
+}
+
+/** Make the chart of a round's items; `toggle(index)` adds or removes a target, `changed` follows a setting. */
+export function itemsChart(round, settings, signal, toggle, changed) {
+  let n = round.n;
   const shown = frame({
-    title: "Frequencies",
+    title: "What users hold",
     name: `${round.name}-frequencies`,
     signal,
-    tableOpen: true,
+    caption: () => caption(round, n),
   });
   const draw = dots(shown, signal);
   const folded = round.items.map((label) => label.toLowerCase());
@@ -23,34 +114,82 @@ export function itemsChart(round, signal, toggle) {
   const labels = round.items.map((label, index) =>
     canaries.has(index) ? `${label} (canary)` : label,
   );
+  const sort = h(
+    "select",
+    { name: "sort", value: settings.sort },
+    Object.entries(SORTS).map(([name, text]) => h("option", { value: name }, text)),
+  );
+  const find = h("input", {
+    type: "search",
+    name: "find",
+    value: settings.find,
+    autocomplete: "off",
+    placeholder: "part of a label",
+  });
+  const arranged = h("div", { class: "controls" }, field("Sort by", sort), field("Find", find));
+  const all = h("button", {
+    type: "button",
+    onclick: () => {
+      settings.top = settings.top === "all" ? "" : "all";
+      changed();
+    },
+  });
+  shown.plot.after(h("div", { class: "row" }, all));
+  shown.plot.before(arranged);
+  sort.addEventListener("change", () => {
+    settings.sort = sort.value;
+    changed();
+  });
+  find.addEventListener("input", () => {
+    settings.find = find.value;
+    changed();
+  });
 
   return {
     root: shown.root,
-    plot: shown.plot,
     labels,
-    /** Draw estimates, `recovered` `[{name, answer}]` and the truth of the items that settings select; `pending`
-     * tells whether more of them have been requested. `certified` is the certificate, null if it is not there, undefined
-     * if the protocol has none. */
-    draw({ estimates, recovered, certified, pending, truth, settings, suspicion }) {
-      const series = columns(estimates, recovered, truth);
-      const band = certified && bandOf(certified);
-      const all = chosen(series, folded, settings, suspicion);
-      const order = settings.top === "all" ? all : all.subarray(0, Number(settings.top));
-      const describeItem = (index) =>
-        `${labels[index]}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}${band ? `, proven from ${frequency(band.low[index])} to ${frequency(band.high[index])}` : ""}`;
+    /** Draw `estimates`, the `best` one, `recovered` `[{name, answer}]` of other methods, the truth, and the items that
+     * are `raised`; `pending` tells whether more of them have been requested. `certified` is the certificate, null if it
+     * is not there, undefined if the protocol has none. */
+    draw({ estimates, best, recovered, certified, pending, truth, raised, suspicion, mayChoose }) {
+      n = estimates.n;
+      const isAll = settings.top === "all";
+      arranged.hidden = !isAll;
+      all.hidden = round.items.length <= ROWS;
+      all.textContent = isAll
+        ? "Show the first only"
+        : `Show all ${count(round.items.length)} items`;
+      const series = [
+        ...(best ? [bestEstimate(best)] : []),
+        collected(estimates),
+        ...others(recovered),
+        ...(truth
+          ? [{ name: "truth", colour: "truth", mark: "tick", values: truth.frequencies }]
+          : []),
+      ];
+      const order = arrange(series, folded, settings, estimates.frequencies, suspicion);
+      const rows = isAll ? { order, gap: null } : fewRows(order, raised);
+      const marks = certified ? [band(certified)] : [];
+      if (raised.length)
+        marks.push({ name: "raised by fake reports", colour: "bad", mark: "raised", values: [] });
+      const proven = (i) =>
+        certified
+          ? `, certified ${frequency(certified.lower[i])} to ${frequency(certified.upper[i])}`
+          : "";
       draw({
         labels,
-        order,
-        series: band ? [...series, band] : series,
+        ...rows,
+        series: [...series, ...marks],
+        raised: new Set(raised),
         chosen: settings.targets,
-        onChoose: toggle,
-        describeItem,
+        onChoose: mayChoose ? toggle : null,
+        text: (index) => frequency(series[0].values[index]),
+        describeItem: (index) =>
+          `${labels[index]}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}${proven(index)}`,
       });
-      const bands = band
-        ? " Bands are proven: they hold whatever forged reports say, if no more are forged than assumed."
-        : "";
-      shown.describe(sentence(order, all, round, estimates, settings) + bands);
-      shown.setTable(tableColumns(labels, series, certified, estimates, settings, toggle), order, {
+      shown.describe(sentence(rows.order, order, round, estimates, settings, certified));
+      const columns = tableColumns(labels, series, certified, estimates, settings, toggle, mayChoose);
+      shown.setTable(columns, order, {
         isChosen: (index) => settings.targets.has(index),
         long: true,
         pending,
@@ -59,72 +198,18 @@ export function itemsChart(round, signal, toggle) {
   };
 }
 
-/** The certified intervals as a series of the chart. */
-function bandOf(certified) {
-  return {
-    name: `proven if at most ${number(100 * certified.malicious_share)} % are forged`,
-    colour: "quiet",
-    mark: "band",
-    values: [],
-    low: certified.lower,
-    high: certified.upper,
-  };
-}
-
-/** The columns of the chart, the poisoned ones first. */
-export function columns(estimates, recovered, truth) {
-  const ends = (sign) =>
-    estimates.frequencies.map((value, i) => value + sign * WIDE * estimates.standard_errors[i]);
-  const series = [
-    {
-      name: "poisoned, as reported",
-      short: "reported",
-      colour: "poisoned",
-      mark: "dot",
-      values: estimates.frequencies,
-      low: ends(-1),
-      high: ends(1),
-    },
-  ];
-  recovered.forEach(({ name, answer }, k) => {
-    const drawn = answer.conclusions;
-    series.push({
-      name,
-      short: name,
-      colour: SERIES[k % SERIES.length],
-      mark: MARKS[k % MARKS.length],
-      values: answer.recovered,
-      low: drawn?.lower ?? null,
-      high: drawn?.upper ?? null,
-    });
-  });
-  if (truth)
-    series.push({
-      name: "truth",
-      short: "truth",
-      colour: "truth",
-      mark: "tick",
-      values: truth.frequencies,
-      low: null,
-      high: null,
-    });
-  return series;
-}
-
 /** The indices of the items that match the search, in the selected order. */
-function chosen(series, folded, settings, suspicion) {
-  const wanted = settings.find.trim().toLowerCase();
-  const found = [];
-  for (let i = 0; i < folded.length; i++) if (!wanted || folded[i].includes(wanted)) found.push(i);
-  const order = Int32Array.from(found);
-  const [poisoned, first] = [
-    series[0].values,
-    series[1]?.mark === "tick" ? null : series[1]?.values,
-  ];
+function arrange(series, folded, settings, reported, suspicion) {
+  const wanted = settings.top === "all" ? settings.find.trim().toLowerCase() : "";
+  const matching = [];
+  for (let i = 0; i < folded.length; i++)
+    if (!wanted || folded[i].includes(wanted)) matching.push(i);
+  const order = Int32Array.from(matching);
+  const first = series[0].values;
   const by = {
-    frequency: (i) => -poisoned[i],
-    recovered: (i) => -(first ?? poisoned)[i],
-    change: (i) => (first ? -Math.abs(first[i] - poisoned[i]) : -poisoned[i]),
+    estimate: (i) => -first[i],
+    collected: (i) => -reported[i],
+    change: (i) => -Math.abs(first[i] - reported[i]),
     suspicion: (i) => -suspicion(i),
     index: (i) => i,
   }[settings.sort];
@@ -135,16 +220,22 @@ function chosen(series, folded, settings, suspicion) {
   return order.sort((a, b) => keys[a] - keys[b] || a - b);
 }
 
-function sentence(order, all, round, estimates, settings) {
+function sentence(shown, all, round, estimates, settings, certified) {
   const what =
     all.length === round.items.length
       ? `of ${count(round.items.length)} items`
       : `of ${count(all.length)} items found among ${count(round.items.length)}`;
-  const sum = `The estimates sum to ${number(estimates.sum, 4)}; honest reports make it 1${estimates.sum_standard_error > 0 ? ` ± ${number(WIDE * estimates.sum_standard_error, 2)}` : ""}.`;
-  return `${count(order.length)} ${what}, of ${count(estimates.n)} reports. ${sum} Whiskers hold 95 %.${settings.targets.size ? ` ${count(settings.targets.size)} targets are marked.` : ""}${(estimates.notes ?? []).map((note) => ` ${note}`).join("")}`;
+  return [
+    `${count(shown.length)} ${what}, of ${count(estimates.n)} reports. Lines hold at 95 %.`,
+    certified && "The grey band holds whatever fake reports say, if no more are fake than it says.",
+    settings.targets.size > 0 && `${count(settings.targets.size)} targets are marked.`,
+    ...(estimates.notes ?? []),
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
-function tableColumns(labels, series, certified, estimates, settings, toggle) {
+function tableColumns(labels, series, certified, estimates, settings, toggle, mayChoose) {
   const box = (index, old) => {
     const input =
       old ?? h("input", { type: "checkbox", onchange: (event) => toggle(event.target.item) });
@@ -153,49 +244,28 @@ function tableColumns(labels, series, certified, estimates, settings, toggle) {
     input.setAttribute("aria-label", `Target: ${labels[index]}`);
     return input;
   };
-  const [reported, ...others] = series;
-  const main = others.find((each) => each.mark !== "tick");
+  const column = (title, values, text = frequency) => ({
+    title,
+    kind: "number",
+    value: (index) => values?.[index] ?? null,
+    text,
+  });
+  const has = (index) => settings.targets.has(index);
+  const title = (name) => name[0].toUpperCase() + name.slice(1);
+  const [first] = series;
+  const reported = estimates.frequencies;
   return [
-    { title: "Target", kind: "narrow", value: (index) => settings.targets.has(index), node: box },
+    mayChoose && { title: "Target", kind: "narrow", value: has, node: box },
     { title: "Item", kind: "text", value: (index) => labels[index] },
-    {
-      title: "Reported",
-      kind: "number",
-      value: (index) => reported.values[index],
-      text: frequency,
-    },
-    {
-      title: "± 95 %",
-      kind: "number",
-      value: (index) => WIDE * estimates.standard_errors[index],
-      text: frequency,
-    },
-    ...(certified === undefined
-      ? []
-      : [
-          ["Proven ≥", certified?.lower],
-          ["Proven ≤", certified?.upper],
-        ].map(([title, ends]) => ({
-          title,
-          kind: "number",
-          value: (index) => ends?.[index] ?? null,
-          text: frequency,
-        }))),
-    ...others.map((each) => ({
-      title: each.short,
-      kind: "number",
-      value: (index) => each.values[index],
-      text: frequency,
-    })),
-    ...(main
-      ? [
-          {
-            title: "Change",
-            kind: "number",
-            value: (index) => main.values[index] - reported.values[index],
-            text: change,
-          },
-        ]
-      : []),
-  ];
+    ...series.map((each) => column(title(each.name), each.values)),
+    column("± 95 % as collected", estimates.standard_errors.map((error) => WIDE * error)),
+    certified !== undefined && column("Certified ≥", certified?.lower),
+    certified !== undefined && column("Certified ≤", certified?.upper),
+    first.values !== reported &&
+      column(
+        "Change",
+        first.values.map((value, i) => value - reported[i]),
+        change,
+      ),
+  ].filter(Boolean);
 }

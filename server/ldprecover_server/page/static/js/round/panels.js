@@ -3,34 +3,24 @@
 import { sentenceOf } from "../api.js";
 import { fill, h, notice } from "../dom.js";
 import { count, frequency, number, percent, plural } from "../format.js";
+import { help } from "../help.js";
 import { link } from "../router.js";
 import { isProjection } from "./simplex.js";
 
 const SHOWN = 20;
 
-/** The strip of alarms; `show(round, found)` takes the last test of `alarms`. */
-export function alarmStrip(testNow) {
+/** The panel of alarms; `show(answer)` takes that of the server, `testNow` asks for another. */
+export function alarmPanel(testNow) {
   const place = h("div", {});
   const button = h("button", { type: "button", class: "small", onclick: testNow }, "Test now");
-  let shown;
+  const title = h("h2", {}, "Alarms ", help("alarm", "alarms"));
   return {
-    root: h(
-      "section",
-      { class: "card" },
-      h("div", { class: "row" }, h("h2", {}, "Alarms"), button),
-      place,
-    ),
-    show(round, found) {
-      button.hidden = round.n === 0;
-      if (shown === (found ?? round.n === 0)) return undefined;
-      shown = found ?? round.n === 0;
-      if (round.n === 0)
-        return fill(place, h("p", {}, "There is nothing to test without reports."));
-      if (!found) return fill(place, h("p", {}, "The reports are being tested."));
-      if (found.error) return fill(place, notice("bad", sentenceOf(found.error)));
-      const { alarms, n, reports_read: read } = found.answer;
+    root: h("section", { class: "card" }, h("div", { class: "row" }, title, button), place),
+    wait: () => place.children.length || fill(place, h("p", {}, "The reports are being tested.")),
+    fail: (error) => fill(place, notice("bad", sentenceOf(error))),
+    show({ alarms, n, reports_read: read }) {
       const raised = alarms.filter((alarm) => alarm.raised).length;
-      return fill(
+      fill(
         place,
         h(
           "p",
@@ -48,7 +38,7 @@ export function alarmStrip(testNow) {
         ),
         h(
           "ul",
-          { class: "alarms" },
+          { class: "plain" },
           alarms.map((alarm) =>
             h(
               "li",
@@ -56,7 +46,7 @@ export function alarmStrip(testNow) {
               h(
                 "span",
                 { class: `badge ${alarm.raised ? "bad" : "good"}` },
-                alarm.raised ? "raised" : "quiet",
+                alarm.raised ? "raised" : "not raised",
               ),
               " ",
               h("strong", {}, alarm.name),
@@ -69,7 +59,7 @@ export function alarmStrip(testNow) {
         h(
           "p",
           { class: "quiet" },
-          `Tested at ${count(n)} reports, ${read ? "" : "from their counts alone, as not all are kept, "}each with a false-alarm rate of at most ${number(alarms[0]?.rate ?? 0.001)}.`,
+          `Tested at ${count(n)} reports, ${read ? "" : "from their counts alone, as not all are kept, "}each with a false-alarm rate of at most ${percent(alarms[0]?.rate ?? 0.001)}.`,
         ),
       );
     },
@@ -113,7 +103,14 @@ function card(name, again, cancel) {
   );
   let shown = null;
   return {
-    root: h("article", { class: "card" }, h("h2", {}, name), running, body, repeat),
+    root: h(
+      "article",
+      { class: "card" },
+      h("h2", {}, name === "auto" ? "Best estimate" : name),
+      running,
+      body,
+      repeat,
+    ),
     show(found, n) {
       running.hidden = found?.progress === null || found?.progress === undefined;
       if (!running.hidden) progress.value = found.progress;

@@ -10,6 +10,15 @@ export function isFast(method) {
   return ![...method.needs, ...method.better_with].includes("reports");
 }
 
+/** The recommended method, in the form of GET /methods; it may read the reports. */
+export const AUTO = {
+  name: "auto",
+  needs: ["counts"],
+  better_with: ["reports"],
+  uses: ["targets", "history"],
+  available: true,
+};
+
 /**
  * Keep the recoveries of a round: `recoveries(id, changed, signal)` calls `changed(name)` when the result of a
  * method changes. Each is `{answer, error, progress, n, asked}`.
@@ -18,8 +27,8 @@ export function recoveries(id, changed, signal) {
   const known = new Map();
   const running = new Map(); // by method: {controller, again}
 
-  /** Request a method's recovery. During a request only the latest further one is queued. */
-  function ask(method, question) {
+  /** Request a method's recovery, which the server has if it `isKept`. During a request only the latest further one is queued. */
+  function ask(method, question, isKept = false) {
     const now = running.get(method.name);
     if (now) {
       now.again = question;
@@ -31,7 +40,7 @@ export function recoveries(id, changed, signal) {
     signal.addEventListener("abort", stop);
     const mine = { controller, again: null };
     running.set(method.name, mine);
-    const work = isFast(method) ? atOnce : asJob;
+    const work = isKept || isFast(method) ? directly : asJob;
     work(method, question, controller.signal)
       .then((answer) =>
         set(method.name, { answer, error: null, progress: null, n: answer.n, asked: question }),
@@ -60,7 +69,7 @@ export function recoveries(id, changed, signal) {
     if (!signal.aborted) changed(name);
   }
 
-  async function atOnce(method, question, stop) {
+  async function directly(method, question, stop) {
     return (await call("POST", roundPath(id, "recover"), { body: question, signal: stop })).body;
   }
 

@@ -3,26 +3,24 @@
 import { setQuery } from "../router.js";
 
 export const SORTS = {
-  frequency: "frequency",
-  recovered: "recovered frequency",
+  estimate: "best estimate",
+  collected: "as collected",
   change: "change by recovery",
   suspicion: "suspicion",
   label: "label",
   index: "order of the round",
 };
-export const TOPS = ["20", "50", "200", "all"];
 export const MAX_COMPARED = 4;
-/** Shares of forged reports that certificates may assume, the stops of their slider. */
+/** Shares of fake reports that certificates may assume, the stops of their slider. */
 export const FORGED = [
   0, 0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2,
 ];
 const DEFAULTS = {
-  method: "auto",
   eta: "0.2",
   model: "paper",
-  forged: "0.01",
-  sort: "frequency",
-  top: "50",
+  forged: "",
+  sort: "estimate",
+  top: "",
   find: "",
   with: "",
   targets: "",
@@ -34,17 +32,16 @@ export function read(query, domainSize) {
   const given = (name) => query.get(name) ?? DEFAULTS[name];
   const indices = given("targets").split(",").filter(Boolean).map(Number);
   return {
-    method: given("method"),
-    compared: given("with").split(",").filter(Boolean).slice(0, MAX_COMPARED),
+    compared: given("with").split(",").filter(Boolean).filter((name) => name !== "auto").slice(0, MAX_COMPARED),
     eta: given("eta") === "auto" ? "auto" : within(Number(given("eta")), 0, 10, 0.2),
     targets: new Set(
       indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize),
     ),
     model: given("model"),
-    forged: FORGED.find((share) => String(share) === given("forged")) ?? Number(DEFAULTS.forged),
+    forged: FORGED.find((share) => String(share) === given("forged")) ?? null,
     clean: new Set(given("clean").split(",").filter(Boolean)),
-    sort: Object.hasOwn(SORTS, given("sort")) ? given("sort") : "frequency",
-    top: TOPS.includes(given("top")) ? given("top") : "50",
+    sort: Object.hasOwn(SORTS, given("sort")) ? given("sort") : "estimate",
+    top: given("top") === "all" ? "all" : "",
     find: given("find"),
   };
 }
@@ -56,11 +53,10 @@ function within(value, low, high, otherwise) {
 /** Write them into the address, without defaults. */
 export function write(settings) {
   const texts = {
-    method: settings.method,
     with: settings.compared.join(","),
     eta: String(settings.eta),
     model: settings.model,
-    forged: String(settings.forged),
+    forged: String(settings.forged ?? ""),
     targets: [...settings.targets].sort((a, b) => a - b).join(","),
     clean: [...settings.clean].join(","),
     sort: settings.sort,
@@ -74,9 +70,15 @@ export function write(settings) {
   );
 }
 
-/** The methods whose results are shown, the selected one first. */
-export function methodsOf(settings) {
-  return [settings.method, ...settings.compared.filter((name) => name !== settings.method)];
+/** Tell whether the address has a setting of "Methods and tests". */
+export function asksForMethods(settings) {
+  const { compared, targets, clean, eta, model, forged } = settings;
+  return (
+    compared.length + targets.size + clean.size > 0 ||
+    String(eta) !== DEFAULTS.eta ||
+    model !== DEFAULTS.model ||
+    forged !== null
+  );
 }
 
 /** Why a method cannot be requested with these settings; null if it can. */

@@ -1,44 +1,48 @@
-// The live view of a round: state, alarms, frequencies, recoveries, suspects and series.
+// The live view of a round: the verdict, one chart, and folded below them methods and tests.
 
-import { isDue, knownAlarms, test } from "../alarms.js";
-import { get, isAbort, onKey, poll, roundPath, sentenceOf } from "../api.js";
+import { get, isAbort, needsKey, onKey, poll, roundPath, sentenceOf } from "../api.js";
 import { announce, fill, h, notice } from "../dom.js";
+import { count, number, plural } from "../format.js";
+import { help } from "../help.js";
 import { askForKey } from "../key.js";
-import { overTime, roundsOf } from "../series.js";
+import { rates } from "../rate.js";
 import { certificatePanel } from "./certificate.js";
-import { controls } from "./controls.js";
 import { header } from "./header.js";
-import { columns, itemsChart } from "./items.js";
-import { alarmStrip, methodNotes, suspectsPanel } from "./panels.js";
-import { isFast, recoveries } from "./recoveries.js";
-import { methodsOf, question, read, reasonAgainst, write } from "./settings.js";
-import { truthPanel } from "./truth.js";
+import { errorBars, itemsChart } from "./items.js";
+import { AUTO, recoveries } from "./recoveries.js";
+import { asksForMethods, question, read, write } from "./settings.js";
+import { verdictOf, verdictPanel } from "./verdict.js";
 
 const SECONDS = 3;
+const CLOSED_SECONDS = 30; // between polls of a closed round
 const STATE_EVERY = 5; // polls of the number of reports for each poll of the round, which has all labels
 const GONE_SECONDS = 60; // between polls of a deleted round
 const COUNTS_SECONDS = 6; // between two reads of all counts while reports arrive: many people may watch
+const GROWTH = 1.1; // the best estimate is worked out again after a tenth more reports
+
+/** Reports up to which the best estimate is worked out unasked. */
+export const UNASKED = 2_000_000;
+const HISTOGRAMS = ["grr", "hr", "llh"]; // whose tally has all that the reports say
 
 export async function show(context) {
   const { main, id, signal } = context;
-  const said = h("div", {}, h("p", { class: "quiet" }, "The round is being read."));
-  fill(main, said);
+  fill(main, h("p", { class: "quiet" }, "The round is being read."));
   const begin = async () => {
     try {
       const round = await get(roundPath(id), { signal });
-      await get(roundPath(round.id, "stats"), { signal }); // fails early without read access
       document.title = `${round.name} – LDPRecover`;
       await live(context, round);
       return true;
     } catch (error) {
       if (isAbort(error)) return true;
-      const needsKey = error.status === 401 || error.status === 403;
       fill(
         main,
         h("h1", {}, id),
-        notice("bad", sentenceOf(error)),
-        needsKey &&
-          h("button", { type: "button", class: "main", onclick: askForKey }, "Give a key"),
+        needsKey(error)
+          ? notice("", "This round's results need a key.")
+          : notice("bad", sentenceOf(error)),
+        needsKey(error) &&
+          h("button", { type: "button", class: "main", onclick: askForKey }, "Enter a key"),
         h("p", {}, h("a", { href: "#/rounds" }, "All rounds")),
       );
       return false;
@@ -48,44 +52,67 @@ export async function show(context) {
 }
 
 async function live({ main, query, signal }, round) {
+  // Asked for together; a failure, such as a missing key, ends the view before anything is shown.
+  let estimates = await get(roundPath(round.id, "frequencies"), { signal });
   const settings = read(query, round.items.length);
   const head = header(round, signal);
   const said = h("div", {});
-  const alarms = alarmStrip(() => testAlarms(true));
-  const items = itemsChart(round, signal, toggle);
-  const panel = controls(settings, items.labels, changed);
-  const certificate = certificatePanel(round, settings, changed, signal);
-  const notes = methodNotes();
-  const truth = truthPanel(round.items, () => draw());
-  const suspects = suspectsPanel(round, (indices) => {
-    settings.targets = new Set(indices);
-    changed("targets");
-  });
-  const history = round.series ? overTime(round.series, signal) : null;
-  const none = h(
-    "p",
-    { class: "notice", hidden: true },
-    "There are no reports yet. This page shows them as they come.",
-  );
-  const shown = h(
-    "div",
-    { hidden: true },
-    panel.root,
-    certificate.root,
-    items.root,
-    notes.root,
-    truth.root,
-    suspects.root,
-    history?.root,
-  );
-  items.plot.before(panel.shown);
-  fill(main, head.root, said, none, alarms.root, shown);
-
+  const verdict = verdictPanel(help, () => estimate(true));
   const known = recoveries(round.id, () => later(), signal);
-  let methods = [];
-  let estimates = null;
-  let suspected = new Map();
+  const rate = rates();
+  let fresh = null; // how to report, while there are no reports
+  let tests = null; // methods and tests, once they are opened
   let frame = 0;
+
+  const certificate = certificatePanel(
+    round,
+    settings,
+    () => currentVerdict().malicious_share,
+    changed,
+    signal,
+  );
+  const items = itemsChart(round, settings, signal, toggle, () => changed("shown"));
+  const testsPlace = h("div", {});
+  const methods = h(
+    "details",
+    { class: "tests" },
+    h("summary", {}, "Methods and tests"),
+    testsPlace,
+  );
+  const shown = h("div", {}, verdict.root, items.root, methods);
+  const freshPlace = h("div", {});
+  fill(main, head.root, said, freshPlace, shown);
+
+  const core = {
+    round,
+    settings,
+    labels: items.labels,
+    known,
+    certificate,
+    signal,
+    changed,
+    later,
+    estimates: () => estimates,
+    best: () => known.get(AUTO.name)?.answer ?? null,
+    again: () => estimate(true),
+  };
+
+  methods.addEventListener("toggle", openTests);
+  if (asksForMethods(settings)) methods.open = true;
+
+  async function openTests() {
+    if (tests || !methods.open) return;
+    try {
+      const { testsPanel } = await import("./tests.js");
+      if (signal.aborted || tests) return;
+      tests = testsPanel(core);
+      fill(testsPlace, tests.root);
+      later();
+      tests.update();
+    } catch (error) {
+      fill(testsPlace, notice("bad", sentenceOf(error)));
+    }
+  }
 
   function later() {
     frame ||= requestAnimationFrame(() => {
@@ -97,173 +124,152 @@ async function live({ main, query, signal }, round) {
   function toggle(index) {
     if (settings.targets.has(index)) settings.targets.delete(index);
     else settings.targets.add(index);
-    announce(
-      `${items.labels[index]} is ${settings.targets.has(index) ? "a target" : "no target any more"}.`,
-    );
+    const state = settings.targets.has(index) ? "a target" : "no target any more";
+    announce(`${items.labels[index]} is ${state}.`);
     changed("targets");
   }
 
+  /** Follow a change of the settings: "targets", "methods", "assumptions", or "shown", which asks for nothing. */
   function changed(what) {
     write(settings);
-    if (what === "targets") panel.show();
-    if (what !== "shown") askAll(what);
-    if (what === "targets" && history) drawHistory();
+    if (what !== "shown") {
+      if (what !== "methods") estimate(true);
+      certificate.ask(estimates.n);
+      tests?.changed(what);
+    }
     later();
   }
 
-  /** Request the shown recoveries: closed forms after each change, others once and on demand. */
-  function askAll(why) {
-    if (!estimates?.n) return;
-    certificate.ask(estimates.n);
-    for (const name of methodsOf(settings)) {
-      const method = methods.find((each) => each.name === name);
-      if (!method) continue;
-      if (reasonAgainst(method, settings) !== null) continue;
-      const asked = question(method, settings);
-      const last = known.get(name);
-      const isSame = last?.asked && JSON.stringify(last.asked) === JSON.stringify(asked);
-      if (
-        isFast(method)
-          ? !(isSame && last.n === estimates.n)
-          : !last || (why !== "counts" && !isSame)
-      )
-        known.ask(method, asked);
-    }
+  /** Ask for the best estimate, unless the one there is will do. */
+  function estimate(isWanted) {
+    if (!estimates.n) return;
+    const body = question(AUTO, settings);
+    const last = known.get(AUTO.name);
+    const isSame = last?.asked && JSON.stringify(last.asked) === JSON.stringify(body);
+    if (isSame && last.answer && (last.n === estimates.n || (!isWanted && estimates.n < GROWTH * last.n)))
+      return;
+    if (!isWanted && (known.isPending(AUTO.name) || last?.error || !isUnasked())) return;
+    known.ask(AUTO, body, Boolean(round.verdict) && Object.keys(body).length === 1);
   }
 
-  const isLong = (name) => methods.some((each) => each.name === name && !isFast(each));
+  const isUnasked = () =>
+    Boolean(round.verdict) || HISTOGRAMS.includes(round.protocol) || estimates.n <= UNASKED;
+
+  /** The verdict that the server has kept, else that of the best estimate. */
+  function currentVerdict() {
+    const least = certificate.least();
+    if (round.verdict) return round.verdict;
+    const answer = known.get(AUTO.name)?.answer;
+    if (answer) return verdictOf(answer, least);
+    return {
+      attack: "untested",
+      attack_probability: null,
+      malicious_share: null,
+      least_malicious_share: least,
+      raised: [],
+    };
+  }
+
+  /** What the tiles and sentences need. */
+  function facts(best) {
+    const auto = known.get(AUTO.name);
+    const speed = round.state === "open" ? rate("n", estimates.n) : null;
+    const more = [
+      round.state,
+      speed && `${number(speed)} a second`,
+      round.quarantined &&
+        `${plural(round.quarantined.sizes + (round.quarantined.repeats ?? 0), "report")} quarantined`,
+      best && best.n < estimates.n && `tested at ${count(best.n)}`,
+    ];
+    const isWaiting = !known.isPending(AUTO.name) && !best && !round.verdict;
+    const failed = auto?.error && `The test failed: ${sentenceOf(auto.error)}`;
+    const tooMany = !isUnasked() && `More than ${count(UNASKED)} reports are tested only when you ask.`;
+    return {
+      n: estimates.n,
+      state: more.filter(Boolean).join(", "),
+      verdict: currentVerdict(),
+      ...errorBars(estimates, best),
+      noise: (estimates.notes ?? []).some((note) => note.startsWith("The noise")),
+      isOpen: round.state === "open",
+      offer: isWaiting && (failed || tooMany) ? "Test the reports" : null,
+      sentences: isWaiting && (failed || tooMany) ? [failed || tooMany, "The chart shows them as collected."] : null,
+    };
+  }
 
   function suspicion(index) {
-    if (suspected.has(index)) return 1e6 + suspected.get(index);
-    const answer = known.get(settings.method)?.answer;
-    const named = answer?.conclusions?.suspects.find((each) => each.item === index);
+    const named = core.best()?.conclusions?.suspects.find((each) => each.item === index);
     if (named) return 1e3 + named.probability;
-    const recovered = answer?.recovered[index] ?? 0;
-    return (estimates.frequencies[index] - recovered) / estimates.standard_errors[index];
+    const estimated = core.best()?.recovered[index] ?? 0;
+    return (estimates.frequencies[index] - estimated) / estimates.standard_errors[index];
   }
 
   function draw() {
-    none.hidden = !estimates || estimates.n > 0;
-    shown.hidden = !estimates?.n;
-    if (!estimates?.n || signal.aborted) return;
-    const names = methodsOf(settings);
+    shown.hidden = !estimates.n;
+    freshPlace.hidden = estimates.n > 0;
+    if (signal.aborted) return;
+    if (!estimates.n) return;
+    const best = core.best();
+    const names = tests ? settings.compared : [];
     const recovered = names
       .map((name) => ({ name, answer: known.get(name)?.answer }))
       .filter((each) => each.answer);
+    verdict.show(facts(best), items.labels);
     items.draw({
       estimates,
+      best,
       recovered,
       certified: certificate.get(),
-      pending: certificate.isPending() || names.some(known.isPending),
-      truth: truth.get(),
-      settings,
-      suspicion,
+      pending: certificate.isPending() || [AUTO.name, ...names].some(known.isPending),
+      truth: tests?.truth() ?? null,
+      raised: currentVerdict().raised,
+      suspicion: (index) => tests?.suspicion(index) ?? suspicion(index),
+      mayChoose: tests !== null,
     });
-    notes.show(names, known, (name) => (isLong(name) ? estimates.n : 0), {
-      again: (name) => {
-        known.forget(name);
-        askAll("again");
-      },
-      cancel: known.cancel,
-    });
-    if (truth.get()) truth.show(columns(estimates, recovered, null), settings.targets);
+    tests?.draw(recovered);
+    if (best || !isUnasked() || known.get(AUTO.name)?.error || round.verdict)
+      certificate.ask(estimates.n);
   }
 
-  async function testAlarms(now) {
-    if (now || isDue(round)) {
-      try {
-        await test(round, signal);
-      } catch (error) {
-        if (!isAbort(error)) throw error;
-      }
-    }
-    alarms.show(round, knownAlarms(round.id));
-  }
-
-  async function drawHistory() {
-    try {
-      const rounds = await roundsOf(round.series, signal);
-      await history.draw(rounds, [...settings.targets]);
-    } catch (error) {
-      if (!isAbort(error)) fill(said, notice("bad", sentenceOf(error)));
-    }
-  }
-
-  /** Request the suspects, if there are earlier rounds to compare with. */
-  async function findSuspects() {
-    if (!round.series)
-      return suspects.wait(
-        "This round belongs to no series, so that there is nothing to compare it with.",
-      );
-    try {
-      const rounds = await roundsOf(round.series, signal);
-      const mine = rounds.findIndex((each) => each.id === round.id);
-      const earlier = rounds.slice(0, Math.max(0, mine)).filter((each) => each.state === "closed");
-      panel.setEarlier(earlier);
-      if (earlier.length === 0)
-        return suspects.wait("No earlier round of the series is closed and has reports.");
-      const found = await get(roundPath(round.id, "suspects"), { signal });
-      suspected = new Map(found.suspects.map((each) => [each.item, each.z]));
-      suspects.show(found);
-      later();
-    } catch (error) {
-      if (!isAbort(error)) suspects.fail(error);
-    }
-    return undefined;
-  }
-
-  async function readCounts() {
-    const began = performance.now();
-    estimates = await get(roundPath(round.id, "frequencies"), { signal });
-    if (estimates.n > 0 && methods.length === 0) {
-      methods = (await get(roundPath(round.id, "methods"), { signal })).methods;
-      panel.setMethods(methods);
-    }
-    askAll("counts");
-    draw();
-    return (performance.now() - began) / 1000;
+  async function showFresh() {
+    const { howToReport } = await import("./fresh.js");
+    if (signal.aborted || fresh) return;
+    fresh = howToReport(round, signal);
+    fill(freshPlace, fresh);
   }
 
   let ticks = 0;
-  let seen = null; // number of reports at the last poll
-  let readAt = 0;
-  let last = null; // {n, state} of the shown suspects and history
-  poll(
-    async () => {
-      try {
+  let readAt = performance.now();
+  let seen = estimates.n; // number of reports at the last poll
+
+  async function look() {
+    try {
+      if (ticks++ > 0) {
         const stats = await get(roundPath(round.id, "stats"), { signal });
-        if (ticks++ % STATE_EVERY === 0 && ticks > 1)
+        if (ticks % STATE_EVERY === 0 || round.state === "closed") {
           Object.assign(round, await get(roundPath(round.id), { signal }));
-        fill(said);
-        let took = 0;
-        const rests = stats.reports === seen;
-        seen = stats.reports;
-        if (
-          !estimates ||
-          (estimates.n !== seen && (rests || performance.now() - readAt > 1000 * COUNTS_SECONDS))
-        ) {
-          took = await readCounts();
-          readAt = performance.now();
+          head.show();
         }
-        round.n = seen;
-        head.show(round, stats);
-        if (estimates.n > 0) {
-          const grown = !last || round.state !== last.state || estimates.n >= 1.1 * last.n;
-          await testAlarms(false);
-          if (grown) {
-            last = { n: estimates.n, state: round.state };
-            await findSuspects();
-            if (history) await drawHistory();
-          }
-        } else alarms.show(round, null);
-        return Math.max(SECONDS, 4 * took);
-      } catch (error) {
-        if (isAbort(error)) return SECONDS;
-        fill(said, notice("bad", sentenceOf(error)));
-        return error.status === 404 ? GONE_SECONDS : 2 * SECONDS;
+        fill(said);
+        const rests = stats.reports === seen;
+        round.n = seen = stats.reports;
+        const isDue = rests || performance.now() - readAt > 1000 * COUNTS_SECONDS;
+        if (estimates.n !== seen && (isDue || !estimates.n)) {
+          const began = performance.now();
+          estimates = await get(roundPath(round.id, "frequencies"), { signal });
+          readAt = performance.now();
+          if (readAt - began > 1000) ticks = 1;
+        }
       }
-    },
-    SECONDS,
-    signal,
-  );
+      if (estimates.n === 0) await showFresh();
+      estimate(false);
+      draw();
+      tests?.update();
+      return round.state === "closed" ? CLOSED_SECONDS : SECONDS;
+    } catch (error) {
+      if (isAbort(error)) return SECONDS;
+      fill(said, notice("bad", sentenceOf(error)));
+      return error.status === 404 ? GONE_SECONDS : 2 * SECONDS;
+    }
+  }
+  poll(look, SECONDS, signal);
 }

@@ -1,0 +1,33 @@
+// The "?" beside a term: its sentence, from page/help.html, which has all of them.
+
+import { sentenceOf, text } from "./api.js";
+import { h, popup } from "./dom.js";
+
+const ADDRESS = "page/help.html";
+
+let terms = null; // a promise of help.html
+
+/** A button that explains a term, an id of help.html. */
+export function help(term, name = term) {
+  return h(
+    "button",
+    { type: "button", class: "help", "aria-label": `What is this: ${name}?`, onclick: explain },
+    "?",
+  );
+
+  async function explain({ currentTarget: button }) {
+    let sentence;
+    try {
+      terms ??= text(ADDRESS).then((html) => new DOMParser().parseFromString(html, "text/html"));
+      sentence = (await terms).getElementById(term).nextElementSibling.textContent;
+    } catch (error) {
+      terms = null;
+      sentence = sentenceOf(error);
+    }
+    popup(
+      button,
+      h("p", {}, sentence),
+      h("a", { href: `${ADDRESS}#${term}`, target: "_blank" }, "All terms"),
+    );
+  }
+}

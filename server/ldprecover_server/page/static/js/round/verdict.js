@@ -1,0 +1,166 @@
+// The verdict on a round: what its reports say of an attack, in tiles and sentences.
+
+import { announce, h } from "../dom.js";
+import { count, percent, points, share } from "../format.js";
+
+const NEAR_CERTAIN = 0.95;
+const POSSIBLE = 0.05;
+
+/** The words of each verdict, and the class of its colour. */
+export const VERDICTS = {
+  none_seen: { text: "No attack seen", kind: "good" },
+  possible: { text: "Attack possible", kind: "warn" },
+  near_certain: { text: "Near certain attack", kind: "bad" },
+  unknown: { text: "Cannot be told", kind: "" },
+  untested: { text: "Not tested yet", kind: "" },
+};
+
+/** The verdict of a recommended recovery, in the form in which rounds have theirs. */
+export function verdictOf({ conclusions }, least = null) {
+  const p = conclusions?.attack_probability ?? null;
+  const attack =
+    p === null
+      ? least > 0
+        ? "possible"
+        : "unknown"
+      : p >= NEAR_CERTAIN
+        ? "near_certain"
+        : p >= POSSIBLE || least > 0
+          ? "possible"
+          : "none_seen";
+  return {
+    attack,
+    attack_probability: p,
+    malicious_share: conclusions?.beta ?? null,
+    least_malicious_share: least,
+    raised: (conclusions?.suspects ?? []).map((each) => each.item),
+  };
+}
+
+/** A probability for a tile. */
+function probability(p) {
+  if (p === null) return null;
+  return p > 0.995 ? "probability above 99 %" : p < 0.01 ? "probability below 1 %" : `probability ${percent(p, 0)}`;
+}
+
+/** "Tucson, Fresno and 8 others". */
+export function named(indices, labels) {
+  const names = indices.slice(0, indices.length === 3 ? 3 : 2).map((index) => labels[index]);
+  const comma = names.some((name) => name.includes(",")) ? "; " : ", ";
+  const others = indices.length - names.length;
+  if (others > 0) return `${names.join(comma)} and ${count(others)} others`;
+  const last = names.pop();
+  return names.length ? `${names.join(comma)} and ${last}` : last;
+}
+
+/** The sentence for a manager, and the one on what to do. */
+export function sentences(verdict, labels, { noise = false, bar = null, isOpen = false } = {}) {
+  const { attack, malicious_share: fake, raised } = verdict;
+  const items = raised.length ? named(raised, labels) : null;
+  const about = fake > 0 ? `about ${share(fake)} of the reports are fake` : "some reports are fake";
+  const end = isOpen ? " More reports are coming: this can change." : "";
+  const blurred = noise ? " There are too few reports to compare items: collect more first." : "";
+  switch (attack) {
+    case "near_certain":
+      return [
+        `Near certain attack: ${about}${items ? ` and raise ${items}` : ""}. The chart shows the best estimate.`,
+        `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}. Tickets in the next round keep fake reports out.${blurred}${end}`,
+      ];
+    case "possible":
+      return [
+        `An attack is possible: ${items ? `fake reports may raise ${items}` : "some reports may be fake"}. The chart shows the best estimate.`,
+        `${items ? "Do not decide by the marked items" : "Decide only by what the certified band shows"}. A next round with tickets would tell.${blurred}${end}`,
+      ];
+    case "none_seen":
+      return noise
+        ? [
+            "No attack seen, but there are too few reports to compare items: the noise is larger than their differences.",
+            `Collect more reports before you compare items.${end}`,
+          ]
+        : [
+            `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to ± ${points(bar)}`}.`,
+            `You can use the best estimate. Careful lies are never seen; the certified band allows for some.${end}`,
+          ];
+    case "unknown":
+      return [
+        "Whether reports are fake cannot be told from this round. The chart shows the best estimate.",
+        `Rely on the certified band, which allows for some fake reports. Tickets in the next round keep them out.${blurred}${end}`,
+      ];
+    default:
+      return ["The reports are being tested.", "The chart shows them as collected until then."];
+  }
+}
+
+/** The four tiles of a round, `set(facts)` shows them; `help(term, name)` makes a "?", or null. */
+export function tiles(help = () => null) {
+  const made = [
+    ["Reports", help("report", "reports")],
+    ["Are they honest?", help("attack")],
+    ["Fake reports", help("fake", "fake reports")],
+    ["Error bar of an item", help("error-bar", "error bar")],
+  ].map(([title, asked]) => {
+    const [large, small] = [h("dd", { class: "large" }), h("dd", { class: "quiet" })];
+    const root = h("div", {}, h("dt", {}, title, asked && " ", asked), large, small);
+    return {
+      root,
+      set(text, more, kind = "") {
+        root.className = `tile ${kind}`;
+        large.textContent = text;
+        small.textContent = more || "\u00a0";
+      },
+    };
+  });
+  return {
+    root: h(
+      "dl",
+      { class: "tiles" },
+      made.map((each) => each.root),
+    ),
+    set({ n, state, verdict, bar, collectedBar }) {
+      const { text, kind } = VERDICTS[verdict.attack];
+      const { malicious_share: fake, least_malicious_share: least } = verdict;
+      const isTold = fake !== null && !["unknown", "untested"].includes(verdict.attack);
+      const isFake = isTold && fake >= 0.0005;
+      const proven = least > 0 ? `at least ${share(floor(least))} proven` : "none proven";
+      made[0].set(count(n), state);
+      made[1].set(text, probability(verdict.attack_probability), kind);
+      made[2].set(
+        isFake ? `about ${share(fake)}` : isTold ? "none seen" : "–",
+        least === null ? "" : proven,
+        isFake ? kind : "",
+      );
+      made[3].set(
+        bar === null ? "–" : `± ${points(bar)}`,
+        bar === null || bar === collectedBar
+          ? "at 95 %"
+          : `at 95 %; as collected ± ${points(collectedBar)}`,
+      );
+    },
+  };
+}
+
+/** A proven share is rounded down. */
+function floor(value) {
+  const digits = 10 ** (1 - Math.floor(Math.log10(value)));
+  return Math.floor(value * digits) / digits;
+}
+
+/** The head of a round's view: tiles and sentences; `show(facts, labels)`, `test` answers the offer to test. */
+export function verdictPanel(help, test) {
+  const shown = tiles(help);
+  const [first, second] = [h("p", { class: "lead" }), h("p", {})];
+  const offer = h("button", { type: "button", hidden: true, onclick: test });
+  return {
+    root: h("section", { "aria-label": "Verdict" }, shown.root, first, second, offer),
+    show(facts, labels) {
+      shown.set(facts);
+      const said = facts.sentences ?? sentences(facts.verdict, labels, facts);
+      offer.hidden = !facts.offer;
+      offer.textContent = facts.offer ?? "";
+      if (second.textContent !== said[1]) second.textContent = said[1];
+      if (first.textContent === said[0]) return;
+      first.textContent = said[0];
+      announce(said[0]);
+    },
+  };
+}
