@@ -3,7 +3,8 @@
 //     survey.html?server=https://reports.example.org&round=lunch
 //
 // The server must list the page's origin in LDPRECOVER_CORS_ORIGINS. A ticket may follow: &ticket=….
-import { AlreadyReportedError, Reporter, UnansweredError } from "../ldprecover.js";
+// Without a server it is that of the page: each server has this survey at page/survey.html?round=lunch.
+import { AlreadyReportedError, Reporter, Retries, UnansweredError } from "../ldprecover.js";
 
 const query = new URLSearchParams(location.search);
 const options = { ticket: query.get("ticket") };
@@ -23,25 +24,45 @@ function choice(label) {
   return line;
 }
 
+const root = new URL(document.documentElement.dataset.server ?? "/", location.href).href;
+const server = query.get("server") ?? root;
+
+const REPORTED = "This browser has reported already. A second report would tell more of you.";
+
+function unreachable(error) {
+  if (new URL(server).origin === location.origin)
+    return `The server does not answer: ${server}. It may have stopped, or the connection is gone.`;
+  return (
+    `The server does not answer this page: ${server}. It may have stopped; or it does not allow ` +
+    `calls from ${location.origin}, which its operator must list in LDPRECOVER_CORS_ORIGINS (CORS).`
+  );
+}
+
 function message(error) {
-  if (error instanceof AlreadyReportedError)
-    return "This browser has reported already. A second report would tell more of you.";
+  if (error instanceof AlreadyReportedError) return REPORTED;
   if (error instanceof UnansweredError)
     return "No answer yet. Your report is kept here: press again, and the same one is sent.";
   return [error.message, error.note].filter(Boolean).join(": ");
 }
 
 async function start() {
-  const reporter = new Reporter(
-    query.get("server") ?? location.origin,
-    query.get("round") ?? "current",
-    options,
-  );
-  const round = await reporter.round();
+  const name = query.get("round") ?? "current";
+  const reporter = new Reporter(server, name, options);
+  const round = await new Reporter(server, name, { retries: new Retries({ total: 5 }) })
+    .round()
+    .catch((error) => {
+      throw error instanceof UnansweredError && !error.status ? Error(unreachable(error)) : error;
+    });
   const times = Math.exp(round.epsilon).toFixed(1);
   promise.textContent =
     "Your answer is changed at random on this device before it is sent. Whatever is sent would be " +
     `at most ${times} times as likely under this answer as under any other.`;
+  const entry = (await reporter.ledger.entries()).find((each) => each.roundId === round.id);
+  if (entry && entry.state !== "pending") {
+    status.textContent = REPORTED;
+    return;
+  }
+  if (entry) status.textContent = "Your report has not arrived yet: press again to send the same one.";
   const shown = round.items.filter((_, index) => !round.canaries.includes(index)).map(choice);
   items.append(...shown);
   form.hidden = false;

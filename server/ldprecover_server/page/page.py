@@ -15,6 +15,12 @@ from types import MappingProxyType
 
 STATIC = Path(__file__).parent / "static"
 
+CLIENT = STATIC / "client"
+"""The client for JavaScript, for the survey: a wheel has it here, a checkout in client/js."""
+
+_CHECKOUT = Path(__file__).parents[3] / "client" / "js"
+_CLIENT_FILES = ("ldprecover.js", "LICENSE", "src/*.js", "example/survey.*")
+
 INDEX = "index.html"
 """The file at the path /."""
 
@@ -34,6 +40,7 @@ HEADERS: Mapping[str, str] = MappingProxyType(
 
 _TYPES = {
     ".js": "text/javascript",
+    ".mjs": "text/javascript",
     ".css": "text/css",
     ".html": "text/html",
     ".svg": "image/svg+xml",
@@ -80,9 +87,15 @@ class PageFile:
 @functools.cache
 def files() -> Mapping[str, PageFile]:
     """Return all files of the page by their path below `static`, with slashes."""
-    page_files = {}
-    for path in sorted(STATIC.rglob("*")):
-        if path.is_file():
-            name = path.relative_to(STATIC).as_posix()
-            page_files[name] = PageFile.of(name, path.read_bytes())
-    return MappingProxyType(page_files)
+    paths = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*")}
+    if not CLIENT.exists():
+        for pattern in _CLIENT_FILES:
+            for path in _CHECKOUT.glob(pattern):
+                paths[f"client/{path.relative_to(_CHECKOUT).as_posix()}"] = path
+    return MappingProxyType(
+        {
+            name: PageFile.of(name, path.read_bytes())
+            for name, path in sorted(paths.items())
+            if path.is_file()
+        }
+    )

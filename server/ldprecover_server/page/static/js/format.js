@@ -59,12 +59,12 @@ export function percent(value, digits = 1) {
 
 /** A share as per cent for a sentence: "5 %", "0.9 %", "less than 0.1 %". */
 export function share(value) {
-  return value > 0 && value < 0.001 ? "less than 0.1 %" : `${number(100 * value, 2)} %`;
+  return value > 0 && value < 0.001 ? "less than 0.1\u00a0%" : `${number(100 * value, 2)}\u00a0%`;
 }
 
 /** A difference of frequencies in percentage points with two digits: "0.72 points". */
 export function points(value) {
-  return `${number(100 * value, 2)} points`;
+  return `${number(100 * value, 2)}\u00a0points`;
 }
 
 /** An ISO 8601 time in the viewer's time zone. */

@@ -1,2 +1,121 @@
-import { h } from "../dom.js";
-export function howToReport() { return h("p", {class:"notice"}, "There are no reports yet. This page shows them as they come."); }
+// A round without reports: how to report to it.
+
+import { code } from "../code.js";
+import { fill, h, svg } from "../dom.js";
+import { number } from "../format.js";
+import { help } from "../help.js";
+
+const SERVER = new URL(".", document.baseURI).href.replace(/\/$/, "");
+const REACH = /^(localhost|127\.|\[::1\])/.test(location.hostname)
+  ? "This address works on this machine only. For others, serve this server's address by https."
+  : location.protocol === "https:"
+    ? "Anyone with this address can answer."
+    : "Browsers report by https only: serve this address by https.";
+const ACCESS = {
+  open: "Anyone can report.",
+  key: "Reports need a report key: the operator makes one with ldprecover admin key.",
+  ticket: "Reports need tickets: the operator makes them with ldprecover admin ticket.",
+};
+
+/** Show how to report to a round. */
+export function howToReport(round) {
+  const { name, access, items } = round;
+  const value = items[0];
+  const survey = `${SERVER}/page/survey.html?round=${encodeURIComponent(name)}`;
+  const picture = h("div", { class: "qr" });
+  drawCode(picture, survey);
+  const json = JSON.stringify;
+  const example = rawReport(round);
+  return h(
+    "div",
+    {},
+    h("p", { class: "lead" }, "This round has no reports yet. Share the survey, or send the first report."),
+    h(
+      "p",
+      {},
+      `${ACCESS[access] ?? ""} Every answer is changed at random on the user's device before it is sent (ε = ${number(round.epsilon)}). This page shows the results as reports come. `,
+      help("report"),
+    ),
+    h(
+      "div",
+      { class: "ways" },
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "Ask people"),
+        h(
+          "p",
+          {},
+          h("a", { class: "button main", href: survey, target: "_blank" }, "Open the survey"),
+        ),
+        picture,
+        h("p", { class: "quiet" }, REACH),
+      ),
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "Try it out"),
+        code("Simulate 5,000 users", `ldprecover sim users --round ${name} --users 5000 --url ${SERVER}`),
+        code("Send one report", `ldprecover send value ${quoted(value)} --round ${name} --url ${SERVER}`),
+        example &&
+          code(
+            "curl, an example of a raw report",
+            `curl ${SERVER}/rounds/${name}/reports -H 'Content-Type: application/json' \\
+  -d '${json(example)}'`,
+          ),
+      ),
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "From a program"),
+        code(
+          "Python",
+          `from ldprecover_client import Reporter
+
+Reporter(${json(SERVER)}, ${json(name)}).report(${json(value)})`,
+        ),
+        code(
+          "JavaScript",
+          `import { Reporter } from "${SERVER}/page/client/ldprecover.js";
+
+await new Reporter(${json(SERVER)}, ${json(name)}).report(${json(value)});`,
+        ),
+      ),
+    ),
+  );
+}
+
+/** A report in its form on the wire, of the first item; null for a long one. */
+function rawReport({ protocol, items, subset_size: ones }) {
+  const bits = (k) => "1".repeat(k) + "0".repeat(items.length - k);
+  if (["grr", "hr", "llh"].includes(protocol)) return { reports: [0] };
+  if (protocol === "olh") return { seeds: [1], buckets: [0] };
+  if (items.length > 200) return null;
+  return { reports: [bits(protocol === "ss" ? ones : 1)] };
+}
+
+/** A word for a shell. */
+function quoted(text) {
+  return /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Draw the QR code of an address. */
+async function drawCode(place, address) {
+  const { encode } = await import("../../vendor/uqr.mjs");
+  const { data, size } = encode(address, { border: 2 });
+  const path = data
+    .flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : "")))
+    .join("");
+  const drawn = svg(
+    "svg",
+    {
+      viewBox: `0 0 ${size} ${size}`,
+      role: "img",
+      "aria-label": "QR code of the survey's address",
+      "shape-rendering": "crispEdges",
+    },
+    svg("rect", { width: size, height: size, fill: "#fff" }),
+    svg("path", { d: path, fill: "#000" }),
+  );
+  fill(place, drawn, h("p", { class: "mono" }, address));
+}

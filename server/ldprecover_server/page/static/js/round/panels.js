@@ -9,18 +9,22 @@ import { isProjection } from "./simplex.js";
 
 const SHOWN = 20;
 
-/** The panel of alarms; `show(answer)` takes that of the server, `testNow` asks for another. */
+/** The panel of alarms; `show({answer, error})` takes the last test, `testNow` asks for another. */
 export function alarmPanel(testNow) {
-  const place = h("div", {});
+  const place = h("div", {}, h("p", {}, "The reports are being tested."));
   const button = h("button", { type: "button", class: "small", onclick: testNow }, "Test now");
   const title = h("h2", {}, "Alarms ", help("alarm", "alarms"));
+  let shown = null;
   return {
     root: h("section", { class: "card" }, h("div", { class: "row" }, title, button), place),
-    wait: () => place.children.length || fill(place, h("p", {}, "The reports are being tested.")),
-    fail: (error) => fill(place, notice("bad", sentenceOf(error))),
-    show({ alarms, n, reports_read: read }) {
+    show(test) {
+      const next = test?.answer ?? test?.error ?? null;
+      if (next === null || next === shown) return undefined;
+      shown = next;
+      if (!test.answer) return fill(place, notice("bad", sentenceOf(test.error)));
+      const { alarms, n, reports_read: read } = test.answer;
       const raised = alarms.filter((alarm) => alarm.raised).length;
-      fill(
+      return fill(
         place,
         h(
           "p",

@@ -17,7 +17,7 @@ const SECONDS = 30; // and at least this time
 export function testsPanel(core) {
   const { round, settings, labels, known, certificate, signal, changed } = core;
   const panel = controls(settings, labels, changed);
-  const alarms = alarmPanel(findAlarms);
+  const alarms = alarmPanel(core.findAlarms);
   const notes = methodNotes();
   const truth = truthPanel(round.items, core.later);
   const suspects = suspectsPanel(round, (indices) => {
@@ -42,15 +42,6 @@ export function testsPanel(core) {
         ? !(isSame && last.n === n)
         : !last || (why !== "counts" && !isSame);
       if (isDue) known.ask(method, body);
-    }
-  }
-
-  async function findAlarms() {
-    alarms.wait();
-    try {
-      alarms.show(await get(roundPath(round.id, "alarms"), { signal }));
-    } catch (error) {
-      if (!isAbort(error)) alarms.fail(error);
     }
   }
 
@@ -112,7 +103,8 @@ export function testsPanel(core) {
             (n >= GROWTH * tested.n || round.state !== tested.state));
         if (isSame || !isDue) return;
         tested = { n, at: performance.now(), state: round.state };
-        await Promise.all([findAlarms(), compareRounds()]);
+        if (!core.alarms()) core.findAlarms();
+        await compareRounds();
       } catch (error) {
         if (!isAbort(error)) fill(said, notice("bad", sentenceOf(error)));
       }
@@ -128,6 +120,7 @@ export function testsPanel(core) {
     /** Draw what the methods say, given the recoveries that the chart shows. */
     draw(recovered) {
       const { n } = core.estimates();
+      alarms.show(core.alarms());
       const isLong = (name) => methods.some((each) => each.name === name && !isFast(each));
       notes.show([AUTO.name, ...settings.compared], known, (name) => (isLong(name) ? n : 0), {
         again: (name) => {

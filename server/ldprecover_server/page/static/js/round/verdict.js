@@ -3,34 +3,28 @@
 import { announce, h } from "../dom.js";
 import { count, percent, points, share } from "../format.js";
 
-const NEAR_CERTAIN = 0.95;
-const POSSIBLE = 0.05;
+const NEAR_CERTAIN = 0.9; // as the server's, which keeps verdicts of closed rounds
+const POSSIBLE = 0.1;
 
 /** The words of each verdict, and the class of its colour. */
 export const VERDICTS = {
   none_seen: { text: "No attack seen", kind: "good" },
   possible: { text: "Attack possible", kind: "warn" },
   near_certain: { text: "Near certain attack", kind: "bad" },
-  unknown: { text: "Cannot be told", kind: "" },
   untested: { text: "Not tested yet", kind: "" },
+  testing: { text: "Testing …", kind: "" },
 };
 
-/** The verdict of a recommended recovery, in the form in which rounds have theirs. */
-export function verdictOf({ conclusions }, least = null) {
-  const p = conclusions?.attack_probability ?? null;
-  const attack =
-    p === null
-      ? least > 0
-        ? "possible"
-        : "unknown"
-      : p >= NEAR_CERTAIN
-        ? "near_certain"
-        : p >= POSSIBLE || least > 0
-          ? "possible"
-          : "none_seen";
+/**
+ * The verdict of a recommended recovery, in the form in which rounds have theirs. `least` is the proven share of fake
+ * reports or null, `isAlarmed` tells whether an alarm is raised.
+ */
+export function verdictOf({ conclusions }, least, isAlarmed) {
+  const probability = conclusions?.attack_probability ?? null;
+  const isPossible = probability >= POSSIBLE || least > 0 || isAlarmed;
   return {
-    attack,
-    attack_probability: p,
+    attack: probability >= NEAR_CERTAIN ? "near_certain" : isPossible ? "possible" : "none_seen",
+    attack_probability: probability,
     malicious_share: conclusions?.beta ?? null,
     least_malicious_share: least,
     raised: (conclusions?.suspects ?? []).map((each) => each.item),
@@ -72,20 +66,20 @@ export function sentences(verdict, labels, { noise = false, bar = null, isOpen =
         `${items ? "Do not decide by the marked items" : "Decide only by what the certified band shows"}. A next round with tickets would tell.${blurred}${end}`,
       ];
     case "none_seen":
+      if (verdict.attack_probability === null)
+        return [
+          "No attack seen, but with so few items most attacks are not seen.",
+          `Rely on the certified band, which allows for some fake reports.${end}`,
+        ];
       return noise
         ? [
             "No attack seen, but there are too few reports to compare items: the noise is larger than their differences.",
             `Collect more reports before you compare items.${end}`,
           ]
         : [
-            `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to ± ${points(bar)}`}.`,
+            `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to ±\u00a0${points(bar)}`}.`,
             `You can use the best estimate. Careful lies are never seen; the certified band allows for some.${end}`,
           ];
-    case "unknown":
-      return [
-        "Whether reports are fake cannot be told from this round. The chart shows the best estimate.",
-        `Rely on the certified band, which allows for some fake reports. Tickets in the next round keep them out.${blurred}${end}`,
-      ];
     default:
       return ["The reports are being tested.", "The chart shows them as collected until then."];
   }
@@ -119,7 +113,7 @@ export function tiles(help = () => null) {
     set({ n, state, verdict, bar, collectedBar }) {
       const { text, kind } = VERDICTS[verdict.attack];
       const { malicious_share: fake, least_malicious_share: least } = verdict;
-      const isTold = fake !== null && !["unknown", "untested"].includes(verdict.attack);
+      const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
       const isFake = isTold && fake >= 0.0005;
       const proven = least > 0 ? `at least ${share(floor(least))} proven` : "none proven";
       made[0].set(count(n), state);
@@ -130,10 +124,10 @@ export function tiles(help = () => null) {
         isFake ? kind : "",
       );
       made[3].set(
-        bar === null ? "–" : `± ${points(bar)}`,
+        bar === null ? "–" : `±\u00a0${points(bar)}`,
         bar === null || bar === collectedBar
           ? "at 95 %"
-          : `at 95 %; as collected ± ${points(collectedBar)}`,
+          : `at 95 %; as collected ±\u00a0${points(collectedBar)}`,
       );
     },
   };

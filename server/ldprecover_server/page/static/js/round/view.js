@@ -63,6 +63,7 @@ async function live({ main, query, signal }, round) {
   let fresh = null; // how to report, while there are no reports
   let tests = null; // methods and tests, once they are opened
   let frame = 0;
+  let alarms = null; // {n, answer, error} of the last test; n is that of its request
 
   const certificate = certificatePanel(
     round,
@@ -95,6 +96,8 @@ async function live({ main, query, signal }, round) {
     estimates: () => estimates,
     best: () => known.get(AUTO.name)?.answer ?? null,
     again: () => estimate(true),
+    alarms: () => alarms,
+    findAlarms,
   };
 
   methods.addEventListener("toggle", openTests);
@@ -152,6 +155,20 @@ async function live({ main, query, signal }, round) {
     known.ask(AUTO, body, Boolean(round.verdict) && Object.keys(body).length === 1);
   }
 
+  /** Ask for the alarms, which may read every report. */
+  async function findAlarms() {
+    const request = { n: estimates.n, answer: null, error: null };
+    alarms = { ...request, answer: alarms?.answer ?? null };
+    try {
+      request.answer = await get(roundPath(round.id, "alarms"), { signal });
+    } catch (error) {
+      if (isAbort(error)) return;
+      request.error = error;
+    }
+    alarms = request;
+    later();
+  }
+
   const isUnasked = () =>
     Boolean(round.verdict) || HISTOGRAMS.includes(round.protocol) || estimates.n <= UNASKED;
 
@@ -160,9 +177,10 @@ async function live({ main, query, signal }, round) {
     const least = certificate.least();
     if (round.verdict) return round.verdict;
     const answer = known.get(AUTO.name)?.answer;
-    if (answer) return verdictOf(answer, least);
+    const isAlarmed = alarms?.answer?.alarms.some((alarm) => alarm.raised) ?? false;
+    if (answer) return verdictOf(answer, least, isAlarmed);
     return {
-      attack: "untested",
+      attack: known.isPending(AUTO.name) ? "testing" : "untested",
       attack_probability: null,
       malicious_share: null,
       least_malicious_share: least,
@@ -226,6 +244,7 @@ async function live({ main, query, signal }, round) {
       mayChoose: tests !== null,
     });
     tests?.draw(recovered);
+    if (best && !round.verdict && !(alarms && best.n < GROWTH * alarms.n)) findAlarms();
     if (best || !isUnasked() || known.get(AUTO.name)?.error || round.verdict)
       certificate.ask(estimates.n);
   }

@@ -1,27 +1,15 @@
-// The list of rounds with progress and alarms.
+// The list of rounds: a card each, with its verdict as a traffic light in words.
 
-import { get, hasKey, poll, sentenceOf } from "../api.js";
 import { closeRound, deleteRound } from "../actions.js";
-import { fill, h, notice } from "../dom.js";
-import { count, number, time } from "../format.js";
+import { get, hasKey, poll, sentenceOf } from "../api.js";
+import { fill, h, menu, notice } from "../dom.js";
+import { count, day, number, plural, share } from "../format.js";
+import { help } from "../help.js";
 import { link } from "../router.js";
-import { rates } from "../rate.js";
+import { VERDICTS } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
-const COLUMNS = [
-  ["Round"],
-  ["State"],
-  ["Protocol", "wide"],
-  ["ε", "number wide"],
-  ["Items", "number wide"],
-  ["Reports", "number"],
-  ["Reports/s", "number wide"],
-  ["Alarms"],
-  ["Opened", "wide"],
-  ["Series", "wide"],
-  [""],
-];
 
 export async function show(context) {
   if (context.path.length > 0) {
@@ -32,79 +20,51 @@ export async function show(context) {
 }
 
 function list({ main, signal }) {
-  const body = h("tbody");
+  const body = h("ul", { class: "cards plain" });
   const said = h("div", {});
   const more = h("button", { type: "button", hidden: true }, "Older rounds");
-  const rate = rates();
-  const lines = new Map(); // row by id: its buttons keep the focus
+  const cards = new Map(); // by id: their menus keep the focus
+  const empty = h("div", { hidden: true });
+  const another = h("a", { class: "button main", href: "#/open", hidden: true }, "Open a round");
   let older = [];
-
-  const place = h(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of rounds" },
-    h(
-      "table",
-      {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          COLUMNS.map(([title, kind]) =>
-            h(
-              "th",
-              { scope: "col", class: kind },
-              title || h("span", { class: "hidden" }, "Actions"),
-            ),
-          ),
-        ),
-      ),
-      body,
-    ),
-  );
-  const empty = h(
-    "p",
-    { hidden: true },
-    "No round has been opened yet. ",
-    h("a", { href: "#/open" }, "Open the first"),
-    ", or run ",
-    h("code", {}, "ldprecover demo"),
-    ".",
-  );
   fill(
     main,
     h(
       "div",
-      { class: "head row" },
+      { class: "row" },
       h("h1", {}, "Rounds"),
-      h("a", { class: "button main", href: "#/open" }, "Open a round"),
+      help("round", "a round"),
+      another,
     ),
     said,
     empty,
-    place,
+    body,
     more,
   );
 
   let again;
   const draw = (rounds) => {
     empty.hidden = rounds.length > 0;
-    place.hidden = rounds.length === 0;
+    another.hidden = !empty.hidden;
+    if (!empty.hidden && empty.children.length === 0) showEmpty();
     for (const round of rounds) {
-      if (!lines.has(round.id))
-        lines.set(
+      if (!cards.has(round.id))
+        cards.set(
           round.id,
-          row(round.id, () => again()),
+          card(round, () => again()),
         );
-      lines.get(round.id).set(round, rate(round.id, round.n));
+      cards.get(round.id).set(round);
     }
-    const wanted = rounds.map((round) => lines.get(round.id).root);
-    if (
-      wanted.length !== body.children.length ||
-      wanted.some((each, i) => each !== body.children[i])
-    )
-      body.replaceChildren(...wanted);
+    const wanted = rounds.map((round) => cards.get(round.id).root);
+    const isSame =
+      wanted.length === body.children.length && wanted.every((each, i) => each === body.children[i]);
+    if (!isSame) body.replaceChildren(...wanted);
   };
+
+  async function showEmpty() {
+    const { firstSteps } = await import("./empty.js");
+    if (!signal.aborted) fill(empty, firstSteps());
+  }
 
   let latest = [];
   more.addEventListener("click", async () => {
@@ -137,62 +97,58 @@ function list({ main, signal }) {
   );
 }
 
-function row(id, changed) {
-  const cells = Object.fromEntries(
-    ["state", "n", "rate", "alarms"].map((name) => [
-      name,
-      h("td", { class: { n: "number", rate: "number wide" }[name] }),
-    ]),
-  );
-  let round = null;
+function card(first, changed) {
+  let round = first;
   const act = (what) => async () => {
     if (await what(round)) changed();
   };
-  const close = h("button", { type: "button", class: "small", onclick: act(closeRound) }, "Close");
-  const remove = h(
-    "button",
-    { type: "button", class: "small danger", onclick: act(deleteRound) },
-    "Delete",
+  const light = h("p", { class: "light" });
+  const progress = h("p", {});
+  const actions = menu(`Actions on ${round.name}`, () => [
+    round.state === "open" && ["Close the round", act(closeRound)],
+    ["Delete the round", act(deleteRound), "danger"],
+  ]);
+  const root = h(
+    "li",
+    {},
+    h("h2", {}, h("a", { href: link(["rounds", round.name]) }, round.name)),
+    actions,
+    light,
+    progress,
+    h(
+      "p",
+      { class: "quiet" },
+      `${round.protocol.toUpperCase()} · ε = ${number(round.epsilon)} · ${plural(round.domain_size, "item")}`,
+      round.series && [
+        " · series ",
+        h("a", { href: link(["series", round.series]) }, round.series),
+      ],
+    ),
   );
-  const root = h("tr");
   return {
     root,
-    set(next, perSecond) {
-      if (!round) {
-        close.setAttribute("aria-label", `Close ${next.name}`);
-        remove.setAttribute("aria-label", `Delete ${next.name}`);
-        fill(
-          root,
-          h("th", { scope: "row" }, h("a", { href: link(["rounds", next.name]) }, next.name)),
-          cells.state,
-          h("td", { class: "wide" }, next.protocol.toUpperCase()),
-          h("td", { class: "number wide" }, number(next.epsilon)),
-          h("td", { class: "number wide" }, count(next.domain_size)),
-          cells.n,
-          cells.rate,
-          cells.alarms,
-          h("td", { class: "wide" }, time(next.opened_at)),
-          h(
-            "td",
-            { class: "wide" },
-            next.series && h("a", { href: link(["series", next.series]) }, next.series),
-          ),
-          h("td", {}, h("div", { class: "pair" }, close, remove)),
-        );
-      }
+    set(next) {
       round = next;
-      fill(
-        cells.state,
-        h("span", { class: `badge ${next.state === "open" ? "good" : ""}` }, next.state),
-      );
-      fill(cells.n, count(next.n));
-      fill(cells.rate, perSecond === null ? "–" : number(perSecond));
-      fill(cells.alarms, glance(next));
-      close.hidden = next.state !== "open";
+      const { text, kind } = glance(round);
+      root.className = `round ${kind}`;
+      light.textContent = `● ${text}`;
+      const date =
+        round.state === "open"
+          ? `open since ${day(round.opened_at)}`
+          : `closed ${day(round.closed_at)}`;
+      progress.textContent = `${plural(round.n, "report")}, ${date}`;
     },
   };
 }
 
-const mayRead = (round) => round.read_access === "public" || hasKey();
-
-function glance(round) { return round.verdict?.attack ?? ""; }
+/** A round's verdict in a few words. */
+function glance({ n, state, read_access: access, verdict }) {
+  if (verdict) {
+    const { text, kind } = VERDICTS[verdict.attack];
+    const fake = verdict.attack !== "none_seen" && verdict.malicious_share;
+    return { text: fake ? `${text}, about ${share(fake)} fake` : text, kind };
+  }
+  if (n === 0) return { text: "No reports yet", kind: "" };
+  if (access === "key" && !hasKey()) return { text: "Needs a key", kind: "" };
+  return { text: state === "open" ? "Collecting" : "Not tested yet", kind: "" };
+}

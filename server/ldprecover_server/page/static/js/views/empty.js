@@ -1,0 +1,83 @@
+// A server without rounds: what to do first.
+
+import { hasKey, needsKey, post, roundPath, sentenceOf } from "../api.js";
+import { code } from "../code.js";
+import { fill, h, notice } from "../dom.js";
+import { askForKey } from "../key.js";
+import { go } from "../router.js";
+
+const DISHES =
+  "soup salad pasta pizza rice curry tacos sushi ramen falafel burger fries kebab dumplings paella pancakes stew pie noodles risotto".split(
+    " ",
+  );
+const FAKED = [13, 15, 17];
+const USERS = 5000;
+const FAKES = 300;
+
+/** What a server without rounds offers. */
+export function firstSteps() {
+  const said = h("div", {});
+  const button = h("button", { type: "button", class: "main", onclick: open }, "Open a sample round");
+
+  async function open() {
+    if (!hasKey() && !(await askForKey())) return;
+    button.disabled = true;
+    fill(said, notice("", "5,000 users are being simulated."));
+    try {
+      const name = await sampleRound();
+      go(["rounds", name]);
+    } catch (error) {
+      fill(said, notice("bad", sentenceOf(error)));
+      if (needsKey(error))
+        said.append(h("button", { type: "button", onclick: askForKey }, "Enter another key"));
+    }
+    button.disabled = false;
+  }
+  return h(
+    "div",
+    {},
+    h(
+      "p",
+      { class: "lead" },
+      "This server has no rounds yet. A round asks many people one question without learning what anyone answered.",
+    ),
+    h(
+      "p",
+      {},
+      "The sample round has 5,000 simulated users who choose among 20 dishes, and 300 fake reports that raise three of them. See whether this page finds out.",
+    ),
+    h("div", { class: "row" }, button, h("a", { class: "button", href: "#/open" }, "Open a round of your own")),
+    said,
+    h("h2", {}, "Or at a terminal"),
+    h(
+      "div",
+      { class: "ways" },
+      code("A poisoned round, played through", "ldprecover demo"),
+      code("Attacks and recoveries compared", "ldprecover drill"),
+    ),
+  );
+}
+
+/** Open, fill and close the sample round; returns its name. */
+async function sampleRound() {
+  const name = `sample-${new Date().toISOString().slice(0, 16).replace(/[^0-9]/g, "")}`;
+  const round = await post("rounds", { name, protocol: "grr", epsilon: 2, items: DISHES });
+  const weights = DISHES.map((_, rank) => 1 / (rank + 1));
+  const total = weights.reduce((sum, each) => sum + each);
+  const reports = [];
+  for (let user = 0; user < USERS; user++) {
+    let left = Math.random() * total;
+    const item = weights.findIndex((weight) => (left -= weight) < 0);
+    reports.push(perturbed(Math.max(0, item), round));
+  }
+  for (let fake = 0; fake < FAKES; fake++) reports.push(FAKED[fake % FAKED.length]);
+  await post(roundPath(round.id, "reports"), { reports });
+  await post(roundPath(round.id, "close"), undefined);
+  return name;
+}
+
+/** An item by GRR; simulated users need no cryptographic randomness. */
+function perturbed(item, { p, domain_size: d }) {
+  if (Math.random() < p) return item;
+  return (item + 1 + Math.floor(Math.random() * (d - 1))) % d;
+}
