@@ -1,4 +1,4 @@
-"""Operation: health, readiness and version of a server."""
+"""Operation: health, readiness and version of a server, and the scope of a key."""
 
 from pydantic import Field
 
@@ -20,3 +20,10 @@ class Version(Message):
         description="Stored reports up to which the server computes the verdict of a closed round, "
         "where it needs to read them; 0 if it keeps no verdicts."
     )
+
+
+class KeyScope(Message):
+    """A key that the server knows."""
+
+    name: Text
+    scope: str = Field(description="`admin`, which includes the others, `analyst`, or `report`.")

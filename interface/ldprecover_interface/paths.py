@@ -13,6 +13,7 @@ HEALTHZ = "/healthz"
 READYZ = "/readyz"
 METRICS = "/metrics"
 VERSION = "/version"
+KEY = "/key"
 
 PLAN = "/plan"
 

@@ -62,7 +62,8 @@ async function start() {
     status.textContent = REPORTED;
     return;
   }
-  if (entry) status.textContent = "Your report has not arrived yet: press again to send the same one.";
+  if (entry)
+    status.textContent = "Your report has not arrived yet: press again to send the same one.";
   const shown = round.items.filter((_, index) => !round.canaries.includes(index)).map(choice);
   items.append(...shown);
   form.hidden = false;

@@ -92,6 +92,10 @@ class Access:
             return False
         return True
 
+    def identify(self, key: str | None) -> HashedKey:
+        """Return the key, whatever its scope. Raises UnauthorizedError."""
+        return _checked(key, None, self._keys())
+
     async def require_sender(self, round_id: str, access: str, authorization: str | None) -> Sender:
         """Return the sender of a submission from the value of the header Authorization.
 
@@ -177,13 +181,13 @@ class Access:
         return self._settings + self._storage.keys.active()
 
 
-def _checked(key: str | None, scope: str, keys: list[HashedKey]) -> HashedKey:
+def _checked(key: str | None, scope: str | None, keys: list[HashedKey]) -> HashedKey:
     if key is None:
         raise UnauthorizedError("this call needs the header Authorization: Bearer KEY")
     match = find_key(key, keys)
     if match is None:
         raise UnauthorizedError("the server does not know this key, or it was revoked")
-    if not allows(match.scope, scope):
+    if scope is not None and not allows(match.scope, scope):
         raise ForbiddenError(
             f"this needs a key of scope {scope}, and the key's scope is {match.scope}"
         )

@@ -63,6 +63,7 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
         (analysis.Alarms, app.get(f"{path}/alarms").content),
         (plans.Plans, app.get("/plan?domain_size=4&users=9&epsilon=1&curves=true").content),
         (operation.Version, app.get("/version").content),
+        (operation.KeyScope, app.get("/key", headers=app.admin).content),
         (operation.Status, app.get("/healthz").content),
         (problems.Problem, app.post(f"{path}/recover", json={"eta": "x"}).content),
         (problems.Problem, app.post(f"{path}/reports", json={"reports": ["2"]}).content),

@@ -156,6 +156,7 @@ METHODS = {
     "/healthz": {"GET"},
     "/readyz": {"GET"},
     "/version": {"GET"},
+    "/key": {"GET"},
     "/docs": {"GET"},
 }
 

@@ -32,6 +32,7 @@ CALLS = {
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/version"),
+    ("get", "/key"),
     ("get", "/metrics"),
     ("get", "/rounds/{round}/stats"),
     ("get", "/rounds/{round}/export"),
@@ -100,7 +101,7 @@ def test_the_paths_that_name_a_round_say_what_may_stand_there(document: dict[str
         assert all("current" in p["description"] for p in named if p["name"] == "round")
 
 
-def test_admin_calls_ask_for_the_key_and_reports_and_results_may(document: dict[str, Any]) -> None:
+def test_which_calls_need_a_key_and_which_may(document: dict[str, Any]) -> None:
     asks = {
         (method, path): operation.get("security", [])
         for method, path, operation in operations(document)
@@ -111,6 +112,7 @@ def test_admin_calls_ask_for_the_key_and_reports_and_results_may(document: dict[
         ("post", "/rounds/{round}/close"),
         ("post", "/rounds/{round}/tickets"),
         ("delete", "/rounds/{round}"),
+        ("get", "/key"),
     }
     may = {(path.rpartition("/")[2]) for (_, path), security in asks.items() if {} in security}
     results = {
@@ -198,6 +200,7 @@ def test_answers_have_the_fields_that_are_described(
         "Certified": server.post(f"{path}/certificate", json={"malicious_share": 0.1}),
         "Plans": server.get("/plan?domain_size=4&users=10&epsilon=1"),
         "Version": server.get("/version"),
+        "KeyScope": server.get("/key", headers=server.admin),
     }
     # Only rounds for numbers have a mean, and only noisy ones notes.
     optional = {"Frequencies": {"mean", "notes"}, "Certified": {"mean"}}

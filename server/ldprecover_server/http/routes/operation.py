@@ -1,4 +1,4 @@
-"""Health, readiness, metrics and version, for operators."""
+"""Health, readiness, metrics, version and the scope of a key, for operators."""
 
 from importlib.metadata import version
 
@@ -8,14 +8,15 @@ from starlette.responses import Response
 
 from ldprecover import counting
 from ldprecover_interface import paths
-from ldprecover_interface.operation import Status, Version
+from ldprecover_interface.operation import KeyScope, Status, Version
 from ldprecover_server.errors import (
     DatabaseGoneError,
     QueueFullError,
     StorageFullError,
     StoreUnavailableError,
+    UnauthorizedError,
 )
-from ldprecover_server.http.dependencies import get_services
+from ldprecover_server.http.dependencies import Reader, get_services
 from ldprecover_server.http.problems import problems
 from ldprecover_server.metrics import MEDIA_TYPE
 
@@ -73,3 +74,10 @@ async def get_version(request: Request) -> Version:
         kernels=counting.backend(),
         verdict_reports=get_services(request).settings.verdict_reports,
     )
+
+
+@router.get(paths.KEY, responses=problems(UnauthorizedError, StoreUnavailableError))
+async def get_key(caller: Reader) -> KeyScope:
+    """Return name and scope of the key in the header Authorization."""
+    key = await caller.run(caller.services.access.identify, caller.key)
+    return KeyScope(name=key.name, scope=key.scope)

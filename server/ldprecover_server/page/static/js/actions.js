@@ -1,6 +1,6 @@
 // Closes and deletes rounds; asks for the admin key that this needs.
 
-import { del, hasKey, post, roundPath, sentenceOf } from "./api.js";
+import { del, hasKey, needsKey, post, roundPath, sentenceOf } from "./api.js";
 import { announce, dialog, field, fill, h, notice } from "./dom.js";
 import { count } from "./format.js";
 import { askForKey } from "./key.js";
@@ -56,8 +56,8 @@ async function confirmed(title, label, danger, content, act, done) {
         close(true);
       } catch (error) {
         fill(said, notice("bad", error instanceof NotTyped ? error.message : sentenceOf(error)));
-        if (error.status === 401 || error.status === 403) {
-          said.append(h("button", { type: "button", onclick: askForKey }, "Give another key"));
+        if (needsKey(error)) {
+          said.append(h("button", { type: "button", onclick: askForKey }, "Enter another key"));
         }
       }
     };

@@ -3,12 +3,25 @@
 const ROOT = new URL(".", document.baseURI);
 
 let key = null; // in memory only: it is forgotten with the page
+let scope = null; // of the key: admin, analyst or report
 const keyListeners = new Set();
 
-/** Store a key until the page is left; null removes it. */
-export function setKey(value) {
-  key = value || null;
+/** Check a key with the server and store it until the page is left; null removes it. Throws Problem for a wrong one. */
+export async function setKey(value) {
+  const old = key;
+  try {
+    key = value || null;
+    scope = key && (await get("key")).scope;
+  } catch (error) {
+    key = old;
+    throw error;
+  }
   for (const listener of keyListeners) listener(key !== null);
+}
+
+/** What the key may do, null without one. */
+export function keyScope() {
+  return scope;
 }
 
 export function hasKey() {
@@ -51,7 +64,9 @@ export function needsKey(error) {
 export function sentenceOf(error) {
   if (!(error instanceof Problem)) return `This page failed: ${error.message}.`;
   if (!needsKey(error)) return error.sentence;
-  return key ? "This needs another key: the server does not take the one you gave." : "This needs a key.";
+  return key
+    ? "This needs another key: the server does not take the one you gave."
+    : "This needs a key.";
 }
 
 /** Tell whether a call was aborted. */

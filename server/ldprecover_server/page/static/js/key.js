@@ -1,7 +1,7 @@
 // Asks for the access key when it is needed; `api` keeps it in memory only.
 
-import { hasKey, setKey } from "./api.js";
-import { announce, dialog, field, h } from "./dom.js";
+import { hasKey, needsKey, sentenceOf, setKey } from "./api.js";
+import { announce, dialog, field, fill, h, notice } from "./dom.js";
 
 /** Ask for a key. Resolves with whether the viewer gave one. */
 export async function askForKey() {
@@ -12,11 +12,22 @@ export async function askForKey() {
       spellcheck: "false",
       name: "key",
     });
+    const said = h("div", {});
+    const use = async (value) => {
+      try {
+        await setKey(value);
+        announce(hasKey() ? "The key is kept until this page is closed." : "No key is kept.");
+        close(true);
+      } catch (error) {
+        const isWrong = needsKey(error);
+        const reason = isWrong ? "The server does not know this key." : sentenceOf(error);
+        fill(said, notice("bad", reason));
+        input.select();
+      }
+    };
     const submit = (event) => {
       event.preventDefault();
-      setKey(input.value.trim());
-      announce(hasKey() ? "The key is kept until this page is closed." : "No key is kept.");
-      close(true);
+      use(input.value.trim());
     };
     return h(
       "form",
@@ -24,9 +35,10 @@ export async function askForKey() {
       h(
         "p",
         {},
-        "To open, close and delete rounds it must be an admin key. It stays in the memory of this page and is gone with it.",
+        "An admin key opens, closes and deletes rounds; an analyst key reads protected ones. The server printed an admin key when it first started, unless its settings have one. The key stays in the memory of this page and is gone with it.",
       ),
       field("Key", input),
+      said,
       h(
         "div",
         { class: "row controls" },
@@ -36,10 +48,7 @@ export async function askForKey() {
             "button",
             {
               type: "button",
-              onclick: () => {
-                setKey(null);
-                close(true);
-              },
+              onclick: () => use(null),
             },
             "Forget the key",
           ),

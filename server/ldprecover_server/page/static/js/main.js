@@ -1,6 +1,6 @@
 // Starts the page: navigation, key and theme, then the view of the address.
 
-import { hasKey, isAbort, onKey, sentenceOf } from "./api.js";
+import { hasKey, isAbort, keyScope, onKey, sentenceOf } from "./api.js";
 import { fill, h, notice } from "./dom.js";
 import { askForKey } from "./key.js";
 import { start } from "./router.js";
@@ -27,7 +27,7 @@ function showFailure(place, error) {
 
 function setUp() {
   const keyButton = document.getElementById("key");
-  const showKey = () => fill(keyButton, hasKey() ? "Key: in use" : "Key");
+  const showKey = () => fill(keyButton, hasKey() ? `Key: ${keyScope()}` : "Key");
   keyButton.addEventListener("click", askForKey);
   onKey(showKey);
   showKey();
@@ -37,7 +37,8 @@ function setUp() {
   const isDark = () =>
     (root.dataset.theme ??
       (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-  const showTheme = () => themeButton.setAttribute("aria-label", isDark() ? "Light theme" : "Dark theme");
+  const showTheme = () =>
+    themeButton.setAttribute("aria-label", isDark() ? "Light theme" : "Dark theme");
   themeButton.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     try {

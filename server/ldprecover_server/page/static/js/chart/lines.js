@@ -10,7 +10,10 @@ let library = null;
 function load() {
   library ??= new Promise((resolve, reject) => {
     const vendor = new URL("../../vendor/", import.meta.url);
-    const script = Object.assign(document.createElement("script"), { onload: resolve, onerror: reject });
+    const script = Object.assign(document.createElement("script"), {
+      onload: resolve,
+      onerror: reject,
+    });
     script.src = new URL("uPlot.iife.min.js", vendor);
     const style = Object.assign(document.createElement("link"), { rel: "stylesheet" });
     style.href = new URL("uPlot.min.css", vendor);

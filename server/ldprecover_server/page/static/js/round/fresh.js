@@ -29,7 +29,11 @@ export function howToReport(round) {
   return h(
     "div",
     {},
-    h("p", { class: "lead" }, "This round has no reports yet. Share the survey, or send the first report."),
+    h(
+      "p",
+      { class: "lead" },
+      "This round has no reports yet. Share the survey, or send the first report.",
+    ),
     h(
       "p",
       {},
@@ -55,8 +59,14 @@ export function howToReport(round) {
         "section",
         { class: "card" },
         h("h2", {}, "Try it out"),
-        code("Simulate 5,000 users", `ldprecover sim users --round ${name} --users 5000 --url ${SERVER}`),
-        code("Send one report", `ldprecover send value ${quoted(value)} --round ${name} --url ${SERVER}`),
+        code(
+          "Simulate 5,000 users",
+          `ldprecover sim users --round ${name} --users 5000 --url ${SERVER}`,
+        ),
+        code(
+          "Send one report",
+          `ldprecover send value ${quoted(value)} --round ${name} --url ${SERVER}`,
+        ),
         example &&
           code(
             "curl, an example of a raw report",

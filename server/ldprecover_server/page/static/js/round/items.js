@@ -188,7 +188,15 @@ export function itemsChart(round, settings, signal, toggle, changed) {
           `${labels[index]}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}${proven(index)}`,
       });
       shown.describe(sentence(rows.order, order, round, estimates, settings, certified));
-      const columns = tableColumns(labels, series, certified, estimates, settings, toggle, mayChoose);
+      const columns = tableColumns(
+        labels,
+        series,
+        certified,
+        estimates,
+        settings,
+        toggle,
+        mayChoose,
+      );
       shown.setTable(columns, order, {
         isChosen: (index) => settings.targets.has(index),
         long: true,
@@ -258,7 +266,10 @@ function tableColumns(labels, series, certified, estimates, settings, toggle, ma
     mayChoose && { title: "Target", kind: "narrow", value: has, node: box },
     { title: "Item", kind: "text", value: (index) => labels[index] },
     ...series.map((each) => column(title(each.name), each.values)),
-    column("± 95 % as collected", estimates.standard_errors.map((error) => WIDE * error)),
+    column(
+      "± 95 % as collected",
+      estimates.standard_errors.map((error) => WIDE * error),
+    ),
     certified !== undefined && column("Certified ≥", certified?.lower),
     certified !== undefined && column("Certified ≤", certified?.upper),
     first.values !== reported &&

@@ -32,7 +32,11 @@ export function read(query, domainSize) {
   const given = (name) => query.get(name) ?? DEFAULTS[name];
   const indices = given("targets").split(",").filter(Boolean).map(Number);
   return {
-    compared: given("with").split(",").filter(Boolean).filter((name) => name !== "auto").slice(0, MAX_COMPARED),
+    compared: given("with")
+      .split(",")
+      .filter(Boolean)
+      .filter((name) => name !== "auto")
+      .slice(0, MAX_COMPARED),
     eta: given("eta") === "auto" ? "auto" : within(Number(given("eta")), 0, 10, 0.2),
     targets: new Set(
       indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize),

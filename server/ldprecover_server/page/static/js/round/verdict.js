@@ -34,7 +34,11 @@ export function verdictOf({ conclusions }, least, isAlarmed) {
 /** A probability for a tile. */
 function probability(p) {
   if (p === null) return null;
-  return p > 0.995 ? "probability above 99 %" : p < 0.01 ? "probability below 1 %" : `probability ${percent(p, 0)}`;
+  return p > 0.995
+    ? "probability above 99 %"
+    : p < 0.01
+      ? "probability below 1 %"
+      : `probability ${percent(p, 0)}`;
 }
 
 /** "Tucson, Fresno and 8 others". */

@@ -149,7 +149,11 @@ async function live({ main, query, signal }, round) {
     const body = question(AUTO, settings);
     const last = known.get(AUTO.name);
     const isSame = last?.asked && JSON.stringify(last.asked) === JSON.stringify(body);
-    if (isSame && last.answer && (last.n === estimates.n || (!isWanted && estimates.n < GROWTH * last.n)))
+    if (
+      isSame &&
+      last.answer &&
+      (last.n === estimates.n || (!isWanted && estimates.n < GROWTH * last.n))
+    )
       return;
     if (!isWanted && (known.isPending(AUTO.name) || last?.error || !isUnasked())) return;
     known.ask(AUTO, body, Boolean(round.verdict) && Object.keys(body).length === 1);
@@ -201,7 +205,8 @@ async function live({ main, query, signal }, round) {
     ];
     const isWaiting = !known.isPending(AUTO.name) && !best && !round.verdict;
     const failed = auto?.error && `The test failed: ${sentenceOf(auto.error)}`;
-    const tooMany = !isUnasked() && `More than ${count(UNASKED)} reports are tested only when you ask.`;
+    const tooMany =
+      !isUnasked() && `More than ${count(UNASKED)} reports are tested only when you ask.`;
     return {
       n: estimates.n,
       state: more.filter(Boolean).join(", "),
@@ -210,7 +215,10 @@ async function live({ main, query, signal }, round) {
       noise: (estimates.notes ?? []).some((note) => note.startsWith("The noise")),
       isOpen: round.state === "open",
       offer: isWaiting && (failed || tooMany) ? "Test the reports" : null,
-      sentences: isWaiting && (failed || tooMany) ? [failed || tooMany, "The chart shows them as collected."] : null,
+      sentences:
+        isWaiting && (failed || tooMany)
+          ? [failed || tooMany, "The chart shows them as collected."]
+          : null,
     };
   }
 

@@ -17,7 +17,11 @@ const FAKES = 300;
 /** What a server without rounds offers. */
 export function firstSteps() {
   const said = h("div", {});
-  const button = h("button", { type: "button", class: "main", onclick: open }, "Open a sample round");
+  const button = h(
+    "button",
+    { type: "button", class: "main", onclick: open },
+    "Open a sample round",
+  );
 
   async function open() {
     if (!hasKey() && !(await askForKey())) return;
@@ -46,7 +50,12 @@ export function firstSteps() {
       {},
       "The sample round has 5,000 simulated users who choose among 20 dishes, and 300 fake reports that raise three of them. See whether this page finds out.",
     ),
-    h("div", { class: "row" }, button, h("a", { class: "button", href: "#/open" }, "Open a round of your own")),
+    h(
+      "div",
+      { class: "row" },
+      button,
+      h("a", { class: "button", href: "#/open" }, "Open a round of your own"),
+    ),
     said,
     h("h2", {}, "Or at a terminal"),
     h(
@@ -60,8 +69,11 @@ export function firstSteps() {
 
 /** Open, fill and close the sample round; returns its name. */
 async function sampleRound() {
-  const name = `sample-${new Date().toISOString().slice(0, 16).replace(/[^0-9]/g, "")}`;
-  const round = await post("rounds", { name, protocol: "grr", epsilon: 2, items: DISHES });
+  const name = `sample-${new Date()
+    .toISOString()
+    .slice(0, 16)
+    .replace(/[^0-9]/g, "")}`;
+  const round = await post("rounds", { name, protocol: "oue", epsilon: 2, items: DISHES });
   const weights = DISHES.map((_, rank) => 1 / (rank + 1));
   const total = weights.reduce((sum, each) => sum + each);
   const reports = [];
@@ -70,14 +82,14 @@ async function sampleRound() {
     const item = weights.findIndex((weight) => (left -= weight) < 0);
     reports.push(perturbed(Math.max(0, item), round));
   }
-  for (let fake = 0; fake < FAKES; fake++) reports.push(FAKED[fake % FAKED.length]);
+  const fake = DISHES.map((_, index) => (FAKED.includes(index) ? "1" : "0")).join("");
+  for (let k = 0; k < FAKES; k++) reports.push(fake);
   await post(roundPath(round.id, "reports"), { reports });
   await post(roundPath(round.id, "close"), undefined);
   return name;
 }
 
-/** An item by GRR; simulated users need no cryptographic randomness. */
-function perturbed(item, { p, domain_size: d }) {
-  if (Math.random() < p) return item;
-  return (item + 1 + Math.floor(Math.random() * (d - 1))) % d;
+/** An item as a report of OUE; simulated users need no cryptographic randomness. */
+function perturbed(item, { p, q }) {
+  return DISHES.map((_, index) => (Math.random() < (index === item ? p : q) ? "1" : "0")).join("");
 }

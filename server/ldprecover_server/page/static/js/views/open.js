@@ -1,28 +1,23 @@
 // A form that opens a round. Its fields come from the API's description, so it knows no protocol.
 
 import { advice } from "../advice.js";
-import { get, hasKey, post, sentenceOf } from "../api.js";
+import { get, hasKey, needsKey, post, sentenceOf } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
+import { count } from "../format.js";
+import { help } from "../help.js";
 import { askForKey } from "../key.js";
 import { go } from "../router.js";
+
+const AUTO = "auto";
+const NAME = "[a-z0-9][a-z0-9._\\-]{0,63}";
+const NAME_SAID = "a to z, 0 to 9, dot, _ and -, a letter or digit first";
+const LEFT = ["protocol", "epsilon", "name", "items", "domain_size", "series", "retention"];
+const FOLDED = ["access", "read_access", "canaries", "quarantine"];
 
 export async function show({ main, query, signal }) {
   const document = await get("openapi.json", { signal });
   const fields = document.components.schemas.NewRound.properties;
-  const known = new Set([
-    "protocol",
-    "epsilon",
-    "name",
-    "items",
-    "domain_size",
-    "access",
-    "read_access",
-    "retention",
-    "canaries",
-    "quarantine",
-    "series",
-  ]);
-  const own = Object.keys(fields).filter((name) => !known.has(name));
+  const own = Object.keys(fields).filter((name) => ![...LEFT, ...FOLDED].includes(name));
   const select = (name) =>
     h(
       "select",
@@ -33,8 +28,13 @@ export async function show({ main, query, signal }) {
     h("input", { name, value: query.get(name) ?? "", autocomplete: "off", ...attributes });
 
   const controls = {
-    name: input("name", { pattern: "[a-z0-9][a-z0-9._\\-]{0,63}" }),
-    protocol: select("protocol"),
+    name: input("name", { pattern: NAME, title: NAME_SAID, spellcheck: "false" }),
+    protocol: h(
+      "select",
+      { name: "protocol", value: query.get("protocol") ?? AUTO },
+      h("option", { value: AUTO }, "auto (recommended)"),
+      fields.protocol.enum.map((value) => h("option", { value }, value.toUpperCase())),
+    ),
     epsilon: h("input", {
       name: "epsilon",
       type: "number",
@@ -44,95 +44,138 @@ export async function show({ main, query, signal }) {
       required: true,
       value: query.get("epsilon") ?? "1",
     }),
+    users: input("users", { type: "number", min: 1, max: 1e12, step: 1, value: "10000" }),
     items: h("textarea", { name: "items", rows: 6, spellcheck: "false" }),
-    domain_size: input("domain_size", { type: "number", min: 2, step: 1 }),
-    series: input("series", {}),
+    domain_size: input("domain_size", { type: "number", min: 2, max: 100000, step: 1 }),
+    series: input("series", { pattern: NAME, title: NAME_SAID }),
     retention: h("input", {
       name: "retention",
       value: query.get("retention") ?? fields.retention.default,
+      pattern: fields.retention.pattern.slice(1, -1),
+      title: "forever, none, or hours or days as 36h or 7d",
     }),
     access: select("access"),
     read_access: select("read_access"),
     canaries: input("canaries", { type: "number", min: 1, max: 100, step: 1 }),
     quarantine: h("input", { name: "quarantine", type: "checkbox" }),
-    ...Object.fromEntries(own.map((name) => [name, input(name, { type: "number", step: 1 })])),
+    ...Object.fromEntries(
+      own.map((name) => [
+        name,
+        fields[name].type === "boolean"
+          ? h("input", { name, type: "checkbox" })
+          : input(name, { type: "number", step: 1 }),
+      ]),
+    ),
   };
   const said = h("div", {});
-  const helped = (name, title) => field(title, controls[name], fields[name].description);
+  const itemsSaid = h("p", { class: "quiet", role: "status" });
+  const helped = (name, title, sentence = fields[name].description) =>
+    field(title, controls[name], sentence);
 
   const submit = async (event) => {
     event.preventDefault();
     fill(said);
     if (!hasKey() && !(await askForKey())) return;
     try {
-      const round = await post("rounds", asked(controls, own));
+      const body = asked(controls, own);
+      if (body.protocol === AUTO) body.protocol = await advised.best();
+      const round = await post("rounds", body);
       go(["rounds", round.name]);
     } catch (error) {
       fill(said, notice("bad", sentenceOf(error)));
+      if (needsKey(error))
+        said.append(h("button", { type: "button", onclick: askForKey }, "Enter another key"));
     }
   };
-  const more = h(
-    "details",
-    { open: controls.retention.value !== fields.retention.default },
-    h(
-      "summary",
-      {},
-      "Who may submit and read, retention, canaries, quarantine, and parameters of single protocols",
-    ),
-    h(
-      "div",
-      { class: "cards" },
-      helped("access", "Who may submit"),
-      helped("read_access", "Who may read"),
-      helped("retention", "Retention of reports"),
-      helped("canaries", "Canaries"),
-      helped("quarantine", "Quarantine"),
-      own.map((name) => helped(name, name.replaceAll("_", " "))),
-    ),
-  );
   const form = h(
     "form",
     { class: "card", onsubmit: submit },
     h(
       "div",
-      { class: "cards" },
-      helped("name", "Name"),
-      helped("protocol", "Protocol"),
-      helped("epsilon", "Epsilon"),
-      helped("series", "Series"),
+      { class: "ways" },
+      h(
+        "div",
+        {},
+        field(
+          "Items, one a line",
+          controls.items,
+          "What users choose from: at least two, all different.",
+        ),
+        itemsSaid,
+        field("Or how many items", controls.domain_size, "They are then called 0, 1, 2, …"),
+      ),
+      h(
+        "div",
+        { class: "stack" },
+        helped("name", "Name", `Optional: ${NAME_SAID}.`),
+        field(
+          "Epsilon, ε",
+          controls.epsilon,
+          "Privacy: 0.01 to 10. 1 is usual; smaller is more private and needs more reports.",
+        ),
+        field("Users that you expect", controls.users, "For the advice only."),
+        helped("protocol", "Protocol", "auto takes the one with the smallest error."),
+      ),
     ),
     h(
-      "div",
-      { class: "cards" },
-      field(
-        "Items, one label a line",
-        controls.items,
-        "Distinct labels, at least two; or leave this empty and say how many:",
+      "details",
+      {},
+      h("summary", {}, "Who may report and read, retention, series, and more"),
+      h(
+        "p",
+        {},
+        "Terms: ",
+        ["ticket", "retention", "canary", "quarantine", "series"].map((term) => [
+          term,
+          " ",
+          help(term),
+          " ",
+        ]),
       ),
-      helped("domain_size", "Number of items"),
+      h(
+        "div",
+        { class: "cards" },
+        helped("access", "Who may report"),
+        helped("read_access", "Who may read"),
+        helped("retention", "Retention of reports"),
+        helped("series", "Series", `Optional: ${NAME_SAID}.`),
+        helped("canaries", "Canaries"),
+        helped("quarantine", "Quarantine"),
+        own.map((name) => helped(name, name.replaceAll("_", " "))),
+      ),
     ),
-    more,
     said,
-    h("p", { class: "quiet" }, "Nothing of this can be changed once the round is open."),
-    h("button", { type: "submit", class: "main" }, "Open the round"),
+    h(
+      "p",
+      {},
+      h("button", { type: "submit", class: "main" }, "Open the round"),
+      h("span", { class: "quiet" }, " Nothing of this can be changed later."),
+    ),
   );
+  controls.items.addEventListener("input", () => {
+    const fault = faultOf(labels(controls.items.value));
+    controls.items.setCustomValidity(fault.isWrong ? fault.text : "");
+    itemsSaid.textContent = fault.text;
+    controls.domain_size.disabled = controls.items.value.trim() !== "";
+  });
   const wanted = () => ({
     domain_size: labels(controls.items.value).length || Number(controls.domain_size.value),
     epsilon: Number(controls.epsilon.value),
+    users: Number(controls.users.value),
   });
   // The proposal belongs to its protocol; a retention that the user has entered stays.
   let proposed = controls.retention.value;
   const propose = (retention) => {
-    if (controls.retention.value !== proposed) return;
-    controls.retention.value = proposed = retention;
-    more.open ||= retention !== fields.retention.default;
+    if (controls.retention.value === proposed) controls.retention.value = proposed = retention;
   };
   controls.protocol.addEventListener("change", () => propose(fields.retention.default));
-  const use = (protocol, retention) => {
+  const use = ({ protocol, retention }) => {
     controls.protocol.value = protocol;
     propose(retention);
   };
-  fill(main, h("h1", {}, "Open a round"), form, advice(form, wanted, use, signal));
+  const proposeBest = (best) => controls.protocol.value === AUTO && propose(best.retention);
+  const advised = advice(form, wanted, use, proposeBest, signal);
+  fill(main, h("h1", {}, "Open a round"), form, advised.root);
 }
 
 function labels(text) {
@@ -142,17 +185,30 @@ function labels(text) {
     .filter(Boolean);
 }
 
+/** What there is to say of labels, and whether it is wrong. */
+function faultOf(list) {
+  const seen = new Set();
+  const twice = list.find((label) => seen.size === seen.add(label).size);
+  if (list.length === 0) return { text: "", isWrong: false };
+  if (twice !== undefined) return { text: `Twice: ${twice}`, isWrong: true };
+  if (list.length === 1) return { text: "1 item; there must be two.", isWrong: true };
+  return { text: `${count(list.length)} items`, isWrong: false };
+}
+
 /** The request body, without empty fields; the server validates it. */
 function asked(controls, own) {
   const body = { protocol: controls.protocol.value, epsilon: Number(controls.epsilon.value) };
   for (const name of ["name", "series", "retention"])
     if (controls[name].value.trim()) body[name] = controls[name].value.trim();
-  for (const name of ["domain_size", "canaries", ...own])
-    if (controls[name].value !== "") body[name] = Number(controls[name].value);
+  for (const name of ["domain_size", "canaries", "quarantine", ...own]) {
+    const control = controls[name];
+    if (control.type === "checkbox") {
+      if (control.checked) body[name] = true;
+    } else if (control.value !== "" && !control.disabled) body[name] = Number(control.value);
+  }
   const items = labels(controls.items.value);
   if (items.length) body.items = items;
   body.access = controls.access.value;
   body.read_access = controls.read_access.value;
-  if (controls.quarantine.checked) body.quarantine = true;
   return body;
 }

@@ -29,13 +29,7 @@ function list({ main, signal }) {
   let older = [];
   fill(
     main,
-    h(
-      "div",
-      { class: "row" },
-      h("h1", {}, "Rounds"),
-      help("round", "a round"),
-      another,
-    ),
+    h("div", { class: "row" }, h("h1", {}, "Rounds"), help("round", "a round"), another),
     said,
     empty,
     body,
@@ -57,7 +51,8 @@ function list({ main, signal }) {
     }
     const wanted = rounds.map((round) => cards.get(round.id).root);
     const isSame =
-      wanted.length === body.children.length && wanted.every((each, i) => each === body.children[i]);
+      wanted.length === body.children.length &&
+      wanted.every((each, i) => each === body.children[i]);
     if (!isSame) body.replaceChildren(...wanted);
   };
 
