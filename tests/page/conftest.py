@@ -191,6 +191,7 @@ def expect(locator: "Locator") -> Any:
     """Playwright's waiting assertions; its `wait_for_function` violates the page's policy."""
     from playwright.sync_api import expect
 
+    expect.set_options(timeout=15_000)  # a server's first worker takes seconds to start
     return expect(locator)
 
 

@@ -55,3 +55,14 @@ def poisoned(server: ServerProcess, protocol: str = "oue", **fields: Any) -> dic
     opened = server.open_round(protocol, **options)
     report(server, opened, 4000, 400, (19, 20, 21))
     return opened
+
+
+def raised(server: ServerProcess, **fields: Any) -> dict[str, Any]:
+    """A round of 4,000 users and 400 fakes that each support the items 19, 20 and 21."""
+    opened = server.open_round("oue", **{"items": CITIES, "epsilon": 3.0, **fields})
+    report(server, opened, 4000)
+    bits = np.zeros((400, len(CITIES)), np.uint8)
+    bits[:, 19:22] = 1
+    crafted = np.packbits(bits, axis=1, bitorder="little")
+    assert server.submit(opened["id"], wire.pack(crafted)).status_code == 202
+    return opened

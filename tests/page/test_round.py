@@ -1,8 +1,9 @@
-"""The live view of a round: reports, targets, eta, methods and the truth."""
+"""The live view of a round: verdict, chart, and its methods and tests."""
 
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -11,12 +12,12 @@ import numpy as np
 import pytest
 from tests.conftest import ADMIN_KEY, ServerProcess
 from tests.page.conftest import Visitor, expect
-from tests.page.rounds import CITIES, MARKUP, poisoned, report, shares
+from tests.page.rounds import CITIES, MARKUP, poisoned, raised, report, shares
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Locator, Page, Route
 
-NUMBERS = "Frequencies"
+NUMBERS = "What users hold"
 POLL = 7000
 """Milliseconds after which the page has asked for reports and for counts again."""
 
@@ -32,7 +33,9 @@ def attacked(server: ServerProcess) -> dict[str, Any]:
 
 
 def table(page: "Page") -> list[list[str]]:
-    """Return the visible rows of the table of frequencies."""
+    """Return the visible rows of the table of frequencies, which is opened."""
+    if not page.get_by_role("table", name=NUMBERS).is_visible():
+        page.get_by_text(f"{NUMBERS}: the numbers").click()
     rows = page.get_by_role("table", name=NUMBERS).get_by_role("row")
     rows.nth(1).wait_for()
     cells = page.evaluate(
@@ -42,26 +45,150 @@ def table(page: "Page") -> list[list[str]]:
     return [list(map(str, row)) for row in cells]
 
 
-def wait_for_recovery(page: "Page") -> None:
-    """Wait for the column of the recovery that a round's page asks for."""
-    page.locator(".rows[role=table] .line").first.get_by_text("ldprecover").wait_for()
+def number(text: str) -> float:
+    """Return the frequency that a cell shows as per cent."""
+    return float(text.replace("\u2212", "-").removesuffix(" %")) / 100
+
+
+def wait_for_recovery(page: "Page", name: str = "ldprecover") -> None:
+    """Wait for the recovery that a round's page asks for, in the legend of its chart."""
+    page.locator(".legend").first.get_by_text(name, exact=True).wait_for()
+
+
+def tile(page: "Page", title: str) -> "Locator":
+    """Return one of the four tiles at the head of a round."""
+    term = page.locator("dt", has_text=re.compile(f"^{re.escape(title)}"))
+    return page.locator(".tile").filter(has=term)
+
+
+def test_verdict_comes_first(visitor: Visitor, server: ServerProcess) -> None:
+    """In the first screen: what the reports say of an attack, what to do, and the chart."""
+    attacked = raised(server)
+    page = visitor.open(f"#/rounds/{attacked['name']}", height=800)
+    expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
+    answer = server.post(f"/rounds/{attacked['id']}/recover", json={"method": "auto"}).json()
+    beta = float(f"{100 * answer['conclusions']['beta']:.2g}")
+    expect(tile(page, "Fake reports")).to_contain_text(f"about {beta:g}\u00a0%")
+    expect(tile(page, "Reports")).to_contain_text("4,400")
+    suspects = answer["conclusions"]["suspects"]
+    assert {each["item"] for each in suspects} == {19, 20, 21}
+    lead = page.locator(".lead")
+    expect(lead).to_contain_text("Near certain attack: about")
+    for each in suspects:
+        expect(lead).to_contain_text(each["label"])
+    page.get_by_text("Use the best estimate, not the numbers as collected").wait_for()
+    page.locator(".legend").get_by_text("raised by fake reports").wait_for()
+    chart = page.get_by_role("img", name=NUMBERS)
+    box = chart.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 800
+    rows = table(page)
+    assert rows[0] == [
+        *("Item", "Best estimate", "As collected", "Collected ±"),
+        *("Certified ≥", "Certified ≤", "Change"),
+    ]
+    estimates = [float(row[1].removesuffix(" %")) for row in rows[1:]]
+    assert estimates == sorted(estimates, reverse=True)
+    assert not page.get_by_role("heading", name="Compare methods").is_visible()
+
+
+def test_honest_round_shows_no_attack(visitor: Visitor, server: ServerProcess) -> None:
+    opened = server.open_round("oue", items=CITIES, epsilon=3.0)
+    report(server, opened, 20_000)
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    expect(tile(page, "Are they honest?")).to_contain_text("No attack seen")
+    expect(tile(page, "Fake reports")).to_contain_text("none proven")
+    page.get_by_text("You can use the best estimate.").wait_for()
+    assert page.locator(".legend").get_by_text("raised").count() == 0
+
+
+def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    """The server has it with the round, and the recovery too, so that no job is started."""
+    verdict = {
+        "attack": "possible",
+        "attack_probability": 0.4,
+        "malicious_share": 0.08,
+        "least_malicious_share": 0.0123,
+        "raised": [19, 0],
+    }
+
+    def add_verdict(route: "Route") -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"verdict": verdict})
+
+    visitor.context.route(f"**/rounds/{attacked['name']}", add_verdict)
+    with visitor.page.expect_request("**/recover") as recover:
+        page = visitor.open(f"#/rounds/{attacked['name']}")
+    assert "prefer" not in recover.value.headers
+    expect(tile(page, "Are they honest?")).to_contain_text("Attack possible")
+    expect(tile(page, "Are they honest?")).to_contain_text("probability 40 %")
+    expect(tile(page, "Fake reports")).to_contain_text("about 8\u00a0%")
+    expect(tile(page, "Fake reports")).to_contain_text("at least 1.2\u00a0% proven")
+    expect(page.locator(".lead")).to_contain_text("may raise town 11 and Lagos")
+
+
+def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    def enlarge(route: "Route") -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"n": 2_000_001})
+
+    visitor.context.route("**/frequencies", enlarge)
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    expect(page.locator(".lead")).to_have_text(
+        "More than 2,000,000 reports are tested only when you ask."
+    )
+    assert not any(url.endswith("/recover") for url in visitor.requests)
+    page.get_by_role("button", name="Test the reports").press("Enter")
+    expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
+
+
+def test_terms_are_explained(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    page.get_by_role("button", name="What is this: epsilon?").press("Enter")
+    popup = page.locator(".popup")
+    popup.get_by_text("The strength of privacy.").wait_for()
+    with page.expect_popup() as other:
+        popup.get_by_role("link", name="All terms").click()
+    other.value.get_by_role("heading", name="Terms on this page").wait_for()
+    assert other.value.url.endswith("/page/help.html#epsilon")
+    other.value.close()
+    page.keyboard.press("Escape")
+    popup.wait_for(state="detached")
+
+
+def test_first_rows_have_the_raised_items(visitor: Visitor) -> None:
+    """Raised items take the places of the last of the others, below a gap."""
+    page = visitor.open()
+    shown = page.evaluate(
+        """async () => {
+          const { fewRows } = await import("/page/js/round/items.js");
+          const all = Int32Array.from({ length: 30 }, (_, i) => i);
+          return [[25, 3, 20], [], [29, 28, 27, 26, 25, 24, 23, 22, 21]].map((raised) => {
+            const { order, gap } = fewRows(all, raised);
+            return [Array.from(order), gap];
+          });
+        }"""
+    )
+    assert shown[0] == [[*range(11), 20, 25], 11]
+    assert shown[1] == [[*range(13)], None]
+    assert shown[2] == [[*range(5), *range(22, 30)], 5], "at most eight"
 
 
 def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("grr", items=["tea", "coffee", "water"], epsilon=4.0)
     visitor.page.clock.install()
     page = visitor.open(f"#/rounds/{opened['name']}")
-    page.get_by_text("There are no reports yet").wait_for()
+    page.get_by_text("This round has no reports yet").wait_for()
     report(server, opened, 600)
     page.clock.fast_forward(POLL)
-    page.locator("dd strong", has_text="600").wait_for()
-    page.get_by_role("table", name=NUMBERS).wait_for()
+    expect(tile(page, "Reports")).to_contain_text("600")
+    assert len(table(page)) == 4
     report(server, opened, 900, seed=2)
     page.clock.fast_forward(POLL)
-    page.locator("dd strong", has_text="1,500").wait_for()
-    expect(page.locator("figure .chart + p").first).to_contain_text("1,500 reports")
+    expect(tile(page, "Reports")).to_contain_text("1,500")
+    expect(page.locator("figure > p").first).to_contain_text("1,500 reports")
     frequencies = server.frequencies(opened["id"])["frequencies"]
-    shown = {row[1]: float(row[2].replace("\u2212", "-")) for row in table(page)[1:]}
+    shown = {row[0]: number(row[2]) for row in table(page)[1:]}
     assert shown == {
         label: pytest.approx(value, abs=1e-4)
         for label, value in zip(("tea", "coffee", "water"), frequencies, strict=True)
@@ -69,8 +196,10 @@ def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProc
 
 
 def test_click_or_tick_makes_target(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&sort=index")
-    wait_for_recovery(page)  # which moves the chart
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover&sort=index")
+    wait_for_recovery(page)
+    page.get_by_text("suspects").or_(page.get_by_text("rose since")).first.wait_for()
+    table(page)
     chart = page.get_by_role("group", name="Items of the chart")
     with page.expect_request(
         lambda request: (
@@ -99,7 +228,7 @@ def test_eta_changes_recovery(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
 ) -> None:
     page = visitor.open(
-        f"#/rounds/{attacked['name']}?method=ldprecover&targets=19,20,21&model=exact&sort=index"
+        f"#/rounds/{attacked['name']}?with=ldprecover&targets=19,20,21&model=exact&sort=index"
     )
     page.get_by_text("η = 0.2, 3 targets.").wait_for()
     slider = page.get_by_role("slider", name="eta")
@@ -108,31 +237,35 @@ def test_eta_changes_recovery(
         page.keyboard.press("ArrowLeft")
     page.get_by_text("η = 0.1, 3 targets.").wait_for()
     assert "eta=0.1&" in f"{page.url}&"
+    wait_for_recovery(page, "best estimate")
     body = {"eta": 0.1, "targets": [19, 20, 21], "malicious_model": "exact"}
     recovered = server.post(f"/rounds/{attacked['id']}/recover", json=body).json()["recovered"]
-    shown = [float(row[6]) for row in table(page)[1:]]
+    shown = [number(row[4]) for row in table(page)[1:]]
     assert shown == [pytest.approx(value, abs=1e-4) for value in recovered[: len(shown)]]
 
 
 def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&with=norm-sub")
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover,norm-sub")
     page.get_by_role("article").filter(has_text="norm-sub").wait_for()
+    for group in ("Recommended", "Needs targets", "Research"):
+        page.get_by_role("heading", name=group, exact=True).wait_for()
     page.get_by_label("unmix", exact=True).check()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
     card.get_by_text("What it concludes").wait_for()
     assert "β, the visible share of malicious reports" in card.inner_text()
-    assert "with=norm-sub%2Cunmix" in page.url
-    assert table(page)[0][6:9] == ["ldprecover", "norm-sub", "unmix"]
+    assert "with=ldprecover%2Cnorm-sub%2Cunmix" in page.url
+    wait_for_recovery(page, "unmix")
+    assert table(page)[0][4:7] == ["Ldprecover", "Norm-sub", "Unmix"]
     assert not page.get_by_label("detection-any", exact=True).is_enabled(), "it needs targets"
 
 
-def test_method_is_chosen_where_none_is_named(visitor: Visitor, attacked: dict[str, Any]) -> None:
+def test_best_estimate_says_how_it_was_made(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}")
-    card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="auto"))
+    page.get_by_text("Methods and tests").click()
+    card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="Best estimate"))
     card.get_by_text("auto chose unmix: it fits oue over 24 items.").wait_for()
     card.get_by_text("What it concludes").wait_for()
-    assert page.get_by_label("Method").input_value() == "auto"
-    assert "method=" not in page.url
+    assert "?" not in page.url
 
 
 def test_noise_is_named(visitor: Visitor, server: ServerProcess) -> None:
@@ -142,8 +275,8 @@ def test_noise_is_named(visitor: Visitor, server: ServerProcess) -> None:
     (note,) = server.frequencies(opened["id"])["notes"]
     assert note.startswith(sentence)
     page = visitor.open(f"#/rounds/{opened['name']}")
-    expect(page.locator("figure .chart + p").first).to_contain_text(note)
-    page.get_by_role("article").get_by_text(note).wait_for()
+    expect(page.locator("figure > p").first).to_contain_text(note)
+    expect(page.locator(".lead")).to_contain_text("too few reports to compare items")
 
 
 def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
@@ -171,21 +304,22 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
         "**/recover",
         lambda route: hold(route) if route.request.headers.get("prefer") else route.continue_(),
     )
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=unmix")
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=unmix")
     page.get_by_role("progressbar", name="Progress of unmix").wait_for()
-    expect(page.get_by_role("progressbar")).to_have_js_property("value", 0.4)
+    card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
+    expect(card.get_by_role("progressbar")).to_have_js_property("value", 0.4)
     with page.expect_request(lambda request: request.method == "DELETE"):
-        page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Work it out again").wait_for()
+        card.get_by_role("button", name="Cancel").click()
+    card.get_by_role("button", name="Work it out again").wait_for()
     assert methods[0] == "POST"
 
 
 def test_useless_method_is_marked(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&with=norm")
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover,norm")
     page.get_by_role("article").first.wait_for()
     page.get_by_text("η = 0.2.").wait_for()
     assert page.get_by_text("This does not help beyond plain projection").count() in (0, 1)
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&eta=0")
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover&eta=0")
     page.get_by_text("This does not help beyond plain projection").wait_for()
 
 
@@ -203,20 +337,23 @@ def test_truth_stays_in_browser(
             ]
         )
     page = visitor.open(
-        f"#/rounds/{attacked['name']}?method=ldprecover&with=norm-sub&targets=19,20,21&model=exact"
+        f"#/rounds/{attacked['name']}?with=ldprecover,norm-sub&targets=19,20,21&model=exact"
     )
     page.get_by_text("η = 0.2, 3 targets.").wait_for()
     sent: list[str] = []
     page.on("request", lambda request: sent.append(f"{request.url} {request.post_data}"))
     page.get_by_label("Truth file").set_input_files(file)
     page.get_by_text("24 items read. 1 label of the file is no item").wait_for()
+    for name in ("best estimate", "ldprecover", "norm-sub"):
+        wait_for_recovery(page, name)
     rows = (
         page.get_by_role("region", name="Scores against the truth")
         .get_by_role("row")
         .all_inner_texts()
     )
     assert [row.split("\t")[0] for row in rows[1:]] == [
-        "poisoned, as reported",
+        "as collected",
+        "best estimate",
         "ldprecover",
         "norm-sub",
     ]
@@ -224,10 +361,10 @@ def test_truth_stays_in_browser(
     assert float(rows[1].split("\t")[1]) == pytest.approx(
         np.mean((frequencies - truth) ** 2), rel=6e-3
     )
-    assert float(rows[1].split("\t")[3]) == pytest.approx(
+    assert number(rows[1].split("\t")[3]) == pytest.approx(
         (frequencies - truth)[19:22].sum(), abs=2e-4
     )
-    assert table(page)[0][-2:] == ["truth", "Change"]
+    assert "Truth" in table(page)[0]
     page.evaluate("fetch('healthz').then((answer) => answer.text())")  # what was due has been sent
     assert not [each for each in sent if "nobody" in each or "count" in each or "300000" in each]
     other = tmp_path / "other.csv"
@@ -240,35 +377,40 @@ def test_downloads_wait_for_the_recovery(visitor: Visitor, attacked: dict[str, A
     requests: list[Any] = []
     visitor.page.route("**/recover", lambda route: requests.append(route))
     with visitor.page.expect_request("**/recover"):
-        page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover")
-    page.get_by_role("table", name="Frequencies").wait_for()
-    downloads = [page.get_by_role("button", name=f"{kind}: Frequencies") for kind in ("CSV", "PNG")]
+        page = visitor.open(f"#/rounds/{attacked['name']}")
+    page.get_by_role("img", name=NUMBERS).wait_for()
+    downloads = [page.get_by_role("button", name=f"{kind}: {NUMBERS}") for kind in ("CSV", "PNG")]
     assert all(button.is_disabled() for button in downloads)
     requests[0].continue_()
-    wait_for_recovery(page)
+    wait_for_recovery(page, "best estimate")
     page.unroute("**/recover")
-    page.locator("button[aria-label='CSV: Frequencies']:enabled").wait_for()
+    page.locator(f"button[aria-label='CSV: {NUMBERS}']:enabled").wait_for()
     assert all(button.is_enabled() for button in downloads)
 
 
 def test_html_label_is_text_in_page_and_csv(
     visitor: Visitor, attacked: dict[str, Any], tmp_path: Path
 ) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover&top=all&targets=6,7")
-    page.get_by_role("checkbox", name=f"Target: {MARKUP}").wait_for()
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover&top=all&targets=6,7")
     wait_for_recovery(page)
+    wait_for_recovery(page, "best estimate")
+    table(page)
+    page.get_by_role("checkbox", name=f"Target: {MARKUP}").wait_for()
+    page.locator(f"button[aria-label='CSV: {NUMBERS}']:enabled").wait_for()
     assert page.locator("main b, main img").count() == 0
     with page.expect_download() as download:
-        page.get_by_role("button", name="CSV: Frequencies").click()
+        page.get_by_role("button", name=f"CSV: {NUMBERS}").click()
     download.value.save_as(tmp_path / "f.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "f.csv").read_text(encoding="utf-8"))))
-    proven = ["Proven ≥", "Proven ≤"]
-    assert rows[0] == ["Target", "Item", "Reported", "± 95 %", *proven, "ldprecover", "Change"]
+    assert rows[0] == [
+        *("Target", "Item", "Best estimate", "As collected", "Ldprecover"),
+        *("Collected ±", "Certified ≥", "Certified ≤", "Change"),
+    ]
     assert {row[1] for row in rows[1:]} == (set(CITIES) - {'=HYPERLINK("x")'}) | {
         '\'=HYPERLINK("x")'
     }
     with page.expect_download() as download:
-        page.get_by_role("button", name="PNG: Frequencies").click()
+        page.get_by_role("button", name=f"PNG: {NUMBERS}").click()
     download.value.save_as(tmp_path / "f.png")
     picture = (tmp_path / "f.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
@@ -309,7 +451,8 @@ def test_invalid_address_shows_defaults(
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?sort={name}&with={name}&top={name}&eta=1e999")
     assert len(table(page)) > 10
-    assert page.get_by_label("Sort by").input_value() == "frequency"
+    page.get_by_role("button", name="Show all 24 items").click()
+    assert page.get_by_label("Sort by").input_value() == "estimate"
     assert page.get_by_text("This page failed").count() == 0
     page = visitor.open(f"#/plan?solve={name}&attacker={name}")
     page.get_by_role("heading", name="Errors").or_(page.get_by_role("table")).first.wait_for()
@@ -322,7 +465,8 @@ def test_invalid_address_shows_defaults(
 def test_alarms_are_explained_and_suspects_become_targets(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}")
+    page = visitor.open(f"#/rounds/{attacked['name']}?top=all")
+    page.get_by_text("Methods and tests").click()
     page.get_by_text("raised: honest users would hardly have sent these reports").wait_for()
     page.get_by_text("chi-squared of how many items each report supports").wait_for()
     suspects = server.get(f"/rounds/{attacked['id']}/suspects").json()["suspects"]
@@ -330,7 +474,7 @@ def test_alarms_are_explained_and_suspects_become_targets(
     page.get_by_role("button", name="Make them the targets").click()
     targets = ",".join(map(str, sorted(each["item"] for each in suspects)))
     page.wait_for_url(lambda url: parse_qs(url.partition("?")[2]).get("targets") == [targets])
-    page.get_by_role("table", name=NUMBERS).wait_for()
+    table(page)
     page.get_by_label("Sort by").select_option("suspicion")
     first = suspects[0]["label"]
     expect(page.locator(".rows[role=table] .line").nth(1)).to_contain_text(first)
@@ -376,10 +520,11 @@ def test_protected_round_asks_for_key(visitor: Visitor, server: ServerProcess) -
     opened = server.open_round("grr", read_access="key")
     report(server, opened, 100)
     page = visitor.open(f"#/rounds/{opened['name']}")
-    page.get_by_role("button", name="Give a key").click()
+    page.get_by_text("This round's results need a key.").wait_for()
+    page.get_by_role("button", name="Enter a key").click()
     page.get_by_role("dialog").get_by_label("Key").fill(ADMIN_KEY)
     page.get_by_role("button", name="Use it").click()
-    page.get_by_role("table", name=NUMBERS).wait_for()
+    page.get_by_role("img", name=NUMBERS).wait_for()
 
 
 def test_refused_recovery_shows_reason(visitor: Visitor, attacked: dict[str, Any]) -> None:
@@ -396,21 +541,23 @@ def test_refused_recovery_shows_reason(visitor: Visitor, attacked: dict[str, Any
             status=503, body=json.dumps(problem), content_type="application/problem+json"
         ),
     )
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=ldprecover")
-    assert (
-        page.get_by_role("article").get_by_role("alert").inner_text()
-        == "Too many analyses queued: try again soon."
-    )
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover")
+    expect(page.locator(".lead")).to_contain_text("Too many analyses queued: try again soon.")
+    card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="ldprecover"))
+    alert = card.get_by_role("alert")
+    assert alert.inner_text() == "Too many analyses queued: try again soon."
     visitor.context.unroute("**/recover")
-    page.get_by_role("button", name="Work it out again").click()
+    card.get_by_role("button", name="Work it out again").click()
     page.get_by_text("η = 0.2.").wait_for()
+    page.get_by_role("button", name="Test the reports").click()
+    expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
 
 
 def test_clean_rounds_are_sent_to_method(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=unmix")
+    page = visitor.open(f"#/rounds/{attacked['name']}?with=unmix")
     page.get_by_text("Earlier rounds that you know to be clean").click()
     box = page.locator("[name^=clean-]").first
     with page.expect_request(lambda request: '"history":["' in (request.post_data or "")):
         box.check()
-    page.get_by_text("The history is a guide to this round").wait_for()
+    page.get_by_text("The history is a guide to this round").first.wait_for()
     assert "clean=" in page.url

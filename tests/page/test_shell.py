@@ -16,6 +16,7 @@ POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-acti
 VENDORED = {
     "vendor/uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
     "vendor/uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    "vendor/uqr.mjs": "7f0e61c2f13bb3724edee7bfb876e13c54ac9ee4fcfa283c9fa93cfb1241c325",
 }
 
 
@@ -25,6 +26,10 @@ def test_every_file_has_type_policy_and_etag(server: ServerProcess) -> None:
         "page/js/main.js": "text/javascript; charset=utf-8",
         "page/app.css": "text/css; charset=utf-8",
         "page/icon.svg": "image/svg+xml",
+        "page/help.html": "text/html; charset=utf-8",
+        "page/survey.html": "text/html; charset=utf-8",
+        "page/client/ldprecover.js": "text/javascript; charset=utf-8",
+        "page/vendor/uqr.mjs": "text/javascript; charset=utf-8",
     }.items():
         answer = server.get(f"/{name}")
         assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
@@ -65,34 +70,71 @@ def test_page_is_at_most_150_kb_compressed() -> None:
 @pytest.mark.parametrize("name", VENDORED)
 def test_vendored_files_are_unchanged(name: str) -> None:
     assert hashlib.sha256(page.files()[name].body).hexdigest() == VENDORED[name]
-    assert b"Permission is hereby granted" in page.files()["vendor/uPlot.LICENSE"].body
+    licence = f"{name.partition('.')[0]}.LICENSE"
+    assert b"Permission is hereby granted" in page.files()[licence].body
 
 
-def test_html_has_no_inline_script_or_style() -> None:
+@pytest.mark.parametrize("name", ["index.html", "help.html", "survey.html"])
+def test_html_has_no_inline_script_or_style(name: str) -> None:
     """The policy would block them, and a browser reports that only in its console."""
+    folder = "page/" if name == page.INDEX else ""
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
             names = dict(attrs)
             assert tag != "style"
-            for name in ("src", "href"):
-                if (names.get(name) or "").startswith("page/"):
-                    assert str(names[name]).removeprefix("page/") in page.files()
+            for attribute in ("src", "href") if tag != "a" else ():
+                if address := names.get(attribute):
+                    assert address.removeprefix(folder) in page.files()
             assert tag != "script" or names.get("src")
-            assert not [name for name in names if name == "style" or name.startswith("on")]
+            assert not [each for each in names if each == "style" or each.startswith("on")]
 
-    Reader().feed(page.files()[page.INDEX].body.decode())
+    Reader().feed(page.files()[name].body.decode())
 
 
 def test_every_imported_module_exists() -> None:
     scripts = {
-        name: file.body.decode() for name, file in page.files().items() if name.startswith("js/")
+        name: file.body.decode()
+        for name, file in page.files().items()
+        if name.endswith(("js", "mjs"))
     }
+    assert {"js/main.js", "client/ldprecover.js", "client/example/survey.js"} <= set(scripts)
     for name, text in scripts.items():
         for module in re.findall(r"""(?:from|import)\s*\(?\s*"(\.[^"]+)"\)?""", text):
             assert (
                 str(httpx.URL(f"http://h/{name}").join(module)).removeprefix("http://h/") in scripts
             ), (name, module)
+
+
+def test_first_view_preloads_its_modules() -> None:
+    """Else a browser learns of each import only from the module before."""
+    index = page.files()[page.INDEX].body.decode()
+    preloaded = set(re.findall(r'modulepreload" href="page/([^"]+)"', index))
+    needed, pending = set(), ["js/main.js", "js/views/rounds.js", "js/round/view.js"]
+    while pending:
+        name = pending.pop()
+        needed.add(name)
+        text = page.files()[name].body.decode()
+        for module in re.findall(r"""from "(\.[^"]+)";""", text):
+            path = str(httpx.URL(f"http://h/{name}").join(module)).removeprefix("http://h/")
+            if path not in needed:
+                pending.append(path)
+    assert preloaded == needed - {"js/main.js"}
+    sizes = [len(page.files()[name].gzip_body) for name in (*needed, page.INDEX, "app.css")]
+    assert sum(sizes) < 50_000, "more than a line of 30 kB/s brings in 2 s"
+
+
+def test_each_term_on_the_page_is_explained() -> None:
+    """The "?" beside a term shows the sentence of help.html with its id."""
+    explained = re.findall(r'<dt id="([^"]+)">', page.files()["help.html"].body.decode())
+    used = {
+        term
+        for name, file in page.files().items()
+        if name.startswith("js/")
+        for term in re.findall(r"""\bhelp\("([^"]+)\"""", file.body.decode())
+    }
+    assert used <= set(explained)
+    assert len(explained) == len(set(explained)) > len(used) > 5
 
 
 def test_only_api_fetches_and_nothing_writes_html() -> None:

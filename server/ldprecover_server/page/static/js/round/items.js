@@ -267,7 +267,7 @@ function tableColumns(labels, series, certified, estimates, settings, toggle, ma
     { title: "Item", kind: "text", value: (index) => labels[index] },
     ...series.map((each) => column(title(each.name), each.values)),
     column(
-      "± 95 % as collected",
+      "Collected ±",
       estimates.standard_errors.map((error) => WIDE * error),
     ),
     certified !== undefined && column("Certified ≥", certified?.lower),
