@@ -1,4 +1,4 @@
-"""What a round proves whatever forged reports say: sentences, bands and the assumed share."""
+"""What a round proves whatever fake reports say: sentences, bands and the assumed share."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from ldprecover.protocols import wire
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
 
-SLIDER = "Share of forged reports at most"
+SLIDER = "Share of fake reports at most"
 CERTIFICATE = "**/certificate"
 
 
@@ -51,13 +51,22 @@ def panel(page: "Page") -> "Locator":
 
 
 def proven(page: "Page") -> list[tuple[float, float]]:
-    """Return the proven ends of the intervals that the table shows."""
+    """Return the certified ends of the intervals that the table shows, which is opened."""
+    table = page.get_by_role("table", name="What users hold")
+    if not table.is_visible():
+        page.get_by_text("What users hold: the numbers").click()
+        table.wait_for()
     head, *rows = page.evaluate(
         "[...document.querySelectorAll('.rows[role=table] .line')]"
-        ".map((row) => [...row.children].slice(4, 6).map((cell) => cell.textContent))"
+        ".map((row) => [...row.children].slice(-3, -1).map((cell) => cell.textContent))"
     )
-    assert head == ["Proven ≥", "Proven ≤"]
-    return [(float(low), float(high)) for low, high in rows]
+    assert head == ["Certified ≥", "Certified ≤"]
+    ends = [[float(cell.removesuffix(" %")) / 100 for cell in row] for row in rows]
+    return [(low, high) for low, high in ends]
+
+
+def wait_for_best_estimate(page: "Page") -> None:
+    page.locator(".legend").get_by_text("best estimate", exact=True).wait_for()
 
 
 def share_of(url: str) -> list[str] | None:
@@ -67,40 +76,42 @@ def share_of(url: str) -> list[str] | None:
 def test_sentences_and_intervals_are_the_servers(
     visitor: Visitor, server: ServerProcess, honest: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub&sort=index&targets=2,1")
+    page = visitor.open(f"#/rounds/{honest['name']}?forged=0.01&sort=index&targets=2,1")
     answered = certificate(server, honest, questions=[{"top": 1}, {"items": [1, 2]}])
     leader, total = (each["sentence"] for each in answered["answers"])
     assert leader.startswith("Lagos leads. That holds even if up to ")
     for text in (leader, total, answered["assumption"]):
         panel(page).get_by_text(text, exact=True).wait_for()
-    page.locator(".legend").get_by_text("proven if at most 1 % are forged").wait_for()
+    page.locator(".legend").get_by_text("certified, if at most 1\u00a0% are fake").wait_for()
+    wait_for_best_estimate(page)
     ends = list(zip(answered["lower"], answered["upper"], strict=True))
     shown = proven(page)
     assert len(shown) > 10
     assert shown == [pytest.approx(pair, abs=1e-4) for pair in ends[: len(shown)]]
-    canvas = page.get_by_role("img", name="Bands are proven")
+    canvas = page.get_by_role("img", name="The grey band holds")
     canvas.hover(position={"x": 400, "y": 40})
-    page.get_by_text("proven from {:.4f} to {:.4f}".format(*ends[0])).wait_for()
+    page.get_by_text("certified {:.2f} % to {:.2f} %".format(*(100 * end for end in ends[0]))).wait_for()
     page.evaluate("fetch('healthz').then((answer) => answer.text())")  # what was due has been asked
     assert sum(url.endswith("/certificate") for url in visitor.requests) == 1
-    assert share_of(page.url) is None, "1 % is the default"
 
 
 def test_keys_move_the_assumed_share(
     visitor: Visitor, server: ServerProcess, honest: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub&sort=index")
+    page = visitor.open(f"#/rounds/{honest['name']}?with=norm-sub&sort=index")
     panel(page).get_by_text("That holds").wait_for()
+    assert share_of(page.url) is None
     slider = page.get_by_role("slider", name=SLIDER)
-    expect(slider).to_have_attribute("aria-valuetext", "1 %: 200 of 20,000 reports")
+    expect(slider).to_have_attribute("aria-valuetext", "1\u00a0%: 200 of 20,000 reports")
     slider.focus()
     for key in ("End", "ArrowLeft", "ArrowLeft"):
         page.keyboard.press(key)
-    panel(page).get_by_text("10 %: 2,000 of 20,000 reports").wait_for()
+    panel(page).get_by_text("10\u00a0%: 2,000 of 20,000 reports").wait_for()
     answered = certificate(server, honest, malicious_share=0.1)
     panel(page).get_by_text(answered["answers"][0]["sentence"], exact=True).wait_for()
     expect(page.locator("#live")).to_contain_text(answered["answers"][0]["sentence"])
-    page.locator(".legend").get_by_text("proven if at most 10 % are forged").wait_for()
+    page.locator(".legend").get_by_text("certified, if at most 10\u00a0% are fake").wait_for()
+    wait_for_best_estimate(page)
     assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
     assert share_of(page.url) == ["0.1"]
     page.reload()
@@ -108,15 +119,15 @@ def test_keys_move_the_assumed_share(
     slider.focus()
     page.keyboard.press("Home")
     answered = certificate(server, honest, malicious_share=0.0)
-    panel(page).get_by_text("0 %: 0 of 20,000 reports").wait_for()
-    page.locator(".legend").get_by_text("proven if at most 0 % are forged").wait_for()
+    panel(page).get_by_text("0\u00a0%: 0 of 20,000 reports").wait_for()
+    page.locator(".legend").get_by_text("certified, if at most 0\u00a0% are fake").wait_for()
     assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
 
 
 def test_later_share_aborts_the_request_of_the_earlier(
     visitor: Visitor, honest: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub")
+    page = visitor.open(f"#/rounds/{honest['name']}?with=norm-sub")
     panel(page).get_by_text("That holds").wait_for()
     page.get_by_text("No alarm is raised").wait_for()
     routes: list[Route] = []
@@ -132,16 +143,33 @@ def test_later_share_aborts_the_request_of_the_earlier(
         0,
     ]
     routes[1].continue_()
-    page.locator(".legend").get_by_text("proven if at most 0 % are forged").wait_for()
+    page.locator(".legend").get_by_text("certified, if at most 0\u00a0% are fake").wait_for()
+
+
+def test_share_is_chosen_by_what_is_proven(
+    visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
+) -> None:
+    """Where the viewer has set none, it is somewhat above the estimated and the proven one."""
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    legend = page.locator(".legend").get_by_text("certified, if at most")
+    legend.wait_for()
+    wait_for_best_estimate(page)
+    answer = server.post(f"/rounds/{attacked['id']}/recover", json={"method": "auto"}).json()
+    beta = answer["conclusions"]["beta"]
+    share = float(re.findall(r"[\d.]+", legend.inner_text())[0]) / 100
+    assert beta < share < 2 * beta
+    least = certificate(server, attacked, malicious_share=0.2)["least_malicious_share"]
+    assert 0 < least < share
+    expect(page.locator(".tile").nth(2)).to_contain_text("proven")
 
 
 def test_impossible_share_proposes_a_larger_one(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
 ) -> None:
     visitor.expects = {409}
-    page = visitor.open(f"#/rounds/{attacked['name']}?method=norm-sub&sort=index")
+    page = visitor.open(f"#/rounds/{attacked['name']}?forged=0.01&sort=index")
     panel(page).get_by_text("the reports prove that at least").wait_for()
-    assert page.locator(".legend").get_by_text("proven if").count() == 0
+    assert page.locator(".legend").get_by_text("certified").count() == 0
     least = certificate(server, attacked, malicious_share=0.2)["least_malicious_share"]
     button = panel(page).get_by_role("button", name="Assume at most")
     share = float(button.inner_text().split()[-2]) / 100
@@ -152,7 +180,7 @@ def test_impossible_share_proposes_a_larger_one(
     assert "the reports prove that at least" in answered["answers"][0]["sentence"]
     assert share_of(page.url) == [str(share)]
     assert page.evaluate("document.activeElement.name") == "forged"
-    page.locator(".legend").get_by_text(f"proven if at most {100 * share:.3g} %").wait_for()
+    page.locator(".legend").get_by_text(f"at most {100 * share:.3g}\u00a0% are fake").wait_for()
     assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
 
 
@@ -165,7 +193,7 @@ def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) ->
             status=503, body=json.dumps(problem), content_type="application/problem+json"
         ),
     )
-    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub")
+    page = visitor.open(f"#/rounds/{honest['name']}?with=norm-sub")
     panel(page).get_by_text("Too many analyses queued: try again soon.").wait_for()
     visitor.context.unroute(CERTIFICATE)
     panel(page).get_by_role("button", name="Try again").click()
@@ -175,7 +203,7 @@ def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) ->
 def test_round_of_numbers_states_their_mean(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("grr", items=["-1", "1"], epsilon=3.0)
     report(server, opened, 2000)
-    page = visitor.open(f"#/rounds/{opened['name']}?method=norm-sub")
+    page = visitor.open(f"#/rounds/{opened['name']}?with=norm-sub")
     answered = certificate(server, opened, questions=[{"mean_above": 0}])
     sentence = answered["answers"][0]["sentence"]
     assert "mean" in sentence
@@ -193,10 +221,11 @@ def test_protocol_that_is_not_certified_shows_no_panel(
             status=422, body=json.dumps(problem), content_type="application/problem+json"
         ),
     )
-    page = visitor.open(f"#/rounds/{honest['name']}?method=norm-sub")
+    page = visitor.open(f"#/rounds/{honest['name']}?with=norm-sub")
     page.get_by_role("article").get_by_text("The nearest probability distribution").wait_for()
     expect(panel(page)).to_be_hidden()
-    expect(page.get_by_role("table", name="Frequencies")).not_to_contain_text("Proven")
+    page.get_by_text("What users hold: the numbers").click()
+    expect(page.get_by_role("table", name="What users hold")).not_to_contain_text("Certified")
 
 
 def test_bands_of_a_row_are_drawn_side_by_side(visitor: Visitor) -> None:
@@ -228,7 +257,7 @@ def test_bands_of_a_row_are_drawn_side_by_side(visitor: Visitor) -> None:
 def test_sentence_of_an_unproven_leader(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("oue", items=CITIES, epsilon=0.5)
     report(server, opened, 500)
-    page = visitor.open(f"#/rounds/{opened['name']}?method=norm-sub")
+    page = visitor.open(f"#/rounds/{opened['name']}?with=norm-sub")
     leader = re.compile(
         r"leads in the estimate, but this is not certain: the noise of honest reports is enough"
     )

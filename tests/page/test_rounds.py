@@ -1,56 +1,105 @@
 """The list of rounds, and the forms that open, close and delete them."""
 
+import contextlib
+import json
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.conftest import ADMIN_KEY, ServerProcess
-from tests.page.conftest import Visitor, expect
+from tests.page.conftest import Visitor, expect, serious
 from tests.page.rounds import poisoned
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page, Route
 
-def give_key(page, key: str = ADMIN_KEY) -> None:
+
+def give_key(page: "Page", key: str = ADMIN_KEY) -> None:
     box = page.get_by_role("dialog", name="Access key")
     box.get_by_label("Key").fill(key)
     box.get_by_role("button", name="Use it").click()
 
 
-def test_rounds_are_listed_with_alarms(visitor: Visitor, server: ServerProcess) -> None:
+def card(page: "Page", name: str) -> "Locator":
+    """Return a round's card in the list."""
+    return page.locator(".round").filter(has=page.get_by_role("link", name=name, exact=True))
+
+
+def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess) -> None:
+    """A list of cards takes one request, and says in words what colours say."""
     opened = poisoned(server, series="weekly")
+    verdicts = {
+        "none_seen": "No attack seen",
+        "possible": "Attack possible, about 8\u00a0% fake",
+        "near_certain": "Near certain attack, about 8\u00a0% fake",
+    }
+    names = {attack: server.open_round()["name"] for attack in verdicts}
+
+    def add_verdicts(route: "Route") -> None:
+        response = route.fetch()
+        body = response.json()
+        for attack, name in names.items():
+            for round in body["rounds"]:
+                if round["name"] == name:
+                    round["verdict"] = {
+                        "attack": attack,
+                        "attack_probability": 0.5,
+                        "malicious_share": 0.08,
+                        "least_malicious_share": 0,
+                        "raised": [],
+                    }
+        route.fulfill(response=response, json=body)
+
+    visitor.context.route("**/rounds?**", add_verdicts)
     page = visitor.open("#/rounds")
-    row = page.get_by_role("row").filter(
-        has=page.get_by_role("link", name=opened["name"], exact=True)
-    )
-    row.get_by_text("support-size").wait_for()
-    cells = row.get_by_role("cell")
-    assert cells.all_inner_texts()[:5] == ["open", "OUE", "3", "24", "4,400"]
-    row.get_by_role("link", name="weekly").click()
+    for attack, name in names.items():
+        expect(card(page, name)).to_contain_text(verdicts[attack])
+    expect(card(page, opened["name"])).to_contain_text("4,400 reports, open since")
+    expect(card(page, opened["name"])).to_contain_text("OUE · ε = 3 · 24 items")
+    assert {url.rpartition("/")[2].partition("?")[0] for url in visitor.requests} & {
+        "alarms",
+        "recover",
+        "stats",
+    } == set()
+    card(page, opened["name"]).get_by_role("link", name="weekly").click()
     page.get_by_role("heading", name="Series weekly").wait_for()
+    page.go_back()
+    card(page, opened["name"]).click(position={"x": 250, "y": 90})
+    page.get_by_role("heading", name=opened["name"]).wait_for()
+
+
+def act(page: "Page", name: str, action: str) -> None:
+    """Choose an action in the menu of a round."""
+    page.get_by_role("button", name=f"Actions on {name}").press("Enter")
+    page.locator(".popup").get_by_role("button", name=action).press("Enter")
 
 
 def test_round_is_opened_closed_deleted(visitor: Visitor, server: ServerProcess) -> None:
-    visitor.expects = {401, 409}
+    visitor.expects = {401}
     page = visitor.open("#/open")
+    assert page.get_by_label("Protocol", exact=True).input_value() == "auto"
     page.get_by_label("Name").fill("made-here")
-    page.get_by_label("Protocol", exact=True).select_option("oue")
-    page.get_by_label("Items, one label a line").fill("tea\ncoffee\nwater\n")
+    page.get_by_label("Items, one a line").fill("tea\ncoffee\nwater\n")
     page.get_by_role("button", name="Open the round").click()
     give_key(page, "a-key-that-nobody-gave-out")
-    refused = page.get_by_role("alert")
-    refused.wait_for()
-    assert "key" in refused.inner_text()
-    page.get_by_role("button", name="Key: in use").click()
+    box = page.get_by_role("dialog", name="Access key")
+    box.get_by_text("The server does not know this key.").wait_for()
     give_key(page)
-    page.get_by_role("button", name="Open the round").click()
     page.get_by_role("heading", name="made-here").wait_for()
     assert "#/rounds/made-here" in page.url
-    page.get_by_text("There are no reports yet").wait_for()
+    page.get_by_text("This round has no reports yet").wait_for()
+    wish = {"domain_size": 3, "users": 10_000, "epsilon": 1}
+    best = server.get("/plan", params=wish).json()["protocols"][0]["protocol"]
+    assert server.get("/rounds/made-here").json()["protocol"] == best
 
-    page.get_by_role("button", name="Close").click()
-    page.get_by_role("button", name="Close the round").click()
-    page.get_by_text("closed", exact=True).wait_for()
+    act(page, "made-here", "Close the round")
+    page.get_by_role("dialog").get_by_role("button", name="Close the round").click()
+    page.locator("header.title").get_by_text("closed").wait_for()
     assert server.get("/rounds/made-here").json()["state"] == "closed"
 
-    page.get_by_role("button", name="Delete").click()
+    act(page, "made-here", "Delete the round")
     box = page.get_by_role("dialog")
     box.get_by_label("To confirm").fill("made-her")
     box.get_by_role("button", name="Delete round and reports").click()
@@ -62,6 +111,70 @@ def test_round_is_opened_closed_deleted(visitor: Visitor, server: ServerProcess)
     assert server.get("/rounds/made-here").status_code == 404
 
 
+def test_fresh_round_says_how_to_report(visitor: Visitor, server: ServerProcess) -> None:
+    """The commands name this round and server, and the survey reports to it."""
+    name = server.open_round("oue", items=["it's tea", "coffee"])["name"]
+    page = visitor.open(f"#/rounds/{name}")
+    page.get_by_role("img", name="QR code").wait_for()
+    text = page.locator("main").inner_text()
+    assert f"ldprecover sim users --round {name} --users 5000 --url {server.url}" in text
+    assert f"ldprecover send value 'it'\\''s tea' --round {name} --url {server.url}" in text
+    assert f'Reporter("{server.url}", "{name}").report("it\'s tea")' in text
+    body = re.search(r"-d '(.*)'", text)
+    assert body
+    answer = server.post(f"/rounds/{name}/reports", json=json.loads(body[1]))
+    assert answer.status_code == 202, "what is shown for curl is a report"
+    address = page.get_by_role("link", name="Open the survey").get_attribute("href")
+    assert address == f"{server.url}/page/survey.html?round={name}"
+
+
+def test_survey_of_the_server_reports(
+    new_visitor: Callable[..., Visitor], server: ServerProcess
+) -> None:
+    """It runs under the page's policy, and after a reload says that it has reported."""
+    opened = server.open_round("grr", items=["tea", "coffee"])
+    visitor = new_visitor(server.url)
+    page = visitor.open(f"page/survey.html?round={opened['name']}")
+    page.get_by_label("coffee").check()
+    page.get_by_role("button", name="Report").click()
+    page.get_by_text("Thank you: your report is counted.").wait_for()
+    assert server.get(f"/rounds/{opened['id']}").json()["n"] == 1
+    page.reload()
+    page.get_by_text("This browser has reported already.").wait_for()
+    assert page.get_by_role("button", name="Report").count() == 0
+
+
+def test_survey_names_what_keeps_it_from_a_server(
+    new_visitor: Callable[..., Visitor], server: ServerProcess
+) -> None:
+    """A server that does not list the page's origin looks like one that is not there."""
+    visitor = new_visitor(server.url)
+    visitor.expects = {0}
+    other = server.url.replace("127.0.0.1", "localhost")
+    visitor.context.route(f"{other}/**", lambda route: route.abort())
+    page = visitor.open(f"page/survey.html?server={other}&round=x")
+    expect(page.locator("#promise")).to_contain_text(f"The server does not answer this page: {other}")
+    expect(page.locator("#promise")).to_contain_text("LDPRECOVER_CORS_ORIGINS (CORS)")
+    visitor.wrong.clear()  # of the address that differs, which is aborted
+
+
+def test_empty_server_offers_a_sample_round(
+    new_visitor: Callable[..., Visitor], tmp_path: Path
+) -> None:
+    process = ServerProcess(tmp_path)
+    with contextlib.closing(process):
+        process.start()
+        page = new_visitor(process.url).open()
+        page.get_by_text("This server has no rounds yet.").wait_for()
+        page.get_by_text("ldprecover demo").wait_for()
+        assert serious(page) == []
+        page.get_by_role("button", name="Open a sample round").click()
+        give_key(page)
+        lead = page.locator(".lead").filter(has_text="Near certain attack")
+        expect(lead).to_contain_text("raise dumplings, pancakes and pie")
+        page.goto("about:blank")  # which polls no more when the server is gone
+
+
 def test_form_shows_server_errors(visitor: Visitor, server: ServerProcess) -> None:
     visitor.expects = {409, 422}
     name = server.open_round()["name"]
@@ -70,8 +183,8 @@ def test_form_shows_server_errors(visitor: Visitor, server: ServerProcess) -> No
     give_key(page)
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Open the round").click()
-    page.get_by_text(re.compile("items or domain_size")).wait_for()
-    page.get_by_label("Number of items", exact=True).fill("4")
+    page.get_by_text("A round needs items").wait_for()
+    page.get_by_label("Or how many items", exact=True).fill("4")
     page.get_by_role("button", name="Open the round").click()
     page.get_by_text(re.compile("name .*taken|taken", re.IGNORECASE)).wait_for()
 
@@ -80,7 +193,7 @@ def test_key_is_forgotten_with_page(visitor: Visitor) -> None:
     page = visitor.open("#/rounds")
     page.get_by_role("button", name="Key").click()
     give_key(page)
-    page.get_by_role("button", name="Key: in use").wait_for()
+    page.get_by_role("button", name="Key: admin").wait_for()
     storage = page.evaluate(
         "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
     )
@@ -129,17 +242,20 @@ def test_form_proposes_retention_of_protocol(visitor: Visitor) -> None:
 
 def test_form_advises_protocol(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open("#/open")
-    page.get_by_text("It needs the items").wait_for()
-    page.get_by_label("Items, one label a line").fill("tea\ncoffee\nwater")
+    page.get_by_text("the advice on protocols stands here").wait_for()
+    page.get_by_label("Items, one a line").fill("tea\ncoffee\ntea")
+    page.get_by_text("Twice: tea").wait_for()
+    page.get_by_label("Items, one a line").fill("tea\ncoffee\nwater")
     page.get_by_label("Epsilon").fill("2")
     page.get_by_label("Users that you expect").fill("5000")
     table = page.get_by_role("region", name="Table of protocols")
     wish = {"domain_size": 3, "users": 5000, "epsilon": 2}
     first = server.get("/plan", params=wish).json()["protocols"][0]
     row = table.get_by_role("row").nth(1)
-    expect(row).to_contain_text(f"{first['protocol'].upper()} take this")
-    points = float(f"{100 * first['standard_error']:.3g}")
-    expect(row).to_contain_text(f"{points:g} points")
+    expect(row).to_contain_text(f"{first['protocol'].upper()} recommended")
+    points = float(f"{100 * first['margin']:.2g}")
+    expect(row).to_contain_text(f"{points:g}\u00a0points")
+    expect(page.locator(".lead")).to_contain_text(f"auto takes {first['protocol'].upper()}")
     row.get_by_role("button", name=f"Use {first['protocol']}").click()
     expect(page.get_by_label("Protocol", exact=True)).to_have_value(first["protocol"])
     page.get_by_role("link", name="All of the plan").click()

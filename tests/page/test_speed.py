@@ -81,7 +81,7 @@ def test_redraw_of_a_thousand_items_is_little_work(
     visitor: Visitor, thousand: dict[str, Any]
 ) -> None:
     page = visitor.open(
-        f"#/rounds/{thousand['name']}?method=ldprecover&targets=990,991&model=exact"
+        f"#/rounds/{thousand['name']}?with=ldprecover&targets=990,991&model=exact"
     )
     page.get_by_text("η = 0.2, 2 targets.").wait_for()
     page.get_by_text("No alarm is raised").or_(page.get_by_text("raised: honest users")).wait_for()
@@ -99,12 +99,14 @@ def test_redraw_of_a_thousand_items_is_little_work(
 def test_ten_thousand_items_have_no_long_task(
     visitor: Visitor, ten_thousand: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{ten_thousand['name']}?method=ldprecover&top=all")
-    table = page.get_by_role("table", name="Frequencies")
+    page = visitor.open(f"#/rounds/{ten_thousand['name']}?with=ldprecover&top=all")
+    table = page.get_by_role("table", name="What users hold")
+    page.get_by_text("What users hold: the numbers").click()
     table.wait_for()
     page.get_by_text("raised: honest users").or_(page.get_by_text("No alarm is raised")).wait_for()
     page.get_by_text("η = 0.2").wait_for()
-    page.get_by_text("proven if at most 1 %").wait_for()
+    page.get_by_text("certified, if at most").wait_for()
+    page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
     session = accounted(page)
     spent = []
 
@@ -136,15 +138,16 @@ def test_ten_thousand_items_have_no_long_task(
 def test_another_certificate_of_ten_thousand_items_is_little_work(
     visitor: Visitor, ten_thousand: dict[str, Any]
 ) -> None:
-    page = visitor.open(f"#/rounds/{ten_thousand['name']}?method=norm-sub&top=all")
+    page = visitor.open(f"#/rounds/{ten_thousand['name']}?forged=0.01&top=all")
     page.get_by_text("raised: honest users").or_(page.get_by_text("No alarm is raised")).wait_for()
-    page.get_by_text("proven if at most 1 %").wait_for()
+    page.get_by_text("certified, if at most 1\u00a0%").wait_for()
+    page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
     session = accounted(page)
-    slider = page.get_by_role("slider", name="Share of forged reports")
+    slider = page.get_by_role("slider", name="Share of fake reports")
     slider.focus()
     before = busy(session)
     page.keyboard.press("ArrowRight")
-    page.get_by_text("proven if at most 1.5 %").wait_for()
+    page.get_by_text("certified, if at most 1.5\u00a0%").wait_for()
     assert busy(session) - before < 3 * known_work(page, session)
 
 
@@ -157,9 +160,9 @@ def test_watching_page_polls_every_three_seconds(
     page = visitor.page
     page.clock.install()
     page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
-    page.get_by_role("table", name="Frequencies").wait_for()
+    page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
+    page.get_by_text("Methods and tests").click()
     page.get_by_text("false-alarm rate").wait_for()
-    page.get_by_text("belongs to no series").wait_for()
     with page.expect_response("**/stats"):
         page.clock.pause_at(page.evaluate("Date.now()") + 5000)
     before = len(visitor.requests)
@@ -191,9 +194,9 @@ def test_hidden_page_polls_nothing(
     page = visitor.page
     page.clock.install()
     page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
-    page.get_by_role("table", name="Frequencies").wait_for()
+    page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
+    page.get_by_text("Methods and tests").click()
     page.get_by_text("false-alarm rate").wait_for()
-    page.get_by_text("belongs to no series").wait_for()
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
     # A request that was sent before is recorded before this one.
     page.evaluate("fetch('healthz').then((answer) => answer.text())")

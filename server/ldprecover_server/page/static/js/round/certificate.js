@@ -94,7 +94,7 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
       "bad",
       h("p", {}, h("strong", {}, sentenceOf(error))),
       enough === undefined
-        ? h("button", { type: "button", class: "small", onclick: () => ask(n) }, "Try again")
+        ? h("button", { type: "button", class: "small", onclick: again }, "Try again")
         : enough &&
             h(
               "button",
@@ -102,6 +102,11 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
               `Assume at most ${percent(enough)}`,
             ),
     );
+  }
+
+  function again() {
+    asked = null;
+    ask(n);
   }
 
   /** A share at which there is a certificate, undefined if the error is about something else. */
@@ -141,7 +146,6 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
         running = null;
         return ask(n);
       }
-      if (error.slug !== "share-too-small") asked = null; // ask again
       showError(error);
     }
     running = null;

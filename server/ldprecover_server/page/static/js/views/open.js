@@ -75,6 +75,8 @@ export async function show({ main, query, signal }) {
   const submit = async (event) => {
     event.preventDefault();
     fill(said);
+    if (!wanted().domain_size)
+      return fill(said, notice("bad", "A round needs items: name them, or say how many there are."));
     if (!hasKey() && !(await askForKey())) return;
     try {
       const body = asked(controls, own);
@@ -86,6 +88,7 @@ export async function show({ main, query, signal }) {
       if (needsKey(error))
         said.append(h("button", { type: "button", onclick: askForKey }, "Enter another key"));
     }
+    return undefined;
   };
   const form = h(
     "form",
