@@ -90,7 +90,9 @@ def test_sentences_and_intervals_are_the_servers(
     assert shown == [pytest.approx(pair, abs=1e-4) for pair in ends[: len(shown)]]
     canvas = page.get_by_role("img", name="The grey band holds")
     canvas.hover(position={"x": 400, "y": 40})
-    page.get_by_text("certified {:.2f} % to {:.2f} %".format(*(100 * end for end in ends[0]))).wait_for()
+    page.get_by_text(
+        "certified {:.2f} % to {:.2f} %".format(*(100 * end for end in ends[0]))
+    ).wait_for()
     page.evaluate("fetch('healthz').then((answer) => answer.text())")  # what was due has been asked
     assert sum(url.endswith("/certificate") for url in visitor.requests) == 1
 

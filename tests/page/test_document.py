@@ -81,7 +81,7 @@ def test_report_states_what_is_certain(
         certificate = certified_leader(client, poisoned)
     assert certificate is not None
     shown = offline(written)
-    section = shown.locator("section", has=shown.get_by_role("heading", name="What is certain"))
+    section = shown.locator("section", has=shown.get_by_role("heading", name="What is proven"))
     text = section.inner_text()
     assert certificate["answers"][0]["sentence"] in text
     assert certificate["assumption"] in text
@@ -97,7 +97,7 @@ def test_report_shows_round_and_conclusions(
     shown = offline(written)
     shown.get_by_role("heading", name=poisoned, exact=True).wait_for()
     text = shown.locator("main").inner_text()
-    assert "4,600 reports over 80 items by oue at epsilon 2; the round is closed." in text
+    assert "4,600 reports over 80 items by OUE at ε = 2; the round is closed." in text
     for method in ("norm-sub", "ldprecover", "unmix"):
         assert shown.get_by_role("heading", name=method, exact=True).count() == 1
     assert "No recovery by detection-all" in text
@@ -106,14 +106,17 @@ def test_report_shows_round_and_conclusions(
         "2 alarms raised: sum-drift, support-size."
         in shown.locator(".notice.bad").first.inner_text()
     )
+    assert "Near certain attack: about" in shown.locator(".lead").inner_text()
+    assert shown.locator(".tile").count() == 4
+    assert re.search(r"A report of \d+ \w+ \d{4}: 4,600 reports", text)
     assert "rose by more than noise explains since 1 earlier round" in text
-    shown.get_by_role("img", name="Frequencies").wait_for()
+    shown.get_by_role("img", name="What users hold").wait_for()
 
 
 def test_labels_full_of_html_are_text(offline: Callable[..., Any], written: Path) -> None:
     shown = offline(written)
-    shown.get_by_label("Sorted by").select_option("order of the round")
-    shown.get_by_text("Frequencies: the numbers").click()
+    shown.get_by_label("Sort by").select_option("order of the round")
+    shown.get_by_text("What users hold: the numbers").click()
     rows = shown.locator("[role=rowgroup] .line:not(.head)")
     for i, label in enumerate(HOSTILE[:5]):
         assert rows.nth(i).locator(".cell").first.text_content() == label
@@ -124,11 +127,14 @@ def test_search_and_method_choice_work(offline: Callable[..., Any], written: Pat
     shown = offline(written)
     shown.get_by_label("Find").fill("item 7")
     shown.get_by_text("6 of 80 items").wait_for()
+    shown.get_by_role("checkbox", name="norm-sub").check()
     shown.get_by_role("checkbox", name="unmix").uncheck()
-    shown.get_by_text("Frequencies: the numbers").click()
-    head = shown.get_by_role("region", name="Table: Frequencies").locator("th").all_inner_texts()
+    shown.get_by_text("What users hold: the numbers").click()
+    head = (
+        shown.get_by_role("region", name="Table: What users hold").locator("th").all_inner_texts()
+    )
     assert "norm-sub" in head
-    assert "unmix" not in head
+    assert not any("unmix" in title for title in head)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -137,14 +143,14 @@ def test_report_is_accessible(
 ) -> None:
     for name, width in WIDTHS.items():
         shown = offline(written, width, scheme)
-        shown.get_by_role("img", name="Frequencies").wait_for()
+        shown.get_by_role("img", name="What users hold").wait_for()
         assert serious(shown, scheme=scheme) == []
         assert overflow(shown) <= 0
         picture(shown, f"report-{name}-{scheme}")
 
 
 def test_data_cannot_end_its_element() -> None:
-    """For any labels the file has its four scripts and no other."""
+    """For any labels the file has its three scripts and no other."""
 
     class Reader(HTMLParser):
         def __init__(self) -> None:
@@ -163,7 +169,7 @@ def test_data_cannot_end_its_element() -> None:
     text = html_page("js/report.js", "</title><script>", {"labels": HOSTILE})
     reader = Reader()
     reader.feed(text)
-    assert reader.scripts == ["application/json", "importmap", "text/javascript", "module"]
+    assert reader.scripts == ["application/json", "importmap", "module"]
     assert json.loads(reader.data.partition("\n")[0])["labels"] == list(HOSTILE)
     assert "\u2028" not in text
     assert not re.search(r"""(src|href)\s*=\s*["']?(http|//)""", text)

@@ -33,7 +33,11 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
         "series": ("#/series/week", "1 of 3 rounds"),
         "plan": ("#/plan?targets=10", "What malicious users gain"),
         "open": ("#/open", "Nothing of this can be changed"),
-        "fresh": (f"#/rounds/{fresh['name']}", "This round has no reports yet", "/page/survey.html"),
+        "fresh": (
+            f"#/rounds/{fresh['name']}",
+            "This round has no reports yet",
+            "/page/survey.html",
+        ),
         "help": ("page/help.html", "Terms on this page"),
     }
 

@@ -153,7 +153,9 @@ def test_survey_names_what_keeps_it_from_a_server(
     other = server.url.replace("127.0.0.1", "localhost")
     visitor.context.route(f"{other}/**", lambda route: route.abort())
     page = visitor.open(f"page/survey.html?server={other}&round=x")
-    expect(page.locator("#promise")).to_contain_text(f"The server does not answer this page: {other}")
+    expect(page.locator("#promise")).to_contain_text(
+        f"The server does not answer this page: {other}"
+    )
     expect(page.locator("#promise")).to_contain_text("LDPRECOVER_CORS_ORIGINS (CORS)")
     visitor.wrong.clear()  # of the address that differs, which is aborted
 

@@ -80,9 +80,7 @@ def test_first_view_is_little_work(
 def test_redraw_of_a_thousand_items_is_little_work(
     visitor: Visitor, thousand: dict[str, Any]
 ) -> None:
-    page = visitor.open(
-        f"#/rounds/{thousand['name']}?with=ldprecover&targets=990,991&model=exact"
-    )
+    page = visitor.open(f"#/rounds/{thousand['name']}?with=ldprecover&targets=990,991&model=exact")
     page.get_by_text("η = 0.2, 2 targets.").wait_for()
     page.get_by_text("No alarm is raised").or_(page.get_by_text("raised: honest users")).wait_for()
     session = accounted(page)

@@ -15,8 +15,7 @@ from typing import Any
 
 from ldprecover_server import page
 
-_STYLES = ("vendor/uPlot.min.css", "app.css")
-_LIBRARY = "vendor/uPlot.iife.min.js"
+_STYLE = "app.css"
 _IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)"(\.{1,2}/[^"]+)\"""")
 
 _PAGE = """<!doctype html>
@@ -48,10 +47,9 @@ def html_page(module: str, title: str, data: Any) -> str:
     urls = {name: _data_url(text) for name, text in modules.items()}
     scripts = [
         ("importmap", _script(json.dumps({"imports": urls}))),
-        ("text/javascript", _script(_text(_LIBRARY))),
         ("module", f'import "{module}";'),
     ]
-    styles = "\n".join(_text(name) for name in _STYLES)
+    styles = _text(_STYLE)
     assert "</" not in styles
     policy = (
         "default-src 'none'; img-src blob:; base-uri 'none'; form-action 'none'; "

@@ -3,7 +3,7 @@
 import { table } from "../chart/table.js";
 import { h, notice } from "../dom.js";
 import { count, frequency, number, percent, plural } from "../format.js";
-import { concluded } from "../round/panels.js";
+import { concluded } from "../round/conclusions.js";
 import { isProjection } from "../round/simplex.js";
 
 const GIVES = {
@@ -12,35 +12,6 @@ const GIVES = {
   frequencies: "frequencies, of any sum",
 };
 
-/** The most important conclusions, in a few sentences. */
-export function summary({ alarms, suspects, recoveries }) {
-  const said = [];
-  const raised = alarms?.alarms.filter((each) => each.raised) ?? [];
-  if (raised.length)
-    said.push(
-      `${plural(raised.length, "alarm")} raised: ${raised.map((each) => each.name).join(", ")}.`,
-    );
-  for (const { method, conclusions } of recoveries) {
-    const probability = conclusions?.attack_probability ?? null;
-    if (probability === null) continue;
-    const share =
-      conclusions.beta === null || probability < 0.5
-        ? ""
-        : `, visible in ${percent(conclusions.beta)} of all reports,`;
-    said.push(`${method} gives an attack${share} a probability of ${number(probability, 2)}.`);
-  }
-  if (suspects?.suspects.length)
-    said.push(`${plural(suspects.suspects.length, "item")} rose by more than noise explains.`);
-  const bad =
-    raised.length > 0 ||
-    recoveries.some((each) => (each.conclusions?.attack_probability ?? 0) >= 0.5);
-  if (!bad)
-    said.push(
-      "Nothing here proves that nobody lied: lies that are perturbed honestly cannot be told from users.",
-    );
-  return notice(bad ? "bad" : "", said.join(" "));
-}
-
 /** What the certificate proves of the leader; null without a certificate. */
 export function certain({ certificate }) {
   if (!certificate) return null;
@@ -48,7 +19,7 @@ export function certain({ certificate }) {
   return h(
     "section",
     { class: "card" },
-    h("h2", {}, "What is certain"),
+    h("h2", {}, "What is proven"),
     h("p", {}, sentence),
     h(
       "p",
@@ -61,8 +32,9 @@ export function certain({ certificate }) {
   );
 }
 
-/** The result of each method as text. */
+/** The result of each method as text; null if there is none. */
 export function recovered({ recoveries, refused, frequencies }) {
+  if (recoveries.length + refused.length === 0) return null;
   return h(
     "section",
     { class: "card" },
@@ -97,96 +69,83 @@ export function recovered({ recoveries, refused, frequencies }) {
   );
 }
 
-/** The alarms and their meaning. */
-export function alarmed({ alarms, no_alarms: reason }, signal) {
-  const raised = alarms?.alarms.filter((each) => each.raised) ?? [];
+/** The alarms and their meaning; null without any. */
+export function alarmed({ alarms }, signal) {
+  if (alarms === null) return null;
+  const raised = alarms.alarms.filter((each) => each.raised);
+  const number4 = (value) => number(value, 4);
   const columns = [
     { title: "Alarm", kind: "text", value: (row) => row.name },
     {
       title: "",
       kind: "text",
-      value: (row) => (row.raised ? "RAISED" : "silent"),
+      value: (row) => (row.raised ? "raised" : "not raised"),
       node: (row) =>
-        h("span", { class: row.raised ? "badge bad" : "badge" }, row.raised ? "raised" : "silent"),
+        h(
+          "span",
+          { class: row.raised ? "badge bad" : "badge" },
+          row.raised ? "raised" : "not raised",
+        ),
     },
     { title: "What it means", kind: "text", value: (row) => row.meaning },
-    {
-      title: "Statistic",
-      kind: "number",
-      value: (row) => row.statistic,
-      text: (value) => number(value, 4),
-    },
-    {
-      title: "Threshold",
-      kind: "number",
-      value: (row) => row.threshold,
-      text: (value) => number(value, 4),
-    },
+    { title: "Statistic", kind: "number", value: (row) => row.statistic, text: number4 },
+    { title: "Threshold", kind: "number", value: (row) => row.threshold, text: number4 },
   ];
+  const some = `${plural(raised.length, "alarm")} raised: ${raised.map((each) => each.name).join(", ")}.`;
   return h(
     "section",
     { class: "card" },
     h("h2", {}, "Alarms"),
-    alarms === null
-      ? notice("", `No alarms: ${reason}`)
-      : [
-          raised.length
-            ? notice(
-                "bad",
-                `${plural(raised.length, "alarm")} raised: ${raised.map((each) => each.name).join(", ")}.`,
-              )
-            : h(
-                "p",
-                {},
-                "All are silent, which proves nothing: users who lie about their value, and perturb the lie honestly, raise none.",
-              ),
-          alarms.reports_read
-            ? null
-            : h(
-                "p",
-                { class: "quiet" },
-                "The reports are not all kept, so that tests which read them are left out.",
-              ),
-          table({ columns, rows: alarms.alarms, caption: "Alarms", signal }).root,
-        ],
+    raised.length
+      ? notice("bad", some)
+      : h(
+          "p",
+          {},
+          "None is raised, which proves nothing: users who lie about their value, and perturb the lie honestly, raise none.",
+        ),
+    alarms.reports_read
+      ? null
+      : h(
+          "p",
+          { class: "quiet" },
+          "The reports are not all kept, so that tests which read them are left out.",
+        ),
+    table({ columns, rows: alarms.alarms, caption: "Alarms", signal }).root,
   );
 }
 
-/** The items that rose since earlier rounds of the series. */
-export function suspected({ suspects, no_suspects: reason }, signal) {
+/** The items that rose since earlier rounds of the series; null without these. */
+export function suspected({ suspects }, signal) {
+  if (suspects === null) return null;
   const columns = [
     { title: "Item", kind: "text", value: (row) => row.label },
     { title: "Before", kind: "number", value: (row) => row.before, text: frequency },
     { title: "Now", kind: "number", value: (row) => row.now, text: frequency },
     {
-      title: "Standard errors",
+      title: "Rise in standard errors",
       kind: "number",
       value: (row) => row.z,
       text: (value) => number(value),
     },
   ];
+  const since = `by more than noise explains since ${plural(suspects.earlier.length, "earlier round")} of the series.`;
   return h(
     "section",
     { class: "card" },
     h("h2", {}, "Suspects"),
-    suspects === null
-      ? h("p", {}, `Nothing to compare with: ${reason}`)
-      : [
-          h(
-            "p",
-            {},
-            suspects.suspects.length
-              ? `${plural(suspects.suspects.length, "item")} rose by more than noise explains since ${plural(suspects.earlier.length, "earlier round")} of the series. A true trend rises too.`
-              : `No item rose by more than noise explains since ${plural(suspects.earlier.length, "earlier round")} of the series.`,
-          ),
-          suspects.suspects.length
-            ? table({
-                columns,
-                rows: suspects.suspects,
-                caption: `Suspects, ${count(suspects.suspects.length)}`,
-                signal,
-              }).root
-            : null,
-        ],
+    h(
+      "p",
+      {},
+      suspects.suspects.length
+        ? `${plural(suspects.suspects.length, "item")} rose ${since} A true trend rises too.`
+        : `No item rose ${since}`,
+    ),
+    suspects.suspects.length > 0 &&
+      table({
+        columns,
+        rows: suspects.suspects,
+        caption: `Suspects, ${count(suspects.suspects.length)}`,
+        signal,
+      }).root,
   );
 }

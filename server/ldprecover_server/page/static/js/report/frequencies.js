@@ -1,55 +1,38 @@
-// Collected and recovered frequencies of all items, in a chart and a table.
+// The items of a document in a chart and a table.
 
 import { dots } from "../chart/dots.js";
 import { frame } from "../chart/frame.js";
 import { field, h } from "../dom.js";
-import { change, count, frequency, number } from "../format.js";
+import { change, count, frequency } from "../format.js";
+import { bestEstimate, caption, collected, errorBars, others } from "../round/items.js";
 
-const Z = 1.96; // standard errors on each side of a 95 % interval
-const LOOKS = [
-  ["recovered", "square"],
-  ["second", "diamond"],
-  ["third", "ring"],
-  ["target", "dot"],
-  ["fourth", "square"],
-];
-
-/** Show the chart below an element. */
-export function frequencies(place, data, signal) {
-  const {
-    items,
-    frequencies: poisoned,
-    standard_errors: errors,
-    sum,
-    canaries,
-    notes = [],
-  } = data.frequencies;
+/** Show the chart below an element, with the `best` recovery and the items that are `raised`. */
+export function frequencies(place, data, best, raised, signal) {
+  const { items, frequencies: reported, canaries, notes = [], n } = data.frequencies;
+  const { collectedBar } = errorBars(data.frequencies, null);
   const all = items.map((_, i) => i);
   const targets = new Set(data.recoveries.flatMap((each) => each.targets));
+  const rest = data.recoveries.filter((each) => each !== best);
   const series = [
-    {
-      name: "poisoned",
-      colour: "poisoned",
-      mark: "dot",
-      values: poisoned,
-      low: poisoned.map((f, i) => f - Z * errors[i]),
-      high: poisoned.map((f, i) => f + Z * errors[i]),
-    },
-    ...data.recoveries.map((each, i) => seriesOf(each, i)),
+    ...(best ? [{ ...bestEstimate(best), name: `best estimate, ${best.method}` }] : []),
+    collected(data.frequencies),
+    ...others(rest.map((answer) => ({ name: answer.method, answer }))),
   ];
+  const first = series[0].values;
   const orders = {
-    frequency: (a, b) => poisoned[b] - poisoned[a],
-    ...Object.fromEntries(
-      data.recoveries.map((each) => [
-        `change by ${each.method}`,
-        (a, b) =>
-          Math.abs(each.recovered[b] - poisoned[b]) - Math.abs(each.recovered[a] - poisoned[a]),
-      ]),
-    ),
+    "best estimate": (a, b) => first[b] - first[a],
+    "as collected": (a, b) => reported[b] - reported[a],
+    "change by recovery": (a, b) =>
+      Math.abs(first[b] - reported[b]) - Math.abs(first[a] - reported[a]),
     "order of the round": (a, b) => a - b,
   };
-  const on = new Set(series.map((each) => each.name));
-  const chart = frame({ title: "Frequencies", name: `${data.round.name}-frequencies`, signal });
+  const on = new Set(series.slice(0, 2).map((each) => each.name));
+  const chart = frame({
+    title: "What users hold",
+    name: `${data.round.name}-frequencies`,
+    signal,
+    caption: () => caption(data.round, n),
+  });
   const draw = dots(chart, signal);
   const sort = h(
     "select",
@@ -63,22 +46,22 @@ export function frequencies(place, data, signal) {
       {},
       h("input", {
         type: "checkbox",
-        checked: true,
+        checked: on.has(each.name),
         onchange: (event) => switchTo(each.name, event.target.checked),
       }),
       ` ${each.name}`,
     ),
   );
-  place.append(
+  chart.plot.before(
     h(
       "div",
       { class: "controls" },
-      field("Sorted by", sort),
+      field("Sort by", sort),
       field("Find", search),
       h("div", { class: "row", role: "group", "aria-label": "Shown" }, boxes),
     ),
-    chart.root,
   );
+  place.append(chart.root);
 
   function switchTo(name, shown) {
     if (shown) on.add(name);
@@ -92,58 +75,47 @@ export function frequencies(place, data, signal) {
       .filter((i) => items[i].toLowerCase().includes(wanted))
       .sort(orders[sort.value]);
     const shown = series.filter((each) => on.has(each.name));
+    const mark = { name: "raised by fake reports", colour: "bad", mark: "raised", values: [] };
     draw({
       labels: items,
       order,
-      series: shown,
+      series: raised.length ? [...shown, mark] : shown,
+      raised: new Set(raised),
       chosen: targets,
+      text: shown.length ? (i) => frequency(shown[0].values[i]) : null,
       describeItem: (i) =>
         `${items[i]}: ${shown.map((each) => `${each.name} ${frequency(each.values[i])}`).join(", ")}`,
     });
     const chosen = targets.size ? ` ${count(targets.size)} of them were named as targets.` : "";
     chart.describe(
-      `${count(order.length)} of ${count(items.length)} items; whiskers are intervals at 95 %, which hold if every report is honest. The poisoned estimates add up to ${number(sum, 4)}, where 1 is expected of honest reports.${chosen}${notes.map((note) => ` ${note}`).join("")}`,
+      `${count(order.length)} of ${count(items.length)} items. Lines hold at 95 %; as collected ± ${frequency(collectedBar)} if every report is honest.${chosen}${notes.map((note) => ` ${note}`).join("")}`,
     );
     chart.setTable(columns(shown), order);
   }
 
   function columns(shown) {
+    const marked = (label, i) =>
+      label + (canaries?.includes(i) ? " (canary)" : "") + (targets.has(i) ? " (target)" : "");
+    const of = (title, values, text = frequency) => ({
+      title,
+      kind: "number",
+      value: (i) => values[i],
+      text,
+    });
     return [
-      {
-        title: "Item",
-        kind: "text",
-        value: (i) => items[i],
-        text: (label, i) =>
-          label + (canaries?.includes(i) ? " (canary)" : "") + (targets.has(i) ? " (target)" : ""),
-      },
-      ...shown.map((each) => ({
-        title: each.name,
-        kind: "number",
-        value: (i) => each.values[i],
-        text: frequency,
-      })),
-      { title: "± 95 %", kind: "number", value: (i) => Z * errors[i], text: frequency },
-      ...shown.slice(1).map((each) => ({
-        title: `change: ${each.name}`,
-        kind: "number",
-        value: (i) => each.values[i] - poisoned[i],
-        text: change,
-      })),
+      { title: "Item", kind: "text", value: (i) => items[i], text: marked },
+      ...shown.map((each) => of(each.name, each.values)),
+      ...shown
+        .filter((each) => each.values !== reported)
+        .map((each) =>
+          of(
+            `change: ${each.name}`,
+            each.values.map((value, i) => value - reported[i]),
+            change,
+          ),
+        ),
     ];
   }
 
   show();
-}
-
-function seriesOf(recovery, i) {
-  const [colour, mark] = LOOKS[i % LOOKS.length];
-  const { lower = null, upper = null } = recovery.conclusions ?? {};
-  return {
-    name: recovery.method,
-    colour,
-    mark,
-    values: recovery.recovered,
-    low: lower,
-    high: upper,
-  };
 }

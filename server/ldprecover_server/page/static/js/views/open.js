@@ -76,7 +76,10 @@ export async function show({ main, query, signal }) {
     event.preventDefault();
     fill(said);
     if (!wanted().domain_size)
-      return fill(said, notice("bad", "A round needs items: name them, or say how many there are."));
+      return fill(
+        said,
+        notice("bad", "A round needs items: name them, or say how many there are."),
+      );
     if (!hasKey() && !(await askForKey())) return;
     try {
       const body = asked(controls, own);
