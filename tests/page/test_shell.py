@@ -3,7 +3,9 @@
 import gzip
 import hashlib
 import re
+import tomllib
 from html.parser import HTMLParser
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,6 +14,7 @@ from tests.page.conftest import Visit, Visitor
 
 from ldprecover_server import page
 
+ROOT = Path(__file__).parents[2]
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 VENDORED = {
     "vendor/uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
@@ -61,6 +64,20 @@ def test_file_is_compressed_on_request(accepts: str, zipped: bool) -> None:
     assert file.response("identity" if zipped else "gzip", headers["ETag"])[0] == 200, (
         "another form has another tag"
     )
+
+
+def test_wheel_has_the_client_of_the_survey() -> None:
+    """A checkout serves it from client/js; a wheel has the same files among the page's own."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    names = set()
+    for source, target in included.items():
+        path = ROOT / source
+        for file in [path] if path.is_file() else path.iterdir():
+            name = file.relative_to(path).as_posix()
+            names.add(f"{target}/{name}".removesuffix("/."))
+    served = {name for name in page.files() if name.startswith("client/")}
+    assert names == {f"ldprecover_server/page/static/{name}" for name in served}
 
 
 def test_page_is_at_most_150_kb_compressed() -> None:

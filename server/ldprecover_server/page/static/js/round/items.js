@@ -9,6 +9,7 @@ import { SORTS } from "./settings.js";
 
 const WIDE = 1.959964; // standard errors on each side of a normal 95 % interval
 const MARKS = ["square", "diamond", "ring", "square"];
+const LEADING = 10;
 const ROWS = 13; // unless all are shown
 const MOST_RAISED = 8; // of them
 
@@ -63,18 +64,17 @@ export function band({ malicious_share: assumed, lower, upper }) {
   };
 }
 
-/** Half the width of the 95 % interval of a typical item: of the best estimate, and as collected. */
+/** Half the width of the 95 % interval of a leading item: of the best estimate, and as collected. */
 export function errorBars(estimates, best) {
   const { lower, upper } = best?.conclusions ?? {};
-  const collectedBar = WIDE * median(estimates.standard_errors);
-  return {
-    collectedBar,
-    bar: lower ? median(lower.map((low, i) => (upper[i] - low) / 2)) : collectedBar,
-  };
-}
-
-function median(values) {
-  return Float64Array.from(values).sort()[values.length >> 1];
+  const values = best?.recovered ?? estimates.frequencies;
+  const leading = values
+    .map((_, i) => i)
+    .sort((a, b) => values[b] - values[a])
+    .slice(0, LEADING);
+  const mean = (of) => leading.reduce((sum, i) => sum + of(i), 0) / leading.length;
+  const collectedBar = mean((i) => WIDE * estimates.standard_errors[i]);
+  return { collectedBar, bar: lower ? mean((i) => (upper[i] - lower[i]) / 2) : collectedBar };
 }
 
 /** The rows to show before all are asked for: the first, and those that are raised, and where items are left out. */

@@ -81,7 +81,7 @@ export function sentences(verdict, labels, { noise = false, bar = null, isOpen =
             `Collect more reports before you compare items.${end}`,
           ]
         : [
-            `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to ±\u00a0${points(bar)}`}.`,
+            `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to within ±\u00a0${points(bar)}`}.`,
             `You can use the best estimate. Careful lies are never seen; the certified band allows for some.${end}`,
           ];
     default:
