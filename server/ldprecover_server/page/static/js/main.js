@@ -2,7 +2,6 @@
 
 import { hasKey, isAbort, keyScope, onKey, sentenceOf } from "./api.js";
 import { fill, h, notice } from "./dom.js";
-import { askForKey } from "./key.js";
 import { start } from "./router.js";
 import { VIEWS } from "./views/index.js";
 
@@ -28,7 +27,7 @@ function showFailure(place, error) {
 function setUp() {
   const keyButton = document.getElementById("key");
   const showKey = () => fill(keyButton, hasKey() ? `Key: ${keyScope()}` : "Key");
-  keyButton.addEventListener("click", askForKey);
+  keyButton.addEventListener("click", async () => (await import("./key.js")).askForKey());
   onKey(showKey);
   showKey();
 

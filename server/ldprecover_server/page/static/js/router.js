@@ -43,7 +43,7 @@ export function setQuery(changes) {
 /**
  * Show the view of the address in `main`, now and after each change of the address.
  *
- * A view is `{path: "rounds", label, title, load}`; `load()` gives a module whose `show({main, path, query, signal})`
+ * A view is `{path: "rounds", label, title, load}`; `load(path)` gives a module whose `show({main, path, query, signal})`
  * fills `main`; `path` is what follows the view's own, and `signal` aborts when the view is left. `failed(main, error)`
  * shows what went wrong.
  */
@@ -63,7 +63,7 @@ export function start(main, views, { nav, failed }) {
     document.title = `${view?.title ?? "Not found"} – LDPRecover`;
     try {
       if (!view) throw new Error("there is no such view");
-      const module = await view.load();
+      const module = await view.load(path.slice(1));
       if (controller.signal.aborted) return;
       await module.show({ main, path: path.slice(1), query, signal: controller.signal });
     } catch (error) {

@@ -3,9 +3,7 @@
 import { fill, h } from "../dom.js";
 import { day } from "../format.js";
 import { colour, faded, font, onTheme } from "./colours.js";
-import { download, downloadCsv } from "./csv.js";
 import { mark, sign } from "./marks.js";
-import { table } from "./table.js";
 
 /**
  * Make the frame of a chart, a figure. `name` is that of downloaded files, `caption()` the second line of the PNG, by
@@ -39,8 +37,10 @@ export function frame({
   let shown = null;
   let stale = true;
 
-  const showTable = () => {
+  const showTable = async () => {
     if (!details.open || !stale) return;
+    const { table } = await import("./table.js"); // few viewers open it
+    if (!stale) return;
     stale = false;
     const next = table({ columns, rows, caption: title, signal, old: shown, ...options });
     if (next !== shown) fill(place, next.root);
@@ -50,7 +50,7 @@ export function frame({
 
   // Disabled until there are numbers, and while further ones are on their way.
   const downloads = [
-    ["CSV", () => downloadCsv(name, columns, rows)],
+    ["CSV", async () => (await import("./csv.js")).downloadCsv(name, columns, rows)],
     ["PNG", save],
   ].map(([kind, onclick]) =>
     h(
@@ -108,6 +108,7 @@ export function frame({
   };
 
   async function save() {
+    const { download } = await import("./csv.js");
     const drawn = self.picture?.();
     if (!drawn) return;
     const scale = drawn.width / (parseFloat(drawn.style.width) || drawn.width);

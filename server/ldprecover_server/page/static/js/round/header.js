@@ -1,6 +1,5 @@
 // Head of a round: its name, its parameters in a line, and a menu that closes and deletes it.
 
-import { closeRound, deleteRound } from "../actions.js";
 import { fill, h, menu } from "../dom.js";
 import { day, number, plural } from "../format.js";
 import { help } from "../help.js";
@@ -18,6 +17,7 @@ export function header(round, signal) {
     round.state === "open" && [
       "Close the round",
       async () => {
+        const { closeRound } = await import("../actions.js");
         if (!(await closeRound(round))) return;
         Object.assign(round, { state: "closed", closed_at: new Date().toISOString() });
         show();
@@ -25,7 +25,10 @@ export function header(round, signal) {
     ],
     [
       "Delete the round",
-      async () => (await deleteRound(round)) && !signal.aborted && go(["rounds"]),
+      async () => {
+        const { deleteRound } = await import("../actions.js");
+        if ((await deleteRound(round)) && !signal.aborted) go(["rounds"]);
+      },
       "danger",
     ],
   ]);

@@ -4,7 +4,6 @@ import { get, isAbort, needsKey, onKey, poll, roundPath, sentenceOf } from "../a
 import { announce, fill, h, notice } from "../dom.js";
 import { count, number, plural } from "../format.js";
 import { help } from "../help.js";
-import { askForKey } from "../key.js";
 import { rates } from "../rate.js";
 import { certificatePanel } from "./certificate.js";
 import { header } from "./header.js";
@@ -25,7 +24,8 @@ export const UNASKED = 2_000_000;
 const HISTOGRAMS = ["grr", "hr", "llh"]; // whose tally has all that the reports say
 
 export async function show(context) {
-  const { main, id, signal } = context;
+  const { main, signal } = context;
+  const [id] = context.path;
   fill(main, h("p", { class: "quiet" }, "The round is being read."));
   const begin = async () => {
     try {
@@ -42,13 +42,18 @@ export async function show(context) {
           ? notice("", "This round's results need a key.")
           : notice("bad", sentenceOf(error)),
         needsKey(error) &&
-          h("button", { type: "button", class: "main", onclick: askForKey }, "Enter a key"),
+          h("button", { type: "button", class: "main", onclick: enterKey }, "Enter a key"),
         h("p", {}, h("a", { href: "#/rounds" }, "All rounds")),
       );
       return false;
     }
   };
   if (!(await begin())) onKey((has) => has && begin(), signal);
+}
+
+async function enterKey() {
+  const { askForKey } = await import("../key.js");
+  return askForKey();
 }
 
 async function live({ main, query, signal }, round) {

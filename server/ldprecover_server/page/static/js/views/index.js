@@ -1,7 +1,12 @@
 // The views, in the order of the navigation. A view without a label has links only.
 
 export const VIEWS = [
-  { path: "rounds", label: "Rounds", title: "Rounds", load: () => import("./rounds.js") },
+  {
+    path: "rounds",
+    label: "Rounds",
+    title: "Rounds",
+    load: ([id]) => (id === undefined ? import("./rounds.js") : import("../round/view.js")),
+  },
   { path: "open", title: "Open a round", load: () => import("./open.js") },
   { path: "series", title: "A series of rounds", load: () => import("./series.js") },
   { path: "plan", label: "Planner", title: "Plan a round", load: () => import("./plan.js") },

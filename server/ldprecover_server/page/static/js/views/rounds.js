@@ -1,6 +1,5 @@
 // The list of rounds: a card each, with its verdict as a traffic light in words.
 
-import { closeRound, deleteRound } from "../actions.js";
 import { get, hasKey, poll, sentenceOf } from "../api.js";
 import { fill, h, menu, notice } from "../dom.js";
 import { count, day, number, plural, share } from "../format.js";
@@ -11,15 +10,7 @@ import { VERDICTS } from "../round/verdict.js";
 const SECONDS = 3;
 const PAGE = 100;
 
-export async function show(context) {
-  if (context.path.length > 0) {
-    const round = await import("../round/view.js");
-    return round.show({ ...context, id: context.path[0] });
-  }
-  return list(context);
-}
-
-function list({ main, signal }) {
+export function show({ main, signal }) {
   const body = h("ul", { class: "cards plain" });
   const said = h("div", {});
   const more = h("button", { type: "button", hidden: true }, "Older rounds");
@@ -95,13 +86,14 @@ function list({ main, signal }) {
 function card(first, changed) {
   let round = first;
   const act = (what) => async () => {
-    if (await what(round)) changed();
+    const actions = await import("../actions.js");
+    if (await actions[what](round)) changed();
   };
   const light = h("p", { class: "light" });
   const progress = h("p", {});
   const actions = menu(`Actions on ${round.name}`, () => [
-    round.state === "open" && ["Close the round", act(closeRound)],
-    ["Delete the round", act(deleteRound), "danger"],
+    round.state === "open" && ["Close the round", act("closeRound")],
+    ["Delete the round", act("deleteRound"), "danger"],
   ]);
   const root = h(
     "li",
