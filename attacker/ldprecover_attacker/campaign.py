@@ -1,5 +1,7 @@
 """An attack on a round of a running server, by the interface of genuine users."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field

@@ -1,5 +1,7 @@
 """Attacks that are made of other attacks."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

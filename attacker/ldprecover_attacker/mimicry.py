@@ -1,5 +1,7 @@
 """The attack that no test of a round's reports can detect."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache

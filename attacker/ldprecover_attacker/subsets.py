@@ -1,5 +1,7 @@
 """Attacks whose users each promote some of the targets."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, Self

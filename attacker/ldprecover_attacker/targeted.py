@@ -1,5 +1,7 @@
 """Attacks that raise chosen items."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, Self

@@ -1,5 +1,7 @@
 """Attacks that distort all estimates."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self

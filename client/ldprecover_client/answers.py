@@ -4,6 +4,8 @@ Nothing here trusts the server, and nothing knows an HTTP library. A response wi
 a wrong type or contradictory values is an InvalidAnswerError or InconsistentRoundError.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re

@@ -1,5 +1,7 @@
 """Bulk submission: many reports in packed submissions over several connections."""
 
+from __future__ import annotations
+
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence

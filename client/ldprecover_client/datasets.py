@@ -1,5 +1,7 @@
 """Item counts for simulated users: three data sets of the package, or a CSV file."""
 
+from __future__ import annotations
+
 import csv
 import gzip
 import re

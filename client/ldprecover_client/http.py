@@ -3,6 +3,8 @@
 `calls` has the requests, `retry` the retry policy, and `answers` the readers of responses.
 """
 
+from __future__ import annotations
+
 import asyncio
 import functools
 import os

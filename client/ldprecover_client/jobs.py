@@ -1,5 +1,7 @@
 """An analysis that runs on the server as a job."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from ldprecover_client.answers import JobStatus, JsonObject

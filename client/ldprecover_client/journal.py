@@ -7,6 +7,8 @@ the submissions without a line under the same keys: the server recognises those 
 duplicates, so each report counts once.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import json

@@ -18,6 +18,8 @@ In a round with assigned seeds the first ticket's seed is on disk before the val
 no ticket with another seed is ever used for that round.
 """
 
+from __future__ import annotations
+
 import os
 import secrets
 import sqlite3

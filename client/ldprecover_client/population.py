@@ -1,5 +1,7 @@
 """Simulated genuine users: their true values and their honest reports."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """A progress bar for bulk submissions."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,5 +1,7 @@
 """Retry policy: exponential back-off with full jitter that honours Retry-After."""
 
+from __future__ import annotations
+
 import math
 import random
 import time

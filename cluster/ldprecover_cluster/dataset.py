@@ -1,5 +1,7 @@
 """A round's reports as a dataset: `_round.json`, and a folder of Parquet parts for each hour."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -28,7 +30,7 @@ class ReportDataset:
     parts: tuple[ParquetPart, ...]
 
     @classmethod
-    def open(cls, folder: str | Path) -> "ReportDataset":
+    def open(cls, folder: str | Path) -> ReportDataset:
         """Return the dataset in a folder of this machine, or at a URL that fsspec opens.
 
         Raises ReportDatasetError if it is missing, or its `_round.json` was changed.

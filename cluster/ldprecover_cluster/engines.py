@@ -1,5 +1,7 @@
 """Chooses the executor: none, processes of this machine, or workers of a Dask cluster."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext

@@ -1,5 +1,7 @@
 """A part of a round whose reports are in memory, for workers that cannot read the source."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

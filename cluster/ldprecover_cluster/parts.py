@@ -1,5 +1,7 @@
 """The parts of a dataset: Parquet files of reports, checked when they are read."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -6,6 +6,8 @@ written atomically; `_round.json` comes last. A later writer with a plan continu
 part, and without one starts from the beginning.
 """
 
+from __future__ import annotations
+
 import contextlib
 import fcntl
 import hashlib
@@ -69,7 +71,7 @@ class DatasetWriter:
         self._export: RoundExport | None = None
         self._buckets: list[tuple[int, int]] = []
 
-    def __enter__(self) -> "DatasetWriter":
+    def __enter__(self) -> DatasetWriter:
         with translate_errors(str(self.work)):
             self._lock_work()
         return self

@@ -8,6 +8,8 @@ of "ldprecover.attacks" an Attack, under the object's own name. Nothing is impor
 called; `ldprecover_attacker.plugins.load` loads attacks too.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields

@@ -1,5 +1,7 @@
 """Attacks and their texts: mga, aa-peaked-x5, apa {"each": 4}, or a mix of these."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """The estimates of a demo's round by item, beside the truth."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -94,7 +96,7 @@ class Comparison:
             columns, rows, f"{self.settings.dataset}, {self.settings.protocol}", len(columns) - 1
         )
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """Return a matplotlib figure of the most frequent items and the targets.
 
         Raises ExperimentError without matplotlib.

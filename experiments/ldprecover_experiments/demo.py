@@ -1,5 +1,7 @@
 """A demo: one poisoned round on a running server, from its opening to its recoveries."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 

@@ -5,6 +5,8 @@ A reference is an estimate that needs what the simulator alone knows, such as th
     list(measure(round_, [GENUINE, POISONED, MethodSpec("ldprecover")]))
 """
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -4,6 +4,8 @@ Counts are drawn from their law if it is known. Reports are made one by one if t
 a method reads them, or if they are sent to a server.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """The results of a study, as JSON, data frame, table and picture."""
 
+from __future__ import annotations
+
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -117,7 +119,7 @@ class Results:
         title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant}"
         return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
 
-    def plot(self, number: str = "mse") -> "Figure":
+    def plot(self, number: str = "mse") -> Figure:
         """Return a matplotlib figure: a panel for each data set and protocol.
 
         `number` is "mse" or "fg". Raises ExperimentError without matplotlib.

@@ -1,5 +1,7 @@
 """Rounds of labelled items for notebooks: simulate, attack, recover, plot."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +32,7 @@ def simulate(
     users: int | None = None,
     seed: int = 0,
     column: str | None = None,
-) -> "SimulatedRound":
+) -> SimulatedRound:
     """Return a round of genuine users, who report their items under a protocol.
 
         r = simulate("cities", protocol="oue", epsilon=1).attack("mga", targets=3)
@@ -74,7 +76,7 @@ class LabelledEstimates(ABC):
         items, _, columns = self._by_label()
         return frame(columns, items)
 
-    def plot(self, axes: "Axes | None" = None) -> "Axes":
+    def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the ten most frequent items and the targets; return the matplotlib axes.
 
         Without `axes` they are those of a new figure of pyplot, which a notebook shows. Raises
@@ -147,7 +149,7 @@ class SimulatedRound(LabelledEstimates):
 
     def recover(
         self, method: str = "auto", *, targets: str | Iterable[str | int] = (), **assumptions: Any
-    ) -> "SimulatedRecovery":
+    ) -> SimulatedRecovery:
         """Return what a recovery method makes of the reports.
 
             r.recover("ldprecover", targets=r.targets, eta=0.05)

@@ -9,6 +9,8 @@ attacks = ["mga", {name = "apa", each = 4}, {name = "aa", kind = "peaked", model
 methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, name = "told"}]
 """
 
+from __future__ import annotations
+
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """What a round's reports prove about the frequencies of its honest users."""
 
+from __future__ import annotations
+
 import math
 import secrets
 from bisect import bisect_left
@@ -194,7 +196,7 @@ def _first_share(condition: Callable[[float], bool]) -> float:
 
 def certify(
     oracle: FrequencyOracle,
-    reports: "Reports | Callable[[], Iterable[Reports]] | ReportSource | Tally",
+    reports: Reports | Callable[[], Iterable[Reports]] | ReportSource | Tally,
     malicious_share: float,
     confidence: float = 0.95,
     *,

@@ -6,6 +6,8 @@ report of item v. A is a law if g sums to beta, and to at least -beta/(ratio - 1
 any report, where ratio = p(1-q)/(q(1-p)): e^epsilon, for all seven protocols.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

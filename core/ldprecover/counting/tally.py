@@ -1,5 +1,7 @@
 """Tallies: summaries of reports that add."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -58,12 +60,12 @@ class Tally:
         object.__setattr__(self, "summary", summary.astype("<i8", copy=False))
 
     @classmethod
-    def empty(cls, size: int) -> "Tally":
+    def empty(cls, size: int) -> Tally:
         """Return the tally of no reports, for a given `FrequencyOracle.summary_size`."""
         return cls(np.zeros(size, dtype="<i8"), 0)
 
     @classmethod
-    def of(cls, oracle: ReportCounter, reports: Reports) -> "Tally":
+    def of(cls, oracle: ReportCounter, reports: Reports) -> Tally:
         """Return the tally of these reports.
 
         Raises ContractError if the oracle's summary is not one.
@@ -76,7 +78,7 @@ class Tally:
             raise ContractError(f"{_subject(oracle)}: {error}") from error
 
     @classmethod
-    def from_bytes(cls, data: bytes, n: int) -> "Tally":
+    def from_bytes(cls, data: bytes, n: int) -> Tally:
         """Read a summary written by `to_bytes`."""
         return cls(np.frombuffer(data, dtype="<i8"), n)
 
@@ -98,11 +100,11 @@ class Tally:
         _check(oracle, counts, oracle.domain_size)
         return counts
 
-    def __add__(self, other: "Tally") -> "Tally":
+    def __add__(self, other: Tally) -> Tally:
         self._fits(other)
         return Tally(self.summary + other.summary, self.n + other.n)
 
-    def __sub__(self, other: "Tally") -> "Tally":
+    def __sub__(self, other: Tally) -> Tally:
         self._fits(other)
         return Tally(self.summary - other.summary, self.n - other.n)
 
@@ -113,7 +115,7 @@ class Tally:
             and np.array_equal(self.summary, other.summary)
         )
 
-    def _fits(self, other: "Tally") -> None:
+    def _fits(self, other: Tally) -> None:
         if self.summary.size != other.summary.size:
             raise ParameterError(
                 f"tallies of {self.summary.size} and {other.summary.size} items do not add"

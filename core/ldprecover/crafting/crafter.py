@@ -1,5 +1,7 @@
 """The contract of a crafter: the reports that malicious users can make, and what these support."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Unbiased frequencies of a tally, and their standard errors."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -32,7 +34,7 @@ class Estimates:
     sum_standard_error: float | None
 
     @classmethod
-    def of(cls, oracle: FrequencyOracle, tally: Tally) -> "Estimates":
+    def of(cls, oracle: FrequencyOracle, tally: Tally) -> Estimates:
         """Estimate from a tally.
 
         Raises ParameterError if it is of no report, or over another domain, and ContractError if

@@ -1,5 +1,7 @@
 """Plans: every protocol's solution of a plan request, the best first."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace

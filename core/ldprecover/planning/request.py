@@ -1,5 +1,7 @@
 """The request for a plan: what is known about a round, and what is wanted from it."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,5 +1,7 @@
 """Frequency oracles: one module for each protocol, one contract, one table."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from ldprecover._checks import did_you_mean

@@ -1,5 +1,7 @@
 """The data that describe a protocol: traits, own parameters and the forms of its reports."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

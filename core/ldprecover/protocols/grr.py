@@ -1,5 +1,7 @@
 """Generalised randomised response: a report is one item."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,5 +1,7 @@
 """Hadamard response: a report is a column of a Hadamard matrix."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

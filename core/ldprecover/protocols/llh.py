@@ -1,5 +1,7 @@
 """Linear local hashing: a report is a linear hash function over GF(g) and a bucket."""
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """Optimised local hashing: a report is a hash seed and a bucket."""
 
+from __future__ import annotations
+
 import math
 import struct
 from collections.abc import Sequence

@@ -4,6 +4,8 @@ No other package compares a protocol with a name or a class. Code asks for a tra
 crafter or a method. A protocol that lacks one has None, or raises ParameterError with its name.
 """
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """Optimised unary encoding: a report is a bit vector over the items."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 

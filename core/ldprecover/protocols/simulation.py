@@ -1,5 +1,7 @@
 """Simulated tallies of users: `oracle.simulation`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +27,7 @@ class Simulation:
     `users` are the number of users of each item.
     """
 
-    oracle: "FrequencyOracle"
+    oracle: FrequencyOracle
 
     def honest_tally(self, true_counts: ArrayLike, rng: Rng) -> Tally:
         """Return a tally of honest reports of true_counts[v] users of item v, from its exact law.

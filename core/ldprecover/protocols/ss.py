@@ -1,5 +1,7 @@
 """Subset selection: a report is a set of k items."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 

@@ -1,5 +1,7 @@
 """Symmetric unary encoding, also called basic RAPPOR: a report is a bit vector over the items."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 

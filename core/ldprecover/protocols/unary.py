@@ -1,5 +1,7 @@
 """Unary encoding: a report is a bit vector over the items."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +49,7 @@ class UnaryEncoding(FrequencyOracle):
         return -(-self.domain_size // 8)
 
     @cached_property
-    def wire(self) -> "BitsForm":
+    def wire(self) -> BitsForm:
         return BitsForm(self.domain_size, self.fixed_size)
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:

@@ -4,6 +4,8 @@ An array of reports in memory *is* its packed form, so packing copies nothing: r
 without a header. The JSON form is an object of arrays, `wire.columns`.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """Conclusions of a recovery method beside the frequencies: their errors, and the attack."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """The contract of recovery methods: requests, inputs and results, and the table of methods."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Literal
@@ -172,7 +174,7 @@ class RecoveryInputs:
         malicious: FloatArray | None = None,
         genuine: FloatArray | None = None,
         conclusions: Conclusions | None = None,
-    ) -> "Recovery":
+    ) -> Recovery:
         """Return the result of the requested method.
 
         By default no malicious frequencies are assumed, and the poisoned ones are the genuine.

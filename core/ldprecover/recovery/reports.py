@@ -8,6 +8,8 @@ If the summary of a protocol is the histogram of its reports, the histogram take
 reports are read once, to count them, or never, where their tally is known.
 """
 
+from __future__ import annotations
+
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -69,7 +71,7 @@ class ReportSource:
     def __init__(
         self,
         oracle: FrequencyOracle,
-        reports: "Reports | Callable[[], Iterable[Reports]]",
+        reports: Reports | Callable[[], Iterable[Reports]],
         *,
         executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -101,7 +103,7 @@ class ReportSource:
         executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
         apart: bool = False,
-    ) -> "ReportSource":
+    ) -> ReportSource:
         """Return the source of the reports of some parts, each read once in every pass.
 
         The executor receives the parts in tasks of one or several and reads them; without one this
@@ -121,7 +123,7 @@ class ReportSource:
         return source
 
     @classmethod
-    def of_tally(cls, oracle: FrequencyOracle, tally: Tally) -> "ReportSource":
+    def of_tally(cls, oracle: FrequencyOracle, tally: Tally) -> ReportSource:
         """Return the source of the reports that a tally counts.
 
         Raises ParameterError unless the oracle has the trait `histogram`, and for a tally that

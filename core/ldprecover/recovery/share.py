@@ -1,5 +1,7 @@
 """The share of malicious reports, estimated from the sum of the estimates."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Euclidean projection on the probability simplex."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

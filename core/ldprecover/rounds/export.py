@@ -1,5 +1,7 @@
 """A round as one JSON file: parameters, tally and checksum, for estimates without a server."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
@@ -160,7 +162,7 @@ class RoundExport:
         }
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "RoundExport":
+    def from_json(cls, text: str | bytes) -> RoundExport:
         """Read a file. Raises ParameterError unless it is an unchanged export."""
         try:
             document = json.loads(text)
@@ -172,7 +174,7 @@ class RoundExport:
         return cls.from_dict(document)
 
     @classmethod
-    def from_dict(cls, document: object) -> "RoundExport":
+    def from_dict(cls, document: object) -> RoundExport:
         """Read the result of `to_dict`. Raises ParameterError if it was changed."""
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise ParameterError(
@@ -222,8 +224,8 @@ class RoundExport:
 
     @classmethod
     def merge(
-        cls, exports: "Sequence[RoundExport]", *, called: Sequence[str] | None = None
-    ) -> "RoundExport":
+        cls, exports: Sequence[RoundExport], *, called: Sequence[str] | None = None
+    ) -> RoundExport:
         """Return the export of all reports of several rounds, such as those of several deployments.
 
         The rounds must have the same parameters, by their digest. The result is the same to the
@@ -287,7 +289,7 @@ class RoundExport:
         self,
         request: RecoveryRequest | str = AUTO,
         *,
-        history: "Sequence[RoundExport]" = (),
+        history: Sequence[RoundExport] = (),
         reports: ReportSource | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Recovery:

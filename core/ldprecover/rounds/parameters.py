@@ -1,5 +1,7 @@
 """The immutable parameters of a round, on which clients and server must agree."""
 
+from __future__ import annotations
+
 import hashlib
 import struct
 from collections.abc import Iterable, Mapping

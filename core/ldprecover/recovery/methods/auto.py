@@ -1,5 +1,7 @@
 """The method auto: un-mixing where it fits the round, else projection."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
 
