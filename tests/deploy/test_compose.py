@@ -12,7 +12,8 @@ from ldprecover_server import Settings
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-JOBS = ["analyst", "attacker", "keys", "migrate", "round", "secrets", "users"]
+DEMO = {"analyst", "attacker", "demo-keys", "drill", "round", "users"}
+JOBS = {*DEMO, "address", "keys", "migrate", "secrets"} - {"drill"}
 
 
 def mounted(service: str) -> set[str]:
@@ -29,7 +30,24 @@ def waits_for(service: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("command", [["docker-compose"], ["docker", "compose"]], ids=" ".join)
 def test_compose_tools_read_the_file(command: list[str]) -> None:
-    assert compose_services(ROOT, *command).keys() == SERVICES.keys()
+    assert compose_services(ROOT, *command, "--profile", "demo").keys() == SERVICES.keys()
+
+
+def test_demo_is_a_profile_and_the_rest_is_not() -> None:
+    profiles = {name: service.get("profiles") for name, service in SERVICES.items()}
+    assert profiles == {name: ["demo"] if name in DEMO else None for name in SERVICES}
+
+
+def test_nothing_that_stays_waits_for_the_demo() -> None:
+    assert not {other for name in SERVICES.keys() - DEMO for other in waits_for(name)} & DEMO
+
+
+def test_last_line_names_the_published_address() -> None:
+    (published,) = SERVICES["server"]["ports"]
+    address, _, port = published.rpartition(":")
+    assert port == "8000"
+    command = [*SERVICES["address"]["entrypoint"], *SERVICES["address"]["command"]]
+    assert command == ["echo", f"LDPRecover is at http://{address}/"]
 
 
 def test_each_service_waits_for_what_it_needs() -> None:
@@ -40,7 +58,9 @@ def test_each_service_waits_for_what_it_needs() -> None:
         "migrate": {"postgres": "service_healthy"},
         "keys": {"migrate": done},
         "server": {"keys": done},
-        "round": {"server": "service_healthy"},
+        "address": {"server": "service_healthy"},
+        "demo-keys": {"migrate": done},
+        "round": {"server": "service_healthy", "demo-keys": done},
         "users": {"round": done},
         "attacker": {"round": done},
         "analyst": {"users": done, "attacker": done},
@@ -79,10 +99,12 @@ def test_only_server_and_drill_are_published_locally() -> None:
     """The drill lets in those alone who call it by a name of this machine, and by the port that it
     listens on.
     """
+    port = "${LDPRECOVER_DRILL_PORT:-8001}"
     assert {name: service["ports"] for name, service in SERVICES.items() if "ports" in service} == {
-        "server": ["127.0.0.1:8000:8000"],
-        "drill": ["127.0.0.1:8001:8001"],
+        "server": ["127.0.0.1:${LDPRECOVER_PORT:-8000}:8000"],
+        "drill": [f"127.0.0.1:{port}:{port}"],
     }
+    assert f"--port={port}" in SERVICES["drill"]["command"]
 
 
 def test_server_runs_two_processes_by_default() -> None:
@@ -103,6 +125,7 @@ def test_each_part_of_the_demo_has_one_key() -> None:
         "postgres",
         "migrate",
         "keys",
+        "demo-keys",
         "server",
     }
 
@@ -112,7 +135,8 @@ def test_only_makers_of_secrets_may_write_them() -> None:
         writable = {v.split(":")[0] for v in service.get("volumes", []) if not v.endswith(":ro")}
         assert writable == {
             "secrets": {"database-secret"},
-            "keys": {"admin-key", "report-key", "analyst-key"},
+            "keys": {"admin-key"},
+            "demo-keys": {"report-key", "analyst-key"},
             "postgres": {"database"},
             "server": {"analyses"},
         }.get(name, set())
@@ -149,11 +173,12 @@ def test_only_the_server_is_on_both_networks() -> None:
     frontend, data = {"frontend"}, {"data"}
     assert networks == {
         "secrets": set(),
-        **dict.fromkeys(("postgres", "migrate", "keys"), data),
+        "address": set(),
+        **dict.fromkeys(("postgres", "migrate", "keys", "demo-keys"), data),
         "server": frontend | data,
         **dict.fromkeys(("round", "users", "attacker", "analyst", "drill"), frontend),
     }
-    assert SERVICES["secrets"]["network_mode"] == "none"
+    assert all(SERVICES[name]["network_mode"] == "none" for name in ("secrets", "address"))
     settings = {
         name: bool((net or {}).get("internal")) for name, net in COMPOSE["networks"].items()
     }
