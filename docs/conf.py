@@ -1,14 +1,21 @@
 """How Sphinx makes a site of these pages: `make docs`."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version as version_of
+from itertools import pairwise
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.util.inspect import TypeAliasForwardRef
 
+import ldprecover
+from ldprecover import types
+
+_IS_LIST = re.compile(r"\s*([-*:]|\.\. )")
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 
@@ -17,11 +24,10 @@ author = "the LDPRecover authors"
 project_copyright = author
 version = release = version_of("ldprecover")
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build", "scripts"]
-myst_heading_anchors = (
-    4  # by which the pages link to each other's headings in the repository as well
-)
+# The pages link to each other's headings by these anchors in the repository as well.
+myst_heading_anchors = 4
 
 nb_execution_mode = "force"  # a notebook that fails fails the build
 nb_execution_raise_on_error = True
@@ -31,12 +37,24 @@ nb_merge_streams = True
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_type_aliases = {
+    name: name for name in ("ArrayLike", "Rng", "RoundData", *vars(types)) if name[0].isupper()
+}
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # it is printed as it is in a union
 default_role = "code"  # docstrings write code in single backticks
 
 html_theme = "furo"
 html_title = project
 html_copy_source = False
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
+
+# Copies the commands of a block without its prompts, and no output.
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
+copybutton_here_doc_delimiter = "END"
+copybutton_selector = "div:not(.highlight-text):not(.cell_output) > div.highlight > pre"
 
 
 def write_commands(app: Sphinx) -> None:
@@ -54,7 +72,8 @@ def write_commands(app: Sphinx) -> None:
         "ldprecover",
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
-    (HERE / "reference" / "commands.md").write_text(result.stdout)
+    _, _, text = result.stdout.partition("\n")
+    (HERE / "reference" / "commands.md").write_text(f"# Commands\n{text}")
 
 
 def unlink_repository_files(app: Sphinx, doctree: nodes.document) -> None:
@@ -69,14 +88,31 @@ def unlink_repository_files(app: Sphinx, doctree: nodes.document) -> None:
             link.replace_self(link.children)
 
 
-def keep_bars(
+def set_docstring(
     app: Sphinx, kind: str, name: str, object: object, options: object, lines: list[str]
 ) -> None:
-    """Escape bars, so that |a| is not read as a substitution."""
-    lines[:] = [line.replace("|", "\\|") for line in lines]
+    """Mark indented paragraphs as code, and escape bars, so that |a| is no substitution."""
+    text, in_code = list[str](), False
+    for before, line in pairwise(["", *lines]):
+        starts = line.startswith("    ") and not before and not in_code
+        if starts and not _IS_LIST.match(next(filter(None, reversed(text)), "")):
+            text += [".. code-block:: python", ""]
+            in_code = True
+        in_code = in_code and (not line or line.startswith("    "))
+        text.append(line if in_code else line.replace("|", "\\|"))
+    lines[:] = text
+
+
+def skip_shown_elsewhere(
+    app: Sphinx, kind: str, name: str, object: object, skip: bool, options: object
+) -> bool | None:
+    """Skip a name that the page of `ldprecover` has, on the page of the module that defines it."""
+    shown = name in ldprecover.__all__ and getattr(ldprecover, name) is object
+    return True if shown and app.env.docname != "reference/python/ldprecover" else None
 
 
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_commands)
-    app.connect("autodoc-process-docstring", keep_bars)
+    app.connect("autodoc-process-docstring", set_docstring)
+    app.connect("autodoc-skip-member", skip_shown_elsewhere)
     app.connect("doctree-read", unlink_repository_files)

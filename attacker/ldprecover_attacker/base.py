@@ -52,6 +52,10 @@ class Attack(ABC):
     An attack is a value: equal attacks, oracles, m and generator states give equal reports. Every
     call draws the attacker's secret (Manip's H, AA's distribution) before anything else. So a
     generator in the same state gives `support` the secret of `reports`.
+
+        attack = MGA([3, 40])
+        reports = attack.reports(oracle, m=1000, rng=np.random.default_rng(0))
+        attack.gain(oracle, frequencies, beta=0.05)
     """
 
     name: ClassVar[str]
@@ -206,7 +210,7 @@ class ModelledAttack(ItemAttack):
       OLH report that supports v supports every other item with probability 1/g too, so its sum of
       malicious frequencies is S = (1-q)/(p-q), and no report can do otherwise.
     - "crafted" (Cao et al., USENIX Security 2021): the report that does most for the item while it
-      supports about as many items as an honest one does: see `ldprecover.FrequencyOracle.craft`.
+      supports about as many items as an honest one does: see `ldprecover.protocols.Crafter`.
 
     Raises ParameterError for another model.
     """

@@ -49,9 +49,11 @@ class Campaign:
     round.
 
     `tickets` are those the attacker holds, one for each malicious user: each sends its one report.
-    Where seeds are given, a report is crafted for the seed of its ticket.
+    Where seeds are assigned, a report is crafted for the seed of its ticket.
 
     Raises ParameterError for a negative m or seed, or fewer tickets than m.
+
+        Campaign(url, "cities", MGA(["Reno, NV"]), m=100, seed=1, key=key).run()
     """
 
     url: str

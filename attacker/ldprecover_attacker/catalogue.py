@@ -1,5 +1,7 @@
 """The attacks by name, for command lines and forms."""
 
+from __future__ import annotations
+
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -41,6 +43,8 @@ def attack_options(name: str) -> dict[str, bool]:
     """Return the options of an attack, and whether each is required.
 
     Raises ParameterError for an unknown attack.
+
+        attack_options("apa2")  # {'targets': True, 'rate': False, 'search': False}
     """
     if name not in ATTACKS:
         raise ParameterError(
@@ -61,6 +65,8 @@ def make_attack(
 
     Raises ParameterError for an unknown name, a missing or ill-formed option, or one that does not
     belong to the attack.
+
+        make_attack("mga", targets=[3, 40], input_poisoning=True)
     """
     allowed = attack_options(name)
     options = {option: value for option, value in options.items() if value is not None}

@@ -26,6 +26,8 @@ class InputPoisoning(Attack):
     or sizes.
 
     Raises ParameterError for an attack that draws no items.
+
+        InputPoisoning(MGA([3, 40])).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "input-poisoning"
@@ -60,6 +62,8 @@ class Several(Attack):
     equal.
 
     Raises ParameterError for no attacker, and for shares that are not one positive number for each.
+
+        Several([AA()] * 5).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "several"

@@ -36,6 +36,8 @@ class Mimicry(TargetedAttack):
     that law falls below zero for a few reports, which nobody can send: `support` has it in.
 
     Raises ParameterError for a share or frequencies that do not fit.
+
+        Mimicry([3, 40], share=0.1).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "mimicry"

@@ -1,5 +1,7 @@
 """Attacks of other distributions, found by their entry points in the group "ldprecover.attacks"."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
 from typing import Any

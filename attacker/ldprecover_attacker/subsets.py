@@ -73,6 +73,8 @@ class MGAA(SubsetAttack):
     An OUE report supports r' + (L - r')(r - r')/(d - r') targets on average. S is 1 for GRR,
     (max(L, r') - qd)/(p-q) for OUE; for OLH it is that of the buckets found, near
     (L' - d/g)/(p-q) when the search finds the size it aims at.
+
+        MGAA([3, 40, 41, 42], each=2).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "mga-a"
@@ -118,6 +120,8 @@ class APA(MGAA):
     every size. The gain is about MGA-A's.
 
     Raises ParameterError when r' is more than an honest report supports on average.
+
+        APA([3, 40, 41, 42], each=2).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "apa"

@@ -112,6 +112,8 @@ class MGA(TargetedAttack, ModelledAttack):
     S is 1 for GRR, (max(L, r) - qd)/(p-q) for crafted OUE, (h - rq)/(p-q) for crafted OLH, where h
     is the mean number of targets a report supports; sampled, (1 - qd)/(p-q) for OUE and (1-q)/(p-q)
     for OLH. The gain is beta ((h - rq)/(p-q) - f_T).
+
+        MGA([3, 40], search=100).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "mga"
@@ -171,6 +173,8 @@ class APA2(TargetedAttack):
 
     S is 1 for OUE, whose reports have honest sizes, and r(rate - q)/(p-q) for OLH, whose other
     items are honest. The gain is beta (r(rate - q)/(p-q) - f_T), or what the search finds of it.
+
+        APA2([3, 40], rate=0.4).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "apa2"
@@ -229,6 +233,8 @@ class Joint(TargetedAttack):
     - HR and LLH: ParameterError.
 
     The gain is beta (r(rate - q)/(p-q) - f_T), but for GRR.
+
+        Joint([3, 40], rate=0.5).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "joint"
@@ -273,6 +279,8 @@ class RIA(TargetedAttack):
 
     The law of InputPoisoning(MGA(targets)): S = 1 and the gain is beta(1 - f_T), for every
     protocol.
+
+        RIA([3, 40]).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "ria"

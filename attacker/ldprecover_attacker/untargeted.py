@@ -47,6 +47,8 @@ class AA(ModelledAttack):
     P + (1-P)(L-1)/(d-1) under crafted OUE.
 
     Raises ParameterError for another kind, a size outside its range, or a size with "diffuse".
+
+        AA("peaked", size=10).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "aa"
@@ -100,6 +102,8 @@ class Manip(ModelledAttack):
     S and gain as for `AA`, with its own P.
 
     Raises ParameterError for a size outside its range.
+
+        Manip(size=20).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "manip"
@@ -132,6 +136,8 @@ class RPA(ItemAttack):
     - OLH: a random seed and bucket. pi = q = 1/g, S = 0: as if nobody had reported.
 
     Lying about a random item and then following the protocol is InputPoisoning(RPA()).
+
+        RPA().reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "rpa"
@@ -180,6 +186,8 @@ class MLA(ItemAttack):
     `support` is 0 or 1 for each item, by the report that was drawn, but for assigned seeds.
 
     Raises ParameterError for an unknown `against`, and an item outside the domain.
+
+        MLA(against="raw").reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
 
     name = "mla"

@@ -27,6 +27,7 @@ from ldprecover_client.errors import (
     RefusedError,
     UnknownProtocolError,
 )
+from ldprecover_client.notebook import data_frame, html_table
 from ldprecover_interface import analysis, certificates, plans, results, rounds, submissions
 from ldprecover_interface.base import REFERENCE as _REFERENCE
 from ldprecover_interface.base import Message
@@ -37,6 +38,7 @@ _TOLERANCE = 1e-9
 """Relative tolerance of p and q: exp of another language may differ in the last bits."""
 _SHOWN = 300  # characters of the server's text that are shown
 _MAX_FIELDS = 20  # of a problem that are kept
+_ROWS = 10  # of a table in a notebook
 
 REFERENCE = re.compile(_REFERENCE)
 """What a round may be named by in a path."""
@@ -97,6 +99,15 @@ class Round:
         if self.digest != self.parameters.digest:
             raise InconsistentRoundError("the round's digest is not that of its parameters")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}, {self._shown})"
+
+    @property
+    def _shown(self) -> str:
+        """Protocol, epsilon and number of items, as `repr` shows them."""
+        round_ = self.parameters
+        return f"{round_.protocol}, epsilon {round_.epsilon:g}, {len(round_.items):,} items"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -147,6 +158,12 @@ class RoundSummary:
     quarantined: Quarantined | None = None
     verdict: Verdict | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"RoundSummary({self.name}, {self.state}, {self.protocol}, epsilon {self.epsilon:g}, "
+            f"{self.domain_size:,} items, {self.n:,} reports)"
+        )
+
 
 @dataclass(frozen=True)
 class RoundStatus(Round):
@@ -162,6 +179,9 @@ class RoundStatus(Round):
     closed_at: str | None
     quarantined: Quarantined | None = field(default=None, kw_only=True)
     verdict: Verdict | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        return f"RoundStatus({self.name}, {self.state}, {self._shown}, {self.n:,} reports)"
 
     @property
     def summary(self) -> RoundSummary:
@@ -181,7 +201,9 @@ class RoundStatus(Round):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frequencies:
-    """The unbiased, unclipped estimates of a round. Arrays have one entry for each of the d items.
+    """The unbiased, unclipped estimates of a round, which `Client.frequencies` returns.
+
+    Arrays have shape (d,), one entry for each item. `to_frame` returns them by label.
 
     `n` is the number of reports, `counts` the support counts. `frequencies`, `standard_errors` and
     their `sum` are None in a round without reports. `canaries` are indices of items that nobody
@@ -208,6 +230,29 @@ class Frequencies:
             f"Frequencies({self.protocol}, epsilon {self.epsilon:g}, {self.n:,} reports, "
             f"{len(self.items):,} items{top})"
         )
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: a row for each label; counts, estimates, standard errors.
+
+        Raises ImportError without pandas.
+        """
+        names = ("counts", "frequencies", "standard_errors")
+        columns = {name: getattr(self, name) for name in names}
+        return data_frame({k: v for k, v in columns.items() if v is not None}, self.items)
+
+    def _repr_html_(self) -> str:
+        if self.frequencies is None or self.standard_errors is None:
+            return html_table(["item"], [[label] for label in self.items[:_ROWS]], repr(self))
+        highest_first = (-self.frequencies).argsort(kind="stable")[:_ROWS]
+        rows = [
+            [
+                self.items[i],
+                f"{100 * self.frequencies[i]:.2f} %",
+                f"± {100 * self.standard_errors[i]:.2f} points",
+            ]
+            for i in highest_first
+        ]
+        return html_table(["item", "frequency", "standard error"], rows, repr(self))
 
 
 class Submitted(TypedDict):

@@ -57,6 +57,8 @@ class Dataset:
     `items` are 2 to 100,000 distinct labels, not blank and without control characters; `counts`,
     shape (d,), integers of 0 or more, not all zero; `source` names their origin. Raises
     DatasetError.
+
+        Dataset("pets", ("cat", "dog"), np.array([6, 4]), "a survey").frequencies
     """
 
     name: str
@@ -79,6 +81,9 @@ class Dataset:
             raise DatasetError(f"{self.name}: counts must be 0 or more, and not all 0")
         counts.flags.writeable = False
         object.__setattr__(self, "counts", counts)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name}, {len(self.items):,} items, {self.counts.sum():,} users)"
 
     @property
     def frequencies(self) -> NDArray[np.float64]:

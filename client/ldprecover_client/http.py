@@ -296,8 +296,10 @@ class Client(_BaseClient):
     interface, and ArgumentError for an argument that cannot be sent. A round reference is an id, a
     name or "current".
 
-        with Client("http://localhost:8000") as client:
-            client.frequencies("lunch").frequencies
+        with Client("http://localhost:8000", key=key) as client:
+            client.open_round(name="drinks", protocol="oue", epsilon=1.0, items=["tea", "coffee"])
+            client.frequencies("lunch").to_frame()
+            client.recover("cities")["recovered"]
     """
 
     def __init__(
@@ -544,7 +546,13 @@ class Client(_BaseClient):
 
 
 class AsyncClient(_BaseClient):
-    """The calls of a reporting user, for asyncio. An async context manager; see `Client`."""
+    """The calls of a reporting user, for asyncio. An async context manager; see `Client`.
+
+        async with AsyncClient("http://localhost:8000") as client:
+            await AsyncReporter(client, "lunch").report("soup")
+
+    Its calls raise the errors of `Client`.
+    """
 
     def __init__(
         self,

@@ -19,6 +19,9 @@ class Job:
     `analysis` is "recovery" or "certificate". `state` is "queued", "running", "done", "failed" or
     "cancelled", and `progress` a number from 0 to 1, both as of the last poll. Its methods raise
     the errors of `Client`.
+
+        job = client.start_recovery("cities", method="unmix")
+        job.wait(print)["recovered"]
     """
 
     def __init__(

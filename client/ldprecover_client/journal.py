@@ -37,6 +37,9 @@ class Journal:
     """The submissions of one run. `facts` is JSON from which the caller makes the reports again.
 
     `begin` writes the file. Raises JournalError for a file that cannot be written.
+
+        journal = Journal(Path("run.journal"), {"seed": 1})
+        users.report_to(url, "cities", key=key, journal=journal)
     """
 
     def __init__(self, path: Path, facts: Mapping[str, Any]) -> None:

@@ -68,6 +68,9 @@ class Population:
         weights.flags.writeable = False
         object.__setattr__(self, "weights", weights)
 
+    def __repr__(self) -> str:
+        return f"Population({self.n:,} users, {self.domain_size:,} items, seed {self.seed})"
+
     @classmethod
     def of(
         cls,

@@ -16,6 +16,9 @@ def progress_bar(description: str, *, first: str | None = None) -> Iterator[Prog
 
     Until the first update it shows `first`, or else `description`, and the elapsed time. It shows
     nothing if standard error is not a terminal, because a bar in a file is noise.
+
+        with progress_bar("Reporting") as progress:
+            submit_reports(url, opened.id, reports, key=key, progress=progress)
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, total: None

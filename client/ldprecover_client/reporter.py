@@ -1,5 +1,7 @@
 """Reports one user's value: perturbs it once, records it in the ledger, and sends it."""
 
+from __future__ import annotations
+
 import asyncio
 import math
 import operator
@@ -399,7 +401,12 @@ class Reporter(_BaseReporter[Client, Transport]):
 
 
 class AsyncReporter(_BaseReporter[AsyncClient, AsyncTransport]):
-    """`Reporter` for asyncio. The ledger is written in a thread."""
+    """`Reporter` for asyncio. The ledger is written in a thread.
+
+        await AsyncReporter("http://localhost:8000", "lunch").report("soup")
+
+    Arguments and errors are those of `Reporter`.
+    """
 
     _client_class = AsyncClient
 

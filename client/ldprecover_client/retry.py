@@ -60,6 +60,8 @@ class Retries:
     min(longest, base * 2^i) ("full jitter"). The defaults outlast a server's restart and end within
     two minutes and one request. `on_wait` is called with the seconds before each wait, in the
     thread that waits. Raises ArgumentError.
+
+        Client("http://localhost:8000", retries=Retries(attempts=3, total=10))
     """
 
     attempts: int = 8

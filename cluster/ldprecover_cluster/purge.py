@@ -1,5 +1,7 @@
 """Deletes old parts of a dataset by hour, and rewrites its `_round.json` without them."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

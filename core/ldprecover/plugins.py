@@ -128,7 +128,7 @@ def load(
     name is taken or reserved. With `failed`, that function is called with the error instead, and
     the other plugins are loaded.
 
-        load(["above-median"])
+        load(failed=print)
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
     names_to_load = None if names is None else set(names)

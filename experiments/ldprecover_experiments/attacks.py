@@ -26,6 +26,8 @@ class AttackSpec:
 
     The option `targets` is the number of targets, which each trial draws (default 10), or their
     labels. `sets` is the number of attackers among whom the targets are divided.
+
+        AttackSpec.of("apa", targets=5, each=2)
     """
 
     name: str

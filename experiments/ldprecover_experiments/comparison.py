@@ -35,6 +35,13 @@ class Comparison:
     estimates: Mapping[str, Vector | None]
     leader: str | None = None
 
+    def __repr__(self) -> str:
+        settings = self.settings
+        return (
+            f"Comparison({settings.protocol}, epsilon {settings.epsilon:g}, {settings.attack}, "
+            f"beta {settings.beta:g}, {len(self.items):,} items)"
+        )
+
     def estimate(self, name: str) -> Vector:
         """Return an estimate that is not None."""
         estimate = self.estimates[name]

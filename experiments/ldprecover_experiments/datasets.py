@@ -1,5 +1,7 @@
 """Data sets from files, data frames and Arrow arrays; none of their libraries is required."""
 
+from __future__ import annotations
+
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -39,6 +41,9 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
     name, or "data".
 
     Raises DatasetError.
+
+        dataset_of({"cat": 6000, "dog": 3000, "newt": 500})
+        dataset_of(np.array(["cat", "dog", "cat"]), name="pets")
     """
     if isinstance(source, Dataset):
         return source

@@ -33,6 +33,8 @@ class Demo:
 
     `dataset` is the data set of the settings, if it has been read. Raises DatasetError and
     ParameterError.
+
+        Demo(DemoSettings(users=1000)).on(url, key).to_frame()
     """
 
     def __init__(self, settings: DemoSettings, dataset: Dataset | None = None) -> None:
@@ -62,7 +64,9 @@ class Demo:
             self.parameters.oracle.wire.check_users(users)
         RecoveryRequest("ldprecover", eta=settings.eta)  # raises for an eta outside its range
 
-    def on(self, url: str, key: str, stage: Stage, *, name: str = "demo") -> Comparison:
+    def on(
+        self, url: str, key: str, stage: Stage = no_progress, *, name: str = "demo"
+    ) -> Comparison:
         """Play on the server at `url` with its admin key; return the estimates.
 
         Raises ClientError.

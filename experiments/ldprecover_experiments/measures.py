@@ -100,6 +100,8 @@ class MethodSpec:
     the attacked items. With `support` it knows the true share of malicious reports that supports
     each item (the malicious model custom). `reads` False withholds the reports; `history` gives it
     an earlier clean round.
+
+        MethodSpec("told", "ldprecover", eta=0.05, targets=True)
     """
 
     name: str

@@ -1,5 +1,7 @@
 """Parameters of experiments: genuine users, cells, and the seeds derived from both."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -128,6 +130,8 @@ class Cell:
     "sampled" is its item encoded and not perturbed, "crafted" is the attack's own report, "input"
     is perturbed honestly. Without an attack the model is "none", or "input" for a share beta of
     further honest users. `xi` is the share of users in a subset, 0 where there are no subsets.
+
+        Cell("cities", "oue", AttackSpec.of("mga"), "crafted").label
     """
 
     data: str

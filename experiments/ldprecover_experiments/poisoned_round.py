@@ -54,6 +54,10 @@ class PoisonedRound:
     raises, None for an attack without targets. `reports` holds all packed reports, the genuine ones
     first; None if only counts were drawn. `earlier` is the tally of an earlier clean round, if any,
     and `attack` the attack. `canaries` are items that nobody holds, as a method is told.
+
+        clean = PoisonedRound.clean(oracle, Population.of(load_dataset("cities"), 5000, seed=1))
+        poisoned = clean.under(MGA([3, 40]), m=250, rng=np.random.default_rng(0), targets=(3, 40))
+        poisoned.recover(RecoveryRequest("norm-sub")).recovered
     """
 
     oracle: FrequencyOracle
@@ -65,6 +69,13 @@ class PoisonedRound:
     earlier: Tally | None = None
     attack: Attack | None = None
     canaries: Targets = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"PoisonedRound({self.oracle.protocol}, epsilon {self.oracle.epsilon:g}, "
+            f"{self.genuine.n:,} users, {self.malicious.n:,} malicious, "
+            f"{self.oracle.domain_size:,} items)"
+        )
 
     @classmethod
     def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:

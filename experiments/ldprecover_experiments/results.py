@@ -37,6 +37,9 @@ class Results:
         if not self.cells:
             raise ParameterError("results are of at least one cell")
 
+    def __repr__(self) -> str:
+        return f"Results({self.name}, {len(self.cells):,} cells, methods {', '.join(self.methods)})"
+
     @cached_property
     def means(self) -> Summary:
         """The means over the trials, by setting and method."""

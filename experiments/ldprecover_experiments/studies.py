@@ -145,6 +145,9 @@ class Study(Form):
     mappings or specifications. `users` None is the paper's number for its stand-ins, and that of
     the data otherwise. `name` is a plain file name. Values must be distinct, and a study has at
     most MAX_CELLS cells. Raises ParameterError and DatasetError.
+
+        study = Study.of({"attacks": "mga", "methods": "norm-sub", "users": 500, "trials": 2})
+        study.run().to_frame()
     """
 
     owner: ClassVar[str] = "a study"

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from ldprecover_client.notebook import data_frame, html_table
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.paper import METHODS, Experiment
@@ -37,24 +36,16 @@ class Table:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _repr_html_(self) -> str:
-        """Return the table for a notebook. Titles, labels and names are escaped: all are input."""
-
-        def line(tag: str, cells: Iterable[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
-        body = "".join(line("td", row) for row in self.rows)
-        head = line("th", self.columns)
-        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+        """Return the table for a notebook."""
+        return html_table(self.columns, self.rows, self.title)
 
 
 def frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any:
     """Return columns as a pandas data frame. Raises ExperimentError without pandas."""
-    if find_spec("pandas") is None:
-        raise ExperimentError("a data frame needs pandas: pip install pandas")
-    import pandas as pd
-
-    return pd.DataFrame(dict(columns), index=None if index is None else list(index))
+    try:
+        return data_frame(columns, index)
+    except ImportError as error:
+        raise ExperimentError(str(error)) from error
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Validation of files and forms by Pydantic models, with one sentence for the first error."""
 
+import inspect
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Self, TypeVar
@@ -25,6 +26,14 @@ class Form(BaseModel):
             super().__init__(**fields)
         except ValidationError as error:
             raise ParameterError(self._sentence(error)) from error
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Leave the validators of the fields out of the signature, which `help` shows."""
+        super().__pydantic_init_subclass__(**kwargs)
+        parameters = inspect.signature(cls).parameters.values()
+        plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
+        cls.__signature__ = inspect.Signature(plain)
 
     @classmethod
     def of_mapping(cls, value: Any) -> Self:

@@ -1,5 +1,7 @@
 """Operations on a database for the command line; servers may be running."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable, Iterator
 

@@ -1,5 +1,7 @@
 """The ASGI application, composed of its services, middleware and routes."""
 
+from __future__ import annotations
+
 import contextlib
 from asyncio import create_task, gather, get_running_loop, wait
 from collections.abc import AsyncIterator

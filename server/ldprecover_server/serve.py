@@ -1,5 +1,7 @@
 """Runs the server: its socket, its processes, and its first lines of output."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import errno

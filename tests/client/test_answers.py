@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -270,6 +271,25 @@ def test_frequencies_without_reports_are_none() -> None:
     empty = read_frequencies(answer(FREQUENCIES | nothing))
     assert (empty.frequencies, empty.standard_errors, empty.sum) == (None, None, None)
     assert repr(empty) == "Frequencies(olh, epsilon 0.5, 0 reports, 2 items)"
+    assert "<td>a</td>" in empty._repr_html_()
+
+
+def test_frequencies_become_a_table_and_a_data_frame() -> None:
+    labels = FREQUENCIES | {"items": ["<b>", "a"]}
+    read = read_frequencies(answer(labels))
+    table = read._repr_html_()
+    assert table.index("&lt;b&gt;</td><td>110.00 %") < table.index("<td>a</td><td>-10.00 %")
+    pandas = pytest.importorskip("pandas")
+    frame = read.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.columns) == ["counts", "frequencies", "standard_errors"]
+    assert frame.loc["a", "frequencies"] == -0.1
+
+
+def test_frequencies_without_pandas_are_no_data_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="needs pandas: pip install pandas"):
+        read_frequencies(answer(FREQUENCIES)).to_frame()
 
 
 def test_frequencies_are_typed_and_show_labels() -> None:

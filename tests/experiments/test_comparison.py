@@ -1,5 +1,7 @@
 """What a demo's estimates look like in a notebook."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def test_the_picture_marks_the_targets(comparison: Comparison) -> None:
 def test_a_missing_package_is_named(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch, call: str, package: str
 ) -> None:
-    for module in ("tables", "figures"):
-        monkeypatch.setattr(f"ldprecover_experiments.{module}.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setattr("ldprecover_experiments.figures.find_spec", lambda name: None)
     with pytest.raises(ExperimentError, match=f"needs {package}: pip install"):
         getattr(comparison, call)()

@@ -1,5 +1,6 @@
 """Simulated rounds by label, against the classes that they are made of."""
 
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -118,8 +119,8 @@ def test_a_plot_has_labels(attacked: SimulatedRound, monkeypatch: pytest.MonkeyP
 def test_a_missing_package_is_named(
     attacked: SimulatedRound, monkeypatch: pytest.MonkeyPatch, call: str, package: str
 ) -> None:
-    for module in ("tables", "figures"):
-        monkeypatch.setattr(f"ldprecover_experiments.{module}.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setattr("ldprecover_experiments.figures.find_spec", lambda name: None)
     with pytest.raises(ExperimentError, match=f"needs {package}: pip install"):
         getattr(attacked, call)()
 

@@ -44,6 +44,7 @@ class Ahead:
     by: float = 0.0
 
     def holds(self, region: Region) -> bool:
+        """Return whether it holds for all frequencies of a region."""
         return region.total((self.item,), (self.other,))[0] > self.by
 
 
@@ -55,6 +56,7 @@ class AmongFirst:
     k: int
 
     def holds(self, region: Region) -> bool:
+        """Return whether it holds for all frequencies of a region."""
         # Each item is itself among those that as many users may hold.
         return bool(np.sum(region.upper >= region.lower[list(self.items)].min()) <= self.k)
 
@@ -67,6 +69,7 @@ class MoreThan:
     share: float
 
     def holds(self, region: Region) -> bool:
+        """Return whether it holds for all frequencies of a region."""
         return region.total(self.items)[0] > self.share
 
 
@@ -97,6 +100,12 @@ class Certificate:
     confidence: float
     seed: int | None = None
     """The seed that drew which reports choose what is tested; None from counts."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate({self.evidence.n:,} reports, {self.evidence.oracle.domain_size:,} items, "
+            f"malicious share {self.malicious_share:g}, confidence {self.confidence:g})"
+        )
 
     @cached_property
     def region(self) -> Region | None:

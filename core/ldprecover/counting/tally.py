@@ -115,6 +115,9 @@ class Tally:
             and np.array_equal(self.summary, other.summary)
         )
 
+    def __repr__(self) -> str:
+        return f"Tally({self.n:,} reports, {self.summary.size:,} numbers)"
+
     def _fits(self, other: Tally) -> None:
         if self.summary.size != other.summary.size:
             raise ParameterError(

@@ -13,6 +13,7 @@ from ldprecover._checks import is_finite_array
 from ldprecover._origins import named
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ContractError, ParameterError
+from ldprecover.items import highest
 from ldprecover.laws import SUMS, required
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import FloatArray
@@ -24,6 +25,11 @@ _CHANCE = 1e-3  # probability that the noise of a round lifts one item as high a
 class Estimates:
     """Unbiased, unclipped frequencies f~ of n reports, and their standard errors (Lemma 2).
 
+    Both are shares of the users, from d items each; frequencies can be negative.
+
+        estimates = Estimates.of(oracle, Tally.of(oracle, reports))
+        low, high = estimates.interval(0.95)
+
     `sum_standard_error` is that of their sum, or a bound on it, if every report is honest. It holds
     for all items that users may hold; None where the protocol has no such law.
     """
@@ -33,9 +39,13 @@ class Estimates:
     n: int
     sum_standard_error: float | None
 
+    def __repr__(self) -> str:
+        top = highest(self.frequencies)
+        return f"Estimates({self.n:,} reports, {len(self.frequencies):,} items: {top})"
+
     @classmethod
     def of(cls, oracle: FrequencyOracle, tally: Tally) -> Estimates:
-        """Estimate from a tally.
+        """Return the estimates of a tally.
 
         Raises ParameterError if it is of no report, or over another domain, and ContractError if
         the oracle's results are not finite numbers.
@@ -57,7 +67,7 @@ class Estimates:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what the estimates cannot tell: `noise_note`, if there is one."""
+        """Sentences on what the estimates cannot tell, such as that noise hides differences."""
         note = noise_note(self.frequencies, self.standard_errors)
         return () if note is None else (note,)
 

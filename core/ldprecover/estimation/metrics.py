@@ -1,5 +1,7 @@
 """Error metrics: how far estimates are from the truth, and what an attacker gained."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 import numpy as np

@@ -18,6 +18,8 @@ with that rate, and so do these functions:
 A bound of 1 or more has no meaning. With a bound near 0 the normal law may be used.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 

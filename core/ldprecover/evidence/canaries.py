@@ -6,6 +6,8 @@ all items, also of canaries. Canaries are public and can be poisoned too: they a
 shift, not proof.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ its size, and below 10^-9 for a whole round by repeats. Repeats have equal hash 
 different reports exist (HR and LLH), are equal reports.
 """
 
+from __future__ import annotations
+
 import secrets
 from dataclasses import dataclass
 from functools import lru_cache
@@ -50,7 +52,7 @@ class Quarantined:
         """The number of reports in quarantine now."""
         return self.sizes + (self.repeats or 0)
 
-    def __add__(self, other: "Quarantined") -> "Quarantined":
+    def __add__(self, other: Quarantined) -> Quarantined:
         """Return the sums; `repeats` is None if either is."""
         unknown = self.repeats is None or other.repeats is None
         repeats = None if unknown else (self.repeats or 0) + (other.repeats or 0)

@@ -1,5 +1,7 @@
 """The choice of a round's protocol, by error, gain of attacks, and what reports cost."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -68,7 +70,7 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
     ones the first comes first.
 
         choice = choose(d=100, epsilon=1.0, n=50_000)
-        print(choice.best.oracle.protocol, choice.why, sep="\n")
+        print(choice.best.oracle.protocol, choice.why)
 
     Raises ParameterError for a parameter outside its range, or no protocol.
     """

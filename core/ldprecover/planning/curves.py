@@ -1,5 +1,7 @@
 """The standard error over epsilon and over the number of users, for charts."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -53,6 +53,14 @@ class PlannedRound:
     worst: WorstChange | None = None
     safe_lead: float | None = None
 
+    def __repr__(self) -> str:
+        if self.reason is not None:
+            return f"PlannedRound({self.protocol}: {self.reason})"
+        return (
+            f"PlannedRound({self.protocol}, {self.domain_size:,} items, {self.users:,} users, "
+            f"epsilon {self.epsilon:.3g}, standard error {self.standard_error:.3g})"
+        )
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -60,6 +68,9 @@ class Plan:
 
     request: PlanRequest
     rounds: tuple[PlannedRound, ...]
+
+    def __repr__(self) -> str:
+        return f"Plan({', '.join(self.protocols)}; best {self.best})"
 
     @property
     def best(self) -> PlannedRound | None:

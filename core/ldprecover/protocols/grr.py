@@ -34,6 +34,8 @@ class GRR(FrequencyOracle):
 
     The report is the user's item with probability p = e^eps/(d-1+e^eps), else one of the other
     d-1 items, each with probability q = 1/(d-1+e^eps). It supports the item it names.
+
+        GRR(epsilon=1.0, domain_size=4).perturb([0, 3, 3])
     """
 
     protocol = "grr"

@@ -54,6 +54,8 @@ class HR(FrequencyOracle):
 
     It is never proposed: LLH with g = 2 has its p and q, hence its variance and its largest gain,
     and by default less variance; un-mixing reads LLH and not HR.
+
+        HR(epsilon=1.0, domain_size=4).perturb([0, 3, 3])
     """
 
     protocol = "hr"

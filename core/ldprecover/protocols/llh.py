@@ -96,6 +96,8 @@ class LLH(FrequencyOracle):
     g = 2 this is Hadamard response with public coins, one bit a user.
 
     Raises ParameterError unless `hash_range` is a prime with g^(k+1) <= 2^20.
+
+        LLH(epsilon=1.0, domain_size=100, hash_range=5).perturb([0, 3, 3])
     """
 
     hash_range: int

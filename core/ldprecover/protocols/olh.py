@@ -53,6 +53,8 @@ class OLH(FrequencyOracle):
     the others. The report supports every item that its seed hashes to its bucket, so q = 1/g.
 
     The hash is xxHash32 of the item index as four little-endian bytes; bucket = (hash * g) >> 32.
+
+        OLH(epsilon=1.0, domain_size=4, hash_range=4).perturb([0, 3, 3])
     """
 
     hash_range: int

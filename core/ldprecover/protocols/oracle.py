@@ -80,6 +80,11 @@ class FrequencyOracle(ABC):
     counts.
 
     Raises ParameterError if a parameter is outside its range.
+
+        oracle = frequency_oracle("oue", epsilon=1.0, domain_size=4)
+        reports = oracle.perturb([0, 3, 3])  # one row a user
+        counts = oracle.support_counts(reports)
+        frequencies = oracle.estimate(counts, n=3)
     """
 
     epsilon: float
@@ -143,7 +148,7 @@ class FrequencyOracle(ABC):
     @property
     @abstractmethod
     def wire(self) -> WireForm:
-        """How reports travel: their packed and their JSON form. Computed once for each oracle."""
+        """The packed and the JSON form of reports. Computed once for each oracle."""
 
     @abstractmethod
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:

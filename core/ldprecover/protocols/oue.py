@@ -24,6 +24,8 @@ class OUE(UnaryEncoding):
     every other bit with probability q = 1/(e^eps + 1). It supports the items whose bits are one.
 
     Packed, item i is bit i%8 of byte i//8 (bit 0 the least significant); padding bits are zero.
+
+        OUE(epsilon=1.0, domain_size=4).perturb([0, 3, 3])
     """
 
     protocol = "oue"

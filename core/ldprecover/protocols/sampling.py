@@ -5,6 +5,8 @@ decimal arithmetic and rounded to the private side. So the ratio of the probabil
 under two values is at most e^epsilon exactly, not up to the rounding of a float.
 """
 
+from __future__ import annotations
+
 import os
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 

@@ -42,6 +42,8 @@ class SS(UnaryEncoding):
     - k)). With k = 1 it is GRR.
 
     It travels as the bits of OUE, k of them one.
+
+        SS(epsilon=1.0, domain_size=8, subset_size=2).perturb([0, 3, 3])
     """
 
     subset_size: int

@@ -25,6 +25,8 @@ class SUE(UnaryEncoding):
 
     Two bits distinguish two items, so each spends half of epsilon: the variance at f = 0 is 1.06
     times that of OUE at epsilon 1, 1.27 times at 2 and 2.4 times at 4.
+
+        SUE(epsilon=1.0, domain_size=4).perturb([0, 3, 3])
     """
 
     protocol = "sue"

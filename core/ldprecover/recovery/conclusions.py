@@ -64,6 +64,13 @@ class Conclusions:
     dropped: tuple[Dropped, ...] = ()
     history_weight: float | None = None
 
+    def __repr__(self) -> str:
+        shares = {"attack": self.attack_probability, "malicious": self.beta}
+        parts = [f"{name} {100 * v:.1f} %" for name, v in shares.items() if v is not None]
+        dropped = sum(each.reports for each in self.dropped)
+        parts += [f"{len(self.suspects):,} suspects", f"{dropped:,} reports dropped"]
+        return f"Conclusions({', '.join(parts)})"
+
     def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return the JSON form: vectors as lists, suspects with item, label and probability."""
         vectors = ("standard_deviations", "lower", "upper")

@@ -195,11 +195,13 @@ class RecoveryInputs:
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """The result of a recovery method. Vectors have one entry for each of the d items.
+    """The result of a recovery method, which `recover` returns. Vectors have shape (d,).
 
-    `eta` and `targets` are those the method used, 0 and () if it uses none. `malicious_sum` is
-    S = (1 - qd)/(p - q). `malicious` is the assumed f~_Y, `genuine` the estimate
-    (1 + eta) f~_Z - eta f~_Y before refining, and `recovered` the result. For a method that drops
+    `recovered` are the frequencies of the honest users, shares that sum to 1.
+
+    `poisoned` are the estimates from all reports. `eta` and `targets` are those the method used, 0
+    and () if it uses none. `malicious_sum` is S = (1 - qd)/(p - q). `malicious` is the assumed
+    f~_Y, `genuine` the estimate (1 + eta) f~_Z - eta f~_Y before refining. For a method that drops
     reports, `malicious` are the estimates from the dropped reports, `genuine` those from the
     others, and `eta` is the ratio of their numbers; Equation 1 of the paper holds as well. `notes`
     are sentences on the assumptions and their effect. `conclusions` are the method's own errors and

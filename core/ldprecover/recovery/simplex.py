@@ -16,6 +16,8 @@ def project_simplex(x: ArrayLike) -> FloatArray:
     of Algorithm 1 (paper, V-D), found by sorting (Held, Wolfe and Crowder 1974) in O(d log d).
     Adding a constant to x changes nothing. Raises ParameterError unless x is a non-empty vector
     of finite numbers.
+
+        project_simplex([0.8, 0.4, -0.2])  # [0.7, 0.3, 0.0]
     """
     values = finite_vector(x, "x")
     with np.errstate(

@@ -103,6 +103,13 @@ class RoundExport:
         if self.seed is not None and not (type(self.seed) is str and _SEED.fullmatch(self.seed)):
             raise ParameterError("the export's seed must be 32 small hexadecimal digits")
 
+    def __repr__(self) -> str:
+        parameters = self.parameters
+        return (
+            f"RoundExport({self.name}, {parameters.protocol}, epsilon {parameters.epsilon:g}, "
+            f"{len(parameters.items):,} items, {self.tally.n:,} reports)"
+        )
+
     @property
     def checksum(self) -> str:
         """SHA-256 in hex over all the rest of the file, in a form that any language can write.

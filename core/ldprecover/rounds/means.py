@@ -6,6 +6,8 @@ storage and recovery are those of every round, and its mean is the difference of
 frequencies.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -59,7 +61,7 @@ class Mean:
     n: int
 
     @classmethod
-    def of(cls, oracle: FrequencyOracle, tally: Tally) -> "Mean":
+    def of(cls, oracle: FrequencyOracle, tally: Tally) -> Mean:
         """Estimate from the tally of a round for numbers.
 
         Raises ParameterError for another domain than two items, or no report.

@@ -27,6 +27,8 @@ class RoundParameters:
     `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two
     other items remain. With `quarantine` the round sets aside reports that no honest user sends:
     see `ldprecover.evidence.quarantine`. Raises ParameterError.
+
+        RoundParameters("olh", 1.0, ("soup", "salad", "sandwich")).own  # {'hash_range': 4}
     """
 
     protocol: str
@@ -51,6 +53,13 @@ class RoundParameters:
         object.__setattr__(self, "canaries", canary_indices(self.canaries, len(self.items)))
         if self.quarantine and (reason := unfit(oracle)) is not None:
             raise ParameterError(f"quarantine: {reason}")
+
+    def __repr__(self) -> str:
+        own = "".join(f", {name} {value}" for name, value in self.own.items())
+        return (
+            f"RoundParameters({self.protocol}, epsilon {self.epsilon:g}{own}, "
+            f"{len(self.items):,} items)"
+        )
 
     @classmethod
     def named(

@@ -12,6 +12,8 @@ Reports are drawn from a seeded generator. Where chance decides, the tolerance i
 number that is compared.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import pickle
@@ -37,6 +39,8 @@ from ldprecover.testing.tolerances import (
     bernstein_of,
 )
 from ldprecover.types import FloatArray
+
+__all__ = ["check_protocol"]
 
 _USERS = 20_000
 _TALLIES = 400

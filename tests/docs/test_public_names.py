@@ -1,0 +1,59 @@
+"""The page "What is public" is true, and the pages use public names alone."""
+
+from importlib import import_module
+
+import pytest
+from tests.docs.markdown import PAGES, ROOT, Page
+from tests.docs.public_names import ALL, imports, public_names, rows
+
+PYTHON = sorted((ROOT / "docs" / "reference" / "python").glob("*.md"))
+
+
+@pytest.mark.parametrize(
+    ("module", "names"), public_names().items(), ids=lambda each: str(each)[:40]
+)
+def test_every_public_name_exists(module: str, names: set[str]) -> None:
+    assert names
+    for name in names:
+        assert hasattr(import_module(module), name), name
+
+
+def test_every_package_has_its_row() -> None:
+    packages = {path.parent.name for path in ROOT.glob("*/ldprecover*/__init__.py")}
+    assert packages - set(rows()) == {"ldprecover_cli", "ldprecover_interface"}
+
+
+def test_every_public_module_has_a_page() -> None:
+    documented = {
+        line.removeprefix(".. automodule:: ")
+        for path in PYTHON
+        for line in path.read_text().splitlines()
+        if line.startswith(".. automodule:: ")
+    }
+    assert {module for module, names in rows().items() if ALL in names} <= documented
+
+
+def test_page_of_the_first_package_has_its_names() -> None:
+    text = (ROOT / "docs" / "reference" / "python" / "ldprecover.md").read_text()
+    shown = [line.split()[-1] for line in text.splitlines() if line.startswith(".. auto")]
+    assert sorted(shown) == sorted(["ldprecover", *public_names()["ldprecover"] - {"__version__"}])
+
+
+def test_python_page_lists_its_pages() -> None:
+    links = Page(ROOT / "docs" / "reference" / "python.md").links
+    assert {f"python/{path.name}" for path in PYTHON} <= set(links)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.path.parent.name != "measurements"],
+    ids=lambda page: page.name,
+)
+def test_examples_import_public_names(page: Page) -> None:
+    """Pages on measurements show how the numbers were made, from inside."""
+    public = public_names()
+    for block in page.blocks:
+        if block.language == "python":
+            for module, name in imports(block.text):
+                assert module in public, module
+                assert not name or name in public[module], f"{module}.{name}"
