@@ -4,13 +4,16 @@ import csv
 import re
 from collections.abc import Iterator
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import DRILL_TOKEN, RunningDrill, running_drill
 from tests.page.conftest import WIDTHS, Picture, Visit, Visitor, expect, overflow, serious
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ADDRESS = f"#/drill?token={DRILL_TOKEN}"
 STATIC = {
@@ -21,10 +24,17 @@ STATIC = {
 
 
 @pytest.fixture(scope="module")
-def drill(server: ServerProcess) -> Iterator[RunningDrill]:
+def running(server: ServerProcess) -> Iterator[RunningDrill]:
     """A drill in front of the server that all tests share."""
     with running_drill(server.url, server.admin_key, protocol="grr") as drill:
         yield drill
+
+
+@pytest.fixture
+def drill(running: RunningDrill) -> RunningDrill:
+    """The drill without a last run, so that its form is open."""
+    running.jobs.last = None
+    return running
 
 
 def test_drill_runs_from_form_to_score(
@@ -32,113 +42,153 @@ def test_drill_runs_from_form_to_score(
 ) -> None:
     visitor = visit(drill.url)
     shown = visitor.open(ADDRESS)
-    shown.get_by_role("button", name="Run the drill").wait_for()
+    run = shown.get_by_role("button", name="Run the drill")
+    run.wait_for()
     assert DRILL_TOKEN not in shown.url
     assert not any(DRILL_TOKEN in url.partition("#")[0] for url in visitor.requests)
     assert shown.locator("nav a[aria-current=page]").inner_text() == "Drill"
     shown.get_by_role("combobox", name="Attack", exact=True).select_option("mga")
+    shown.get_by_label("Malicious users, % of all").fill("7")
     shown.get_by_role("spinbutton", name="Targets", exact=True).fill("5")
-    shown.get_by_text("Methods that recover").click()
-    shown.get_by_label("rsn:").check()
+    pictures(shown, picture, "drill-form")
+    shown.get_by_text("Methods and further settings").click()
+    for name in ("norm", "norm-mul", "rsn"):
+        shown.get_by_label(f"{name}:").check()
     assert serious(shown) == []
-    for name, width in WIDTHS.items():
-        shown.set_viewport_size({"width": width, "height": 900})
-        picture(shown, f"drill-form-{name}")
-    shown.get_by_role("button", name="Run the drill").click()
-    shown.get_by_role("heading", name="Score").wait_for(timeout=60_000)
+    pictures(shown, picture, "drill-form-open")
+    run.click()
+    steps = shown.get_by_role("list").filter(has_text="open a round")
+    expect(steps.get_by_role("listitem")).to_have_count(12)
+    verdict = shown.get_by_role("region", name="Verdict", exact=True)
+    verdict.wait_for(timeout=60_000)
     state = drill.http.get("/drill/run").json()
-    message = shown.get_by_role("region", name="What came of it").inner_text()
-    for row in state["result"]["rows"][1:]:
-        assert f"{row['name']}: {row['says']}" in message
-    rows = shown.locator("figure").first.locator("tbody tr")
-    names = [
-        "genuine",
-        "poisoned",
-        "projection alone",
-        "ldprecover",
-        "ldprecover, told the targets",
-        "rsn",
-    ]
-    assert [
-        text for text in rows.locator("td:first-child").all_inner_texts() if text in names
-    ] == names
-    certain = shown.get_by_role("region", name="What stays certain", exact=True)
-    certificates = state["result"]["certificates"]
-    for when, name in (("Before", "before"), ("After", "after")):
-        sentence = certificates[name]["answers"][0]["sentence"]
-        expect(certain).to_contain_text(f"{when} the attack: {sentence}")
-    expect(certain).to_contain_text("After it, 102 of 102 true frequencies are within")
+    result = state["result"]
+    assert state["settings"]["beta"] == 0.07
+    assert state["steps"][-1] == "recover by un-mixing told the targets"
+    expect(verdict.get_by_role("heading")).to_have_text(result["headline"])
+    expect(verdict.get_by_role("listitem")).to_have_text(result["details"])
+    box = verdict.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 800, "the verdict is below the fold"
+    errors = shown.get_by_role("region", name="Errors")
+    names = [" = ".join(row["names"]) for row in result["rows"]]
+    expect(errors.locator("tbody th")).to_have_text(names)
+    assert "after the attack = norm" in names  # under grr
+    certain = shown.locator("details").filter(has_text="What stays proven")
+    certain.locator("summary").click()
+    for when in ("before", "after"):
+        leader = result["certificates"][when]["answers"][0]["sentence"]
+        expect(certain).to_contain_text(f"{when.capitalize()} the attack: {leader}")
+    expect(certain).to_contain_text("After the attack 102 of 102 true frequencies are within")
     expect(certain.get_by_role("row").last).to_contain_text("5 targets together")
-    shown.get_by_text("Proven before and after the attack: the numbers").click()
-    place = state["result"]["targets"][0]
-    ends = [
-        certificates[when][end][place]
-        for when, end in product(("before", "after"), ("lower", "upper"))
-    ]
-    row = (
-        shown.get_by_role("table", name="Proven before and after")
-        .get_by_role("row")
-        .filter(has_text=state["result"]["items"][place])
-    )
-    row.wait_for()
-    cells = row.get_by_role("cell").all_inner_texts()[1:5]
-    shares = [float(cell.removesuffix(" %")) / 100 for cell in cells]
-    assert shares == pytest.approx(ends, abs=1e-4)
+    truth = downloaded(shown, "Truth as CSV", tmp_path)
+    assert [row["label"] for row in truth] == result["items"]
+    assert [float(row["frequency"]) for row in truth] == result["truth"]
+    errors_file = downloaded(shown, "Errors as CSV", tmp_path)
+    assert [row["estimate"] for row in errors_file] == names
+    assert [float(row["mse"]) for row in errors_file] == [row["mse"] for row in result["rows"]]
+    pictures(shown, picture, "drill-score")
+    shown.reload()
+    verdict.wait_for()  # the tab has kept the token
+    shown.get_by_role("link", name=state["round"]).click()
+    shown.get_by_role("heading", name=state["round"]).wait_for()
+
+
+def downloaded(shown: "Page", button: str, folder: Path) -> list[dict[str, str]]:
+    """Press a button, and return the rows of the CSV file that it downloads."""
     with shown.expect_download() as download:
-        shown.get_by_role("button", name="Truth as CSV").click()
-    download.value.save_as(tmp_path / "truth.csv")
-    with (tmp_path / "truth.csv").open(encoding="utf-8", newline="") as file:
-        truth = list(csv.DictReader(file))
-    assert [row["label"] for row in truth] == state["result"]["items"]
-    assert [float(row["frequency"]) for row in truth] == state["result"]["columns"]["true"]
+        shown.get_by_role("button", name=button).click()
+    path = folder / "downloaded.csv"
+    download.value.save_as(path)
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def pictures(shown: "Page", picture: Picture, name: str) -> None:
+    """Check a view in both themes and widths, and take pictures of it."""
     for scheme in ("light", "dark"):
         shown.emulate_media(color_scheme=scheme)
-        for name, width in WIDTHS.items():
-            shown.set_viewport_size({"width": width, "height": 900})
+        for width_name, width in WIDTHS.items():
+            shown.set_viewport_size({"width": width, "height": 800})
             assert overflow(shown) <= 0, f"the page is wider than {width}"
-            picture(shown, f"drill-score-{name}-{scheme}")
+            picture(shown, f"{name}-{width_name}-{scheme}")
         assert serious(shown, scheme=scheme) == []
-    shown.reload()
-    shown.get_by_role("heading", name="Score").wait_for()  # the tab has kept the token
-    shown.get_by_role("link", name=state["round"]).click()
-    shown.get_by_label("Truth file").set_input_files(tmp_path / "truth.csv")
-    shown.get_by_text("102 items read.").wait_for()
-    shown.get_by_label("ldprecover", exact=True).check()
-    scores = shown.get_by_role("region", name="Scores against the truth").get_by_role("row")
-    expect(scores.filter(has_text="ldprecover")).to_have_count(1)
-    mse = {row.split("\t")[0]: float(row.split("\t")[1]) for row in scores.all_inner_texts()[1:]}
-    by_name = {row["name"]: row["mse"] for row in state["result"]["rows"]}
-    assert mse["ldprecover"] == pytest.approx(by_name["ldprecover, told the targets"], rel=6e-3)
-    assert mse["norm-sub"] == pytest.approx(by_name["projection alone"], rel=6e-3)
+    shown.emulate_media(color_scheme="light")
+    shown.set_viewport_size({"width": WIDTHS["wide"], "height": 800})
 
 
-def test_map_of_attacks_is_drawn(drill: RunningDrill, visit: Visit, picture: Picture) -> None:
+def test_each_attack_has_a_sentence(drill: RunningDrill, visit: Visit) -> None:
+    shown = visit(drill.url).open(ADDRESS)
+    attack = shown.get_by_role("combobox", name="Attack", exact=True)
+    choices = drill.http.get("/drill/options").json()["attacks"]
+    for name, words in choices.items():
+        attack.select_option(name)
+        expect(attack).to_have_accessible_description(words["sentence"])
+    shown.get_by_text("What each attack does").click()
+    legend = shown.get_by_role("definition")
+    expect(legend).to_have_text([words["sentence"] for words in choices.values()])
+
+
+def test_long_bar_is_drawn_broken(drill: RunningDrill, visit: Visit) -> None:
+    shown = visit(drill.url).open(ADDRESS)
+    form = {"protocol": "oue", "beta": 0.3, "attack": "mga", "methods": [], "epsilon": 2}
+    assert drill.http.post("/drill/run", json=form).status_code == 202
+    drill.ended()
+    errors = shown.get_by_role("region", name="Errors")
+    errors.wait_for()
+    rows = drill.http.get("/drill/run").json()["result"]["rows"]
+    before, after, projection = (row["harm"] for row in rows)
+    assert before == 1
+    assert after > 1.4 * projection
+    expect(errors.locator("i.broken")).to_have_count(1)
+    widths = [bar.bounding_box() for bar in errors.locator("i").all()]
+    pixels = [box["width"] for box in widths if box]
+    assert pixels[2] / pixels[1] == pytest.approx(1 / 1.4, rel=0.02)
+    assert pixels[0] / pixels[2] == pytest.approx(1 / projection, rel=0.1)
+
+
+def test_map_of_attacks_is_drawn(
+    drill: RunningDrill, visit: Visit, picture: Picture, tmp_path: Path
+) -> None:
     visitor = visit(drill.url)
     shown = visitor.open(f"#/drill?what=map&token={DRILL_TOKEN}")
-    shown.get_by_role("spinbutton", name="Genuine users").fill("500")
+    users = shown.get_by_role("spinbutton", name="Genuine users")
+    expect(users).to_have_value("20000")
+    users.fill("500")
+    shown.get_by_role("combobox", name="Protocol").select_option("llh")
     shown.get_by_role("button", name="Draw the map").click()
-    shown.get_by_role("heading", name="All attacks", exact=True).wait_for(timeout=60_000)
+    verdict = shown.get_by_role("region", name="Verdict", exact=True)
+    verdict.wait_for(timeout=60_000)
     state = drill.http.get("/drill/run").json()
-    assert state["settings"]["users"] == 500
-    shown.get_by_text("Times better than the projection alone: the numbers").click()
-    attacks = shown.locator("figure tbody tr td:first-child").all_inner_texts()
-    assert attacks == [row["attack"] for row in state["result"]["rows"]]
-    for scheme in ("light", "dark"):
-        shown.emulate_media(color_scheme=scheme)
-        assert serious(shown, scheme=scheme) == []
-        for name, width in WIDTHS.items():
-            shown.set_viewport_size({"width": width, "height": 900})
-            picture(shown, f"drill-map-{name}-{scheme}")
+    assert (state["settings"]["users"], state["settings"]["protocol"]) == (500, "llh")
+    expect(verdict.get_by_role("heading")).to_have_text(state["result"]["headline"])
+    rows = state["result"]["rows"]
+    played = [row for row in rows if row["cells"]["norm-sub"]["mse"] is not None]
+    assert {row["attack"] for row in rows} - {row["attack"] for row in played} == {"APA2"}
+    expect(shown.locator(".drill-map tbody th")).to_have_text(
+        [*(row["title"] for row in played), "on average"]
+    )
+    map_file = downloaded(shown, "CSV", tmp_path)
+    ratios = [row["cells"]["unmix counts"]["times"] for row in played]
+    assert [float(row["un-mixing of counts"]) for row in map_file] == ratios
+    shown.get_by_text("why a number is missing").click()
+    expect(shown.get_by_text("Not played: raise targets, by coins (APA2)")).to_be_visible()
+    pictures(shown, picture, "drill-map")
 
 
 def test_button_cancels_drill(drill: RunningDrill, visit: Visit) -> None:
     shown = visit(drill.url).open(ADDRESS)
     shown.get_by_role("button", name="All attacks").click()
     shown.get_by_role("spinbutton", name="Genuine users").fill("20000")
+    shown.get_by_text("Methods and further settings").click()
     shown.get_by_label("Trials of each attack").fill("10")
     shown.get_by_role("button", name="Draw the map").press("Enter")
-    shown.get_by_role("button", name="Cancel").press("Enter")
+    cancel = shown.get_by_role("button", name="Cancel")
+    expect(cancel).to_be_focused()
+    expect(shown.locator("[aria-current=step]")).to_have_count(1)
+    cancel.press("Enter")
     shown.get_by_text("The drill was cancelled").wait_for(timeout=60_000)
+    expect(shown.locator("summary").first).to_be_focused()
     assert drill.ended()["state"] == "cancelled"
 
 

@@ -122,11 +122,11 @@ class DrillApplication:
     def _start(self, form: Any) -> None:
         if isinstance(form, dict) and form.get("kind") == "map":
             heat_map = self._choices.map(form)
-            self.jobs.begin(Job("map", heat_map.settings), heat_map.play)
+            self.jobs.begin(Job("map", heat_map.settings, heat_map.steps), heat_map.play)
             return
         drill_round = self._choices.round(form)
         self.jobs.begin(
-            Job("round", drill_round.settings),
+            Job("round", drill_round.settings, drill_round.steps),
             lambda run: drill_round.on(self._url, self._key, run),
         )
 

@@ -13,6 +13,7 @@ from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.drill.certificates import certify, questions_about
 from ldprecover_experiments.drill.jobs import Job
 from ldprecover_experiments.drill.score import Recovered, Score
+from ldprecover_experiments.drill.words import TOLD, method_words
 from ldprecover_experiments.measures import MethodSpec
 from ldprecover_experiments.over_http import estimate_on_server, recover_on_server
 
@@ -21,17 +22,21 @@ MAX_USERS = 1_000_000
 MAX_BYTES = 256 << 20
 """Most bytes of all reports of a drill, which are made in memory."""
 
+_OPEN = "open a round"
+_BEFORE, _AFTER = "certify before the attack", "certify after the attack"
+_RECOVER = "recover by"
+
 _CLEANUP_SECONDS = 5.0
 
 
 def method_specs(methods: Iterable[str], *, knows_targets: bool) -> Iterator[MethodSpec]:
     """Yield each method without targets, and with them if it uses them and they are known."""
     for name in methods:
-        method = METHODS[name]
+        method, words = METHODS[name], method_words(name)
         if "targets" not in method.needs or not knows_targets:
-            yield MethodSpec(name, name)
+            yield MethodSpec(words, name)
         if knows_targets and "targets" in method.uses:
-            yield MethodSpec(f"{name}, told the targets", name, targets=True)
+            yield MethodSpec(f"{words}{TOLD}", name, targets=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +56,13 @@ class DrillRound:
             "methods": [spec.name for spec in self.methods],
         }
 
+    @property
+    def steps(self) -> list[str]:
+        """The titles of the stages that `on` reports; those of the users are the demo's."""
+        attack = ["malicious users report"] if self.demo.malicious_users else []
+        recoveries = [f"{_RECOVER} {spec.name}" for spec in self.methods]
+        return [_OPEN, "genuine users report", _BEFORE, *attack, _AFTER, *recoveries]
+
     def on(self, url: str, key: str, job: Job) -> dict[str, Any]:
         """Play on the server at `url` with its admin key.
 
@@ -60,22 +72,24 @@ class DrillRound:
         """
         demo = self.demo
         with Client(url, key=key, sleep=job.pause) as server:
-            with job.stage("a round is opened"):
+            with job.stage(_OPEN):
                 opened = demo.open_round(server, f"drill-{secrets.token_hex(4)}")
             job.update(round=opened.name)
             with _deleted_on_failure(url, key, opened.id):
                 demo.report_genuine(url, key, opened.id, job.stage)
-                genuine = estimate_on_server(server, opened.id)
-                questions = questions_about(genuine, demo.targets)
                 share = demo.malicious_users / (demo.settings.users + demo.malicious_users)
-                before = certify(server, opened.id, share, questions)
+                with job.stage(_BEFORE):
+                    genuine = estimate_on_server(server, opened.id)
+                    questions = questions_about(genuine, demo.targets)
+                    before = certify(server, opened.id, share, questions)
                 demo.report_malicious(url, key, opened.id, job.stage)
-                server.close_round(opened.id)
-                poisoned = estimate_on_server(server, opened.id)
-                after = certify(server, opened.id, share, questions)
+                with job.stage(_AFTER):
+                    server.close_round(opened.id)
+                    poisoned = estimate_on_server(server, opened.id)
+                    after = certify(server, opened.id, share, questions)
                 recovered = {}
                 for spec in self.methods:
-                    with job.stage(f"recovery by {spec.name}") as progress:
+                    with job.stage(f"{_RECOVER} {spec.name}") as progress:
                         recovered[spec.name] = self._recover(server, opened.id, spec, progress)
         truth = demo.population.frequencies
         items, targets = demo.parameters.items, demo.targets

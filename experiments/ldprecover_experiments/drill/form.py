@@ -9,23 +9,24 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from ldprecover import ParameterError
+from ldprecover.planning.choosing import choose
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS, attack_options
-from ldprecover_attacker.base import MODELS
 from ldprecover_client import Dataset
 from ldprecover_experiments.datasets import NAMES, dataset_of
 from ldprecover_experiments.demo import Demo
 from ldprecover_experiments.demo_settings import DemoSettings
 from ldprecover_experiments.drill.drill_round import MAX_BYTES, MAX_USERS, DrillRound, method_specs
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS, MAX_TRIALS, HeatMap
+from ldprecover_experiments.drill.words import MODELS, attack_words
 from ldprecover_experiments.validation import Form
 
 _METHODS = ("ldprecover", "unmix")
 """The default methods."""
 
-_PROJECTION = "norm-sub"
-"""The method that every score includes."""
+AUTO = "auto"
+"""Stands for the protocol that the planner proposes."""
 
 _MAP_USERS, _MAP_TRIALS = 20_000, 1
 
@@ -66,6 +67,11 @@ class MapForm(CommonForm):
 F = TypeVar("F", RoundForm, MapForm)
 
 
+def _method_choices() -> list[str]:
+    """Return all methods but norm-sub, which every score has, and auto, which calls another."""
+    return [name for name in METHODS if name not in ("norm-sub", "auto")]
+
+
 @dataclass(frozen=True)
 class FormChoices:
     """The choices of the forms; `defaults` are their first values.
@@ -94,22 +100,18 @@ class FormChoices:
                 {"name": name, "items": len(each.items), "source": each.source}
                 for name, each in self.datasets.items()
             ],
-            "protocols": [{"name": name, "title": kind.title} for name, kind in PROTOCOLS.items()],
-            "attacks": [
-                {
-                    "name": name,
-                    "summary": (kind.__doc__ or name).strip().splitlines()[0],
+            "protocols": {AUTO: "the best for these users and items"}
+            | {name: kind.title for name, kind in PROTOCOLS.items()},
+            "attacks": {
+                name: asdict(attack_words(name))
+                | {
                     "targeted": "targets" in attack_options(name),
                     "modelled": "model" in attack_options(name),
                 }
-                for name, kind in sorted(ATTACKS.items())
-            ],
-            "models": list(MODELS),
-            "methods": [
-                {"name": name, "summary": each.summary, "targets": "targets" in each.uses}
-                for name, each in METHODS.items()
-                if name != _PROJECTION
-            ],
+                for name in sorted(ATTACKS)
+            },
+            "models": dict(MODELS),
+            "methods": {name: METHODS[name].summary for name in _method_choices()},
             "defaults": defaults
             | {"told": True, "map_users": _MAP_USERS, "trials": _MAP_TRIALS, "reports": False},
             "limits": {"users": MAX_USERS, "map_users": MAX_MAP_USERS, "trials": MAX_TRIALS},
@@ -132,12 +134,12 @@ class FormChoices:
                 f"users: their reports would take {size >> 20:,} MiB, and a drill makes at most "
                 f"{MAX_BYTES >> 20:,}; take fewer users or another protocol"
             )
-        names = [name for name in METHODS if name != _PROJECTION]
-        if unknown := set(form.methods).difference(names):
+        choices = _method_choices()
+        if unknown := set(form.methods).difference(choices):
             raise ParameterError(
-                f"methods must be one of {', '.join(names)}, not {min(unknown)!r:.40}"
+                f"methods must be one of {', '.join(choices)}, not {min(unknown)!r:.40}"
             )
-        chosen = [name for name in names if name in form.methods]
+        chosen = [name for name in choices if name in form.methods]
         knows_targets = form.told and demo.targets is not None
         return DrillRound(demo, tuple(method_specs(chosen, knows_targets=knows_targets)))
 
@@ -148,7 +150,7 @@ class FormChoices:
         return HeatMap(**settings | {"dataset": self.datasets[form.dataset]})
 
     def _checked(self, model: type[F], form_data: Any) -> F:
-        """Return the form, completed with the defaults."""
+        """Return the form, completed with the defaults, with a protocol in the place of auto."""
         if isinstance(form_data, dict):
             defaults = asdict(self.defaults) | {"dataset": self._default_dataset}
             if model is MapForm:
@@ -159,7 +161,11 @@ class FormChoices:
             raise ParameterError(
                 f"dataset must be one of {', '.join(self.datasets)}, not {form.dataset!r:.40}"
             )
-        return form
+        if form.protocol != AUTO:
+            return form
+        d = len(self.datasets[form.dataset].items)
+        best = choose(d, form.epsilon, form.users).best.oracle.protocol
+        return form.model_copy(update={"protocol": best})
 
     @property
     def _default_dataset(self) -> str:

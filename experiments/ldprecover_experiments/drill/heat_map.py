@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan
-from statistics import fmean
+from math import isclose, isnan, nan
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover_client import Dataset
 from ldprecover_experiments.drill.drill_round import MAX_BYTES
 from ldprecover_experiments.drill.jobs import Job
+from ldprecover_experiments.drill.score import HELPS
+from ldprecover_experiments.drill.words import EVALUATED_ATTACKS, method_words, sentence, times
 from ldprecover_experiments.measures import MethodSpec, Outcome
 from ldprecover_experiments.parameters import (
     Cell,
@@ -25,6 +27,8 @@ MAX_MAP_USERS, MAX_TRIALS = 200_000, 10
 _BASIS = "norm-sub"
 """The method that the others are compared with: projection on the simplex."""
 _FLOOR = "genuine"
+_SAME = 1e-3
+"""Relative difference up to which errors count as equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,27 +97,32 @@ class HeatMap:
                     ),
                 )
 
+    @property
+    def steps(self) -> list[str]:
+        """The titles of the stages that `play` reports."""
+        return [EVALUATED_ATTACKS[name] for name, _ in self.cells()]
+
     def play(self, run: Job) -> dict[str, Any]:
         """Return the map as JSON with a row for each attack. Raises CancelledError."""
-        specs, cells = self.methods, list(self.cells())
+        specs = self.methods
         genuine_users = load_genuine_users(self.dataset, users=self.users, targets=self.targets)
         rows = []
-        with run.stage("attacks are played") as progress:
-            for done, (name, cell) in enumerate(cells):
-                trials = []
+        for name, cell in self.cells():
+            trials = []
+            with run.stage(EVALUATED_ATTACKS[name]) as progress:
                 for trial in range(self.trials):
-                    progress(done * self.trials + trial, len(cells) * self.trials)
+                    progress(trial, self.trials)
                     trials.append(self._outcomes(replace(cell, trial=trial), genuine_users, specs))
-                rows.append(
-                    {
-                        "attack": name,
-                        "played": cell.label.replace("\\", ""),
-                        "cells": _cells(trials),
-                    }
-                )
-            progress(len(cells) * self.trials, len(cells) * self.trials)
-        columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
-        return {"basis": _BASIS, "methods": columns, "rows": rows}
+            rows.append(
+                {
+                    "attack": name,
+                    "title": EVALUATED_ATTACKS[name],
+                    "played": cell.label.replace("\\", ""),
+                    "cells": _cells(trials),
+                }
+            )
+        columns = heat_map_columns(rows)
+        return {**verdict(rows, columns), "columns": columns, "rows": rows}
 
     def _outcomes(
         self, cell: Cell, genuine_users: GenuineUsers, specs: Sequence[MethodSpec]
@@ -140,6 +149,50 @@ def _cells(trials: Sequence[Sequence[Outcome]]) -> dict[str, dict[str, Any]]:
         times = basis / error if error > 0 and basis > 0 else nan
         cells[name] = {"mse": _known(error), "times": _known(times), "refused": refused}
     return cells
+
+
+def heat_map_columns(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the columns, the best on average first; methods of equal errors share one.
+
+    `method` is the key of the cells, `names` are the titles of the methods, and `mean` is the
+    geometric mean of the ratios over the attacks that were played, None if one lacks.
+    """
+    cells = [row["cells"] for row in rows if row["cells"][_BASIS]["mse"] is not None]
+    columns: list[dict[str, Any]] = []
+    for method in dict.fromkeys(name for each in cells for name in each):
+        ratios = [each[method]["times"] for each in cells]
+        twins = (
+            column
+            for column in columns
+            if all(_same(each[method]["mse"], each[column["method"]]["mse"]) for each in cells)
+        )
+        if (twin := next(twins, None)) is not None:
+            twin["names"].append(method_words(method))
+            continue
+        mean = geometric_mean(ratios) if all(ratios) else None
+        columns.append({"method": method, "names": [method_words(method)], "mean": mean})
+    return sorted(columns, key=lambda column: -(column["mean"] or 0.0))
+
+
+def _same(error: float | None, other: float | None) -> bool:
+    if error is None or other is None:
+        return error is other
+    return isclose(error, other, rel_tol=_SAME)
+
+
+def verdict(rows: Sequence[dict[str, Any]], columns: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return the best method on average as headline, and its worst attack as detail."""
+    best = columns[0]
+    if (best["mean"] or 0.0) < HELPS:
+        nothing = "No recovery does better than projection alone on average over the attacks."
+        return {"headline": nothing, "detail": ""}
+    titles = {row["cells"][best["method"]]["times"]: row["title"] for row in rows}
+    worst = min(ratio for ratio in titles if ratio is not None)
+    return {
+        "headline": f"{sentence(best['names'][0])} wins on average over the attacks: "
+        f"{times(best['mean'])} times better than projection alone.",
+        "detail": f"Its worst case is {times(worst)} times: {titles[worst]}.",
+    }
 
 
 def _known(number: float) -> float | None:

@@ -1,7 +1,7 @@
 """Jobs of a drill: one at a time, in a thread, with progress and cancellation."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,19 +26,20 @@ class CancelledError(Exception):
 class Job:
     """A job with its kind, settings, progress and result.
 
-    The work calls `stage`, `pause` and `check`; each raises CancelledError once `cancel` has been
-    called. Any thread may call `as_json`.
+    `steps` are the titles of all stages, in order. The work calls `stage`, `pause` and `check`;
+    each raises CancelledError once `cancel` has been called. Any thread may call `as_json`.
     """
 
-    def __init__(self, kind: str, settings: dict[str, Any]) -> None:
+    def __init__(self, kind: str, settings: dict[str, Any], steps: Sequence[str]) -> None:
         self.kind = kind
         self.settings = settings
+        self.steps = steps
         self.over = threading.Event()
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._state: dict[str, Any] = {
             "state": "running",
-            "stage": "it begins",
+            "step": 0,
             "done": 0,
             "total": 0,
             "round": None,
@@ -63,9 +64,9 @@ class Job:
 
     @contextmanager
     def stage(self, title: str) -> Iterator[Callable[[int, int], None]]:
-        """Begin a stage, and yield a function that reports progress as (done, total)."""
+        """Begin the step of this title; yield a function that reports progress (done, total)."""
         self.check()
-        self.update(stage=title, done=0, total=0)
+        self.update(step=self.steps.index(title), done=0, total=0)
 
         def report_progress(done: int, total: int) -> None:
             self.check()
@@ -82,9 +83,10 @@ class Job:
                 self._state["state"] = "cancelling"
 
     def as_json(self) -> dict[str, Any]:
-        """Return kind, settings, progress and result."""
+        """Return kind, settings, steps, progress and result."""
         with self._lock:
-            return {"kind": self.kind, "settings": self.settings, **self._state}
+            common = {"kind": self.kind, "settings": self.settings, "steps": list(self.steps)}
+            return common | self._state
 
     def work(self, function: Callable[["Job"], dict[str, Any]]) -> None:
         """Call the function in this thread, and keep its result or its error."""

@@ -1,19 +1,28 @@
-"""The score of a drill: the errors of its estimates and recoveries against the truth."""
+"""The score of a drill: the errors of its estimates against the truth, and the verdict on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ldprecover import project_simplex
+from ldprecover_experiments.drill.words import PROJECTION, TOLD, listed, points, sentence, times
 from ldprecover_experiments.measures import errors
 from ldprecover_experiments.poisoned_round import Targets, Vector
 
-PROJECTION = "projection alone"
-"""The poisoned estimate projected on the simplex (Norm-Sub), the baseline of every method."""
+BEFORE, AFTER = "before the attack", "after the attack"
+"""Names of the estimates from the genuine reports and from all reports."""
 
-_ALIKE = 0.005
-"""Relative difference below which two errors count as equal."""
+HELPS = 1.05
+"""A method helps if the projection's error is at least this many times its own."""
+
+_HARM, _GAIN = 1.1, 0.01
+"""An attack does harm if it multiplies the error by this, or moves its targets by this."""
+
+_SAME = 0.02
+"""Estimates are the same if their distance is at most this part of the distance to the truth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +36,25 @@ class Recovered:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one estimate.
+    """The figures of one estimate; methods with the same estimate share a row.
 
-    `mse` is the error against the truth, `fg` the gain of the targets over the genuine estimate,
-    None without targets. `times` is the error of the projection over this one: above 1 this one is
-    better. `says` is a sentence with these figures.
+    `mse` is the error against the truth, and `harm` its ratio to the error before the attack.
+    `gain` is how far the targets together stand above the estimate before the attack, None without
+    targets. `times` is the ratio of the projection's error to this one: above 1 this one is better.
+    A ratio is None if it divides by zero.
     """
 
-    name: str
-    mse: float | None
-    fg: float | None
+    names: tuple[str, ...]
+    mse: float
+    harm: float | None
+    gain: float | None
     times: float | None
-    says: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The first name."""
+        return self.names[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,75 +76,121 @@ class Score:
     """Number of malicious users."""
 
     @cached_property
-    def projected(self) -> Vector:
-        """The projection of the poisoned estimate on the simplex."""
-        return project_simplex(self.poisoned)
+    def columns(self) -> Mapping[str, Vector]:
+        """The estimates by name: before and after the attack, the projection, each method."""
+        recovered = {name: each.estimate for name, each in self.recovered.items()}
+        return {
+            BEFORE: self.genuine,
+            **({AFTER: self.poisoned} if self.malicious else {}),
+            PROJECTION: project_simplex(self.poisoned),
+            **{name: estimate for name, estimate in recovered.items() if estimate is not None},
+        }
 
+    @cached_property
     def rows(self) -> Sequence[Row]:
-        """Return the rows: genuine, poisoned, projection alone, then each method."""
-        floor, before = self._errors(self.genuine), self._errors(self.poisoned)
-        attack = (
-            "Nobody attacked."
-            if not self.malicious
-            else f"The attack made the error {_ratio(before[0], floor[0])}."
-        )
-        own = "Before the attack: what privacy alone costs."
-        every = {PROJECTION: Recovered(self.projected), **self.recovered}
-        return [
-            Row("genuine", *floor, None, own),
-            Row("poisoned", *before, None, attack),
-            *(self._row(name, each) for name, each in every.items()),
-        ]
+        """The rows: before and after the attack, then the methods, largest error first."""
+        before, *others = self.columns
+        groups: list[list[str]] = []
+        for name in others:
+            twins = (group for group in groups if self._same(group[0], name))
+            if (group := next(twins, None)) is None:
+                groups.append([name])
+            else:
+                group.append(name)
+        rows = [self._row(group) for group in groups]
+        rows.sort(key=lambda row: (row.name != AFTER, -row.mse))
+        return [self._row([before]), *rows]
+
+    @cached_property
+    def helpful(self) -> Sequence[Row]:
+        """The methods that do better than the projection, best first."""
+        methods = [row for row in reversed(self.rows) if row.name in self.recovered]
+        return [row for row in methods if row.times is None or row.times >= HELPS]
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one sentence or two."""
+        if not self.helpful:
+            nothing = "No recovery does better than projection alone here."
+            return nothing if self._does_harm else self._harmless
+        best, *others = self.helpful
+        better = f"{times(best.times)} times better than projection alone."
+        if not self._does_harm:
+            return f"{self._harmless} {sentence(best.name)} is {better}"
+        method = best.name.removesuffix(TOLD)
+        rivals = [row for row in others if row.name.removesuffix(TOLD) != method]
+        second = [f"{sentence(row.name)}: {times(row.times)} times." for row in rivals[:1]]
+        return " ".join([f"{sentence(best.name)} wins: {better}", *second])
+
+    @property
+    def details(self) -> Sequence[str]:
+        """Sentences on the attack, on the error that remains, and on methods that do not help."""
+        by_name = {name: row for row in self.rows for name in row.names}
+        details = []
+        if self.malicious:
+            after = by_name[AFTER]
+            harm = f"The attack made the error {times(after.harm)} times as large"
+            details.append(f"{harm}{self._moved(after)}.")
+        for name in [PROJECTION, *(row.name for row in self.helpful[:1])]:
+            row = by_name[name]
+            error = f"{times(row.harm)} times the error before the attack"
+            details.append(f"{sentence(name)} leaves {error}{self._moved(row)}.")
+        helpful = {name for row in self.helpful for name in row.names}
+        if useless := [name for name in by_name if name in self.recovered and name not in helpful]:
+            details.append(f"No better than projection alone: {listed(useless)}.")
+        return details
 
     def as_json(self) -> dict[str, Any]:
-        """Return the rows, and each estimate as a column over the items."""
-        estimates = {
-            "true": self.true,
-            "genuine": self.genuine,
-            "poisoned": self.poisoned,
-            PROJECTION: self.projected,
-            **{name: each.estimate for name, each in self.recovered.items()},
-        }
+        """Return the verdict, the rows, and each estimate as a column over the items."""
+        refused = {name: each.refused for name, each in self.recovered.items() if each.refused}
         return {
-            "rows": [asdict(row) for row in self.rows()],
+            "headline": self.headline,
+            "details": self.details,
+            "best": self.helpful[0].name if self.helpful else None,
+            "rows": [asdict(row) for row in self.rows],
+            "refused": refused,
             "items": list(self.items),
             "targets": None if self.targets is None else list(self.targets),
-            "columns": {name: f.tolist() for name, f in estimates.items() if f is not None},
+            "truth": self.true.tolist(),
+            "columns": {name: estimate.tolist() for name, estimate in self.columns.items()},
         }
 
-    def _errors(self, estimate: Vector) -> tuple[float, float | None]:
-        return errors(estimate, self.true, self.genuine, self.targets)
+    @property
+    def _does_harm(self) -> bool:
+        after = next((row for row in self.rows if row.name == AFTER), None)
+        if after is None:
+            return False
+        return after.harm is None or after.harm >= _HARM or abs(after.gain or 0.0) >= _GAIN
 
-    def _row(self, name: str, recovered: Recovered) -> Row:
-        if recovered.estimate is None:
-            return Row(name, None, None, None, f"It refuses: {recovered.refused}")
-        before, beside = (self._errors(f)[0] for f in (self.poisoned, self.projected))
-        after, gain = self._errors(recovered.estimate)
-        says, times = _left(before, after), None
-        if name != PROJECTION:
-            times = beside / after if after else None
-            says += f" {_beside(beside, after)}"
-        return Row(name, after, gain, times, says, recovered.notes)
+    @property
+    def _harmless(self) -> str:
+        return "The attack did no harm here." if self.malicious else "Nobody attacked."
 
+    def _moved(self, row: Row) -> str:
+        """Return how far the targets stand from the estimate before the attack."""
+        if row.gain is None or self.targets is None or not self.malicious:
+            return ""
+        targets = "target" if len(self.targets) == 1 else f"{len(self.targets):,} targets"
+        where = "high" if row.gain >= 0 else "low"
+        return f", and the {targets} {points(row.gain)} percentage points too {where}"
 
-def _left(before: float, after: float) -> str:
-    if after > before:
-        return f"It makes the poisoned estimate worse: its error is {_ratio(after, before)}."
-    share = 100 * after / before if before else 0.0
-    return f"It leaves {share:.3g} % of the poisoned error."
+    def _same(self, name: str, other: str) -> bool:
+        estimate = self.columns[name]
+        distance = np.linalg.norm(estimate - self.columns[other])
+        return bool(distance <= _SAME * np.linalg.norm(estimate - self.true))
 
+    def _row(self, names: Sequence[str]) -> Row:
+        mse, gain = self._errors(names[0])
+        before, beside = (self._errors(name)[0] for name in (BEFORE, PROJECTION))
+        notes = (self.recovered[name].notes for name in names if name in self.recovered)
+        return Row(
+            tuple(names),
+            mse,
+            mse / before if before else None,
+            gain,
+            beside / mse if mse and names[0] not in (BEFORE, AFTER) else None,
+            tuple(dict.fromkeys(note for each in notes for note in each)),
+        )
 
-def _beside(projection: float, after: float) -> str:
-    if abs(after - projection) <= _ALIKE * projection:
-        return "That is what projection alone does: it does not help here."
-    if after > projection:
-        return f"Projection alone does better: its error is {_ratio(projection, after)}."
-    return f"Its error is {_ratio(after, projection)} than that of projection alone."
-
-
-def _ratio(error: float, other: float) -> str:
-    """Return the ratio of two errors as a phrase."""
-    if not error or not other:
-        return "larger" if error > other else "smaller" if error < other else "the same"
-    larger = error >= other
-    return f"{max(error, other) / min(error, other):.3g} times {'larger' if larger else 'smaller'}"
+    def _errors(self, name: str) -> tuple[float, float | None]:
+        return errors(self.columns[name], self.true, self.genuine, self.targets)

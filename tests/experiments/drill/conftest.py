@@ -77,4 +77,4 @@ def drill(start_drill: StartDrill, server: ServerProcess) -> RunningDrill:
 @pytest.fixture
 def run() -> Job:
     """A run that nobody watches."""
-    return Job("round", {})
+    return Job("round", {}, ("first", "second"))

@@ -23,26 +23,26 @@ def test_drill_scores_equal_those_of_the_demo(drill: RunningDrill, server: Serve
     assert (shown["state"], shown["error"]) == ("done", None)
     round_ = server.http.get(f"/rounds/{shown['round']}").json()
     assert (round_["state"], round_["n"], round_["name"][:6]) == ("closed", 2105, "drill-")
-    rows = {row["name"]: row for row in shown["result"]["rows"]}
+    rows = {name: row for row in shown["result"]["rows"] for name in row["names"]}
     demo = Demo(DemoSettings(protocol="grr", users=2000, targets=3, seed=7)).on(
         server.url, server.admin_key, no_progress, name=f"{shown['round']}-demo"
     )
     fg = demo.fg
     assert fg is not None
     names = {
-        "genuine": "genuine",
-        "poisoned": "poisoned",
+        "before the attack": "genuine",
+        "after the attack": "poisoned",
         "projection alone": "projected",
-        "ldprecover": "recovered",
-        "unmix": "unmixed",
-        "ldprecover, told the targets": "recovered_targets",
+        "LDPRecover": "recovered",
+        "un-mixing": "unmixed",
+        "LDPRecover told the targets": "recovered_targets",
     }
-    assert rows.keys() == names.keys() | {"unmix, told the targets"}
+    assert rows.keys() == names.keys() | {"un-mixing told the targets"}
     for name, of_the_demo in names.items():
         assert rows[name]["mse"] == pytest.approx(demo.mse[of_the_demo])
-        assert rows[name]["fg"] == pytest.approx(fg[of_the_demo], abs=1e-12)
+        assert rows[name]["gain"] == pytest.approx(fg[of_the_demo], abs=1e-12)
     truth = Population.of(load_dataset("cities"), 2000, 7).frequencies
-    assert shown["result"]["columns"]["true"] == pytest.approx(truth)
+    assert shown["result"]["truth"] == pytest.approx(truth)
     assert np.asarray(shown["result"]["targets"]).tolist() == list(demo.targets or ())
 
 
@@ -54,7 +54,7 @@ def test_drill_certifies_before_and_after_the_attack(
     result = shown["result"]
     before, after = (result["certificates"][name] for name in ("before", "after"))
     assert (before["n"], after["n"]) == (2000, 2041)
-    first, second = np.argsort(-np.asarray(result["columns"]["genuine"]))[:2].tolist()
+    first, second = np.argsort(-np.asarray(result["columns"]["before the attack"]))[:2].tolist()
     questions = [each["ahead"] for each in before["answers"] if "ahead" in each]
     assert questions[0] == [first, second]
     assert [each["ahead"] for each in after["answers"] if "ahead" in each] == questions
@@ -70,7 +70,7 @@ def test_drill_certifies_before_and_after_the_attack(
     expected = server.post(f"/rounds/{shown['round']}/certificate", json=body).json()
     del expected["items"]
     assert after == expected
-    truth = np.asarray(result["columns"]["true"])
+    truth = np.asarray(result["truth"])
     for certificate in (before, after):
         assert (np.asarray(certificate["lower"]) <= truth).all()
         assert (truth <= np.asarray(certificate["upper"])).all()
@@ -90,10 +90,38 @@ def test_unfit_method_is_refused_and_others_stand(
     drill.http.post(
         "/drill/run", json={**GRR, "methods": ["diffstats", "norm-cut"], "attack": "manip"}
     )
-    rows = {row["name"]: row for row in drill.ended()["result"]["rows"]}
-    assert rows["diffstats"]["says"].startswith("It refuses: ")
-    assert rows["diffstats"]["mse"] is None
-    assert rows["norm-cut"]["mse"] > 0
+    result = drill.ended()["result"]
+    assert result["refused"].keys() == {"DiffStats"}
+    assert "norm-cut" in {name for row in result["rows"] for name in row["names"]}
+
+
+@pytest.mark.parametrize("protocol", ["llh", "auto"])
+def test_any_protocol_plays_a_round(drill: RunningDrill, protocol: str) -> None:
+    form = {**GRR, "protocol": protocol, "methods": ["ldprecover", "unmix"]}
+    assert drill.http.post("/drill/run", json=form).status_code == 202
+    shown = drill.ended()
+    assert (shown["state"], shown["result"]["refused"]) == ("done", {})
+    assert shown["settings"]["protocol"] == ("llh" if protocol == "llh" else "olh")
+    assert len(shown["result"]["certificates"]["after"]["lower"]) == 102
+
+
+def test_steps_are_known_before_they_are_taken(
+    drill: RunningDrill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step is taken, in their order."""
+    update, taken = Job.update, []
+
+    def observed(self: Job, **fields: Any) -> None:
+        update(self, **fields)
+        if "step" in fields:
+            taken.append(fields["step"])
+
+    monkeypatch.setattr(Job, "update", observed)
+    for form, number in ((GRR, 7), ({**GRR, "beta": 0.0}, 6)):
+        taken.clear()
+        steps = drill.http.post("/drill/run", json=form).json()["steps"]
+        assert drill.ended()["state"] == "done"
+        assert taken == list(range(number)) == list(range(len(steps)))
 
 
 def test_a_map_is_made_without_the_server(start_drill: StartDrill) -> None:
@@ -102,7 +130,7 @@ def test_a_map_is_made_without_the_server(start_drill: StartDrill) -> None:
     assert (begun.status_code, begun.json()["settings"]["users"]) == (202, 300)
     shown = drill.ended()
     assert (shown["state"], shown["round"]) == ("done", None)
-    assert len(shown["result"]["rows"]) == shown["total"]
+    assert [row["title"] for row in shown["result"]["rows"]] == shown["steps"]
 
 
 def test_one_drill_at_a_time_and_cancelling_deletes_its_round(
@@ -116,7 +144,7 @@ def test_one_drill_at_a_time_and_cancelling_deletes_its_round(
 
     def cancel_when_reported(self: Job, **fields: Any) -> None:
         update(self, **fields)
-        if fields.get("done", 0) > 0 and self.as_json()["stage"] == "genuine users report":
+        if fields.get("done", 0) > 0 and self.as_json()["step"] == 1:
             second.append(drill.http.post("/drill/run", json=GRR))
             assert drill.http.delete("/drill/run").json()["state"] == "cancelling"
 

@@ -6,23 +6,28 @@ from typing import Any
 import pytest
 
 from ldprecover import LDPRecoverError
+from ldprecover.planning.choosing import choose
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
-from ldprecover_attacker import ATTACKS
+from ldprecover_attacker import ATTACKS, MODELS, RPA
 from ldprecover_experiments import DemoSettings
 from ldprecover_experiments.datasets import NAMES
+from ldprecover_experiments.drill import words
 from ldprecover_experiments.drill.drill_round import MAX_USERS
 from ldprecover_experiments.drill.form import FormChoices
 from ldprecover_experiments.drill.heat_map import MAX_MAP_USERS
+from ldprecover_experiments.drill.words import EVALUATED_ATTACKS, AttackWords, attack_words
+from ldprecover_experiments.unmixing_evaluation import ATTACKS as IN_TABLES
 
 SMALL = FormChoices(DemoSettings(users=1000, targets=3))
 
 
 def test_choices_are_the_registries() -> None:
     choices = SMALL.as_json()
-    assert [each["name"] for each in choices["protocols"]] == list(PROTOCOLS)
-    assert [each["name"] for each in choices["attacks"]] == sorted(ATTACKS)
-    assert {each["name"] for each in choices["methods"]} == METHODS.keys() - {"norm-sub"}
+    assert list(choices["protocols"]) == ["auto", *PROTOCOLS]
+    assert list(choices["attacks"]) == sorted(ATTACKS)
+    assert choices["methods"].keys() == METHODS.keys() - {"norm-sub", "auto"}
+    assert tuple(choices["models"]) == MODELS
     assert [each["name"] for each in choices["datasets"]] == list(NAMES)
     assert choices["defaults"]["users"] == 1000
     assert choices["limits"] == {"users": MAX_USERS, "map_users": MAX_MAP_USERS, "trials": 10}
@@ -32,13 +37,43 @@ def test_every_choice_is_accepted() -> None:
     choices = SMALL.as_json()
     lacking = {"apa2": ("grr", "ss", "hr", "llh"), "joint": ("hr", "llh")}  # without such reports
     for protocol in choices["protocols"]:
-        for attack in choices["attacks"]:
-            form = {"protocol": protocol["name"], "attack": attack["name"]}
-            if protocol["name"] in lacking.get(attack["name"], ()):
+        for name, attack in choices["attacks"].items():
+            if protocol in lacking.get(name, ()):
                 continue
-            assert (SMALL.round(form).demo.targets is not None) == attack["targeted"]
+            played = SMALL.round({"protocol": protocol, "attack": name})
+            assert (played.demo.targets is not None) == attack["targeted"]
     for each in choices["datasets"]:
         assert len(SMALL.round({"dataset": each["name"]}).demo.parameters.items) == each["items"]
+
+
+def test_auto_is_the_protocol_of_the_planner() -> None:
+    for epsilon, users in ((0.5, 1000), (6.0, 1000)):
+        best = choose(102, epsilon, users).best.oracle.protocol
+        form = {"protocol": "auto", "epsilon": epsilon, "users": users}
+        assert SMALL.round(form).settings["protocol"] == best
+        assert SMALL.map(form).settings["protocol"] == best
+    with pytest.raises(LDPRecoverError, match="epsilon"):
+        SMALL.round({"protocol": "auto", "epsilon": 11})
+
+
+def test_every_attack_has_words() -> None:
+    for name in ATTACKS:
+        attack = attack_words(name)
+        assert attack.title != name
+        assert attack.sentence.count(".") == 2
+        assert "to know" in attack.sentence or "needs a guess" in attack.sentence
+    assert EVALUATED_ATTACKS.keys() == IN_TABLES.keys()
+
+
+def test_attack_of_a_plugin_has_its_docstring(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bribe(RPA):
+        """Pays users.
+
+        Handsomely.
+        """
+
+    monkeypatch.setattr(words, "ATTACKS", {"bribe": Bribe})
+    assert attack_words("bribe") == AttackWords("bribe", "Pays users.")
 
 
 def test_methods_know_the_targets_if_they_use_them() -> None:
@@ -51,14 +86,14 @@ def test_methods_know_the_targets_if_they_use_them() -> None:
         ]
 
     names = [
-        "ldprecover",
-        "ldprecover, told the targets",
+        "LDPRecover",
+        "LDPRecover told the targets",
         "norm-cut",
-        "detection-all, told the targets",
+        "detection-all told the targets",
     ]
     assert named() == names
-    assert named(told=False) == ["ldprecover", "norm-cut", "detection-all"]
-    assert named(attack="manip") == ["ldprecover", "norm-cut", "detection-all"]
+    assert named(told=False) == ["LDPRecover", "norm-cut", "detection-all"]
+    assert named(attack="manip") == ["LDPRecover", "norm-cut", "detection-all"]
 
 
 def test_file_of_the_command_is_a_choice(tmp_path: Path) -> None:
@@ -79,7 +114,7 @@ def test_file_of_the_command_is_a_choice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "words"),
+    ("form", "message"),
     [
         ([], "a drill must be an object"),
         ({"userz": 3}, "there is no key 'userz'"),
@@ -100,18 +135,19 @@ def test_file_of_the_command_is_a_choice(tmp_path: Path) -> None:
         ({"eta": -1}, "eta"),
         ({"seed": -1}, "seed must be greater than or equal to 0"),
         ({"methods": ["norm-sub"]}, "methods must be one of"),
+        ({"methods": ["auto"]}, "methods must be one of"),
         ({"told": 1}, "told must be a valid boolean"),
         ({"attack": "apa2", "protocol": "grr"}, "apa2"),
     ],
     ids=str,
 )
-def test_rejects_invalid_round_form_with_its_field(form: Any, words: str | None) -> None:
-    if words is None:
+def test_rejects_invalid_round_form_with_its_field(form: Any, message: str | None) -> None:
+    if message is None:
         assert SMALL.round(form).settings["users"] == form["users"]
         return
     with pytest.raises(LDPRecoverError) as refused:
         SMALL.round(form)
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_rejects_reports_beyond_the_memory_limit(tmp_path: Path) -> None:
@@ -127,7 +163,7 @@ def test_rejects_reports_beyond_the_memory_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "words"),
+    ("form", "message"),
     [
         ({"users": MAX_MAP_USERS + 1}, "users must be less than or equal to 200000"),
         ({"trials": 11}, "trials must be less than or equal to 10"),
@@ -141,7 +177,7 @@ def test_rejects_reports_beyond_the_memory_limit(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_rejects_invalid_map_form_with_its_field(form: Any, words: str) -> None:
+def test_rejects_invalid_map_form_with_its_field(form: Any, message: str) -> None:
     with pytest.raises(LDPRecoverError) as refused:
         SMALL.map(form)
-    assert words in str(refused.value)
+    assert message in str(refused.value)

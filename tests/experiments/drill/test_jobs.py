@@ -16,7 +16,7 @@ def test_json_follows_the_progress(run: Job) -> None:
         return {"sum": 3}
 
     run.work(work)
-    running = {"state": "running", "stage": "first", "done": 1, "total": 2}
+    running = {"state": "running", "steps": ["first", "second"], "step": 0, "done": 1, "total": 2}
     assert running.items() <= snapshots[0].items()
     done = {"state": "done", "result": {"sum": 3}, "error": None}
     assert done.items() <= run.as_json().items()
@@ -33,7 +33,7 @@ def test_second_job_needs_the_end_of_the_first() -> None:
         run.pause(600)
         return {}
 
-    first, second = Job("round", {}), Job("map", {})
+    first, second = Job("round", {}, ()), Job("map", {}, ())
     jobs.begin(first, wait)
     with pytest.raises(BusyError):
         jobs.begin(second, wait)

@@ -1,23 +1,36 @@
 """The score of a drill, from estimates whose every error is known."""
 
 import json
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
 from ldprecover import project_simplex
-from ldprecover_experiments.drill.score import PROJECTION, Recovered, Score
+from ldprecover_experiments.drill.score import AFTER, BEFORE, Recovered, Score
+from ldprecover_experiments.drill.words import PROJECTION, TOLD
+from ldprecover_experiments.poisoned_round import Targets
 
 TRUE = np.array([0.4, 0.3, 0.2, 0.1])
 OFF = np.array([-1.0, -1, 1, 1])
 
 
-def score(**recovered: Recovered) -> Score:
-    """The genuine estimate is off by 0.01 in each item, the poisoned one by 0.1; item 3 is the
-    target.
-    """
+def score(
+    recovered: Mapping[str, Recovered] | None = None,
+    *,
+    attacked: float = 0.1,
+    malicious: int = 5,
+    targets: Targets | None = (3,),
+) -> Score:
+    """The genuine estimate is off by 0.01 in each item, the poisoned one by `attacked`."""
     return Score(
-        ("a", "b", "c", "<b>d</b>"), (3,), TRUE, TRUE + 0.01 * OFF, TRUE + 0.1 * OFF, recovered, 5
+        ("a", "b", "c", "<b>d</b>"),
+        targets,
+        TRUE,
+        TRUE + 0.01 * OFF,
+        TRUE + attacked * OFF,
+        recovered or {},
+        malicious,
     )
 
 
@@ -25,87 +38,126 @@ def off_by(error: float, *notes: str) -> Recovered:
     return Recovered(TRUE + error * OFF, notes)
 
 
-def test_the_figures_are_those_of_the_estimates() -> None:
-    rows = {row.name: row for row in score(half=off_by(0.05, "a note")).rows()}
-    assert list(rows) == ["genuine", "poisoned", PROJECTION, "half"]
+def test_figures_are_those_of_the_estimates() -> None:
+    rows = {row.name: row for row in score({"half": off_by(0.05, "a note")}).rows}
+    assert list(rows) == [BEFORE, AFTER, "half"]
+    assert rows[AFTER].names == (AFTER, PROJECTION), "it is in the simplex"
     assert {name: row.mse for name, row in rows.items()} == pytest.approx(
-        {"genuine": 1e-4, "poisoned": 1e-2, PROJECTION: 1e-2, "half": 25e-4}
+        {BEFORE: 1e-4, AFTER: 1e-2, "half": 25e-4}
     )
-    assert {name: row.fg for name, row in rows.items()} == pytest.approx(
-        {"genuine": 0.0, "poisoned": 0.09, PROJECTION: 0.09, "half": 0.04}
+    assert {name: row.harm for name, row in rows.items()} == pytest.approx(
+        {BEFORE: 1, AFTER: 100, "half": 25}
+    )
+    assert {name: row.gain for name, row in rows.items()} == pytest.approx(
+        {BEFORE: 0.0, AFTER: 0.09, "half": 0.04}
     )
     assert rows["half"].times == pytest.approx(4.0)
     assert rows["half"].notes == ("a note",)
 
 
 def test_baseline_is_the_projection_on_the_simplex() -> None:
-    computed = Score(
-        ("a", "b"), None, np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([-0.2, 1.5]), {}, 1
-    )
-    assert computed.projected == pytest.approx(project_simplex(np.array([-0.2, 1.5])))
-    assert computed.rows()[2].mse == pytest.approx(0.25)
+    half = np.array([0.5, 0.5])
+    computed = Score(("a", "b"), None, half, half, np.array([-0.2, 1.5]), {}, 1)
+    assert computed.columns[PROJECTION] == pytest.approx(project_simplex(np.array([-0.2, 1.5])))
+    assert computed.rows[-1].mse == pytest.approx(0.25)
+
+
+def test_equal_estimates_share_a_row() -> None:
+    recovered = {
+        "same": Recovered(project_simplex(TRUE + 0.6 * OFF), ("first",)),
+        "half": off_by(0.05),
+        "near": off_by(0.0501, "second"),
+        "other": off_by(0.052),
+    }
+    computed = score(recovered, attacked=0.6)
+    names = [row.names for row in computed.rows]
+    assert names == [(BEFORE,), (AFTER,), (PROJECTION, "same"), ("other",), ("half", "near")]
+    assert [row.notes for row in computed.rows[2:]] == [("first",), (), ("second",)]
+
+
+def test_rows_are_in_the_order_of_their_errors() -> None:
+    computed = score({"best": off_by(0.02), "worst": off_by(0.2), "middle": off_by(0.05)})
+    assert [row.name for row in computed.rows] == [BEFORE, AFTER, "worst", "middle", "best"]
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("recovered", "headline"),
     [
         (
-            0.05,
+            {"un-mixing": 0.01, f"un-mixing{TOLD}": 0.011, f"LDPRecover{TOLD}": 0.05},
             (
-                "It leaves 25 % of the poisoned error. Its error is 4 times smaller than that of "
-                "projection alone."
+                "Un-mixing wins: 100 times better than projection alone. "
+                "LDPRecover told the targets: 4.0 times."
             ),
         ),
         (
-            0.1,
-            (
-                "It leaves 100 % of the poisoned error. That is what projection alone does: it "
-                "does "
-                "not help here."
-            ),
+            {"un-mixing": 0.02, f"un-mixing{TOLD}": 0.01},
+            "Un-mixing told the targets wins: 100 times better than projection alone.",
         ),
+        ({"norm-cut": 0.0}, "Norm-cut wins: infinitely many times better than projection alone."),
         (
-            0.2,
-            (
-                "It makes the poisoned estimate worse: its error is 4 times larger. "
-                "Projection alone does better: its error is 4 times smaller."
-            ),
+            {"LDPRecover": 0.1, "norm-cut": 0.2},
+            "No recovery does better than projection alone here.",
         ),
-        (
-            0.0,
-            (
-                "It leaves 0 % of the poisoned error. Its error is smaller than that of projection "
-                "alone."
-            ),
-        ),
+        ({"LDPRecover": 0.099}, "No recovery does better than projection alone here."),
+        ({}, "No recovery does better than projection alone here."),
     ],
 )
-def test_words_say_whether_a_method_helps(error: float, words: str) -> None:
-    assert score(method=off_by(error)).rows()[-1].says == words
+def test_headline_is_the_verdict(recovered: dict[str, float], headline: str) -> None:
+    computed = score({name: off_by(error) for name, error in recovered.items()})
+    assert computed.headline == headline
 
 
-def test_a_method_that_refuses_says_why() -> None:
-    row = score(detection=Recovered(None, refused="it needs the reports")).rows()[-1]
-    assert (row.mse, row.fg, row.times, row.says) == (
-        None,
-        None,
-        None,
-        "It refuses: it needs the reports",
+@pytest.mark.parametrize(
+    ("malicious", "attacked", "headline"),
+    [
+        (0, 0.01, "Nobody attacked. Method is 1.2 times better than projection alone."),
+        (5, 0.0102, "The attack did no harm here. Method is 1.3 times better than projection "),
+        (5, -0.0102, "Method wins: 1.3 times better than projection alone."),
+    ],
+    ids=["nobody", "harmless", "targets lowered"],
+)
+def test_headline_says_whether_the_attack_did_harm(
+    malicious: int, attacked: float, headline: str
+) -> None:
+    computed = score({"method": off_by(0.009)}, malicious=malicious, attacked=attacked)
+    assert computed.headline.startswith(headline)
+
+
+def test_details_say_what_remains() -> None:
+    attack, projection, best = score({"good": off_by(0.05)}, attacked=0.6).details
+    assert attack == (
+        "The attack made the error 3,600 times as large, and the target 59 percentage points too "
+        "high."
+    )
+    assert projection == (
+        "Projection alone leaves 1,240 times the error before the attack, and the target 34 "
+        "percentage points too high."
+    )
+    assert best == (
+        "Good leaves 25 times the error before the attack, and the target 4.0 percentage points "
+        "too high."
     )
 
 
-def test_no_gain_without_targets_and_no_attack_without_attackers() -> None:
-    computed = Score(
-        ("a", "b"), None, np.array([0.5, 0.5]), np.array([0.4, 0.6]), np.array([0.4, 0.6]), {}, 0
-    )
-    assert {row.fg for row in computed.rows()} == {None}
-    assert computed.rows()[1].says == "Nobody attacked."
+def test_details_list_methods_that_do_not_help() -> None:
+    useless = {name: off_by(0.1 + 0.01 * i) for i, name in enumerate("pqrst")}
+    assert score(useless).details[-1] == ("No better than projection alone: p, t, s and 2 others.")
+    assert "targets" not in " ".join(score(targets=None).details)
+    assert "targets" not in " ".join(score(malicious=0).details)
 
 
-def test_json_has_every_column_and_is_strict() -> None:
+def test_rejected_method_has_a_reason_and_no_row() -> None:
+    computed = score({"detection": Recovered(None, refused="it needs the reports")})
+    assert [row.names for row in computed.rows] == [(BEFORE,), (AFTER, PROJECTION)]
+    assert computed.as_json()["refused"] == {"detection": "it needs the reports"}
+
+
+def test_json_is_strict_where_errors_are_zero() -> None:
     half = np.array([0.5, 0.5])
     exact = Score(("a", "b"), (0,), half, half, half, {"it": Recovered(half)}, 1).as_json()
     assert json.loads(json.dumps(exact, allow_nan=False))["columns"].keys() == {
-        *("true", "genuine", "poisoned", PROJECTION, "it")
+        *(BEFORE, AFTER, PROJECTION, "it")
     }
-    assert exact["rows"][-1]["times"] is None
+    assert exact["rows"][0]["harm"] is None
+    assert exact["best"] is None

@@ -1,95 +1,66 @@
-// Bars, one a row: errors on a logarithmic axis, or gains on both sides of zero.
+// The errors as bars on a linear axis, a row for each estimate. A bar beyond the axis is drawn broken.
 
-import { colour, font, onTheme, rem } from "/page/js/chart/colours.js";
 import { h } from "/page/js/dom.js";
 
-const ROW = 30;
-const TEXT = 76; // for the number at the end of a bar
+import { points, times } from "./words.js";
 
-/** Make the chart in a frame. The returned function draws `{rows: [{label, value, text, colour}], log}`. */
-export function bars(frame, signal) {
-  const canvas = h("canvas");
-  frame.plot.append(canvas);
-  let what = null;
+const ROOM = 1.4; // length of the axis over the projection's bar
 
-  const size = () => [
-    Math.max(240, frame.plot.clientWidth),
-    Math.max(1, what.rows.length) * ROW * rem() + 4,
-  ];
-  function draw(next) {
-    what = next ?? what;
-    if (!what || signal.aborted) return;
-    paint(canvas, what, size(), devicePixelRatio || 1);
-  }
-  const observer = new ResizeObserver(() => draw());
-  observer.observe(frame.plot);
-  signal.addEventListener("abort", () => observer.disconnect());
-  onTheme(() => draw(), signal);
-  frame.picture = () => {
-    if (!what) return null;
-    const drawn = document.createElement("canvas");
-    paint(drawn, what, [Math.max(600, size()[0]), size()[1]], 2);
-    return drawn;
-  };
-  return draw;
+/** Make the table of the rows; `projection` is the projection's row, `best` the winner's, null without one. */
+export function bars(rows, { before, after, projection, best }, hasTargets) {
+  const end = Math.min(
+    Math.max(...rows.map((row) => row.harm ?? 0)),
+    ROOM * (projection.harm ?? 0),
+  );
+  const kind = (row) =>
+    [
+      row === before && "before",
+      row === after && "after",
+      row === projection && "projection",
+      row === best && "best",
+    ]
+      .filter(Boolean)
+      .join(" ");
+  return h(
+    "table",
+    { class: "drill-bars" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "Estimate"),
+        h("th", { scope: "col" }, "Error, times that before the attack"),
+        hasTargets && h("th", { scope: "col", class: "number extra" }, "Targets together, points"),
+        h("th", { scope: "col", class: "number extra" }, "Better than projection"),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      rows.map((row) =>
+        h(
+          "tr",
+          { class: kind(row) },
+          h("th", { scope: "row" }, row.names.join(" = ")),
+          h("td", { class: "bar-cell" }, bar(row.harm, end), times(row.harm)),
+          hasTargets && h("td", { class: "number extra" }, points(row.gain)),
+          h(
+            "td",
+            { class: "number extra" },
+            row.times === null || row === projection ? "" : times(row.times),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
-function paint(canvas, { rows, log }, [width, height], scale) {
-  [canvas.width, canvas.height] = [Math.round(width * scale), Math.round(height * scale)];
-  [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
-  const pen = canvas.getContext("2d");
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.fillStyle = colour("paper");
-  pen.fillRect(0, 0, width, height);
-  pen.font = font();
-  pen.textBaseline = "middle";
-  const row = ROW * rem();
-  const number = TEXT * rem();
-  const left = Math.min(
-    0.4 * width,
-    Math.max(...rows.map((each) => pen.measureText(each.label).width)) + 12,
-  );
-  const least = Math.min(0, ...rows.map((each) => each.value));
-  const from = left + (!log && least < 0 ? number : 0); // a bar to the left has its number on the left
-  const place = scaleOf(
-    rows.map((each) => each.value),
-    log,
-    from,
-    width - number,
-  );
-  const zero = log ? from : place(0);
-  rows.forEach((each, i) => {
-    const y = (i + 0.5) * row;
-    pen.fillStyle = colour("ink");
-    pen.textAlign = "left";
-    pen.fillText(each.label, 0, y, left - 8);
-    const end = place(each.value);
-    pen.fillStyle = colour(each.colour);
-    pen.fillRect(
-      Math.min(zero, end),
-      y - row / 3,
-      Math.max(1.5, Math.abs(end - zero)),
-      (2 * row) / 3,
-    );
-    pen.fillStyle = colour("ink");
-    const isLeft = end < zero;
-    pen.textAlign = isLeft ? "right" : "left";
-    pen.fillText(each.text, isLeft ? end - 6 : Math.max(zero, end) + 6, y);
-  });
-  pen.fillStyle = colour("quiet");
-  pen.fillRect(zero - 0.5, 0, 1, height);
-}
-
-/** Return the position of a value. On a logarithmic axis the smallest has a short bar, and zero none. */
-function scaleOf(values, log, from, to) {
-  if (!log) {
-    const [least, most] = [Math.min(0, ...values), Math.max(0, ...values)];
-    const length = most - least || 1;
-    return (value) => from + ((value - least) / length) * (to - from);
-  }
-  const known = values.filter((value) => value > 0);
-  if (!known.length) return () => from;
-  const [low, high] = [Math.log10(Math.min(...known)) - 0.5, Math.log10(Math.max(...known))];
-  return (value) =>
-    value > 0 ? from + ((Math.log10(value) - low) / (high - low)) * (to - from) : from;
+function bar(value, end) {
+  if (value === null) return null;
+  const isBroken = value > end;
+  const element = h("i", { class: isBroken ? "broken" : null });
+  element.style.setProperty("--share", isBroken ? 1 : value / end);
+  return element;
 }

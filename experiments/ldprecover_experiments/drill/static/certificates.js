@@ -1,105 +1,45 @@
-// What a drill's round proves before and after the attack: sentences, claims and intervals.
+// What a drill's round proves before and after the attack: sentences and claims.
 
-import { dots } from "/page/js/chart/dots.js";
-import { frame } from "/page/js/chart/frame.js";
 import { h, notice } from "/page/js/dom.js";
-import { count, frequency, number, plural } from "/page/js/format.js";
+import { count, number, plural } from "/page/js/format.js";
 
-/** Make the part of the score; `draw(order)` draws its chart once it is in the document. */
-export function certificates(
-  { items, columns, targets, certificates: { before, after } },
-  name,
-  signal,
-) {
+/** Make the part of the score, closed but for its summary. */
+export function certificates({ items, truth, certificates: { before, after } }) {
   const refused = before.refused ?? after.refused;
-  if (refused)
-    return { root: section(notice("", `There is no certificate. ${refused}`)), draw() {} };
-  const chart = frame({ title: "Proven before and after the attack", name, signal });
-  const drawItems = dots(chart, signal);
+  if (refused) return details("nothing", notice("", refused));
   const pairs = before.answers.map((answer, k) => [answer, after.answers[k]]);
   const leads = pairs.filter(([answer]) => answer.ahead);
-  const certain = leads.filter(([answer]) => answer.certified);
-  const still = certain.filter(([, answer]) => answer.certified);
-  const truth = columns.true;
+  const certain = (k) => leads.filter((pair) => pair[k].certified).length;
   const inside = truth.filter((f, i) => f >= after.lower[i] && f <= after.upper[i]).length;
-  const root = h(
-    "div",
-    {},
-    section(
-      h(
-        "p",
-        {},
-        `These intervals and claims hold for every attack by at most ${number(100 * before.malicious_share)} % of the reports, the share of this drill.`,
-      ),
-      said("Before the attack", before),
-      said("After the attack", after),
-      h(
-        "p",
-        {},
-        `${count(certain.length)} of these ${plural(leads.length, "lead")} are certain before the attack, and ${count(still.length)} of them after it. After it, ${count(inside)} of ${count(items.length)} true frequencies are within their intervals.`,
-      ),
-      tableOf(pairs, items),
+  const rows = pairs
+    .filter(([answer]) => !answer.top)
+    .map(([first, second]) =>
+      first.ahead
+        ? [
+            first.ahead.map((index) => items[index]).join(" is ahead of "),
+            proof(first),
+            proof(second),
+          ]
+        : [`${plural(first.items.length, "target")} together`, range(first), range(second)],
+    );
+  return details(
+    `${certain(0)} of ${plural(leads.length, "lead")} before the attack, ${certain(1)} after it`,
+    h(
+      "p",
+      {},
+      `This holds for every attack by at most ${number(100 * before.malicious_share)} % of the reports, the share of this drill, with a confidence of ${number(100 * after.confidence)} %. After the attack ${count(inside)} of ${count(items.length)} true frequencies are within their intervals.`,
     ),
-    chart.root,
+    said("Before the attack", before),
+    said("After the attack", after),
+    table(rows),
   );
-
-  function draw(order) {
-    const band = (title, colour, { lower: low, upper: high }) => ({
-      name: title,
-      colour,
-      mark: "band",
-      values: [],
-      low,
-      high,
-    });
-    const series = [
-      band("proven before", "recovered", before),
-      band("proven after", "poisoned", after),
-      { name: "estimate before", colour: "recovered", mark: "dot", values: columns.genuine },
-      { name: "estimate after", colour: "poisoned", mark: "square", values: columns.poisoned },
-      { name: "truth", colour: "truth", mark: "tick", values: truth },
-    ];
-    const interval = ({ lower, upper }, i) => `${frequency(lower[i])} to ${frequency(upper[i])}`;
-    drawItems({
-      labels: items,
-      order,
-      series,
-      chosen: new Set(targets ?? []),
-      describeItem: (i) =>
-        `${items[i]}: proven before ${interval(before, i)}, after ${interval(after, i)}; truth ${frequency(truth[i])}`,
-    });
-    chart.describe(
-      `The upper band of an item is proven before the attack, the lower one after it. They hold together with a confidence of ${number(100 * after.confidence)} %.`,
-    );
-    const columnsOf = [
-      ["Before ≥", before.lower],
-      ["Before ≤", before.upper],
-      ["After ≥", after.lower],
-      ["After ≤", after.upper],
-      ["Truth", truth],
-    ];
-    chart.setTable(
-      [
-        { title: "Item", value: (i) => items[i], kind: "text" },
-        ...columnsOf.map(([title, values]) => ({
-          title,
-          value: (i) => values[i],
-          text: frequency,
-          kind: "number",
-        })),
-      ],
-      order,
-    );
-  }
-
-  return { root, draw };
 }
 
-function section(...children) {
+function details(proven, ...children) {
   return h(
-    "section",
-    { class: "card", "aria-label": "What stays certain" },
-    h("h2", {}, "What stays certain"),
+    "details",
+    { class: "card" },
+    h("summary", {}, `What stays proven: ${proven}`),
     children,
   );
 }
@@ -108,21 +48,18 @@ function said(when, { answers: [leader] }) {
   return notice(leader.certified ? "good" : "", h("strong", {}, `${when}: `), leader.sentence);
 }
 
-function tableOf(pairs, items) {
-  const rows = pairs
-    .filter(([answer]) => !answer.top)
-    .map(([before, after]) =>
-      before.ahead
-        ? [
-            before.ahead.map((index) => items[index]).join(" is ahead of "),
-            proof(before),
-            proof(after),
-          ]
-        : [`${plural(before.items.length, "target")} together`, range(before), range(after)],
+function table(rows) {
+  const titles = ["Claim", "Before the attack", "After the attack"];
+  const row = ([claim, ...cells]) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, claim),
+      cells.map((cell) => h("td", {}, cell)),
     );
   return h(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table: What stays certain" },
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Claims" },
     h(
       "table",
       {},
@@ -132,23 +69,10 @@ function tableOf(pairs, items) {
         h(
           "tr",
           {},
-          ["Claim", "Before the attack", "After it"].map((title) =>
-            h("th", { scope: "col" }, title),
-          ),
+          titles.map((title) => h("th", { scope: "col" }, title)),
         ),
       ),
-      h(
-        "tbody",
-        {},
-        rows.map(([claim, ...cells]) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, claim),
-            cells.map((cell) => h("td", {}, cell)),
-          ),
-        ),
-      ),
+      h("tbody", {}, rows.map(row)),
     ),
   );
 }
@@ -163,7 +87,5 @@ function proof({ certified, tolerance }) {
 const range = ({ lower, upper }) =>
   `${percent(lower, Math.floor)} to ${percent(upper, Math.ceil)} of the users`;
 
-/** A share as per cent with two decimals, rounded down or up. */
-function percent(share, round) {
-  return `${number(round(1e4 * share) / 100, 6)} %`;
-}
+/** A share as per cent with two decimals, rounded to the side where it is proven. */
+const percent = (share, round) => `${number(round(1e4 * share) / 100, 6)} %`;

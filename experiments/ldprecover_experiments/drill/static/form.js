@@ -1,162 +1,169 @@
-// The form: attack, users and recovery methods, with the choices that the drill offers.
+// The form: data, users, attack and recovery methods, with the choices that the drill offers.
 
-import { fill, h } from "/page/js/dom.js";
+import { field, fill, h } from "/page/js/dom.js";
 import { count } from "/page/js/format.js";
 import { setQuery } from "/page/js/router.js";
 
 const TITLES = { round: "One round", map: "All attacks" };
+const BUTTONS = { round: "Run the drill", map: "Draw the map" };
 
 /** Make the form; it calls `start` with the request. Returns `{root, setBusy(busy)}`. */
-export function form(choices, kind, start) {
-  const { defaults, limits } = choices;
-  const controls = {
-    dataset: select(
+export function form(
+  { defaults, limits, datasets, protocols, attacks, models, methods },
+  kind,
+  start,
+) {
+  const source = h("p", { class: "quiet" });
+  const sentence = h("p", { class: "quiet", id: "drill-attack" });
+  const usersOf = {
+    round: { value: defaults.users, max: limits.users },
+    map: { value: defaults.map_users, max: limits.map_users },
+  };
+  const main = {
+    dataset: choice(
       "Data set",
-      choices.datasets.map((each) => [each.name, `${each.name} (${count(each.items)} items)`]),
+      datasets.map((each) => [each.name, `${each.name} (${count(each.items)} items)`]),
       defaults.dataset,
     ),
-    protocol: select(
+    protocol: choice(
       "Protocol",
-      choices.protocols.map((each) => [each.name, `${each.name}: ${each.title}`]),
+      Object.entries(protocols).map(([name, title]) => [name, `${name}: ${title}`]),
       defaults.protocol,
     ),
     epsilon: number("Privacy budget ε", defaults.epsilon, { min: 0.01, max: 10, step: "any" }),
-    users: number("Genuine users", defaults.users, { min: 1, max: limits.users, step: 1 }),
-    map_users: number("Genuine users", defaults.map_users, {
-      min: 1,
-      max: limits.map_users,
-      step: 1,
-    }),
-    beta: number("Malicious share β", defaults.beta, { min: 0, max: 0.9, step: "any" }),
-    attack: select(
-      "Attack",
-      choices.attacks.map((each) => [each.name, each.name]),
-      defaults.attack,
-    ),
-    model: select(
-      "Reports of the attack",
-      choices.models.map((each) => [each, each]),
-      defaults.model,
+    users: number("Genuine users", usersOf[kind].value, { min: 1, step: 1 }),
+    beta: number(
+      "Malicious users, % of all",
+      Number((100 * defaults.beta).toPrecision(12)),
+      { min: 0, max: 90, step: "any" },
+      (value) => value / 100,
     ),
     targets: number("Targets", defaults.targets, { min: 1, max: 1000, step: 1 }),
-    eta: number("Assumed m/n, η", defaults.eta, { min: 0, max: 10, step: "any" }),
+    attack: choice(
+      "Attack",
+      Object.entries(attacks).map(([name, { title }]) => [name, `${name}: ${title}`]),
+      defaults.attack,
+    ),
+  };
+  const further = {
+    model: choice("Reports of the attack", Object.entries(models), defaults.model),
+    eta: number("Malicious per genuine user, as LDPRecover assumes", defaults.eta, {
+      min: 0,
+      max: 10,
+      step: "any",
+    }),
     seed: number("Seed", defaults.seed, { min: 0, max: 2 ** 32 - 1, step: 1 }),
     trials: number("Trials of each attack", defaults.trials, {
       min: 1,
       max: limits.trials,
       step: 1,
     }),
-    reports: check("Make every report, for methods that read reports (slower)", defaults.reports),
+  };
+  const checks = {
     told: check("Tell methods the targets as well, where they use them", defaults.told),
+    reports: check("Make every report, for methods that read reports (slower)", defaults.reports),
   };
-  const methods = choices.methods.map((each) => ({
-    name: each.name,
-    ...check(`${each.name}: ${each.summary}`, defaults.methods.includes(each.name)),
+  const controls = { ...main, ...further, ...checks };
+  const only = { round: ["attack", "model", "told"], map: ["trials", "reports"] };
+  const chosen = Object.entries(methods).map(([name, summary]) => ({
+    name,
+    ...check(`${name}: ${summary}`, defaults.methods.includes(name)),
   }));
-  const parts = {
-    round: [
-      "dataset",
-      "protocol",
-      "epsilon",
-      "users",
-      "beta",
-      "attack",
-      "model",
-      "targets",
-      "eta",
-      "seed",
-      "told",
-    ],
-    map: [
-      "dataset",
-      "protocol",
-      "epsilon",
-      "map_users",
-      "beta",
-      "targets",
-      "eta",
-      "seed",
-      "trials",
-      "reports",
-    ],
-  };
-  const summary = h("p", { class: "quiet" });
-  const more = h(
-    "details",
-    {},
-    h("summary", {}, "Methods that recover"),
-    h(
-      "div",
-      { class: "drill-methods" },
-      methods.map((each) => each.root),
-    ),
-    controls.told.root,
+  const methodsOf = h(
+    "fieldset",
+    { class: "drill-methods" },
+    h("legend", {}, "Recovery methods"),
+    chosen.map((each) => each.root),
   );
+  const attackRow = h(
+    "div",
+    { class: "drill-attack" },
+    main.attack.root,
+    main.targets.root,
+    sentence,
+  );
+  main.attack.control.setAttribute("aria-describedby", "drill-attack");
   const go = h("button", { type: "submit", class: "main" });
   const kinds = Object.entries(TITLES).map(([name, title]) =>
-    h("button", { type: "button", onclick: () => choose(name) }, title),
+    h("button", { type: "button", value: name, onclick: () => choose(name) }, title),
   );
 
-  const attack = () => choices.attacks.find((each) => each.name === controls.attack.value());
   function follow() {
-    const { summary: words, targeted, modelled } = attack();
     const isRound = kind === "round";
-    const idle = { model: !modelled, targets: isRound && !targeted, told: !targeted };
+    const { sentence: words, targeted, modelled } = attacks[main.attack.value()];
+    const idle = isRound ? { model: !modelled, targets: !targeted, told: !targeted } : {};
+    const others = only[isRound ? "map" : "round"];
     for (const [name, { root, control }] of Object.entries(controls)) {
       // A hidden field must not block the form.
-      root.hidden = control.disabled = !parts[kind].includes(name) || (idle[name] ?? false);
+      root.hidden = control.disabled = others.includes(name) || (idle[name] ?? false);
     }
-    more.hidden = !isRound;
-    const { source } = choices.datasets.find((each) => each.name === controls.dataset.value());
+    methodsOf.hidden = !isRound;
+    main.users.control.max = usersOf[kind].max;
     fill(
-      summary,
+      sentence,
       isRound
-        ? `${attack().name}: ${words} `
-        : "Each attack of the catalogue that the protocol has reports for, without a server. ",
-      `Data: ${source}`,
+        ? words
+        : "Each attack that the protocol has reports for is simulated, without a server.",
     );
-    fill(go, isRound ? "Run the drill" : "Draw the map");
-    kinds.forEach((button, i) =>
-      button.setAttribute("aria-pressed", String(Object.keys(TITLES)[i] === kind)),
-    );
+    fill(source, `Data: ${datasets.find((each) => each.name === main.dataset.value()).source}`);
+    fill(go, BUTTONS[kind]);
+    for (const button of kinds) button.setAttribute("aria-pressed", String(button.value === kind));
   }
   function choose(name) {
     kind = name;
+    main.users.control.value = usersOf[name].value;
     setQuery({ what: name === "round" ? null : name });
     follow();
   }
-  function asked() {
-    const values = { kind };
-    for (const name of parts[kind])
-      if (!controls[name].root.hidden)
-        values[name === "map_users" ? "users" : name] = controls[name].value();
+  function submit(event) {
+    event.preventDefault();
+    const values = Object.entries(controls)
+      .filter(([, each]) => !each.control.disabled)
+      .map(([name, each]) => [name, each.value()]);
+    const request = { kind, ...Object.fromEntries(values) };
     if (kind === "round")
-      values.methods = methods.filter((each) => each.value()).map((each) => each.name);
-    return values;
+      request.methods = chosen.filter((each) => each.value()).map((each) => each.name);
+    start(request);
   }
+
   const root = h(
     "form",
-    {
-      class: "card",
-      "aria-label": "The drill's form",
-      onsubmit: (event) => {
-        event.preventDefault();
-        start(asked());
-      },
-    },
+    { onsubmit: submit, onchange: follow, "aria-label": "The drill" },
     h("div", { class: "row", role: "group", "aria-label": "What is played" }, kinds),
     h(
       "div",
       { class: "controls" },
-      Object.entries(controls)
-        .filter(([name]) => name !== "told")
-        .map(([, each]) => each.root),
+      [main.dataset, main.protocol, main.epsilon, main.users, main.beta].map((each) => each.root),
+      attackRow,
     ),
-    summary,
-    more,
+    h(
+      "details",
+      {},
+      h("summary", {}, "Methods and further settings"),
+      h(
+        "div",
+        { class: "controls" },
+        Object.values(further).map((each) => each.root),
+      ),
+      methodsOf,
+      Object.values(checks).map((each) => each.root),
+    ),
+    h(
+      "details",
+      {},
+      h("summary", {}, "What each attack does"),
+      h(
+        "dl",
+        { class: "drill-words" },
+        Object.entries(attacks).map(([name, each]) => [
+          h("dt", {}, h("strong", {}, name), `: ${each.title}`),
+          h("dd", {}, each.sentence),
+        ]),
+      ),
+    ),
+    source,
     h("p", {}, go),
   );
-  root.addEventListener("change", follow);
   follow();
   return {
     root,
@@ -166,29 +173,19 @@ export function form(choices, kind, start) {
   };
 }
 
-function select(title, pairs, value) {
-  const control = h(
-    "select",
-    { value },
-    pairs.map(([name, words]) => h("option", { value: name }, words)),
-  );
-  return { root: labelled(title, control), control, value: () => control.value };
+function choice(title, pairs, value) {
+  const options = pairs.map(([name, words]) => h("option", { value: name }, words));
+  const control = h("select", { value }, options);
+  return { root: field(title, control), control, value: () => control.value };
 }
 
-function number(title, value, limits) {
+function number(title, value, limits, read = (shown) => shown) {
   const control = h("input", { type: "number", required: true, value, ...limits });
-  return { root: labelled(title, control), control, value: () => Number(control.value) };
+  return { root: field(title, control), control, value: () => read(Number(control.value)) };
 }
 
 function check(title, checked) {
   const control = h("input", { type: "checkbox", checked });
-  return {
-    root: h("label", { class: "drill-check" }, control, h("span", {}, title)),
-    control,
-    value: () => control.checked,
-  };
-}
-
-function labelled(title, control) {
-  return h("label", { class: "field" }, h("span", {}, title), control);
+  const root = h("label", { class: "drill-check" }, control, h("span", {}, title));
+  return { root, control, value: () => control.checked };
 }

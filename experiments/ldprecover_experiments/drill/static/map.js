@@ -1,106 +1,128 @@
-// The map of all attacks and methods: improvement over the projection alone, as a factor.
+// The map of all attacks and methods: how many times better than the projection alone.
 
-import { frame } from "/page/js/chart/frame.js";
+import { downloadCsv } from "/page/js/chart/csv.js";
 import { fill, h } from "/page/js/dom.js";
-import { count, number, plural } from "/page/js/format.js";
+import { plural } from "/page/js/format.js";
 
-import { heat } from "./heat.js";
+import { times } from "./words.js";
 
-const NAMES = { poisoned: "no recovery" };
+const FULL = Math.log(16); // the logarithm of the ratio at which a colour is full
+const BASIS = "norm-sub";
 
 /** Show the map in an element. */
-export function showMap(place, { settings, result }, signal) {
-  const methods = result.methods.filter((name) => name !== result.basis);
-  const { rows } = result;
-  const chart = frame({
-    title: "Times better than the projection alone",
-    name: `drill-map-${settings.dataset}-${settings.protocol}`,
-    signal,
-  });
-  const draw = heat(chart, signal);
+export function showMap(place, { settings, result }) {
+  const isPlayed = (row) => row.cells[BASIS].mse !== null;
+  const rows = result.rows.filter(isPlayed);
+  const columns = result.columns.filter((column) => column.method !== BASIS);
+  const same = result.columns.find((column) => column.method === BASIS)?.names.slice(1) ?? [];
   const level = settings.reports
     ? "every report was made"
-    : "counts were drawn, and methods that need the reports are left out";
+    : "counts were drawn, without methods that read reports";
+  const refused = result.rows
+    .filter((row) => !isPlayed(row))
+    .map((row) => `Not played: ${row.title}. ${row.cells[BASIS].refused}`);
+  for (const row of rows)
+    for (const { method, names } of columns)
+      if (row.cells[method]?.refused)
+        refused.push(`${row.title}, ${names[0]}: ${row.cells[method].refused}`);
+  const keep = () =>
+    downloadCsv(
+      `drill-map-${settings.dataset}-${settings.protocol}`,
+      [
+        { title: "attack", value: (row) => row.title },
+        { title: "played", value: (row) => row.played },
+        { title: "mse of the projection", value: (row) => row.cells[BASIS].mse },
+        ...columns.map(({ method, names }) => ({
+          title: names.join(" = "),
+          value: (row) => row.cells[method]?.times,
+        })),
+      ],
+      rows,
+    );
   fill(
     place,
     h(
       "section",
-      { class: "card", "aria-label": "What was played" },
-      h("h2", {}, "All attacks"),
+      { class: "card", "aria-label": "Verdict" },
+      h("h2", { class: "drill-verdict", tabindex: "-1" }, result.headline),
       h(
         "p",
         {},
-        `${count(settings.users)} genuine and ${count(settings.malicious_users)} malicious users over ${settings.dataset} with ${settings.protocol}, ε = ${number(settings.epsilon)}, ${plural(settings.trials, "trial")} of each attack; ${level}.`,
-      ),
-      h(
-        "p",
-        {},
-        "A cell is the mean squared error of the projection alone over the method's: above 1 the method is better, below 1 the projection is. The row “none” shows what a method costs where nobody attacks. A method whose name ends in * or “targets” is told the targets; where an attack has none, the items that rose most.",
+        `${result.detail} ${plural(rows.length, "attack")}, ${plural(settings.trials, "trial")} each; ${level}.`,
       ),
     ),
-    chart.root,
-  );
-  draw({
-    rows: rows.map((row) => row.attack),
-    columns: methods.map((name) => NAMES[name] ?? name),
-    values: rows.map((row) => methods.map((name) => row.cells[name]?.times ?? null)),
-    describe: (i, k) => words(rows[i], methods[k]),
-  });
-  const best = methods
-    .map((name) => [name, mean(rows.map((row) => row.cells[name]?.times))])
-    .reduce((a, b) => (b[1] > a[1] ? b : a));
-  chart.describe(
-    `${plural(rows.length, "attack")} against ${plural(methods.length, "method")}. On the geometric mean over the attacks ${NAMES[best[0]] ?? best[0]} is best, at ${number(best[1])} times.`,
-  );
-  chart.setTable(
-    [
-      { title: "Attack", value: (row) => row.attack, kind: "text" },
-      { title: "Played as", value: (row) => row.played, kind: "text" },
-      {
-        title: "MSE of the projection",
-        value: (row) => row.cells[result.basis]?.mse ?? null,
-        text: (value) => number(value),
-        kind: "number",
-      },
-      ...methods.map((name) => ({
-        title: NAMES[name] ?? name,
-        value: (row) => row.cells[name]?.times ?? null,
-        text: (value) => number(value),
-        kind: "number",
-      })),
-    ],
-    rows,
-  );
-  const refused = rows.flatMap((row) =>
-    methods
-      .filter((name) => row.cells[name]?.refused)
-      .map((name) => `${row.attack}, ${NAMES[name] ?? name}: ${row.cells[name].refused}`),
-  );
-  if (refused.length)
-    place.append(
+    h(
+      "section",
+      { class: "card", "aria-label": "The map" },
+      h("h2", {}, "Times better than projection alone"),
+      h(
+        "p",
+        { class: "quiet" },
+        "Above 1× the method is better, below 1× the projection is. A method that is told the targets of an attack without any is told the items that rose most.",
+        same.length ? ` The same as projection alone: ${same.join(", ")}.` : "",
+      ),
+      table(rows, columns),
+      h("p", {}, h("button", { type: "button", class: "small", onclick: keep }, "CSV")),
+    ),
+    refused.length > 0 &&
       h(
         "details",
         { class: "card" },
-        h("summary", {}, `${plural(refused.length, "cell")} without a number`),
+        h("summary", {}, `${plural(refused.length, "reason")} why a number is missing`),
         h(
           "ul",
           {},
           refused.map((each) => h("li", {}, each)),
         ),
       ),
-    );
+  );
 }
 
-/** The geometric mean; null if a number is missing. */
-function mean(values) {
-  if (!values.length || values.some((value) => !(value > 0))) return 0;
-  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+function table(rows, columns) {
+  const head = (name) => h("th", { scope: "col" }, h("span", {}, name));
+  const line = (title, ratios) => h("tr", {}, h("th", { scope: "row" }, title), ratios.map(cell));
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "The map; scroll for more" },
+    h(
+      "table",
+      { class: "drill-map" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "Attack"),
+          columns.map(({ names }) => head(names.join(" = "))),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          line(
+            row.title,
+            columns.map(({ method }) => row.cells[method]?.times ?? null),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        line(
+          "on average",
+          columns.map(({ mean }) => mean),
+        ),
+      ),
+    ),
+  );
 }
 
-function words(row, name) {
-  const cell = row.cells[name];
-  const where = `${row.attack}, ${NAMES[name] ?? name}`;
-  if (cell?.times === null || cell === undefined)
-    return `${where}: ${cell?.refused ?? "no number"}`;
-  return `${where}: ${number(cell.times)} times, MSE ${number(cell.mse)}`;
+/** A number on a colour: blue above 1, orange below, and the further away the stronger. */
+function cell(ratio) {
+  const element = h("td", { class: ratio >= 1 ? "better" : "worse" }, times(ratio));
+  const distance = ratio ? Math.abs(Math.log(ratio)) / FULL : 0;
+  element.style.setProperty("--strength", Math.min(1, distance));
+  return element;
 }

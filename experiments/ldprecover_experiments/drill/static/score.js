@@ -1,181 +1,110 @@
-// The score of a drill: errors before and after by method, estimates, and their meaning.
+// The score of a drill: the verdict, errors by method, estimates beside the truth, and what is proven.
 
 import { SERIES } from "/page/js/chart/colours.js";
 import { downloadCsv } from "/page/js/chart/csv.js";
 import { dots } from "/page/js/chart/dots.js";
 import { frame } from "/page/js/chart/frame.js";
 import { fill, h } from "/page/js/dom.js";
-import { change, count, frequency, number, plural } from "/page/js/format.js";
+import { number } from "/page/js/format.js";
 import { link } from "/page/js/router.js";
-import { FORGED } from "/page/js/round/settings.js";
 
 import { bars } from "./bars.js";
 import { certificates } from "./certificates.js";
+import { points, share, times } from "./words.js";
 
-const COLOURS = { genuine: "truth", poisoned: "poisoned" };
+const [BEFORE, AFTER, PROJECTION] = ["before the attack", "after the attack", "projection alone"];
 
 /** Show the score in an element. */
 export function showScore(place, { settings, result, round }, signal) {
-  const { rows, items, targets, columns } = result;
-  const attack = targets
-    ? `${settings.attack} on ${plural(targets.length, "target")}`
-    : settings.attack;
-  const head = h(
-    "section",
-    { class: "card", "aria-label": "What came of it" },
-    h("h2", {}, "Score"),
+  const { rows, items, targets, truth, columns } = result;
+  const named = (name) => rows.find((row) => row.names.includes(name));
+  const best = rows.find((row) => row.names[0] === result.best) ?? null;
+  const chart = frame({ title: "Estimates beside the truth", name: `drill-${round}`, signal });
+  fill(
+    place,
     h(
-      "p",
-      {},
-      `${count(settings.users)} genuine and ${count(settings.malicious_users)} malicious users (${attack}) reported over ${settings.dataset} with ${settings.protocol}, ε = ${number(settings.epsilon)}.`,
-    ),
-    h(
-      "ul",
-      {},
-      rows
-        .filter((row) => row.name !== "genuine")
-        .map((row) => h("li", {}, h("strong", {}, row.name), `: ${row.says}`)),
-    ),
-    h(
-      "p",
-      {},
-      "The round: ",
+      "section",
+      { class: "card", "aria-label": "Verdict" },
+      h("h2", { class: "drill-verdict", tabindex: "-1" }, result.headline),
       h(
-        "a",
+        "ul",
+        {},
+        result.details.map((each) => h("li", {}, each)),
+      ),
+    ),
+    h(
+      "section",
+      { class: "card", "aria-label": "Errors" },
+      h("h2", {}, "Mean squared error against the truth"),
+      bars(
+        rows,
         {
-          href: link(["rounds", round], {
-            targets: targets?.join(","),
-            with: "norm-sub",
-            eta: settings.eta,
-            forged: FORGED.find((share) => share >= settings.beta),
-          }),
+          before: named(BEFORE),
+          after: named(AFTER),
+          projection: named(PROJECTION),
+          best,
         },
-        round,
+        targets !== null,
       ),
-      ". ",
       h(
-        "button",
-        { type: "button", class: "small", onclick: () => keepTruth(items, columns.true, round) },
-        "Truth as CSV",
+        "div",
+        { class: "row" },
+        button("Errors as CSV", () => keepErrors(rows, round)),
+        button("Truth as CSV", () => keepTruth(items, truth, round)),
+        h(
+          "a",
+          { href: link(["rounds", round], { targets: targets?.join(","), eta: settings.eta }) },
+          `The round ${round}`,
+        ),
+        h("span", { class: "quiet" }, "takes the truth, and compares with it."),
       ),
-      h("span", { class: "quiet" }, " to load there: the page of the round then compares with it."),
     ),
-    notes(rows),
+    chart.root,
+    certificates(result),
+    remarks(result),
   );
+  drawEstimates(chart, result, best?.names[0] ?? PROJECTION, signal);
+}
 
-  const scored = rows.filter((row) => row.mse !== null);
-  const errors = frame({
-    title: "Mean squared error against the truth",
-    name: `drill-${round}-mse`,
-    signal,
-    tableOpen: true,
-  });
-  const drawErrors = bars(errors, signal);
-  const gains =
-    targets && frame({ title: "Frequency gain of the targets", name: `drill-${round}-fg`, signal });
-  const drawGains = gains && bars(gains, signal);
-  const estimates = frame({
-    title: "Estimates beside the truth",
-    name: `drill-${round}-estimates`,
-    signal,
-  });
-  const drawEstimates = dots(estimates, signal);
-  const shown = h(
-    "select",
-    { onchange: () => drawItems() },
-    Object.keys(columns)
-      .filter((name) => !["true", "genuine", "poisoned"].includes(name))
-      .map((name) => h("option", { value: name }, name)),
-  );
-  shown.value = best(scored);
-  estimates.plot.before(h("label", { class: "field" }, h("span", {}, "Recovery shown"), shown));
+function drawEstimates(chart, { items, targets, truth, columns }, first, signal) {
+  const draw = dots(chart, signal);
   const chosen = new Set(targets ?? []);
   const order = items
     .map((_, i) => i)
-    .sort((a, b) => chosen.has(b) - chosen.has(a) || columns.true[b] - columns.true[a]);
-  const certified = certificates(result, `drill-${round}-certified`, signal);
-  fill(place, head, errors.root, gains?.root, estimates.root, certified.root);
-
-  const colourOf = (row) => COLOURS[row.name] ?? "recovered";
-  drawErrors({
-    rows: scored.map((row) => ({
-      label: row.name,
-      value: row.mse,
-      text: number(row.mse),
-      colour: colourOf(row),
-    })),
-    log: true,
-  });
-  const [before, floor] = [
-    scored.find((row) => row.name === "poisoned").mse,
-    scored.find((row) => row.name === "genuine").mse,
-  ];
-  errors.describe(
-    `The attack takes the error from ${number(floor)} to ${number(before)}; ${best(scored)} brings it to ${number(scored.find((row) => row.name === best(scored)).mse)}. The axis is logarithmic.`,
+    .sort((a, b) => chosen.has(b) - chosen.has(a) || truth[b] - truth[a]);
+  const names = Object.keys(columns).filter((name) => name !== BEFORE && name !== AFTER);
+  const select = h(
+    "select",
+    { value: first, onchange: show },
+    names.map((name) => h("option", { value: name }, name)),
   );
-  errors.setTable(
-    [
-      { title: "Estimate", value: (row) => row.name, kind: "text" },
-      { title: "MSE", value: (row) => row.mse, text: (value) => number(value), kind: "number" },
-      ...(targets
-        ? [{ title: "FG", value: (row) => row.fg, text: (value) => number(value), kind: "number" }]
-        : []),
-      {
-        title: "Times better than projection",
-        value: (row) => row.times,
-        text: (value) => number(value),
-        kind: "number",
-      },
-    ],
-    rows,
-  );
-  if (gains) {
-    drawGains({
-      rows: scored.map((row) => ({
-        label: row.name,
-        value: row.fg,
-        text: change(row.fg),
-        colour: colourOf(row),
-      })),
-      log: false,
-    });
-    gains.describe(
-      "How far all targets together stand above the estimate without the attack; 0 undoes the attack, and below 0 the recovery takes from them.",
-    );
-    gains.setTable(
-      [
-        { title: "Estimate", value: (row) => row.name, kind: "text" },
-        { title: "FG", value: (row) => row.fg, text: (value) => change(value), kind: "number" },
-      ],
-      scored,
-    );
-  }
-  drawItems();
-  certified.draw(order);
+  chart.plot.before(h("label", { class: "field" }, h("span", {}, "Recovery shown"), select));
+  show();
 
-  function drawItems() {
-    const name = shown.value;
+  function show() {
+    const name = select.value;
     const series = [
-      { name: "poisoned", colour: "poisoned", mark: "square", values: columns.poisoned },
+      { name: AFTER, colour: "poisoned", mark: "square", values: columns[AFTER] },
       { name, colour: SERIES[0], mark: "dot", values: columns[name] },
-      { name: "truth", colour: "truth", mark: "tick", values: columns.true },
-    ];
+      { name: "truth", colour: "truth", mark: "tick", values: truth },
+    ].filter((each) => each.values);
     const describeItem = (i) =>
-      `${items[i]}: ${series.map((each) => `${each.name} ${frequency(each.values[i])}`).join(", ")}`;
-    drawEstimates({ labels: items, order, series, chosen, describeItem });
-    estimates.describe(
-      `${targets ? "Targets first, then the" : "The"} most frequent first: ${plural(items.length, "item")}, poisoned, by ${name}, and the truth.`,
+      `${items[i]}: ${series.map((each) => `${each.name} ${share(each.values[i])}`).join(", ")}`;
+    draw({ labels: items, order, series, chosen, describeItem });
+    chart.describe(
+      `${targets ? "Targets first, then the" : "The"} most frequent items first: ${series.map((each) => each.name).join(", ")}.`,
     );
-    estimates.setTable(
+    const all = { truth, ...columns };
+    chart.setTable(
       [
         { title: "Item", value: (i) => items[i], kind: "text" },
         ...(targets
           ? [{ title: "Target", value: (i) => (chosen.has(i) ? "yes" : ""), kind: "narrow" }]
           : []),
-        ...Object.entries(columns).map(([title, values]) => ({
+        ...Object.entries(all).map(([title, values]) => ({
           title,
           value: (i) => values[i],
-          text: (value) => frequency(value),
+          text: share,
           kind: "number",
         })),
       ],
@@ -184,27 +113,33 @@ export function showScore(place, { settings, result, round }, signal) {
   }
 }
 
-function best(scored) {
-  const methods = scored.filter((row) => !["genuine", "poisoned"].includes(row.name));
-  return methods.reduce((least, row) => (row.mse < least.mse ? row : least)).name;
-}
-
-function notes(rows) {
-  const said = rows.filter((row) => row.notes.length);
+function remarks({ rows, refused }) {
+  const said = rows.filter((row) => row.notes.length).map((row) => [row.names[0], row.notes]);
+  said.push(...Object.entries(refused).map(([name, reason]) => [name, [`Not run: ${reason}`]]));
   if (!said.length) return null;
   return h(
     "details",
-    {},
-    h("summary", {}, "What the methods say of themselves"),
-    said.map((row) => [
-      h("h3", {}, row.name),
+    { class: "card" },
+    h("summary", {}, "What the methods say"),
+    said.map(([name, notes]) => [
+      h("h3", {}, name),
       h(
         "ul",
         {},
-        row.notes.map((note) => h("li", {}, note)),
+        notes.map((note) => h("li", {}, note)),
       ),
     ]),
   );
+}
+
+const button = (text, onclick) => h("button", { type: "button", class: "small", onclick }, text);
+
+function keepErrors(rows, round) {
+  const columns = [
+    { title: "estimate", value: (row) => row.names.join(" = ") },
+    ...["mse", "harm", "gain", "times"].map((title) => ({ title, value: (row) => row[title] })),
+  ];
+  downloadCsv(`drill-${round}`, columns, rows);
 }
 
 function keepTruth(items, truth, round) {

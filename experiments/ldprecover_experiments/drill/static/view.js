@@ -1,144 +1,117 @@
-// The view of a drill: form, progress and result.
+// The view of a drill: result, progress and form.
 
 import { Problem, poll, sentenceOf } from "/page/js/api.js";
 import { announce, fill, h, notice } from "/page/js/dom.js";
-import { count } from "/page/js/format.js";
+import { count, number } from "/page/js/format.js";
 import { link, setQuery } from "/page/js/router.js";
 
 import { begin, cancel, options, run, takeToken } from "./calls.js";
 import { form } from "./form.js";
 import { showMap } from "./map.js";
 import { showScore } from "./score.js";
+import { showSteps } from "./steps.js";
 
 const SECONDS = 1;
 const NEEDS_TOKEN =
   "This page lacks the drill's token. Open the address that the command printed when it started: the token is in it.";
 
 export async function show({ main, query, signal }) {
-  const there = takeToken(query.get("token"));
+  const hasToken = takeToken(query.get("token"));
   if (query.get("token")) setQuery({ token: null }); // keep it out of history and screen
-  const said = h("div", {});
-  const asked = h("div", {});
-  const progress = h("div", {});
-  const came = h("div", {});
-  fill(
-    main,
-    h("h1", {}, "Drill"),
+  const message = h("div");
+  const progress = h("div");
+  const result = h("div");
+  const title = h("summary", {}, "Settings");
+  const settings = h("details", { class: "card", open: true }, title);
+  fill(main, h("h1", {}, "Drill"), message);
+  let choices;
+  try {
+    choices = hasToken && (await options(signal));
+  } catch (error) {
+    if (!(error instanceof Problem && error.status === 403)) throw error;
+  }
+  if (!choices) {
+    fill(message, notice("bad", NEEDS_TOKEN));
+    return;
+  }
+  const controls = form(choices, query.get("what") === "map" ? "map" : "round", start);
+  settings.append(
     h(
       "p",
       {},
-      "Genuine users report to a round of the drill's own, an attack poisons it, and each recovery is scored against the truth, which the drill keeps to itself. Nothing here touches a round of anyone else's.",
+      "Genuine users report to a new round, an attack poisons it, and each recovery is compared with the truth, which only the drill knows. No other round is touched.",
     ),
-    said,
-    asked,
-    progress,
-    came,
+    controls.root,
   );
-  if (!there) {
-    fill(said, notice("bad", NEEDS_TOKEN));
-    return;
-  }
-  let choices;
-  try {
-    choices = await options(signal);
-  } catch (error) {
-    if (error instanceof Problem && error.status === 403) {
-      fill(said, notice("bad", NEEDS_TOKEN));
-      return;
-    }
-    throw error;
-  }
-  const controls = form(choices, query.get("what") === "map" ? "map" : "round", start);
-  fill(asked, controls.root);
+  main.append(settings, progress, result);
 
   let shown = null; // the last response: a result is drawn once
   const again = poll(
     async () => {
       try {
         const state = await run(signal);
-        fill(said);
+        fill(message);
         draw(state);
       } catch (error) {
-        if (!signal.aborted) fill(said, notice("bad", sentenceOf(error)));
+        if (!signal.aborted) fill(message, notice("bad", sentenceOf(error)));
       }
     },
     SECONDS,
     signal,
   );
 
-  async function start(what) {
-    fill(said);
+  async function start(request) {
+    fill(message);
     try {
-      draw(await begin(what));
-      announce("The drill has begun.");
+      draw(await begin(request));
+      progress.querySelector("button").focus(); // the form is closed
       again();
     } catch (error) {
-      fill(said, notice("bad", sentenceOf(error)));
-      said.scrollIntoView({ block: "nearest" });
+      fill(message, notice("bad", sentenceOf(error)));
+      message.scrollIntoView({ block: "nearest" });
+    }
+  }
+
+  async function stop() {
+    try {
+      draw(await cancel());
+    } catch (error) {
+      fill(message, notice("bad", sentenceOf(error)));
     }
   }
 
   function draw(state) {
-    const busy = ["running", "cancelling"].includes(state.state);
-    controls.setBusy(busy);
+    const isBusy = ["running", "cancelling"].includes(state.state);
+    controls.setBusy(isBusy);
     const now = JSON.stringify({ ...state, result: null });
     if (now === shown) return;
-    const ended = shown !== null && !busy && state.state !== "idle";
+    const hasEnded = shown !== null && !isBusy && state.state !== "idle";
     shown = now;
-    if (ended) announce(`The drill is ${state.state}.`);
-    if (busy) {
-      fill(came);
-      // The button stays the same element and keeps the focus.
-      if (!progress.firstChild || progress.firstChild.dataset.kind !== "busy")
-        fill(progress, underWay());
-      update(progress.firstChild, state);
+    if (state.settings) fill(title, words(state));
+    if (isBusy) {
+      fill(result);
+      settings.open = false;
+      showSteps(progress, state, stop);
       return;
     }
+    if (hasEnded) announce(`The drill is ${state.state}.`);
+    const { activeElement } = document;
+    const hadFocus = progress.contains(activeElement) || activeElement === document.body;
     fill(progress);
+    settings.open = state.state !== "done";
     if (state.state === "cancelled")
-      fill(came, notice("", "The drill was cancelled, and its round was deleted."));
-    else if (state.state === "failed") fill(came, notice("bad", state.error));
+      fill(result, notice("", "The drill was cancelled, and its round was deleted."));
+    else if (state.state === "failed") fill(result, notice("bad", state.error));
     else if (state.state === "done")
-      (state.kind === "map" ? showMap : showScore)(came, state, signal);
+      (state.kind === "map" ? showMap : showScore)(result, state, signal);
+    if (hasEnded && hadFocus) (result.querySelector("[tabindex]") ?? title).focus();
   }
 
-  function underWay() {
-    const stop = async () => {
-      try {
-        draw(await cancel());
-      } catch (error) {
-        fill(said, notice("bad", sentenceOf(error)));
-      }
-    };
-    return h(
-      "section",
-      { class: "card", "data-kind": "busy", "aria-label": "The drill under way" },
-      h("p", { class: "stage" }),
-      h("progress", { "aria-label": "How much of this stage is done" }),
-      h("p", { class: "live quiet" }),
-      h("button", { type: "button", onclick: stop }, "Cancel"),
-    );
-  }
-
-  function update(card, state) {
-    const of = state.total ? ` (${count(state.done)} of ${count(state.total)})` : "";
-    const stage = state.stage[0].toUpperCase() + state.stage.slice(1);
-    fill(
-      card.querySelector(".stage"),
-      state.state === "cancelling" ? "It ends when the step under way is over." : `${stage}${of}.`,
-    );
-    const bar = card.querySelector("progress");
-    if (state.total) {
-      bar.max = state.total;
-      bar.value = state.done;
-    } else bar.removeAttribute("value");
-    fill(
-      card.querySelector(".live"),
-      state.round && [
-        "Its round, live: ",
-        h("a", { href: link(["rounds", state.round]) }, state.round),
-      ],
-    );
-    card.querySelector("button").disabled = state.state === "cancelling";
+  /** The settings of a run in a line. */
+  function words({ kind, settings: used }) {
+    const attack =
+      kind === "map" ? "all attacks" : `${choices.attacks[used.attack].title} (${used.attack})`;
+    const users = `${count(used.users)} genuine and ${count(used.malicious_users)} malicious users`;
+    return `Settings: ${attack}; ${users}; ${used.dataset}, ${used.protocol}, ε = ${number(used.epsilon)}`;
   }
 }
