@@ -44,7 +44,7 @@ FORMER_NAMES = {
 }
 """Names that commands had before they were in groups. They work, and no help shows them.
 
-`report` is none of them: it sent a private value, and `round report` writes a file.
+`report` is not among them: it sent a private value, and `round report` writes a file.
 """
 
 _HINTS = FORMER_NAMES | {"report": "send value"}

@@ -32,8 +32,8 @@ TALLY = Tally.of(ORACLE, REPORTS)
         (
             plan(PlanRequest(domain_size=D, users=1000, epsilon=1.0), ["oue"]),
             (
-                "Plan(oue; best PlannedRound(oue, 200 items, 1,000 users, epsilon 1, standard error "
-                "0.0607))"
+                "Plan(oue; best PlannedRound(oue, 200 items, 1,000 users, epsilon 1, "
+                "standard error 0.0607))"
             ),
         ),
     ],

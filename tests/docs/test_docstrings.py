@@ -36,7 +36,7 @@ WITHOUT = {
 
 
 def signatures(value: Any) -> Iterator[tuple[str, inspect.Signature]]:
-    """Yield the signatures of a function, or of a class and of its own public methods."""
+    """Yield the signatures of a function, or of a class and of its public methods."""
     members = {"": value}
     if inspect.isclass(value):
         members |= {k: v for k, v in inspect.getmembers(value) if not k.startswith("_")}

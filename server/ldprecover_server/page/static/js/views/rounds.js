@@ -1,4 +1,4 @@
-// The list of rounds: a card each, with its verdict as a traffic light in words.
+// The list of rounds: a card each, with its verdict as a traffic light with text.
 
 import { get, hasKey, poll, sentenceOf } from "../api.js";
 import { fill, h, menu, notice } from "../dom.js";
