@@ -92,6 +92,7 @@ def test_drill_runs_from_form_to_score(
     verdict.wait_for()  # the tab has kept the token
     shown.get_by_role("link", name=state["round"]).click()
     shown.get_by_role("heading", name=state["round"]).wait_for()
+    assert "forged=0.07" in shown.url, "the round page must not assume less than the attack"
 
 
 def downloaded(shown: "Page", button: str, folder: Path) -> list[dict[str, str]]:

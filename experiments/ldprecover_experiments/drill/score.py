@@ -170,7 +170,8 @@ class Score:
         """Return how far the targets stand from the estimate before the attack."""
         if row.gain is None or self.targets is None or not self.malicious:
             return ""
-        targets = "target" if len(self.targets) == 1 else f"{len(self.targets):,} targets"
+        many = f"{len(self.targets):,} targets together"
+        targets = "target" if len(self.targets) == 1 else many
         where = "high" if row.gain >= 0 else "low"
         return f", and the {targets} {points(row.gain)} percentage points too {where}"
 

@@ -79,8 +79,8 @@ export function form(
     "div",
     { class: "drill-attack" },
     main.attack.root,
-    main.targets.root,
     sentence,
+    main.targets.root,
   );
   main.attack.control.setAttribute("aria-describedby", "drill-attack");
   const go = h("button", { type: "submit", class: "main" });
@@ -128,7 +128,7 @@ export function form(
 
   const root = h(
     "form",
-    { onsubmit: submit, onchange: follow, "aria-label": "The drill" },
+    { class: "drill-form", onsubmit: submit, onchange: follow, "aria-label": "The drill" },
     h("div", { class: "row", role: "group", "aria-label": "What is played" }, kinds),
     h(
       "div",

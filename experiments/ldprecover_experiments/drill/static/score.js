@@ -5,18 +5,18 @@ import { downloadCsv } from "/page/js/chart/csv.js";
 import { dots } from "/page/js/chart/dots.js";
 import { frame } from "/page/js/chart/frame.js";
 import { fill, h } from "/page/js/dom.js";
-import { number } from "/page/js/format.js";
 import { link } from "/page/js/router.js";
+import { FORGED } from "/page/js/round/settings.js";
 
 import { bars } from "./bars.js";
 import { certificates } from "./certificates.js";
-import { points, share, times } from "./words.js";
+import { share } from "./words.js";
 
 const [BEFORE, AFTER, PROJECTION] = ["before the attack", "after the attack", "projection alone"];
 
 /** Show the score in an element. */
 export function showScore(place, { settings, result, round }, signal) {
-  const { rows, items, targets, truth, columns } = result;
+  const { rows, items, targets, truth } = result;
   const named = (name) => rows.find((row) => row.names.includes(name));
   const best = rows.find((row) => row.names[0] === result.best) ?? null;
   const chart = frame({ title: "Estimates beside the truth", name: `drill-${round}`, signal });
@@ -53,7 +53,13 @@ export function showScore(place, { settings, result, round }, signal) {
         button("Truth as CSV", () => keepTruth(items, truth, round)),
         h(
           "a",
-          { href: link(["rounds", round], { targets: targets?.join(","), eta: settings.eta }) },
+          {
+            href: link(["rounds", round], {
+              targets: targets?.join(","),
+              eta: settings.eta,
+              forged: FORGED.find((each) => each >= settings.beta),
+            }),
+          },
           `The round ${round}`,
         ),
         h("span", { class: "quiet" }, "takes the truth, and compares with it."),

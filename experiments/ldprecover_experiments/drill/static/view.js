@@ -2,7 +2,7 @@
 
 import { Problem, poll, sentenceOf } from "/page/js/api.js";
 import { announce, fill, h, notice } from "/page/js/dom.js";
-import { count, number } from "/page/js/format.js";
+import { count, number, plural } from "/page/js/format.js";
 import { link, setQuery } from "/page/js/router.js";
 
 import { begin, cancel, options, run, takeToken } from "./calls.js";
@@ -111,7 +111,8 @@ export async function show({ main, query, signal }) {
   function words({ kind, settings: used }) {
     const attack =
       kind === "map" ? "all attacks" : `${choices.attacks[used.attack].title} (${used.attack})`;
+    const targets = used.targets === null ? "" : `, ${plural(used.targets, "target")}`;
     const users = `${count(used.users)} genuine and ${count(used.malicious_users)} malicious users`;
-    return `Settings: ${attack}; ${users}; ${used.dataset}, ${used.protocol}, ε = ${number(used.epsilon)}`;
+    return `Settings: ${attack}${targets}; ${users}; ${used.dataset}, ${used.protocol}, ε = ${number(used.epsilon)}`;
   }
 }
