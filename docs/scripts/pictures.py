@@ -3,7 +3,6 @@
 python docs/scripts/pictures.py
 """
 
-import json
 import shutil
 import sys
 import threading
@@ -18,7 +17,7 @@ from ldprecover_experiments.drill import drill_server
 from ldprecover_experiments.local_server import LocalServer, local_server
 
 PICTURES = Path(__file__).parent.parent / "pictures"
-SIZE = {"width": 1280, "height": 1860}
+SIZE = {"width": 1280, "height": 800}
 
 
 def main() -> None:
@@ -31,23 +30,9 @@ def main() -> None:
         chromium = shutil.which("chromium") or sys.exit("Chromium is not installed")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
-        page.goto(
-            f"{server.url}/#/rounds/cities?method=ldprecover&with=norm-sub,unmix&top=20&forged=0.05"
-        )
-        page.get_by_role("heading", name="Frequencies").wait_for()
-        page.get_by_text("What it concludes").wait_for(timeout=120_000)
-        page.get_by_text("with a false-alarm rate").wait_for(timeout=120_000)
-        truth = dict(zip(demo.dataset.items, demo.population.frequencies.tolist(), strict=True))
-        page.set_input_files(
-            "input[type=file]",
-            {
-                "name": "truth.json",
-                "mimeType": "application/json",
-                "buffer": json.dumps(truth).encode(),
-            },
-        )
-        page.get_by_role("region", name="Scores against the truth").wait_for()
-        page.evaluate("scrollTo(0, 0)")
+        page.goto(f"{server.url}/#/rounds/cities")
+        page.get_by_text("Near certain attack:").first.wait_for(timeout=120_000)
+        page.locator("button[aria-label^=CSV]:enabled").wait_for()
         page.screenshot(path=PICTURES / "round.png")
         page.goto(f"{server.url}/#/plan")
         page.locator("canvas").first.wait_for()

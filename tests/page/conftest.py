@@ -91,7 +91,7 @@ class Visitor:
         """Remove all state before the next visitor of the same page."""
         if self.page.url.startswith(self.url):
             self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
-        self.context.unroute_all()
+        self.context.unroute_all(behavior="ignoreErrors")
         self.page.emulate_media(color_scheme="light")
         self.page.goto("about:blank")
         for event, listener in self._listeners.items():

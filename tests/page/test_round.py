@@ -346,6 +346,8 @@ def test_truth_stays_in_browser(
     page.get_by_text("24 items read. 1 label of the file is no item").wait_for()
     for name in ("best estimate", "ldprecover", "norm-sub"):
         wait_for_recovery(page, name)
+    page.locator(f"button[aria-label='CSV: {NUMBERS}']:enabled").wait_for()
+    page.get_by_text("false-alarm rate").wait_for()  # the last thing that is drawn
     rows = (
         page.get_by_role("region", name="Scores against the truth")
         .get_by_role("row")
