@@ -156,6 +156,17 @@ def test_terms_are_explained(visitor: Visitor, attacked: dict[str, Any]) -> None
     popup.wait_for(state="detached")
 
 
+def test_picture_names_round_and_date(visitor: Visitor) -> None:
+    page = visitor.open()
+    caption = page.evaluate(
+        """async () => {
+          const { caption } = await import("/page/js/round/items.js");
+          return caption({ name: "cities", epsilon: 0.5, closed_at: "2026-03-04T12:00:00Z" }, 4200);
+        }"""
+    )
+    assert caption == "Round cities · 4,200 reports · ε = 0.5 · 4 Mar 2026"
+
+
 def test_first_rows_have_the_raised_items(visitor: Visitor) -> None:
     """Raised items take the places of the last of the others, below a gap."""
     page = visitor.open()

@@ -28,7 +28,7 @@ def card(page: "Page", name: str) -> "Locator":
 
 
 def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess) -> None:
-    """A list of cards takes one request, and text says what colours say."""
+    """A list of cards takes one request; each colour has its text."""
     opened = poisoned(server, series="weekly")
     verdicts = {
         "none_seen": "No attack seen",

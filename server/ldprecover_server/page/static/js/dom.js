@@ -123,7 +123,11 @@ export function menu(label, entries) {
         ),
     );
   };
-  return h("button", { type: "button", class: "menu", "aria-label": label, onclick: open }, "⋯");
+  return h(
+    "button",
+    { type: "button", class: "menu", "aria-haspopup": "true", "aria-label": label, onclick: open },
+    "⋯",
+  );
 }
 
 /** Show a dialog over the page; `build(close)` gives its content. Resolves with what `close` is given, else null. */

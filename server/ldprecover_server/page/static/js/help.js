@@ -1,7 +1,7 @@
 // The "?" beside a term: its sentence, from page/help.html, which has all of them.
 
 import { sentenceOf, text } from "./api.js";
-import { h, popup } from "./dom.js";
+import { announce, h, popup } from "./dom.js";
 
 const ADDRESS = "page/help.html";
 
@@ -24,6 +24,7 @@ export function help(term, name = term) {
       terms = null;
       sentence = sentenceOf(error);
     }
+    announce(sentence);
     popup(
       button,
       h("p", {}, sentence),

@@ -216,7 +216,8 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
   pen.fillRect(0, 0, width, axis);
   pen.fillStyle = colour("quiet");
   pen.textAlign = "center";
-  for (const tick of ticks) pen.fillText(`${number(100 * tick)} %`, place(tick), axis / 2);
+  for (const tick of ticks)
+    if (place(tick) < width - 20) pen.fillText(`${number(100 * tick)} %`, place(tick), axis / 2);
   pen.strokeStyle = colour("line");
   stroke(pen, 0, axis - 0.5, width, axis - 0.5);
 }

@@ -32,7 +32,7 @@ export function certain({ certificate }) {
   );
 }
 
-/** The result of each method as text; null without results. */
+/** The result of each method as text; null without any. */
 export function recovered({ recoveries, refused, frequencies }) {
   if (recoveries.length + refused.length === 0) return null;
   return h(

@@ -1,4 +1,4 @@
-// The list of rounds: a card each, with its verdict as a traffic light with text.
+// The list of rounds: a card each, with its verdict: a light and its text.
 
 import { get, hasKey, poll, sentenceOf } from "../api.js";
 import { fill, h, menu, notice } from "../dom.js";

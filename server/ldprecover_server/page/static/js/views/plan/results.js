@@ -5,7 +5,7 @@ import { dots } from "../../chart/dots.js";
 import { lines } from "../../chart/lines.js";
 import { table } from "../../chart/table.js";
 import { announce, fill, h, notice } from "../../dom.js";
-import { bytes, compact, count, number } from "../../format.js";
+import { bytes, compact, count, frequency, number } from "../../format.js";
 import { link } from "../../router.js";
 
 const COLOURS = ["recovered", "poisoned", "second", "target", "third", "quiet", "fourth"];
@@ -254,9 +254,9 @@ function gains(place, draw, able) {
   });
   const shares = [...new Set(able.map((each) => `${number(100 * each.beta)} %`))];
   place.describe(
-    `How far ${shares.length === 1 ? shares[0] : "so many"} malicious users raise the estimates of ${able[0].targets} targets that nobody holds, together, as a frequency: ` +
+    `How far ${shares.length === 1 ? shares[0] : "so many"} malicious users raise the estimates of ${able[0].targets} targets that nobody holds, together, in percentage points: ` +
       "mga crafts reports for all targets, mga-a for half of them each, ria lies and perturbs the lie honestly. A ring is a bound on any report. " +
-      "More than 1 is more than all users there are; a result that is a distribution gives 1 at most.",
+      "More than 100 % is more than all users there are; a result that is a distribution gives 100 % at most.",
   );
   place.setTable(
     [
@@ -271,7 +271,7 @@ function gains(place, draw, able) {
         title: attack,
         kind: "number",
         value: (row) => of(row, attack),
-        text: (value) => number(value),
+        text: frequency,
       })),
     ],
     able,
