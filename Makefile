@@ -149,4 +149,4 @@ lock:
 	$(PART) --extra cli --extra postgres --extra fast --extra certify --extra cluster --output-file deploy/image-cluster.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build docs/reference/commands.md client/js/node_modules client/js/ldprecover.classic.js
+	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build docs/reference/commands.md docs/reference/commands client/js/node_modules client/js/ldprecover.classic.js

@@ -58,22 +58,24 @@ copybutton_selector = "div:not(.highlight-text):not(.cell_output) > div.highligh
 
 
 def write_commands(app: Sphinx) -> None:
-    """Write the page of all commands and options, which Typer makes from the commands
-    themselves.
+    """Write a page for each command or group, and one that lists them.
+
+    Typer describes the commands and their options in Markdown.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "typer",
-        "ldprecover_cli.app",
-        "utils",
-        "docs",
-        "--name",
-        "ldprecover",
-    ]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    _, _, text = result.stdout.partition("\n")
-    (HERE / "reference" / "commands.md").write_text(f"# Commands\n{text}")
+    command = "-m", "typer", "ldprecover_cli.app", "utils", "docs", "--name", "ldprecover"
+    result = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
+    overview, *sections = re.split(r"^## `ldprecover (\w+)`\n", result.stdout, flags=re.MULTILINE)
+    folder = HERE / "reference" / "commands"
+    folder.mkdir(exist_ok=True)
+    for name, section in zip(sections[::2], sections[1::2], strict=True):
+        text = re.sub(r"^#(#+ )", r"\1", section, flags=re.MULTILINE)
+        if name == "serve":
+            text += "Its options are the [settings](../settings.md) of the server.\n"
+        (folder / f"{name}.md").write_text(f"# `ldprecover {name}`\n{text}")
+    overview = re.sub(r"^\* `(\w+)`: ", r"* [`\1`](commands/\1.md): ", overview, flags=re.MULTILINE)
+    pages = "\n".join(f"commands/{name}" for name in sections[::2])
+    overview += f"```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+    folder.with_suffix(".md").write_text(overview)
 
 
 def unlink_repository_files(app: Sphinx, doctree: nodes.document) -> None:

@@ -79,13 +79,21 @@ def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 def group(name: str, help: str, **commands: Command | typer.Typer) -> typer.Typer:
     """Return a group of commands by name. Its help lists the commands first, then the groups."""
-    app = typer.Typer(name=name, cls=Group, help=help, no_args_is_help=True)
+    app = typer.Typer(
+        name=name, cls=Group, help=help, short_help=summary(help), no_args_is_help=True
+    )
     for word, command in commands.items():
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=word)
         else:
-            app.command(word)(with_round_option(command))
+            short_help = summary(command.__doc__ or "")
+            app.command(word, short_help=short_help)(with_round_option(command))
     return app
+
+
+def summary(help: str) -> str:
+    """Return the first paragraph of a help, which lists of commands show whole."""
+    return " ".join(inspect.cleandoc(help).partition("\n\n")[0].split())
 
 
 def with_round_option(command: Command) -> Command:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
-from typer import Option
+from typer import Context, Exit, Option, echo
 
 from ldprecover.errors import ParameterError
 from ldprecover_cli.errors import CommandError, UsageError
@@ -20,14 +20,38 @@ from ldprecover_server import ConfigurationError, Settings, serve
 from ldprecover_server.errors import KeyNotFoundError, ServiceError
 
 _PREFIX = "LDPRECOVER_"
+_SHOWN = (
+    *("host", "port", "operation_port", "allowed_hosts", "cors_origins"),
+    *("database_url", "workers", "admin_key", "plugins", "log_format"),
+)
+"""Settings that `--help` shows; `--help-all` shows the others too."""
 
 
 def serve_options() -> Signature:
-    """Return the signature of `serve`: one option for each of the server's settings."""
-    return Signature([_option(name, field) for name, field in Settings.model_fields.items()])
+    """Return the signature of `serve`: an option for each setting, and --help-all."""
+    fields = Settings.model_fields
+    help_all = Option(
+        "--help-all", is_eager=True, callback=_show_all, help=f"Show all {len(fields)} options."
+    )
+    kind = Parameter.KEYWORD_ONLY
+    return Signature(
+        [
+            *(_option(name, field) for name, field in fields.items()),
+            Parameter("help_all", kind, default=False, annotation=Annotated[bool, help_all]),
+        ]
+    )
 
 
-def run_server(**options: Any) -> None:
+def _show_all(ctx: Context, requested: bool) -> None:
+    """Print the help with all options, and end the command."""
+    if requested and not ctx.resilient_parsing:
+        for option in ctx.command.params:
+            option.hidden = False  # type: ignore[attr-defined]
+        echo(ctx.get_help())
+        raise Exit
+
+
+def run_server(*, help_all: bool = False, **options: Any) -> None:
     """Serve with these settings, and defaults for the others, until SIGINT or SIGTERM."""
     with _translate_errors():
         serve(_settings(options))
@@ -63,6 +87,7 @@ def _option(name: str, field: FieldInfo) -> Parameter:
         help=" ".join((field.description or "").split()),
         # Short: otherwise the help cuts the variable's name at 80 columns.
         metavar="TEXT" if kind is str else "N",
+        hidden=name not in _SHOWN,
     )
     return Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind | None, option]

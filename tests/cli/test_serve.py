@@ -53,14 +53,21 @@ def _url(process: Process) -> str:
 
 
 def test_every_setting_is_an_option_with_default_help_and_variable(run: Run) -> None:
-    assert list(serve_options().parameters) == list(Settings.model_fields)
-    words = " ".join(run("serve --help").out.replace("│", " ").split())
+    assert list(serve_options().parameters) == [*Settings.model_fields, "help_all"]
+    words = " ".join(run("serve --help-all").out.replace("│", " ").split())
     for name, field in Settings.model_fields.items():
         assert f"--{name.replace('_', '-')} " in words
         assert f"LDPRECOVER_{name.upper()}" in words
         assert " ".join((field.description or name).split()) in words
         if field.default not in (None, ()):
             assert f"[default: {field.default}]" in words
+
+
+def test_help_shows_the_ten_options_that_most_need(run: Run) -> None:
+    shown = re.findall(r"^│ (--[a-z-]+) ", run("serve --help").out, re.MULTILINE)
+    assert shown[-2:] == ["--help-all", "--help"]
+    assert len(shown) == 12
+    assert {"--port", "--database-url", "--workers", "--admin-key"} <= set(shown)
 
 
 SIGNALLED = """

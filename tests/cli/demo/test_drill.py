@@ -1,5 +1,6 @@
 """`drill`: its process, whose page, token and server end with it."""
 
+import os
 import re
 import signal
 from pathlib import Path
@@ -54,6 +55,25 @@ def test_drill_on_its_own_server_runs_until_ctrl_c(start_demo: StartDemo, tempor
     _, err = process.communicate()
     assert (process.returncode, err.splitlines()[-1]) == (0, "Stopped.")
     assert "Traceback" not in err
+    assert_nothing_remains(temporary)
+
+
+def test_open_starts_a_browser_and_one_address_is_printed(
+    start_demo: StartDemo, temporary: Path, tmp_path: Path
+) -> None:
+    """The browser is a program in PATH, which writes the address that it is given."""
+    programs, opened = tmp_path / "programs", tmp_path / "opened"
+    programs.mkdir()
+    os.mkfifo(opened)
+    for name in ("xdg-open", "open"):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}\n')
+        program.chmod(0o755)
+    process = start_demo(*DRILL, "--open", PATH=f"{programs}:{os.environ['PATH']}")
+    address = opened.read_text()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert re.findall(r"http://\S+", err) == [address]
     assert_nothing_remains(temporary)
 
 
