@@ -39,15 +39,16 @@ class Row:
     """The figures of one estimate; methods with the same estimate share a row.
 
     `mse` is the error against the truth, and `harm` its ratio to the error before the attack.
-    `gain` is how far the targets together stand above the estimate before the attack, None without
-    targets. `times` is the ratio of the projection's error to this one: above 1 this one is better.
-    A ratio is None if it divides by zero.
+    `gain` is how far the targets together stand above the estimate before the attack, and `excess`
+    how far above the truth, None without targets. `times` is the ratio of the projection's error to
+    this one: above 1 this one is better. A ratio is None if it divides by zero.
     """
 
     names: tuple[str, ...]
     mse: float
     harm: float | None
     gain: float | None
+    excess: float | None
     times: float | None
     notes: tuple[str, ...]
 
@@ -128,13 +129,20 @@ class Score:
         by_name = {name: row for row in self.rows for name in row.names}
         details = []
         if self.malicious:
-            after = by_name[AFTER]
-            harm = f"The attack made the error {times(after.harm)} times as large"
-            details.append(f"{harm}{self._moved(after)}.")
+            row = by_name[AFTER]
+            moved = ""
+            if self._subject and row.gain is not None:
+                verb = "raised" if row.gain >= 0 else "lowered"
+                moved = f", and {verb} the {self._subject} by {points(row.gain)}"
+            details.append(f"The attack made the error {times(row.harm)} times as large{moved}.")
         for name in [PROJECTION, *(row.name for row in self.helpful[:1])]:
             row = by_name[name]
+            off = ""
+            if self._subject and row.excess is not None:
+                where = "high" if row.excess >= 0 else "low"
+                off = f", and the {self._subject} {points(row.excess)} too {where}"
             error = f"{times(row.harm)} times the error before the attack"
-            details.append(f"{sentence(name)} leaves {error}{self._moved(row)}.")
+            details.append(f"{sentence(name)} leaves {error}{off}.")
         helpful = {name for row in self.helpful for name in row.names}
         if useless := [name for name in by_name if name in self.recovered and name not in helpful]:
             details.append(f"No better than projection alone: {listed(useless)}.")
@@ -166,14 +174,12 @@ class Score:
     def _harmless(self) -> str:
         return "The attack did no harm here." if self.malicious else "Nobody attacked."
 
-    def _moved(self, row: Row) -> str:
-        """Return how far the targets stand from the estimate before the attack."""
-        if row.gain is None or self.targets is None or not self.malicious:
+    @property
+    def _subject(self) -> str:
+        """The targets as a phrase; empty without targets or attack."""
+        if self.targets is None or not self.malicious:
             return ""
-        many = f"{len(self.targets):,} targets together"
-        targets = "target" if len(self.targets) == 1 else many
-        where = "high" if row.gain >= 0 else "low"
-        return f", and the {targets} {points(row.gain)} percentage points too {where}"
+        return "target" if len(self.targets) == 1 else f"{len(self.targets):,} targets together"
 
     def _same(self, name: str, other: str) -> bool:
         estimate = self.columns[name]
@@ -183,12 +189,14 @@ class Score:
     def _row(self, names: Sequence[str]) -> Row:
         mse, gain = self._errors(names[0])
         before, beside = (self._errors(name)[0] for name in (BEFORE, PROJECTION))
+        above = self.columns[names[0]] - self.true
         notes = (self.recovered[name].notes for name in names if name in self.recovered)
         return Row(
             tuple(names),
             mse,
             mse / before if before else None,
             gain,
+            None if self.targets is None else float(above[list(self.targets)].sum()),
             beside / mse if mse and names[0] not in (BEFORE, AFTER) else None,
             tuple(dict.fromkeys(note for each in notes for note in each)),
         )

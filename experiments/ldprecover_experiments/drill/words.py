@@ -146,7 +146,7 @@ def times(ratio: float | None) -> str:
 
 def points(gain: float) -> str:
     """Return the size of a difference of frequencies, in percentage points."""
-    return times(100 * abs(gain))
+    return f"{times(100 * abs(gain))} percentage points"
 
 
 def sentence(text: str) -> str:

@@ -51,6 +51,9 @@ def test_figures_are_those_of_the_estimates() -> None:
     assert {name: row.gain for name, row in rows.items()} == pytest.approx(
         {BEFORE: 0.0, AFTER: 0.09, "half": 0.04}
     )
+    assert {name: row.excess for name, row in rows.items()} == pytest.approx(
+        {BEFORE: 0.01, AFTER: 0.1, "half": 0.05}
+    )
     assert rows["half"].times == pytest.approx(4.0)
     assert rows["half"].notes == ("a note",)
 
@@ -127,17 +130,23 @@ def test_headline_says_whether_the_attack_did_harm(
 def test_details_say_what_remains() -> None:
     attack, projection, best = score({"good": off_by(0.05)}, attacked=0.6).details
     assert attack == (
-        "The attack made the error 3,600 times as large, and the target 59 percentage points too "
-        "high."
+        "The attack made the error 3,600 times as large, and raised the target by 59 percentage "
+        "points."
     )
     assert projection == (
-        "Projection alone leaves 1,240 times the error before the attack, and the target 34 "
+        "Projection alone leaves 1,240 times the error before the attack, and the target 35 "
         "percentage points too high."
     )
     assert best == (
-        "Good leaves 25 times the error before the attack, and the target 4.0 percentage points "
+        "Good leaves 25 times the error before the attack, and the target 5.0 percentage points "
         "too high."
     )
+
+
+def test_details_say_where_targets_were_lowered() -> None:
+    attack, projection, _ = score({"method": off_by(0.1)}, attacked=-0.1, targets=(2, 3)).details
+    assert attack.endswith("lowered the 2 targets together by 22 percentage points.")
+    assert projection.endswith("the 2 targets together 20 percentage points too low.")
 
 
 def test_details_list_methods_that_do_not_help() -> None:

@@ -32,7 +32,8 @@ export function bars(rows, { before, after, projection, best }, hasTargets) {
         {},
         h("th", { scope: "col" }, "Estimate"),
         h("th", { scope: "col" }, "Error, times that before the attack"),
-        hasTargets && h("th", { scope: "col", class: "number extra" }, "Targets together, points"),
+        hasTargets &&
+          h("th", { scope: "col", class: "number extra" }, "Targets together, points off"),
         h("th", { scope: "col", class: "number extra" }, "Better than projection"),
       ),
     ),
@@ -45,7 +46,7 @@ export function bars(rows, { before, after, projection, best }, hasTargets) {
           { class: kind(row) },
           h("th", { scope: "row" }, row.names.join(" = ")),
           h("td", { class: "bar-cell" }, bar(row.harm, end), times(row.harm)),
-          hasTargets && h("td", { class: "number extra" }, points(row.gain)),
+          hasTargets && h("td", { class: "number extra" }, points(row.excess)),
           h(
             "td",
             { class: "number extra" },

@@ -143,7 +143,10 @@ const button = (text, onclick) => h("button", { type: "button", class: "small", 
 function keepErrors(rows, round) {
   const columns = [
     { title: "estimate", value: (row) => row.names.join(" = ") },
-    ...["mse", "harm", "gain", "times"].map((title) => ({ title, value: (row) => row[title] })),
+    ...["mse", "harm", "gain", "excess", "times"].map((title) => ({
+      title,
+      value: (row) => row[title],
+    })),
   ];
   downloadCsv(`drill-${round}`, columns, rows);
 }
