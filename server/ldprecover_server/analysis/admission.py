@@ -1,6 +1,8 @@
 """Admission to the workers: a bounded queue, in turn by round and caller, keys first."""
 
 import asyncio
+import contextlib
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ T = TypeVar("T")
 
 NO_ROOM = "too many newer analyses of this kind are queued"
 _MAX_REMEMBERED = 1000
+_QUIET_SECONDS = 2.0
 
 
 def oldest_of_largest(elements: Iterable[T], group: Callable[[T], Hashable]) -> T:
@@ -41,16 +44,20 @@ class AdmissionQueue:
     distinguishes that caller from the others.
 
     The server's own work takes a place that no caller could take, and gives it up when it
-    `is_wanted`.
+    `is_wanted`. It takes the last free place only `quiet_seconds` after the last caller who could
+    come again for it: to give it up costs a process.
     """
 
-    def __init__(self, places: int, waiting: int) -> None:
+    def __init__(self, places: int, waiting: int, quiet_seconds: float = _QUIET_SECONDS) -> None:
         self._places = places
         # By whether the caller has a key.
         self._max_running = {True: places, False: max(1, places - 1)}
         self._max_waiting = {True: waiting, False: max(1, waiting // 2)}
         self._running = {True: 0, False: 0}
         self._running_own = 0
+        self._quiet_seconds = quiet_seconds
+        self._released_at = -math.inf
+        """When a caller released a place that another such caller could take."""
         self._changed = asyncio.Event()
         """Set when a place was released, or a caller left the queue."""
         self._queues: dict[bool, list[_Waiter]] = {True: [], False: []}
@@ -77,9 +84,18 @@ class AdmissionQueue:
 
     async def acquire_own(self) -> None:
         """Take a place for the server's own work, when no caller could take it."""
-        while self.is_wanted or self.running >= self._places:
+        loop = asyncio.get_running_loop()
+        while True:
+            seconds: float | None = None
+            if not self.is_wanted and self.running < self._places:
+                is_last = self.running + 1 == self._places
+                seconds = self._released_at + self._quiet_seconds - loop.time()
+                if seconds <= 0 or not is_last:
+                    break
             self._changed.clear()
-            await self._changed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
         self._running_own += 1
 
     def release_own(self) -> None:
@@ -119,6 +135,8 @@ class AdmissionQueue:
         """Release the place of such a caller, and admit the next one."""
         self._running[keyed] -= 1
         self._admit()
+        if self._running[keyed] < self._max_running[keyed]:
+            self._released_at = asyncio.get_running_loop().time()
 
     def _admit(self) -> None:
         for kind, queue in self._queues.items():

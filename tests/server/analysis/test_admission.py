@@ -105,7 +105,7 @@ async def test_cancelled_callers_leave_the_queue_or_their_place() -> None:
 
 
 async def test_own_work_waits_for_callers_and_is_wanted_by_them() -> None:
-    admission = AdmissionQueue(1, 8)
+    admission = AdmissionQueue(1, 8, quiet_seconds=0.0)
     await admission.acquire(keyed=False, seconds=60)
     own = asyncio.create_task(admission.acquire_own())
     caller = asyncio.create_task(admission.acquire(keyed=False, seconds=60))
@@ -136,7 +136,7 @@ async def test_own_work_takes_a_place_that_callers_may_not() -> None:
 
 
 async def test_own_work_follows_a_caller_who_leaves_the_queue() -> None:
-    admission = AdmissionQueue(2, 8)
+    admission = AdmissionQueue(2, 8, quiet_seconds=0.0)
     for keyed in (True, True):
         await admission.acquire(keyed=keyed, seconds=60)
     waits = asyncio.create_task(admission.acquire(keyed=True, seconds=60))
@@ -146,3 +146,29 @@ async def test_own_work_follows_a_caller_who_leaves_the_queue() -> None:
     admission.release(keyed=True)
     await own
     assert (admission.running, admission.waiting) == (2, 0)
+
+
+async def test_own_work_leaves_the_last_place_for_a_while() -> None:
+    """A caller who had it comes again, as one who asks for one result after the other."""
+    admission = AdmissionQueue(1, 8, quiet_seconds=60)
+    await admission.acquire(keyed=False, seconds=60)
+    admission.release(keyed=False)
+    own = asyncio.create_task(admission.acquire_own())
+    await asyncio.sleep(0)
+    await admission.acquire(keyed=False, seconds=60)
+    admission.release(keyed=False)
+    await asyncio.sleep(0)
+    assert not own.done()
+    own.cancel()
+    two = AdmissionQueue(2, 8, quiet_seconds=60)
+    await two.acquire(keyed=True, seconds=60)
+    two.release(keyed=True)
+    await two.acquire_own()  # another place is free
+
+
+async def test_own_work_takes_the_last_place_when_it_is_quiet() -> None:
+    admission = AdmissionQueue(1, 8, quiet_seconds=0.01)
+    await admission.acquire(keyed=False, seconds=60)
+    admission.release(keyed=False)
+    await admission.acquire_own()
+    assert admission.running == 1
