@@ -10,6 +10,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+import ldprecover
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
 from ldprecover_experiments.demo import no_progress
@@ -20,8 +21,16 @@ PICTURES = Path(__file__).parent.parent / "pictures"
 SIZE = {"width": 1280, "height": 800}
 
 
+def draw_five_lines() -> None:
+    """Draw the figure of the five lines that the first page shows."""
+    round_ = ldprecover.simulate("cities", protocol="oue", epsilon=1).attack("mga", targets=3)
+    axes = round_.recover().plot()
+    axes.figure.savefig(PICTURES / "five-lines.png", dpi=100)
+
+
 def main() -> None:
     """Play the demo's round with OUE, and look at it, at the planner, and at a drill."""
+    draw_five_lines()
     demo = Demo(DemoSettings(protocol="oue"))
     with local_server() as server, sync_playwright() as driver:
         demo.on(server.url, server.key, no_progress, name="cities")

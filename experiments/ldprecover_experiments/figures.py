@@ -272,7 +272,12 @@ def draw_items(
     chosen = shown_items(columns, targets)
     labels = [("> " if i in targets else "") + plain_label(items[i]) for i in chosen]
     bars(panel, labels, {name: f[chosen] for name, f in columns.items()}, rotation=45, ha="right")
+    from matplotlib.ticker import PercentFormatter
+
+    panel.yaxis.set_major_formatter(PercentFormatter(1))
     panel.set_ylabel("share of all users")
+    if targets:
+        panel.set_xlabel("> marks a target of the attack")
 
 
 def shown_items(columns: Mapping[str, Vector], targets: Collection[int]) -> list[int]:

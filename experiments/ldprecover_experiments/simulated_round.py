@@ -64,6 +64,11 @@ def simulate(
 class LabelledEstimates(ABC):
     """Estimates by label, as a data frame, a plot and a table."""
 
+    @property
+    @abstractmethod
+    def _caption(self) -> str:
+        """The round in a line."""
+
     @abstractmethod
     def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
         """Return the labels, the indices of the targets, and the truth and estimates by name."""
@@ -83,9 +88,16 @@ class LabelledEstimates(ABC):
         ExperimentError without matplotlib.
         """
         axes = new_axes() if axes is None else axes
-        draw_items(axes, *self._by_label())
+        items, targets, columns = self._by_label()
+        named = {self._in_words(name): column for name, column in columns.items()}
+        draw_items(axes, items, targets, named)
+        axes.set_title(self._caption)
         axes.legend()
         return axes
+
+    def _in_words(self, column: str) -> str:
+        """Return the name of a column for the legend of a plot."""
+        return column
 
     def _repr_html_(self) -> str:
         items, targets, columns = self._by_label()
@@ -166,12 +178,16 @@ class SimulatedRound(LabelledEstimates):
         columns = {"true": self.round.truth, estimate: self.round.poisoned.frequencies}
         return self.items, self.round.targets or (), columns
 
-    def __repr__(self) -> str:
+    @property
+    def _caption(self) -> str:
         return (
-            f"SimulatedRound({self.parameters.protocol}, epsilon {self.parameters.epsilon:g}, "
+            f"{self.parameters.protocol}, epsilon {self.parameters.epsilon:g}, "
             f"{self.round.genuine.n:,} users, {self.round.malicious.n:,} malicious, "
-            f"{len(self.items):,} items)"
+            f"{len(self.items):,} items"
         )
+
+    def __repr__(self) -> str:
+        return f"SimulatedRound({self._caption})"
 
     def _indices(self, targets: str | Iterable[str | int]) -> Targets:
         named = [targets] if isinstance(targets, str) else list(targets)
@@ -202,6 +218,13 @@ class SimulatedRecovery(LabelledEstimates):
     def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
         items, targets, columns = self.round._by_label()
         return items, targets, {**columns, self.recovery.method: self.recovery.recovered}
+
+    @property
+    def _caption(self) -> str:
+        return self.round._caption
+
+    def _in_words(self, column: str) -> str:
+        return f"recovered by {column}" if column == self.recovery.method else column
 
     def __repr__(self) -> str:
         top = highest(self.recovery.recovered, self.round.items)

@@ -30,14 +30,14 @@ def public_names() -> dict[str, set[str]]:
 
 def public_objects() -> dict[str, Any]:
     """Return the public classes and functions by their dotted names, each once."""
-    members: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     for module, names in public_names().items():
         for name in sorted(names):
             value = getattr(import_module(module), name)
             is_ours = getattr(value, "__module__", "").startswith("ldprecover")
-            if callable(value) and is_ours and value not in members.values():
-                members[f"{module}.{name}"] = value
-    return members
+            if callable(value) and is_ours and value not in objects.values():
+                objects[f"{module}.{name}"] = value
+    return objects
 
 
 def imports(program: str) -> Iterator[tuple[str, str]]:

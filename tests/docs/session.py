@@ -55,6 +55,7 @@ class Session:
         self._exported.touch()
         self._environment = {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             "HOME": str(folder),
             "XDG_STATE_HOME": str(folder / "state"),
             "LANG": "C.UTF-8",

@@ -36,7 +36,7 @@ WITHOUT = {
 
 
 def signatures(value: Any) -> Iterator[tuple[str, inspect.Signature]]:
-    """Yield the signatures of a function, or of a class and of its public methods."""
+    """Yield the signatures of a function, or of a class and its public methods."""
     members = {"": value}
     if inspect.isclass(value):
         members |= {k: v for k, v in inspect.getmembers(value) if not k.startswith("_")}
@@ -53,7 +53,7 @@ def is_error(value: Any) -> bool:
 def test_help_shows_types_by_their_names(name: str) -> None:
     """Unions of numpy and modules in an annotation hide what an argument is."""
     if name == "ldprecover_server.Settings":
-        pytest.skip("Pydantic adds its own arguments; the page on settings lists the fields")
+        pytest.skip("Pydantic adds further arguments; the page on settings lists the fields")
     if is_error(OBJECTS[name]):
         pytest.skip("errors are not called by those who read of them")
     for method, signature in signatures(OBJECTS[name]):

@@ -44,7 +44,7 @@ PACKAGES = [
 ]
 PUBLIC = {name for package in PACKAGES for name in package.__all__}
 _VARIABLES = re.compile("LDPRECOVER_[A-Z_]+")
-NOT_OURS = {"ETag", "NaN", "ldprecover.db", *GROUPS}
+NOT_OURS = {"DeprecationWarning", "ETag", "NaN", "ldprecover.db", *GROUPS}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *MORE_PAGES], ids=lambda page: page.name)
@@ -128,6 +128,19 @@ def test_every_command_and_option_in_code_exists(page: Page) -> None:
             ):  # its options are made from the settings when it is asked for
                 assert {word for word in words if word.startswith("--")} <= options, span
             assert command.name != "root", span
+
+
+@each_page
+def test_commands_run_as_pasted(page: Page) -> None:
+    """A page that asks a server starts it first, and exports the variables that it reads."""
+    before = ""
+    for block in page.blocks:
+        if block.language in ("console", "bash", "python"):
+            if "ldprecover round open" in block.text:
+                assert "ldprecover serve\n" in before, f"line {block.line}"
+            for name in re.findall(r"(?:\$|environ\[\")(LDPRECOVER_\w+)", block.text):
+                assert f"export {name}=" in before + block.text, f"line {block.line}: {name}"
+            before += block.text
 
 
 @each_page
