@@ -6,6 +6,7 @@
 141  nobody reads the output, as before `| head`; without a message
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -49,6 +50,7 @@ _OTHER_OPTIONS = {
     "targets": "--target",
 }
 
+_CHOICE = re.compile(r"must be (.+), not '([^']+)'")
 _SHOWN_FIELDS = 3
 
 
@@ -130,14 +132,20 @@ def _rejected_fields(error: "RefusedError") -> str:
     for field, reason in error.fields[:_SHOWN_FIELDS]:
         name, _, rest = field.partition(".")
         place = f": item {int(rest) + 1}" if rest.isdecimal() else ""
-        lines.append(f"{_option(name)}{place} {reason}")
+        lines.append(_with_option(f"{name}{place} {reason}"))
     return "; ".join(lines) or _with_option(error.detail or error.title)
 
 
 def _with_option(text: str) -> str:
-    """Return a sentence with the option in place of the parameter's name that it begins with."""
+    """Return a sentence with the option in place of the parameter's name that it begins with.
+
+    A list of allowed values gives way to the one that was probably meant.
+    """
     word, space, rest = text.partition(" ")
     name = word.removesuffix(":")
+    match = _CHOICE.match(rest)
+    if match and (near := close_to(match[2], re.findall(r"[\w.-]+", match[1]))):
+        rest = f"{match[2]!r} is not known; {near}"
     return f"{_option(name)}{word[len(name) :]}{space}{rest}"
 
 

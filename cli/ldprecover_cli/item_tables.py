@@ -1,6 +1,6 @@
 """Tables of a round's items, with bars."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _BAR = 24  # columns
+_NARROWEST = 4
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 Top = Annotated[int, Option("--top", min=1, help="Show this many items, the most frequent first.")]
@@ -32,6 +33,16 @@ def bar(value: float, full: float, width: int, *, ascii_only: bool = False) -> s
     return "█" * whole + (_EIGHTHS[eighths] if eighths else "")
 
 
+def room_beside(
+    labels: Iterable[str], beside: int, width: int, *, narrowest: int, widest: int
+) -> int:
+    """Return how wide a bar may be beside whole labels and `beside` columns; 0 for none."""
+    from rich.cells import cell_len
+
+    room = width - max(map(cell_len, labels)) - 2 - beside
+    return min(room, widest) if room >= narrowest else 0
+
+
 def print_items(
     out: "Console",
     names: Mapping[int, str],
@@ -43,17 +54,23 @@ def print_items(
 ) -> None:
     """Print the named items with bars of their shares, and how many items are left out.
 
-    `columns` are numbers by item. Bars get narrow, or none, for `beside` columns of a terminal.
+    `columns` are numbers by item. Where the terminal is too narrow for the labels and `beside`
+    columns, bars get narrow, or there are none.
     """
-    width = max(0, min(_BAR, out.width - max(map(len, names.values())) - 2 - beside))
+    width = room_beside(names.values(), beside, out.width, narrowest=_NARROWEST, widest=_BAR)
     rows = (
         (
             name,
-            bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only).ljust(width),
+            *(
+                [bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only).ljust(width)]
+                if width
+                else []
+            ),
             *(column(i) for column in columns.values()),
         )
         for i, name in names.items()
     )
-    out.print(plain_table("item", "", *columns, rows=rows, numbers=len(columns)))
+    heads = ("item", *([""] if width else []), *columns)
+    out.print(plain_table(*heads, rows=rows, numbers=len(columns)))
     if len(shares) > top:
         out.print(f"… and {len(shares) - top:,} more items (--top shows more, --json all).")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from rich.text import Text
 JsonObject = dict[str, Any]
 
 _FILE_WIDTH = 100
+_JOINED = re.compile("[\u200c\u200d\U000e0020-\U000e007f]")
+"""Characters without a picture that join emoji, such as those of a family or a region's flag."""
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -75,7 +78,10 @@ def print_json(value: Any) -> None:
 
 def plain(text: str) -> str:
     """Return untrusted text, such as labels of a round, without control characters."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c.isprintable() or c == "\n" or _JOINED.match(c) else "\N{REPLACEMENT CHARACTER}"
+        for c in text
+    )
 
 
 def plain_table(

@@ -1,8 +1,9 @@
 """Bars, counts and untrusted text."""
 
 import pytest
+from rich.console import Console
 
-from ldprecover_cli.item_tables import bar
+from ldprecover_cli.item_tables import bar, room_beside
 from ldprecover_cli.output import console, counted, plain, plain_table
 
 
@@ -12,6 +13,25 @@ from ldprecover_cli.output import console, counted, plain, plain_table
 )
 def test_bar_is_as_long_as_its_value(value: float, text: str) -> None:
     assert bar(value, 10.0, 5) == text
+
+
+def test_joined_emoji_are_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    family, flag = (
+        "👨\u200d👩\u200d👧\u200d👦",
+        "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+    )
+    assert plain(family + flag) == family + flag
+    narrow = Console(width=16)
+    narrow.print(plain_table("item", "percent", rows=[(5 * family, "1.00")], numbers=1))
+    shown = capsys.readouterr().out
+    assert shown.count(family) == 5
+    assert shown.replace(family, "").count("\u200d") == 0
+
+
+@pytest.mark.parametrize(("width", "bar"), [(60, 12), (47, 4), (46, 0), (20, 0)])
+def test_bars_give_way_before_labels(width: int, bar: int) -> None:
+    labels = ["👨\u200d👩\u200d👧\u200d👦" + 19 * "a", "b"]
+    assert room_beside(labels, 20, width, narrowest=4, widest=12) == bar
 
 
 def test_bar_in_ascii_has_whole_columns_and_without_a_scale_none() -> None:

@@ -41,7 +41,7 @@ def _headline(figures: Comparison) -> str:
     users = (
         f"{counted(s.users, 'genuine user')}, then {counted(s.malicious_users, 'malicious one')}"
     )
-    attack = f"beta {s.beta:g}, {s.attack}" + (f", {s.model}" if s.modelled else "")
+    attack = f"{100 * s.beta:.3g} % malicious, {s.attack}" + (f", {s.model}" if s.modelled else "")
     attack += f", {counted(s.targets, 'target')}" if s.targeted else ""
     return (
         f"{len(figures.items)} items of {plain(s.dataset)}, {s.protocol}, epsilon "
@@ -130,7 +130,7 @@ def _errors(figures: Comparison, out: Console) -> Table:
     table.add_column("", no_wrap=True)
     table.add_column("MSE against the truth", width=width + 9)
     if fg is not None:
-        table.add_column("FG, gain of the targets", width=width + 8)
+        table.add_column("FG, gain of the targets, points", width=width + 8)
     for key, name in zip(ESTIMATES, _NAMES[1:], strict=True):
         error, gain = mse[key], fg[key] if fg else None
         if error is None:
@@ -139,7 +139,7 @@ def _errors(figures: Comparison, out: Console) -> Table:
         if gain is not None:
             cells.append(
                 Text.assemble(
-                    f"{round(gain, 3) + 0.0:+7.3f} ",
+                    f"{round(100 * gain, 1) + 0.0:+7.1f} ",
                     (_bar(gain, largest_gain, width, out), _style(name)),
                 )
             )

@@ -1,5 +1,6 @@
 """Sentences about a demo's results."""
 
+from ldprecover_cli.output import percent
 from ldprecover_experiments.comparison import Comparison
 
 
@@ -31,8 +32,8 @@ def _attack(figures: Comparison, error: dict[str, float]) -> str:
     targets = list(figures.targets)
     true, poisoned = (float(f[targets].sum()) for f in (figures.true, figures.estimate("poisoned")))
     return (
-        f"{text}, and the share of all targets together from a true {true:.1%} to an estimated "
-        f"{poisoned:.1%}."
+        f"{text}, and the share of all targets together from a true {percent(true)} to an "
+        f"estimated {percent(poisoned)}."
     )
 
 
@@ -95,7 +96,7 @@ def _than(error: float, other: float) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g}%"
+    return f"{100 * share:,.0f} %" if share >= 1 else f"{100 * share:.3g} %"
 
 
 def _over(gain: float | None) -> str:

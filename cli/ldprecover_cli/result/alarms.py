@@ -40,6 +40,12 @@ def alarms(
     out = console()
     note = "" if result.get("reports_read") else "; without tests that need all reports stored"
     out.print(f"{target.title}: {counted(result['n'], 'report')}{note}")
+    raised = sum(alarm["raised"] for alarm in result["alarms"])
+    tests = counted(len(result["alarms"]), "alarm")
+    if raised:
+        out.print(f"{raised} of {tests} raised: there are reports that honest users do not send.")
+    else:
+        out.print(f"None of {tests} raised. That proves nothing: an attack can look honest.")
     rows = (
         (
             alarm["name"],

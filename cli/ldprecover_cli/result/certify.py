@@ -173,7 +173,7 @@ def _show(result: Mapping[str, Any], title: str) -> None:
     out = console()
     out.print(title)
     if result["quarantined"]:
-        out.print(f"{counted(result['quarantined'], 'report')} in quarantine and included.")
+        out.print(f"{counted(result['quarantined'], 'report')} quarantined and included.")
     out.print(plain(result["assumption"]))
     lower, upper = result["lower"], result["upper"]
     middle = [(low + high) / 2 for low, high in zip(lower, upper, strict=True)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ldprecover_cli.output import counted
+from ldprecover_cli.output import counted, percent
 
 _MAX_SUSPECTS = 10  # in a sentence
 
@@ -19,14 +19,14 @@ def sentences(conclusions: Mapping[str, Any]) -> Iterator[str]:
     if (probability := conclusions.get("attack_probability")) is not None:
         share = ""
         if (beta := conclusions.get("beta")) is not None:
-            share = f"; visible share of malicious reports, a lower bound: {_percent(beta)}"
+            share = f"; visible share of malicious reports, a lower bound: {percent(beta)}"
             low, high = conclusions.get("beta_low"), conclusions.get("beta_high")
             if low is not None and high is not None:
-                share += f" ({_percent(low)} to {_percent(high)})"
-        yield f"Probability of an attack: {probability:.2f}{share}."
+                share += f" ({percent(low)} to {percent(high)})"
+        yield f"Probability of an attack: {percent(probability)}{share}."
     if suspects := conclusions["suspects"]:
         names = ", ".join(
-            f"{row['label']} ({row['probability']:.2f})" for row in suspects[:_MAX_SUSPECTS]
+            f"{row['label']} ({percent(row['probability'])})" for row in suspects[:_MAX_SUSPECTS]
         )
         others = (
             f" and {len(suspects) - _MAX_SUSPECTS} more" if len(suspects) > _MAX_SUSPECTS else ""
@@ -38,8 +38,4 @@ def sentences(conclusions: Mapping[str, Any]) -> Iterator[str]:
             f"{row['what']}."
         )
     if (weight := conclusions.get("history_weight")) is not None:
-        yield f"Probability that the earlier rounds predict this one: {weight:.2f}."
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+        yield f"Probability that the earlier rounds predict this one: {percent(weight)}."

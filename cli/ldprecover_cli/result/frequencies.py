@@ -40,7 +40,7 @@ def frequencies(
     )
     if quarantined := result.get("quarantined"):
         number = quarantined["sizes"] + (quarantined["repeats"] or 0)
-        out.print(f"{counted(number, 'report')} in quarantine and not counted.")
+        out.print(f"{counted(number, 'report')} quarantined and not counted.")
     if not result["n"]:
         out.print("No estimates yet: the round has no reports.")
         return

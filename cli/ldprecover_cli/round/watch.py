@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from ldprecover_cli.item_tables import Top, largest
+from ldprecover_cli.item_tables import Top, largest, room_beside
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Key, RoundArgument, Url, connected_to
-from ldprecover_cli.output import console, counted, joined, plain, plain_table
+from ldprecover_cli.output import console, counted, joined, percent, plain, plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ldprecover_client import Client, RoundStatus
 
 _WIDTH = 36  # columns of an interval
+_NARROWEST = 8
 _WINDOW = 10.0  # seconds over which the rate of reports is measured
 _Z = 1.96  # half the width of a 95 % interval, in standard errors
 _PAUSE_BETWEEN_ALARMS = 10.0  # seconds; alarms may read every report
@@ -169,10 +170,10 @@ def _line(snapshot: _Snapshot, top: int) -> str:
     status, rate = snapshot.round, f"{snapshot.rate:.3g} a second"
     parts = [f"{status.state}, {counted(status.n, 'report')}, {rate}"]
     if snapshot.alarms is not None:
-        parts.append(f"alarms: {', '.join(snapshot.raised) or 'none'}")
+        parts.append(f"raised alarms: {', '.join(snapshot.raised) or 'none'}")
     if snapshot.frequencies is not None:
         result = snapshot.frequencies
-        parts.append(f"sum {result['sum']:.3f}")
+        parts.append(f"sum {percent(result['sum'])}")
         shares, errors = result["frequencies"], result["standard_errors"]
         shown = (
             f"{result['items'][i]} {100 * shares[i]:.2f} % ± {100 * _Z * errors[i]:.2f}"
@@ -204,8 +205,8 @@ def _picture(out: "Console", snapshot: _Snapshot, title: str, top: int) -> "Grou
         lines += [_items(out, snapshot.frequencies, top)]
         lines.append(
             Text(
-                f"Sum of all estimates: {snapshot.frequencies['sum']:.3f}; 1 is expected of honest "
-                "reports."
+                f"Sum of all estimates: {percent(snapshot.frequencies['sum'])}; honest reports "
+                "give about 100 %."
             )
         )
         if snapshot.leader:
@@ -225,10 +226,10 @@ def _alarm_lines(snapshot: _Snapshot) -> Iterator[Any]:
     if snapshot.alarms is None:
         return
     if not snapshot.raised:
-        yield Text(f"{counted(len(snapshot.alarms), 'alarm')} silent; that proves nothing.")
+        yield Text(f"All {counted(len(snapshot.alarms), 'alarm')} are silent; that proves nothing.")
     for alarm in snapshot.alarms:
         if alarm["raised"]:
-            yield Text(plain(f"ALARM {alarm['name']}: {alarm['meaning']}"), style="bold red")
+            yield Text(plain(f"RAISED {alarm['name']}: {alarm['meaning']}"), style="bold red")
 
 
 def _items(out: "Console", result: Mapping[str, Any], top: int) -> Any:
@@ -240,17 +241,22 @@ def _items(out: "Console", result: Mapping[str, Any], top: int) -> Any:
     ]
     low, high = min(0.0, *(low for low, _, _ in intervals)), max(high for _, _, high in intervals)
     labels = [result["items"][i] for i in chosen]
-    width = max(8, min(_WIDTH, out.width - max(map(len, labels)) - 2 - 20))
+    width = room_beside(labels, 20, out.width, narrowest=_NARROWEST, widest=_WIDTH)
     rows = (
         (
             label,
-            whisker(interval, (low, high), width, ascii_only=out.options.ascii_only),
+            *(
+                [whisker(interval, (low, high), width, ascii_only=out.options.ascii_only)]
+                if width
+                else []
+            ),
             f"{100 * interval[1]:.2f}",
             f"{100 * (interval[2] - interval[1]):.2f}",
         )
         for label, interval in zip(labels, intervals, strict=True)
     )
-    return plain_table("item", "", "percent", "± 95 %", rows=rows, numbers=2)
+    heads = ("item", *([""] if width else []), "percent", "± 95 %")
+    return plain_table(*heads, rows=rows, numbers=2)
 
 
 def whisker(

@@ -126,8 +126,8 @@ def _sum_drift(round: _Round) -> _Finding:
         abs(total - 1) / deviation,
         skewed_quantile(1 - rate / 2, skewness),
         (
-            f"the estimates sum to {total:.6g}; of honest reports to 1 within {deviation:.3g}, "
-            "one standard deviation"
+            f"the estimates sum to {100 * total:.4g} %; of honest reports to 100 % within "
+            f"{100 * deviation:.3g} points, one standard deviation"
         ),
     )
 
@@ -168,7 +168,7 @@ def _excess(round: _Round) -> _Finding:
     return (
         statistic(estimates),
         float(threshold),
-        f"the sum of the estimates above {least:.3g}, shifted to sum to one over all items",
+        f"the sum of the estimates above {100 * least:.3g} %, shifted to sum to one over all items",
     )
 
 

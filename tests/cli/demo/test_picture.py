@@ -143,16 +143,16 @@ def test_the_sentences_have_the_figures_numbers(figures: Comparison) -> None:
     attack, untargeted, unmixed, targeted = sentences(figures)
     assert "from 1.00e-06" in attack
     assert "to 1.00e-02" in attack
-    assert "from a true 1.0% to an estimated 11.0%" in attack
+    assert "from a true 1.0 % to an estimated 11.0 %" in attack
     assert (
-        "leaves 25% of that MSE; LDPRecover without the targets leaves 16%, and 89.3% of that gain"
-        in untargeted
+        "leaves 25 % of that MSE; LDPRecover without the targets leaves 16 %, and 89.3 % of that "
+        "gain" in untargeted
     )
     assert (
-        "leaves 4%, 6.25 times better than projection alone: all targets together come out 1.9 "
+        "leaves 4 %, 6.25 times better than projection alone: all targets together come out 1.9 "
         "points" in unmixed
     )
-    assert "leaves 1%, 25 times better than projection" in targeted
+    assert "leaves 1 %, 25 times better than projection" in targeted
     assert "come out 0.9 points above their genuine estimate, not 3.9 points above" in targeted
 
 
@@ -164,10 +164,10 @@ def test_the_sentences_say_so_where_recovery_does_not_help(figures: Comparison) 
     worse = sentences(with_errors(projected=0.2, recovered=0.3, recovered_targets=0.4))
     assert "Projection on the simplex alone does not lower it (4.00e-02)" in worse[1]
     assert "LDPRecover without the targets makes it worse (9.00e-02)" in worse[1]
-    assert "leaves 1.6e+03%, 4 times worse than projection" in worse[3]
+    assert "leaves 1,600 %, 4 times worse than projection" in worse[3]
     assert "no gain beyond the projection's" in sentences(with_errors(recovered=0.06))[1]
     only = sentences(with_errors(projected=0.2))[1]
-    assert "does not lower it (4.00e-02); LDPRecover without the targets leaves 16%." in only
+    assert "does not lower it (4.00e-02); LDPRecover without the targets leaves 16 %." in only
 
 
 def test_targets_that_come_out_the_same_are_not_set_against_themselves(figures: Comparison) -> None:
@@ -184,10 +184,11 @@ def test_an_error_of_nothing_at_all_is_no_reason_to_fail(figures: Comparison) ->
     """With two items and few users a recovery can be exact."""
     exact: dict[str, np.ndarray | None] = {**figures.estimates, "recovered_targets": TRUE}
     assert (
-        "leaves 0%, better than projection alone" in sentences(replace(figures, estimates=exact))[3]
+        "leaves 0 %, better than projection alone"
+        in sentences(replace(figures, estimates=exact))[3]
     )
     assert (
-        "leaves 0%, as much as projection alone"
+        "leaves 0 %, as much as projection alone"
         in sentences(replace(figures, estimates={**exact, "projected": TRUE}))[3]
     )
 

@@ -42,7 +42,9 @@ def test_terminal_shows_intervals_and_conclusions(on_server: Run, rounds: list[s
     assert f"{low:.2f} to {high:.2f}" in lines[2]
     for sentence in sentences(conclusions):
         assert sentence in result.words
-    assert f"Probability of an attack: {conclusions['attack_probability']:.2f}" in result.words
+    assert (
+        f"Probability of an attack: {100 * conclusions['attack_probability']:.1f} %" in result.words
+    )
     assert "predict this one" in result.words
 
 
@@ -80,14 +82,14 @@ def test_every_conclusion_has_a_sentence() -> None:
     }
     assert list(sentences(conclusions)) == [
         (
-            "Probability of an attack: 0.99; visible share of malicious reports, a lower bound: "
+            "Probability of an attack: 98.7 %; visible share of malicious reports, a lower bound: "
             "5.0 % (4.0 % to 6.0 %)."
         ),
         "Suspects, with the probability that reports raised them: "
-        + ", ".join(f"x{i} (0.90)" for i in range(10))
+        + ", ".join(f"x{i} (90.0 %)" for i in range(10))
         + " and 2 more.",
         "Left out by the filter sizes: 1 report, of sizes next to impossible.",
-        "Probability that the earlier rounds predict this one: 0.50.",
+        "Probability that the earlier rounds predict this one: 50.0 %.",
     ]
     nothing = dict.fromkeys(conclusions, None) | {"suspects": [], "dropped": []}
     assert list(sentences(nothing)) == []

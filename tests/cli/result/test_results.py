@@ -52,7 +52,7 @@ def test_frequencies_as_text_mark_canaries_and_count_quarantined(
     assert server.submit(opened["id"], rows.tobytes()).status_code == 202
     shown = on_server(f"result frequencies --round {opened['name']} --top 62").out
     assert shown.startswith(
-        f"{opened['name']}: 1 report, oue, epsilon 0.5\n2 reports in quarantine and not counted.\n"
+        f"{opened['name']}: 1 report, oue, epsilon 0.5\n2 reports quarantined and not counted.\n"
     )
     assert "canary 2 (canary)" in shown
     assert "i0 (canary)" not in shown
@@ -154,6 +154,8 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
     [
         ("--target reno", "did you mean 'Reno, NV'"),
         ("--method magic", "--method must be one of auto, ldprecover, norm-sub"),
+        ("--method unmx", "--method 'unmx' is not known; did you mean 'unmix'?"),
+        ("--eta aut", "--eta 'aut' is not known; did you mean 'auto'?"),
         ("--eta 11", "--eta must be a number from 0 to 10 or 'auto', not 11"),
         ("--eta nan", "--eta"),
         ("--eta 1_0", "--eta"),

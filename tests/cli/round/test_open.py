@@ -92,7 +92,7 @@ def test_protocol_auto_proposes_retention_unless_it_is_stated(on_server: Run, na
         ),
         ("--protocol grr --parameter dummies=3", "; grr has none"),
         ("--protocol kue", "with LDPRECOVER_PLUGINS naming the plugin"),
-        ("--protocol kue --parameter dummies=3", "--protocol must be 'grr', 'oue'"),
+        ("--protocol kue --parameter dummies=3", "--protocol 'kue' is not known"),
         ("--protocol auto --users 0", "number of users"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
         (

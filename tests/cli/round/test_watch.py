@@ -52,7 +52,7 @@ def test_closed_round_is_one_line(on_server: Run, server: ServerProcess) -> None
     close(server, id)
     shown = on_server(f"round watch {id} --top 1").succeeds()
     assert shown.err == ""
-    assert shown.out.startswith(f"{id}: closed, 300 reports, 0 a second; alarms: ")
+    assert shown.out.startswith(f"{id}: closed, 300 reports, 0 a second; raised alarms: ")
     assert shown.out.count("\n") == 1
     assert "; red " in shown.out
     assert "blue" not in shown.out
