@@ -54,8 +54,8 @@ def print_items(
 ) -> None:
     """Print the named items with bars of their shares, and how many items are left out.
 
-    `columns` are numbers by item. Where the terminal is too narrow for the labels and `beside`
-    columns, bars get narrow, or there are none.
+    `columns` are numbers by item. Bars get narrow, or are left out, where the labels and `beside`
+    columns need the room.
     """
     width = room_beside(names.values(), beside, out.width, narrowest=_NARROWEST, widest=_BAR)
     rows = (
