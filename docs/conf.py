@@ -64,7 +64,8 @@ def write_commands(app: Sphinx) -> None:
     """
     command = "-m", "typer", "ldprecover_cli.app", "utils", "docs", "--name", "ldprecover"
     result = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
-    overview, *sections = re.split(r"^## `ldprecover (\w+)`\n", result.stdout, flags=re.MULTILINE)
+    text = re.sub(r"^(\* .+)\n(\w+(?:, \w+)+)$", r"\1 (\2)", result.stdout, flags=re.MULTILINE)
+    overview, *sections = re.split(r"^## `ldprecover (\w+)`\n", text, flags=re.MULTILINE)
     folder = HERE / "reference" / "commands"
     folder.mkdir(exist_ok=True)
     for name, section in zip(sections[::2], sections[1::2], strict=True):

@@ -79,9 +79,8 @@ def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 def group(name: str, help: str, **commands: Command | typer.Typer) -> typer.Typer:
     """Return a group of commands by name. Its help lists the commands first, then the groups."""
-    app = typer.Typer(
-        name=name, cls=Group, help=help, short_help=summary(help), no_args_is_help=True
-    )
+    short_help = f"{summary(help)}\n{', '.join(commands)}"
+    app = typer.Typer(name=name, cls=Group, help=help, short_help=short_help, no_args_is_help=True)
     for word, command in commands.items():
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=word)

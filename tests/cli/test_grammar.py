@@ -76,6 +76,27 @@ def test_former_name_passes_its_arguments(run: Run, two_rounds: None) -> None:
     assert run(line).json == run(f"result {line}").json
 
 
+@pytest.mark.parametrize(
+    ("task", "path"),
+    [
+        ("send my own answer to a survey", "send value"),
+        ("see whether a round was attacked", "result alarms"),
+        ("get the corrected frequencies", "result recover"),
+        ("simulate an attack", "sim attack"),
+        ("make an access key", "admin key"),
+        ("add up the results of two servers", "file merge"),
+        ("rerun the paper", "study paper"),
+        ("write a report of a round for my manager", "round report"),
+    ],
+)
+def test_help_names_the_command_of_a_task(run: Run, task: str, path: str) -> None:
+    """Whether people find it in ten seconds is for people to say."""
+    group, command = path.split()
+    lines = run("--help").out.splitlines()
+    row = next(i for i, line in enumerate(lines) if line.startswith(f"│ {group} "))
+    assert command in lines[row + 1].replace(",", " ").split(), task
+
+
 def test_private_value_is_never_sent_under_a_name_that_writes_a_report(run: Run) -> None:
     assert "report" not in FORMER_NAMES
     assert "did you mean `ldprecover round report` or `ldprecover send value`" in run(

@@ -112,7 +112,7 @@ def _show_recovery(result: Mapping[str, Any], title: str, top: int) -> None:
     star = "*" if result["targets"] else ""
     out.print(
         f"{title}: {counted(result['n'], 'report')}, {plain(result['method'])}{star}, eta "
-        f"{result['eta']:g}"
+        f"{result['eta']:.3g}"
     )
     poisoned, recovered, targets = result["poisoned"], result["recovered"], set(result["targets"])
     conclusions = result.get("conclusions") or {}
