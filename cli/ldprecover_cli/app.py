@@ -25,7 +25,7 @@ from ldprecover_client.transport_security import InsecureTransportWarning
 _HELP = ["-h", "--help"]
 
 _WITHOUT_PLUGINS = ("admin", "serve")
-"""Commands that load no plugins, or later; the server loads those that its settings name."""
+"""Commands that load plugins themselves if they need any; the server those of its settings."""
 
 
 class _RootGroup(Group):

@@ -57,7 +57,7 @@ class Group(TyperGroup):
         try:
             return super().resolve_command(ctx, args)
         except typer.TyperException as error:
-            if not hasattr(error, "option_name"):
+            if not hasattr(error, "option_name"):  # an option in place of a command
                 pairs = [*_leaves(ctx.find_root().command), *_HINTS.items()]
                 words = {word for word, _ in pairs}
                 near = {args[0]} & words or get_close_matches(args[0], words, cutoff=0.75)
