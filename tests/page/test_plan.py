@@ -23,7 +23,7 @@ def test_plan_is_shown(visitor: Visitor) -> None:
     for chart in (
         "Error over epsilon",
         "Error over the number of users",
-        "What malicious users gain",
+        "What fake users gain",
     ):
         shown.get_by_role("img", name=chart).wait_for()
     assert "solve=users" in shown.url
@@ -58,7 +58,7 @@ def test_lead_to_protect_replaces_the_error(visitor: Visitor) -> None:
     best = plan(request).best
     assert best is not None
     shown.locator("[name=error]").fill("")
-    sentence = "A lead of 5 points is safe from 1 % forged reports"
+    sentence = "A lead of 5 points is safe from 1 % fake reports"
     shown.locator(".notice.good").get_by_text(sentence).wait_for()
     assert f"Take {best.protocol.upper()}." in shown.locator(".notice.good").inner_text()
     assert f"epsilon {best.epsilon:.3g}" in shown.locator(".notice.good").inner_text()
@@ -85,7 +85,7 @@ def test_impossible_plan_shows_reason(visitor: Visitor) -> None:
 def test_chart_numbers_can_be_downloaded(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     with shown.expect_download() as download:
-        shown.get_by_role("button", name="CSV: What malicious users gain").click()
+        shown.get_by_role("button", name="CSV: What fake users gain").click()
     head, *rows = csv.reader(Path(download.value.path()).read_text().splitlines())
     assert head[0] == "Protocol"
     assert len(rows) == len(PROTOCOLS)

@@ -263,7 +263,7 @@ def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str
     page.get_by_label("unmix", exact=True).check()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
     card.get_by_text("What it concludes").wait_for()
-    assert "β, the visible share of malicious reports" in card.inner_text()
+    assert "β, the visible share of fake reports" in card.inner_text()
     assert "with=ldprecover%2Cnorm-sub%2Cunmix" in page.url
     wait_for_recovery(page, "unmix")
     assert table(page)[0][4:7] == ["Ldprecover", "Norm-sub", "Unmix"]

@@ -5,7 +5,7 @@ import { SERIES } from "./chart/colours.js";
 import { frame } from "./chart/frame.js";
 import { lines } from "./chart/lines.js";
 import { h } from "./dom.js";
-import { count, frequency, number } from "./format.js";
+import { count, frequency } from "./format.js";
 
 const WIDE = 1.959964;
 const MOST_ROUNDS = 24;
@@ -70,7 +70,7 @@ export function overTime(name, signal) {
       const band = found.every((each) => each.sum_standard_error !== null);
       drawSum({
         ...shared,
-        yTitle: "Sum",
+        yTitle: "Sum, %",
         series: [
           ...(band
             ? [
@@ -78,15 +78,15 @@ export function overTime(name, signal) {
                   name: "honest reports, 95 %",
                   colour: "recovered",
                   values: null,
-                  low: found.map((each) => 1 - WIDE * each.sum_standard_error),
-                  high: found.map((each) => 1 + WIDE * each.sum_standard_error),
+                  low: found.map((each) => 100 * (1 - WIDE * each.sum_standard_error)),
+                  high: found.map((each) => 100 * (1 + WIDE * each.sum_standard_error)),
                 },
               ]
             : []),
           {
             name: "sum of the estimates",
             colour: "poisoned",
-            values: found.map((each) => each.sum),
+            values: found.map((each) => 100 * each.sum),
             points: true,
           },
         ],
@@ -97,7 +97,7 @@ export function overTime(name, signal) {
       sum.describe(
         band
           ? `${count(outside)} of ${count(found.length)} rounds are outside the band that honest reports keep to in 95 of 100 rounds, whatever users hold.`
-          : "For this protocol no law of the sum is known; honest reports make it 1 on average.",
+          : "For this protocol no law of the sum is known; honest reports make it 100 % on average.",
       );
       const rows = rounds.map((round, i) => ({ round, answer: found[i] }));
       sum.setTable(
@@ -108,14 +108,14 @@ export function overTime(name, signal) {
             title: "Sum",
             kind: "number",
             value: (row) => row.answer.sum,
-            text: (value) => number(value, 5),
+            text: frequency,
           },
           {
             title: "Honest ± 95 %",
             kind: "number",
             value: (row) =>
               row.answer.sum_standard_error === null ? null : WIDE * row.answer.sum_standard_error,
-            text: (value) => number(value, 3),
+            text: frequency,
           },
         ],
         rows,
@@ -124,14 +124,18 @@ export function overTime(name, signal) {
       const indices = (chosen.length ? chosen : largest(last.frequencies)).slice(0, MOST_ITEMS);
       drawItems({
         ...shared,
-        yTitle: "Frequency",
+        yTitle: "Frequency, %",
         series: indices.map((index, k) => ({
           name: last.items[index],
           colour: SERIES[k],
-          values: found.map((each) => each.frequencies[index]),
+          values: found.map((each) => 100 * each.frequencies[index]),
           points: true,
-          low: found.map((each) => each.frequencies[index] - WIDE * each.standard_errors[index]),
-          high: found.map((each) => each.frequencies[index] + WIDE * each.standard_errors[index]),
+          low: found.map(
+            (each) => 100 * (each.frequencies[index] - WIDE * each.standard_errors[index]),
+          ),
+          high: found.map(
+            (each) => 100 * (each.frequencies[index] + WIDE * each.standard_errors[index]),
+          ),
         })),
       });
       items.describe(

@@ -26,7 +26,7 @@ export function certain({ certificate }) {
       {},
       least
         ? `The reports prove that at least ${percent(Math.floor(1e5 * least) / 1e5, 3)} of them did not come from honest users.`
-        : "The reports do not prove that any of them was forged.",
+        : "The reports do not prove that any of them is fake.",
     ),
     h("p", { class: "quiet" }, assumption),
   );

@@ -13,9 +13,9 @@ import { truthPanel } from "./truth.js";
 const GROWTH = 1.1; // tests are repeated after a tenth more reports,
 const SECONDS = 30; // and at least this time
 
-/** Make the panels of a round; `core` is the view's. */
-export function testsPanel(core) {
-  const { round, settings, labels, known, certificate, signal, changed } = core;
+/** Make the panels of a round; `core` and the panel of its certificate are the view's. */
+export function testsPanel(core, certificate) {
+  const { round, settings, labels, known, signal, changed } = core;
   const panel = controls(settings, labels, changed);
   const alarms = alarmPanel(core.findAlarms);
   const notes = methodNotes();

@@ -5,7 +5,6 @@ import { announce, fill, h, notice } from "../dom.js";
 import { count, number, plural } from "../format.js";
 import { help } from "../help.js";
 import { rates } from "../rate.js";
-import { certificatePanel } from "./certificate.js";
 import { header } from "./header.js";
 import { errorBars, itemsChart } from "./items.js";
 import { AUTO, recoveries } from "./recoveries.js";
@@ -29,9 +28,12 @@ export async function show(context) {
   fill(main, h("p", { class: "quiet" }, "The round is being read."));
   const begin = async () => {
     try {
-      const round = await get(roundPath(id), { signal });
+      const [round, estimates] = await Promise.all([
+        get(roundPath(id), { signal }),
+        get(roundPath(id, "frequencies"), { signal }), // fails early without read access
+      ]);
       document.title = `${round.name} – LDPRecover`;
-      await live(context, round);
+      live(context, round, estimates);
       return true;
     } catch (error) {
       if (isAbort(error)) return true;
@@ -56,9 +58,7 @@ async function enterKey() {
   return askForKey();
 }
 
-async function live({ main, query, signal }, round) {
-  // Asked for together; a failure, such as a missing key, ends the view before anything is shown.
-  let estimates = await get(roundPath(round.id, "frequencies"), { signal });
+function live({ main, query, signal }, round, estimates) {
   const settings = read(query, round.items.length);
   const head = header(round, signal);
   const said = h("div", {});
@@ -70,13 +70,13 @@ async function live({ main, query, signal }, round) {
   let frame = 0;
   let alarms = null; // {n, answer, error} of the last test; n is that of its request
 
-  const certificate = certificatePanel(
-    round,
-    settings,
-    () => currentVerdict().malicious_share,
-    changed,
-    signal,
-  );
+  let certificate = null; // loaded after the first chart
+  const certified = import("./certificate.js").then(({ certificatePanel }) => {
+    const share = () => currentVerdict().malicious_share;
+    certificate = certificatePanel(round, settings, share, changed, signal);
+    later();
+    return certificate;
+  });
   const items = itemsChart(round, settings, signal, toggle, () => changed("shown"));
   const testsPlace = h("div", {});
   const methods = h(
@@ -94,7 +94,6 @@ async function live({ main, query, signal }, round) {
     settings,
     labels: items.labels,
     known,
-    certificate,
     signal,
     changed,
     later,
@@ -111,9 +110,9 @@ async function live({ main, query, signal }, round) {
   async function openTests() {
     if (tests || !methods.open) return;
     try {
-      const { testsPanel } = await import("./tests.js");
+      const [{ testsPanel }, panel] = await Promise.all([import("./tests.js"), certified]);
       if (signal.aborted || tests) return;
-      tests = testsPanel(core);
+      tests = testsPanel(core, panel);
       fill(testsPlace, tests.root);
       later();
       tests.update();
@@ -142,7 +141,7 @@ async function live({ main, query, signal }, round) {
     write(settings);
     if (what !== "shown") {
       if (what !== "methods") estimate(true);
-      certificate.ask(estimates.n);
+      certificate?.ask(estimates.n);
       tests?.changed(what);
     }
     later();
@@ -183,7 +182,7 @@ async function live({ main, query, signal }, round) {
 
   /** The verdict that the server has kept, else that of the best estimate. */
   function currentVerdict() {
-    const least = certificate.least();
+    const least = certificate?.least() ?? null;
     if (round.verdict) return round.verdict;
     const answer = known.get(AUTO.name)?.answer;
     const isAlarmed = alarms?.answer?.alarms.some((alarm) => alarm.raised) ?? false;
@@ -249,8 +248,9 @@ async function live({ main, query, signal }, round) {
       estimates,
       best,
       recovered,
-      certified: certificate.get(),
-      pending: certificate.isPending() || [AUTO.name, ...names].some(known.isPending),
+      certified: certificate ? certificate.get() : null,
+      pending:
+        !certificate || certificate.isPending() || [AUTO.name, ...names].some(known.isPending),
       truth: tests?.truth() ?? null,
       raised: currentVerdict().raised,
       suspicion: (index) => tests?.suspicion(index) ?? suspicion(index),
@@ -259,7 +259,7 @@ async function live({ main, query, signal }, round) {
     tests?.draw(recovered);
     if (best && !round.verdict && !(alarms && best.n < GROWTH * alarms.n)) findAlarms();
     if (best || !isUnasked() || known.get(AUTO.name)?.error || round.verdict)
-      certificate.ask(estimates.n);
+      certificate?.ask(estimates.n);
   }
 
   async function showFresh() {

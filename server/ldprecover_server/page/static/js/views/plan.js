@@ -71,7 +71,7 @@ const MORE = {
     help: "empty: ten, or half of few items",
   },
   beta: {
-    label: "Malicious users, %",
+    label: "Fake users, %",
     least: 0,
     most: 100,
     step: "any",
@@ -120,7 +120,7 @@ export async function show({ main, query, signal }) {
   const solve = select("solve", WORKED_OUT, query.get("solve"));
   const attacker = select(
     "attacker",
-    { beta: "a share of malicious users", gain: "a gain that is bearable" },
+    { beta: "a share of fake users", gain: "a gain that is bearable" },
     query.get("attacker"),
   );
   const said = h("div", {});

@@ -39,7 +39,7 @@ export function results(place, signal) {
     name: "plan-error-users",
     signal,
   });
-  const gained = frame({ title: "What malicious users gain", name: "plan-gains", signal });
+  const gained = frame({ title: "What fake users gain", name: "plan-gains", signal });
   const draw = {
     epsilon: lines(overEpsilon, signal),
     users: lines(overUsers, signal),
@@ -94,14 +94,14 @@ function verdict(answer, best) {
     h(
       "p",
       {},
-      `${number(100 * best.beta)} % malicious users can raise the estimates of ${targets} by up to ${points(best.worst.rise)} points `,
+      `${number(100 * best.beta)} % fake users can raise the estimates of ${targets} by up to ${points(best.worst.rise)} points `,
       `before anything is done about it, and by ${points(best.worst.projected_rise)} points in any result that is a distribution.`,
     ),
     h(
       "p",
       {},
       best.safe_lead === null ? "No lead" : `A lead of ${points(best.safe_lead)} points`,
-      ` is safe from ${number(100 * best.beta)} % forged reports: the round's certificate will prove it.`,
+      ` is safe from ${number(100 * best.beta)} % fake reports: the round's certificate will prove it.`,
     ),
     h("p", {}, opening(best)),
   );
@@ -254,7 +254,7 @@ function gains(place, draw, able) {
   });
   const shares = [...new Set(able.map((each) => `${number(100 * each.beta)} %`))];
   place.describe(
-    `How far ${shares.length === 1 ? shares[0] : "so many"} malicious users raise the estimates of ${able[0].targets} targets that nobody holds, together, in percentage points: ` +
+    `How far ${shares.length === 1 ? shares[0] : "so many"} fake users raise the estimates of ${able[0].targets} targets that nobody holds, together, in percentage points: ` +
       "mga crafts reports for all targets, mga-a for half of them each, ria lies and perturbs the lie honestly. A ring is a bound on any report. " +
       "More than 100 % is more than all users there are; a result that is a distribution gives 100 % at most.",
   );
@@ -262,7 +262,7 @@ function gains(place, draw, able) {
     [
       { title: "Protocol", kind: "text", value: (row) => title(row.protocol) },
       {
-        title: "malicious users, %",
+        title: "fake users, %",
         kind: "number",
         value: (row) => row.beta,
         text: (value) => number(100 * value),
