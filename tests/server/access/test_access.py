@@ -133,6 +133,15 @@ def test_only_an_admin_key_opens_closes_and_deletes(in_process: InProcess, scope
         assert app.get(f"/rounds/{id}").json()["state"] == "open"
 
 
+@pytest.mark.parametrize("scope", SCOPED)
+def test_states_what_a_key_may_do(in_process: InProcess, scope: str) -> None:
+    key = add_key(in_process, scope, f"my-{scope}")
+    assert in_process.get("/key", headers=key).json() == {"name": f"my-{scope}", "scope": scope}
+    in_process.storage.keys.revoke(f"my-{scope}")
+    assert problem_of(in_process.get("/key", headers=key)) == "unauthorized"
+    assert problem_of(in_process.get("/key")) == "unauthorized"
+
+
 def test_several_keys_are_valid_until_each_is_revoked(in_process: InProcess) -> None:
     id = in_process.open_round(read_access="key")
     first = add_key(in_process, "analyst", "first")
