@@ -26,8 +26,11 @@ class MethodSummary(Message):
     name: Text
     summary: Text
     needs: list[str] = Field(
-        description="Required inputs, of counts, history, n, reports and targets. The reports of "
-        "GRR, HR and LLH follow from the tally, so none need be stored."
+        description="Required inputs, of counts, history, n, reports and targets."
+    )
+    source: Literal["counts", "tally", "reports"] = Field(
+        description="What it reads in this round. The tally of a GRR, HR or LLH round takes the "
+        "place of the reports, so none need be stored."
     )
     better_with: list[str] = Field(description="Inputs that are used if they are available.")
     uses: list[str] = Field(description="Fields of the request that change the result.")

@@ -85,6 +85,8 @@ def test_every_method_that_a_round_is_said_to_give_it_gives_and_no_other(
     send(in_process, round, reports)
     methods = listed(in_process, round)
     assert set(methods) == set(METHODS)
+    read = "tally" if protocol in ("grr", "hr", "llh") else "reports"
+    assert (methods["em"]["source"], methods["mle"]["source"]) == (read, "counts")
     for name, method in methods.items():
         body = {"method": name, "targets": TARGETS[:1] if "targets" in method["needs"] else []}
         answer = in_process.post(f"/rounds/{round}/recover", json=body)
@@ -115,11 +117,13 @@ def test_a_method_that_reads_reports_gets_those_that_were_sent(in_process: InPro
 def test_where_reports_are_not_kept_the_counts_still_serve(in_process: InProcess) -> None:
     round = in_process.open_round("oue", 1.0, domain_size=D, retention="none")
     send(in_process, round, honest(frequency_oracle("oue", 1.0, D), 300, 3))
-    method = listed(in_process, round)["diffstats"]
+    methods = listed(in_process, round)
+    method = methods["diffstats"]
     assert (method["available"], method["reason"]) == (
         False,
         "diffstats needs the reports themselves",
     )
+    assert (method["source"], methods["unmix"]["source"]) == ("reports", "counts")
     refused = in_process.post(f"/rounds/{round}/recover", json={"method": "diffstats"})
     assert problem_of(refused) == "reports-not-kept"
     alarms = in_process.get(f"/rounds/{round}/alarms").json()

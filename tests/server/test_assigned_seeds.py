@@ -1,7 +1,7 @@
 """Rounds with assigned seeds: tickets, the check of a report's seed, and what leaves the server."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
@@ -9,17 +9,37 @@ import pytest
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
-from ldprecover import Estimates, RoundExport, RoundParameters, Tally
+from ldprecover import (
+    Estimates,
+    RecoveryRequest,
+    RoundExport,
+    RoundParameters,
+    Tally,
+    recover,
+)
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import LLH, wire
+from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.rounds.tickets import ticket_bits
 from ldprecover.types import Reports
+from ldprecover_attacker import MGA
 from ldprecover_server.datasets import export_reports
 from ldprecover_server.errors import TooFewReportsError
 
 pytestmark = pytest.mark.sqlite
 
 ORACLE = LLH(1.0, 6, 2, assigned_seeds=True)
+WIDE, CANARIES = LLH(1.0, 20, 3, assigned_seeds=True), (18, 19)
 ASSIGNED: dict[str, Any] = {"assigned_seeds": True, "access": "ticket", "tickets": 800}
+
+
+class Series(NamedTuple):
+    """Two rounds by their ids, and the reports of the last one."""
+
+    app: InProcess
+    first: str
+    last: str
+    reports: Reports
 
 
 @pytest.fixture
@@ -156,28 +176,73 @@ def test_foreign_ticket_is_rejected_before_its_seed(
     assert problem_of(response) == "invalid-ticket"
 
 
-def test_every_analysis_reads_assigned_seeds(in_process: InProcess, assigned_round: str) -> None:
-    reports = send_all(in_process, assigned_round, 60)
-    tally = Tally.of(ORACLE, reports)
-    expected = Estimates.of(ORACLE, tally)
-    shown = in_process.frequencies(assigned_round)
-    assert shown["counts"] == tally.counts(ORACLE).tolist()
+@pytest.fixture(params=["forever", "none"])
+def series(request: pytest.FixtureRequest, start_in_process: StartInProcess) -> Series:
+    """Two closed rounds of a series with canaries: 400 reports each, of which 60 are malicious."""
+    app, oracle, ids = start_in_process(reports_per_seed=5), WIDE, []
+    fields = ASSIGNED | {"tickets": 500, "series": "weekly", "retention": request.param}
+    for number in range(2):
+        id = app.open_round("llh", 1.0, domain_size=18, canaries=2, hash_range=3, **fields)
+        rng = np.random.default_rng(number)
+        tickets = mint(app, id, 400)
+        users = oracle.with_seeds([oracle.seed_of(ticket_bits(ticket)) for ticket in tickets])
+        honest = users.perturb(rng.integers(18, size=340), rng)
+        attack = MGA([3, 7, 11]) if number else MGA([5])
+        reports = np.concatenate([honest, attack.reports(users, 60, rng)])
+        for ticket, one in zip(tickets, np.split(reports, 400), strict=True):
+            assert send(app, id, ticket, one).status_code == 202
+        app.close_round(id)
+        ids.append(id)
+    return Series(app, ids[0], ids[1], reports)
+
+
+def test_every_method_reads_assigned_seeds(series: Series) -> None:
+    """Whatever the retention, the result is that of the reports."""
+    app, id, reports = series.app, series.last, series.reports
+    methods = app.get(f"/rounds/{id}/methods").json()["methods"]
+    assert {each["name"] for each in methods} == set(METHODS)
+    for method in methods:
+        name, targets = method["name"], [3] if "targets" in method["needs"] else []
+        answer = app.post(f"/rounds/{id}/recover", json={"method": name, "targets": targets})
+        if name == "diffstats":
+            reason = "diffstats: 66 of the 81 different llh reports support 6 or 7 items"
+            assert method["reason"].startswith(reason)
+            assert answer.status_code == 422
+            continue
+        assert (method["available"], answer.status_code) == (True, 200), answer.text
+        request = RecoveryRequest(name, targets=targets)
+        expected = recover(WIDE, reports, request, canaries=CANARIES)
+        assert answer.json()["recovered"] == expected.recovered.tolist(), name
+        reads = "reports" in (*METHODS[name].needs, *METHODS[name].better_with)
+        assert method["source"] == ("tally" if reads else "counts"), name
+    for fields in ({"eta": "auto"}, {"targets": "infer"}, {"history": [series.first]}):
+        answer = app.post(f"/rounds/{id}/recover", json={"method": "ldprecover"} | fields)
+        assert answer.status_code == 200, answer.text
+
+
+def test_every_analysis_reads_assigned_seeds(series: Series) -> None:
+    app, id, tally = series.app, series.last, Tally.of(WIDE, series.reports)
+    expected = Estimates.of(WIDE, tally)
+    shown = app.frequencies(id)
+    assert shown["counts"] == tally.counts(WIDE).tolist()
     assert shown["frequencies"] == expected.frequencies.tolist()
     assert shown["standard_errors"] == expected.standard_errors.tolist()
-    methods = in_process.get(f"/rounds/{assigned_round}/methods").json()["methods"]
-    private = LLH(1.0, 6, 2)
-    other = in_process.open_round("llh", items=list("abcdef"), hash_range=2)
-    in_process.submit(other, wire.pack(private.perturb([0], np.random.default_rng(1))))
-    assert {each["name"]: each["reason"] for each in methods} == {
-        each["name"]: each["reason"]
-        for each in in_process.get(f"/rounds/{other}/methods").json()["methods"]
-    }
-    for body in ({}, {"targets": ["a"], "malicious_model": "solved"}, {"method": "em"}):
-        answer = in_process.post(f"/rounds/{assigned_round}/recover", json=body)
+    alarms = app.get(f"/rounds/{id}/alarms").json()
+    source = ReportSource(WIDE, series.reports)
+    assert alarms["reports_read"]
+    assert [(each["name"], each["statistic"], each["threshold"]) for each in alarms["alarms"]] == [
+        (each.name, each.statistic, each.threshold)
+        for each in raise_alarms(WIDE, tally, source, canaries=CANARIES)
+    ]
+    assert "canaries" in {each["name"] for each in alarms["alarms"]}
+    suspects = app.get(f"/rounds/{id}/suspects").json()
+    assert suspects["earlier"] == [series.first]
+    for body in ({"malicious_tickets": 60}, {"malicious_share": 0.15, "reports": True}):
+        answer = app.post(f"/rounds/{id}/certificate", json=body)
         assert answer.status_code == 200, answer.text
-        assert sum(answer.json()["recovered"]) == pytest.approx(1)
-    answer = in_process.post(f"/rounds/{assigned_round}/certificate", json={"malicious_share": 0.3})
-    assert answer.status_code == 200, answer.text
+        assert answer.json()["from_reports"] == ("reports" in body)
+    export = RoundExport.from_json(app.get(f"/rounds/{id}/export").content)
+    assert export.tally == tally
 
 
 def test_reports_leave_when_enough_share_each_seed(

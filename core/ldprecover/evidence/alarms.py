@@ -105,23 +105,11 @@ def _sum_drift(round: _Round) -> _Finding:
     If the law of sizes depends on the users' items, its largest variance and skewness are taken.
     """
     oracle, tally, rate = round.oracle, round.tally, round.rate
-    laws, n = oracle.laws, tally.n
-    variance, skewness = laws.sum_variance(n), 0.0
-    if oracle.fixed_size is not None:
+    moments = oracle.laws.largest_sum_moments(tally.n)
+    if oracle.fixed_size is not None or moments is None:
         return None
-    if variance is None:
-        # Only the second and third moments depend on the items: any two share their mean.
-        reports = laws.report_sums
-        if reports is None:
-            return None
-        deviations = reports.masses(np.ones(oracle.domain_size)) - laws.mean_size
-        second, third = (laws.item_means(deviations**power) for power in (2, 3))
-        if second is None or third is None:
-            return None
-        variance = float(second.max()) / (n * (oracle.p - oracle.q) ** 2)
-        skewness = float(np.abs(third).max() / second.min() ** 1.5) / math.sqrt(n)
-    deviation = math.sqrt(variance)
-    total = float(oracle.estimate(tally.counts(oracle), n).sum())
+    deviation, skewness = math.sqrt(moments[0]), moments[1]
+    total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
     return (
         abs(total - 1) / deviation,
         skewed_quantile(1 - rate / 2, skewness),

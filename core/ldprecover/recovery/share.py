@@ -35,7 +35,7 @@ def estimate_share(
 
     Honest reports sum to 1 in expectation, so that E sum f~_Z = 1 + beta(S - 1) exactly. Without an
     attack its standard error is sqrt(Var|S(z)|)/((p-q) sqrt(n) |1-S|), for independent bits with
-    Var|S(z)| = p(1-p) + (d-1)q(1-q).
+    Var|S(z)| = p(1-p) + (d-1)q(1-q). Where it depends on the items of users it is the largest.
 
     Raises ParameterError if the sum tells nothing: all reports have one size, as GRR's have, or S
     is so near 1 that noise hides a tenth of all reports.
@@ -46,7 +46,8 @@ def estimate_share(
             f"eta cannot be estimated: {oracle.protocol} estimates sum to 1 with and without such "
             "malicious reports"
         )
-    error = math.sqrt(required(oracle.laws.sum_variance(n), oracle.protocol, SIZES)) / gap
+    variance, _ = required(oracle.laws.largest_sum_moments(n), oracle.protocol, SIZES)
+    error = math.sqrt(variance) / gap
     if error > _COARSEST:
         raise ParameterError(
             f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, "

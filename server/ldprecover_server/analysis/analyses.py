@@ -13,8 +13,10 @@ from ldprecover_server.analysis.kinds import (
     Analysis,
     CertificateAnalysis,
     RecoveryAnalysis,
+    Source,
     SuspectsAnalysis,
     Targets,
+    source_of,
 )
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import AlarmsResult, RecoverResult
@@ -55,18 +57,27 @@ class Analyses:
         self._workers = workers
         self._cache = cache
 
-    async def methods(self, round: RoundInfo, caller: Caller) -> list[tuple[Method, str | None]]:
-        """Return all recovery methods, each with the reason if this round does not allow it."""
+    async def methods(
+        self, round: RoundInfo, caller: Caller
+    ) -> list[tuple[Method, Source, str | None]]:
+        """Return all recovery methods, what each reads, and the reason if the round forbids it."""
 
-        def check() -> list[tuple[Method, str | None]]:
+        def check() -> list[tuple[Method, Source, str | None]]:
             tally, is_complete = self._reader.evidence(round)
-            if not tally.n:
-                return [(method, "the round has no reports") for method in METHODS.values()]
             available = frozenset(
                 {"counts", "n", "targets"} | ({"reports"} if is_complete else set())
             )
+
+            def reason(method: Method) -> str | None:
+                if not tally.n:
+                    return "the round has no reports"
+                return method.refusal(round.oracle, available)
+
             with watched():
-                return [(each, each.refusal(round.oracle, available)) for each in METHODS.values()]
+                return [
+                    (each, source_of(each, round.oracle, is_complete), reason(each))
+                    for each in METHODS.values()
+                ]
 
         return await caller.run(check)
 

@@ -17,7 +17,8 @@ from ldprecover.evidence.alarms import DEFAULT_RATE
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.items import find_items
 from ldprecover.plugins import distribution_of, named
-from ldprecover.recovery import AUTO, METHODS, NEEDS, RecoveryRequest, chosen_method
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery import AUTO, METHODS, NEEDS, Method, RecoveryRequest, chosen_method
 from ldprecover_interface.certificates import CertificateRequest
 from ldprecover_interface.questions import AnyQuestion, CertificateResult
 from ldprecover_server.analysis.round_reader import RoundReader
@@ -42,6 +43,9 @@ INFER = "infer"
 
 Targets = Sequence[str | int] | Literal["infer"]
 
+Source = Literal["counts", "tally", "reports"]
+"""What a recovery reads: the counts, the tally in place of the reports, or the stored reports."""
+
 _ALL_NEEDS = frozenset(NEEDS)
 
 _QUICK_ITEMS = 4096
@@ -51,6 +55,16 @@ _QUESTION_ITEMS = 400
 """Items up to which a question to a certificate takes 7 ms, whatever their number."""
 
 R = TypeVar("R")
+
+
+def source_of(method: Method, oracle: FrequencyOracle, is_complete: bool) -> Source:
+    """Return what a method reads in a round, of which all reports may be available.
+
+    Where the tally is their histogram, it takes their place.
+    """
+    if "reports" in method.needs or (is_complete and "reports" in method.better_with):
+        return "tally" if oracle.traits.histogram else "reports"
+    return "counts"
 
 
 class Analysis(ABC, Generic[R]):
@@ -178,7 +192,7 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
             self.method, _ = chosen_method(oracle, _ALL_NEEDS)
         method = self.method
         self.reads = method.refusal(oracle, _ALL_NEEDS) is None and (
-            "reports" in method.needs or (self.is_complete and "reports" in method.better_with)
+            source_of(method, oracle, self.is_complete) != "counts"
         )
         if self.reads and not self.is_complete:
             raise self._incomplete()

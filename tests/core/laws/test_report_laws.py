@@ -39,3 +39,21 @@ def test_other_protocols_have_no_law_of_single_reports() -> None:
     laws = frequency_oracle("oue", 1, D).laws
     assert laws.report_law(np.full(D, 1 / D)) is None
     assert laws.item_means(np.ones(5)) is None
+
+
+def test_sum_moments_are_the_largest_of_all_items(oracle: FrequencyOracle) -> None:
+    laws, by_item, n = oracle.laws, law_by_item(oracle), 400
+    supports = oracle.supports(np.arange(oracle.summary_size, dtype="<u4"))
+    sums = oracle.estimate(supports.astype(float), 1).sum(axis=1)
+    np.testing.assert_allclose(by_item @ sums, 1, atol=1e-9)
+    variances, thirds = by_item @ (sums - 1) ** 2, by_item @ (sums - 1) ** 3
+    moments = laws.largest_sum_moments(n)
+    assert moments is not None
+    variance, skewness = moments
+    assert variance == pytest.approx(variances.max() / n)
+    assert skewness >= np.abs(thirds / variances**1.5).max() / np.sqrt(n) - 1e-12
+
+
+def test_sum_moments_of_a_law_of_sizes_are_its_own() -> None:
+    laws = frequency_oracle("oue", 1, D).laws
+    assert laws.largest_sum_moments(400) == (laws.sum_variance(400), 0.0)

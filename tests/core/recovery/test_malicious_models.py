@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, RecoveryRequest, recover
-from ldprecover.protocols import crafter_of
+from ldprecover.protocols import LLH, crafter_of
+from ldprecover.protocols.hr import HR
 from ldprecover.recovery import estimate_share
 
 D = 102
@@ -115,6 +116,8 @@ def test_error_states_why_a_model_does_not_fit(
         (OUE(0.5, D), "padded"),
         (OLH(0.5, D, 3), "searched"),
         (OLH(0.5, D, 3), "exact"),
+        (LLH(0.5, D, 3), "exact"),
+        (HR(0.5, D), "exact"),
     ],
     ids=lambda value: getattr(value, "protocol", value),
 )

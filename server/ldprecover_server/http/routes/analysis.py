@@ -43,6 +43,7 @@ async def list_methods(round: RoundReference, caller: Reader) -> Methods:
             name=method.name,
             summary=method.summary,
             needs=sorted(method.needs),
+            source=source,
             better_with=sorted(method.better_with),
             uses=sorted(method.uses),
             gives=method.gives,
@@ -51,7 +52,7 @@ async def list_methods(round: RoundReference, caller: Reader) -> Methods:
             available=reason is None,
             reason=reason,
         )
-        for method, reason in methods
+        for method, source, reason in methods
     ]
     return Methods(round=info.id, methods=summaries)
 
