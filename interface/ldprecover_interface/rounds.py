@@ -188,6 +188,10 @@ class _RoundHead(OwnParametersMixin):
     protocol: Text
     epsilon: float
     domain_size: int = Field(ge=2, description="Number of items d.")
+    digits: int | None = Field(
+        description="LLH only: the number k of digits in base `hash_range` that the codes of d "
+        "items take."
+    )
     p: float | None = Field(
         description="Null if the protocol is a plugin that the server has not loaded."
     )

@@ -17,6 +17,7 @@ def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]
         "domain_size": len(parameters.items),
         **dict.fromkeys(own_parameters()),
         **parameters.own,
+        "digits": oracle.derived.get("digits"),
         "p": oracle.p,
         "q": oracle.q,
         "assigned_seeds": parameters.assigned_seeds,

@@ -64,6 +64,7 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
         "retention",
         "series",
         "subset_size",
+        "digits",
         "assigned_seeds",
         "canaries",
         "quarantine",

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
-from ldprecover.counting.tally import Tally
 from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
 from ldprecover.laws import AllSupporting, HitLaw, Laws, ReportSums
 from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
-from ldprecover.protocols.simulation import Simulation
+from ldprecover.protocols.simulation import HistogramSimulation, Simulation
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import (
     BoolArray,
@@ -177,7 +176,7 @@ class HR(FrequencyOracle):
 
     @property
     def simulation(self) -> Simulation:
-        return _HadamardSimulation(self)
+        return HistogramSimulation(self)
 
     @property
     def crafter(self) -> ColumnCrafter:
@@ -191,25 +190,6 @@ class HR(FrequencyOracle):
             support_counts=self.support_counts,
             bits=self.bits,
         )
-
-
-@dataclass(frozen=True)
-class _HadamardSimulation(Simulation):
-    """Draws reports in O(n + K), or a population of any size in O(K log K)."""
-
-    block = 1 << 20
-
-    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(K log K) for any n.
-
-        If the item is drawn from the weights, a report is column y with probability (2/K)(1 - p +
-        (2p-1) F(y)), where F(y) is the weight of the items that the column supports.
-        """
-        sums, p = self.oracle.laws.report_sums, self.oracle.p
-        assert sums is not None
-        mass = sums.masses(weights)
-        law = 1 - p + (2 * p - 1) * mass
-        return Tally(rng.multinomial(n, law / law.sum()), n)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.counting.linear_hashing import bucket_sums, buckets_of, support_sums
-from ldprecover.counting.tally import Tally
 from ldprecover.crafting.assigned_seeds import AssignedSeedCrafter
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.linear import LinearCrafter
@@ -24,7 +23,7 @@ from ldprecover.laws import AllSupporting, HitLaw, JointSupport, Laws, ReportSum
 from ldprecover.protocols.description import OwnParameter, ReportForms, Traits
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items, tiles
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
-from ldprecover.protocols.simulation import Simulation
+from ldprecover.protocols.simulation import HistogramSimulation, Simulation
 from ldprecover.protocols.wire import IntegerForm, raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt32Array
 
@@ -153,6 +152,10 @@ class LLH(FrequencyOracle):
     def digits(self) -> int:
         """k = ceil(log_g d)."""
         return digits_of(self.domain_size, self.hash_range)
+
+    @property
+    def derived(self) -> dict[str, int]:
+        return {"digits": self.digits}
 
     @property
     def seed_count(self) -> int:
@@ -310,7 +313,7 @@ class LLH(FrequencyOracle):
 
     @property
     def simulation(self) -> Simulation:
-        return _LinearSimulation(self)
+        return HistogramSimulation(self)
 
     @property
     def crafter(self) -> Crafter:
@@ -341,19 +344,6 @@ class LLH(FrequencyOracle):
         np.add.at(law, self._sizes, self.probabilities(uniform))
         law /= law.sum()
         return law
-
-
-@dataclass(frozen=True)
-class _LinearSimulation(Simulation):
-    """Draws reports in O(n k), or a population of any size in O(S g^2 k)."""
-
-    block = 1 << 20
-
-    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law for any n."""
-        assert isinstance(self.oracle, LLH)
-        law = self.oracle.probabilities(weights)
-        return Tally(rng.multinomial(n, law / law.sum()), n)
 
 
 @dataclass(frozen=True)

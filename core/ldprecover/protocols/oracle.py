@@ -112,6 +112,11 @@ class FrequencyOracle(ABC):
         return {self.parameter.name: getattr(self, self.parameter.name)}
 
     @property
+    def derived(self) -> dict[str, int]:
+        """Integers that a round states beside its own parameters, from which they follow."""
+        return {}
+
+    @property
     @abstractmethod
     def p(self) -> float:
         """Probability that a report supports its own user's item."""

@@ -88,6 +88,19 @@ class Simulation:
 
 
 @dataclass(frozen=True)
+class HistogramSimulation(Simulation):
+    """Draws tallies of populations of any size where each report has a known law."""
+
+    block = 1 << 20
+
+    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
+        """Return a tally drawn from the law of single reports, in the time of their number."""
+        law = self.oracle.laws.report_law(weights)
+        assert law is not None
+        return Tally(rng.multinomial(n, law / law.sum()), n)
+
+
+@dataclass(frozen=True)
 class IndependentSimulation(Simulation):
     """Draws tallies in O(d) where the items that a report supports are independent.
 

@@ -270,6 +270,7 @@ def _head(stored: StoredRound) -> dict[str, Any]:
         **{name: getattr(stored, name) for name in _STORED},
         **dict.fromkeys(own_parameters()),
         **(stored.oracle.own if is_loaded else {}),
+        "digits": stored.oracle.derived.get("digits") if is_loaded else None,
         "p": stored.p if is_loaded else None,
         "q": stored.q if is_loaded else None,
         "quarantine": stored.quarantined is not None,
