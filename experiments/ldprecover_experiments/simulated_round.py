@@ -106,7 +106,7 @@ class LabelledEstimates(ABC):
             + [f"{100 * column[i]:.2f} %" for column in columns.values()]
             for i in shown_items(columns, targets)
         ]
-        return Table(("item", *columns), rows, repr(self), len(columns))._repr_html_()
+        return Table(("item", *columns), rows, self._caption, len(columns))._repr_html_()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
