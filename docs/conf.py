@@ -1,6 +1,8 @@
 """How Sphinx makes a site of these pages: `make docs`."""
 
+import html
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version as version_of
@@ -43,6 +45,8 @@ autodoc_type_aliases = {
 TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # it is printed as it is in a union
 default_role = "code"  # docstrings write code in single backticks
 
+smartquotes_action = "qe"  # two hyphens begin an option, and are no dash
+
 html_theme = "furo"
 html_title = project
 html_copy_source = False
@@ -64,19 +68,29 @@ def write_commands(app: Sphinx) -> None:
     """
     command = "-m", "typer", "ldprecover_cli.app", "utils", "docs", "--name", "ldprecover"
     result = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
-    text = re.sub(r"^(\* .+)\n(\w+(?:, \w+)+)$", r"\1 (\2)", result.stdout, flags=re.MULTILINE)
+    text = re.sub(r"^Example: (.+)$", _example, result.stdout, flags=re.MULTILINE)
     overview, *sections = re.split(r"^## `ldprecover (\w+)`\n", text, flags=re.MULTILINE)
     folder = HERE / "reference" / "commands"
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    rows = ""
     for name, section in zip(sections[::2], sections[1::2], strict=True):
         text = re.sub(r"^#(#+ )", r"\1", section, flags=re.MULTILINE)
         if name == "serve":
             text += "Its options are the [settings](../settings.md) of the server.\n"
         (folder / f"{name}.md").write_text(f"# `ldprecover {name}`\n{text}")
-    overview = re.sub(r"^\* `(\w+)`: ", r"* [`\1`](commands/\1.md): ", overview, flags=re.MULTILINE)
+        summary = section.strip().partition("\n\n")[0]
+        rows += f"| [`ldprecover {name}`](commands/{name}.md) | {summary} |\n"
+    usage = overview.partition("\n")[2].partition("**Commands**")[0]
     pages = "\n".join(f"commands/{name}" for name in sections[::2])
-    overview += f"```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
-    folder.with_suffix(".md").write_text(overview)
+    folder.with_suffix(".md").write_text(
+        f"# Commands\n{usage}| command | |\n|---|---|\n{rows}\n"
+        f"```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+    )
+
+
+def _example(line: re.Match[str]) -> str:
+    return f"```console\n$ {html.unescape(line[1])}\n```"
 
 
 def unlink_repository_files(app: Sphinx, doctree: nodes.document) -> None:
