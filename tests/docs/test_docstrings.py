@@ -27,7 +27,16 @@ EXAMPLES = {name: each for name, each in OBJECTS.items() if name.split(".")[0] i
 NEEDED = [name for name in EXAMPLES if name.rpartition(".")[0] in PACKAGES]
 WITHOUT = {
     # What calls return.
-    *("Recovery", "Entry", "Frequencies", "Receipt", "Round", "RoundStatus", "RoundSummary"),
+    *(
+        "Recovery",
+        "Entry",
+        "Frequencies",
+        "Receipt",
+        "Round",
+        "RoundStatus",
+        "RoundSummary",
+        "Verdict",
+    ),
     *("CampaignResult", "Comparison", "LabelledEstimates", "Outcome", "Results"),
     *("SimulatedRecovery", "SimulatedRound"),
     # What attacks of other packages extend or return: plugins.md has an example.
