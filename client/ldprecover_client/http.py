@@ -440,23 +440,36 @@ class Client(_BaseClient):
         return self._call(self._submission(reference, packed, key, compress, ticket))
 
     def frequencies(self, reference: str) -> Frequencies:
-        """Return the round's unbiased estimates."""
+        """Return the round's unbiased estimates, with the labels of its items."""
         return self._call(calls.frequencies(reference))
 
     def stats(self, reference: str) -> JsonObject:
-        """Return the round's numbers of reports, and of duplicate and refused submissions."""
+        """Return the round's numbers of reports, and of duplicate and refused submissions.
+
+        Fields are those of GET /rounds/{id}/stats.
+        """
         return self._call(calls.stats(reference))
 
     def methods(self, reference: str) -> JsonObject:
-        """Return the recovery methods, and whether each fits this round."""
+        """Return the recovery methods, and whether each fits this round.
+
+        Fields are those of GET /rounds/{id}/methods.
+        """
         return self._call(calls.methods(reference))
 
     def alarms(self, reference: str, *, rate: float = 1e-3) -> JsonObject:
-        """Return the tests of the round, each with a false-alarm rate of at most `rate`."""
+        """Return the tests of the round, each with a false-alarm rate of at most `rate`.
+
+        Fields are those of GET /rounds/{id}/alarms.
+        """
         return self._call(calls.alarms(reference, rate))
 
     def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> JsonObject:
-        """Return the items that rose in the series, at the false-discovery rate `rate`."""
+        """Return the items that rose in the series, at the false-discovery rate `rate`.
+
+        `drift` is the standard deviation by which true frequencies may change from round to round.
+        Fields are those of GET /rounds/{id}/suspects.
+        """
         return self._call(calls.suspects(reference, rate, drift))
 
     def recover(self, reference: str, **fields: Any) -> JsonObject:

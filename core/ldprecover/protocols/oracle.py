@@ -159,7 +159,8 @@ class FrequencyOracle(ABC):
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return one report for each item, satisfying epsilon-LDP exactly.
 
-        `rng` None draws from the operating system, as a real user must; a generator is for
+        `items` are n indices from 0 to d - 1. The n reports are rows of `wire.dtype`. `rng` None
+        draws from the operating system, as a real user must; a generator is for
         simulations. Raises ParameterError for an item outside the domain.
         """
 
@@ -167,7 +168,7 @@ class FrequencyOracle(ABC):
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return each item encoded but not perturbed, as malicious users send it (paper, V-C).
 
-        Other random parts of an honest report, such as a hash seed, are drawn.
+        Arguments and result have the shapes of `perturb`. Other random parts of an honest report, such as a hash seed, are drawn.
         """
 
     @abstractmethod
@@ -178,7 +179,7 @@ class FrequencyOracle(ABC):
         """
 
     def support_sizes(self, reports: Reports) -> Int64Array:
-        """Return |S(z)|, the number of items that each report supports."""
+        """Return |S(z)|, the number of items that each of n reports supports, of shape (n,)."""
         sizes = np.empty(len(reports), np.int64)
         if self.fixed_size is not None:
             sizes.fill(self.fixed_size)
@@ -233,7 +234,10 @@ class FrequencyOracle(ABC):
         return summary
 
     def support_counts(self, reports: Reports) -> Int64Array:
-        """Return C(v), the number of reports that support v, for each of the d items."""
+        """Return C(v), the number of reports that support v, for each of the d items.
+
+        The reports must be valid: `wire.check` raises ReportError for others.
+        """
         return self.counts_from(self.summarise(reports))
 
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
@@ -243,7 +247,8 @@ class FrequencyOracle(ABC):
     def estimate(self, counts: ArrayLike, n: int) -> FloatArray:
         """Return the unbiased frequencies f~(v) = (C(v)/n - q)/(p - q); never clipped.
 
-        The last axis holds the items. With n = 1 the counts may be shares of the reports.
+        Counts and frequencies have the shape (d,), or (..., d). With n = 1 the counts may be shares
+        of the reports. Raises ParameterError if n is below 1.
         """
         if n < 1:
             raise ParameterError("an estimate needs at least one report")
@@ -253,7 +258,8 @@ class FrequencyOracle(ABC):
     def variance(self, frequencies: ArrayLike, n: int) -> FloatArray:
         """Return Var f~(v) at true frequencies f from n honest reports (paper, Lemma 2).
 
-        q(1-q)/(n(p-q)^2) + f(v)(1-p-q)/(n(p-q)), exact for every pure protocol.
+        q(1-q)/(n(p-q)^2) + f(v)(1-p-q)/(n(p-q)), exact for every pure protocol. It has the shape of
+        the frequencies. Raises ParameterError if n is below 1.
         """
         if n < 1:
             raise ParameterError("a variance needs at least one report")
@@ -262,7 +268,10 @@ class FrequencyOracle(ABC):
         return q * (1 - q) / (n * (p - q) ** 2) + f * (1 - p - q) / (n * (p - q))
 
     def standard_errors(self, frequencies: ArrayLike, n: int) -> FloatArray:
-        """Return the square root of Lemma 2's variance at the estimates clipped to [0, 1]."""
+        """Return the square root of Lemma 2's variance at the estimates clipped to [0, 1].
+
+        A standard error is a share of the users, as the frequencies are.
+        """
         f = np.clip(np.asarray(frequencies, dtype=np.float64), 0.0, 1.0)
         return np.sqrt(self.variance(f, n))
 
@@ -305,7 +314,7 @@ class FrequencyOracle(ABC):
         return Simulation(self)
 
     def supported_mass(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
-        """Return the frequencies of the items that each report supports, summed."""
+        """Return the summed frequencies of the items that each of n reports supports, (n,)."""
         return self.supports(reports).astype(np.float64) @ frequencies
 
     def item_indices(self, items: ArrayLike) -> Int64Array:
