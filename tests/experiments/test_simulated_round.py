@@ -108,7 +108,7 @@ def test_a_plot_has_labels(attacked: SimulatedRound, monkeypatch: pytest.MonkeyP
         assert labels == ["cat", r"do\$g", "> <i>newt"]
         assert axes.get_figure() is pyplot.gcf()
         assert len(axes.patches) == 3 * 3
-        legend = [text.get_text() for text in axes.get_legend().get_texts()]
+        _, legend = axes.get_legend_handles_labels()
         assert legend == ["true", "poisoned", "recovered by norm-sub"]
         assert axes.get_title() == "grr, epsilon 1, 1,000 users, 250 malicious, 3 items"
         assert {tick.get_text()[-1] for tick in axes.get_yticklabels()} == {"%"}

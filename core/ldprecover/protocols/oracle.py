@@ -168,7 +168,8 @@ class FrequencyOracle(ABC):
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         """Return each item encoded but not perturbed, as malicious users send it (paper, V-C).
 
-        Arguments and result have the shapes of `perturb`. Other random parts of an honest report, such as a hash seed, are drawn.
+        Arguments and result have the shapes of `perturb`. Other random parts of an honest report,
+        such as a hash seed, are drawn.
         """
 
     @abstractmethod
