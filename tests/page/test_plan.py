@@ -37,10 +37,10 @@ def test_plan_links_to_form_with_its_retention(visitor: Visitor) -> None:
     assert row.locator("td").all_inner_texts()[0::10] == ["LLH", "17.5 kB"]
     shown.get_by_role("link", name="Open this round").click()
     expect(shown.get_by_label("Protocol", exact=True)).to_have_value("llh")
-    expect(shown.get_by_label("Number of items", exact=True)).to_have_value("490")
+    expect(shown.get_by_label("Or how many items", exact=True)).to_have_value("490")
     expect(shown.get_by_label("Epsilon")).to_have_value("1")
-    expect(shown.get_by_label("Retention")).to_have_value("none")
-    expect(shown.get_by_label("Retention")).to_be_visible()
+    expect(shown.get_by_label("Retention of reports")).to_have_value("none")
+    expect(shown.get_by_label("Retention of reports")).to_be_visible()
 
 
 def test_address_has_plan_request(visitor: Visitor) -> None:

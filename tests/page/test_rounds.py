@@ -228,8 +228,11 @@ def test_missing_round_shows_message(visitor: Visitor, path: str) -> None:
 
 def test_form_proposes_retention_of_protocol(visitor: Visitor) -> None:
     page = visitor.open("#/open")
-    retention, protocol = page.get_by_label("Retention"), page.get_by_label("Protocol", exact=True)
-    page.get_by_label("Number of items", exact=True).fill("490")
+    retention, protocol = (
+        page.get_by_label("Retention of reports"),
+        page.get_by_label("Protocol", exact=True),
+    )
+    page.get_by_label("Or how many items", exact=True).fill("490")
     expect(retention).to_be_hidden()
     page.get_by_role("button", name="Use llh").click()
     expect(retention).to_be_visible()

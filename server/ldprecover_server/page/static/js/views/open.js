@@ -93,6 +93,33 @@ export async function show({ main, query, signal }) {
     }
     return undefined;
   };
+  const more = h(
+    "details",
+    { open: controls.retention.value !== fields.retention.default },
+    h("summary", {}, "Who may report and read, retention, series, and more"),
+    h(
+      "p",
+      {},
+      "Terms: ",
+      ["ticket", "retention", "canary", "quarantine", "series"].map((term) => [
+        term,
+        " ",
+        help(term),
+        " ",
+      ]),
+    ),
+    h(
+      "div",
+      { class: "cards" },
+      helped("access", "Who may report"),
+      helped("read_access", "Who may read"),
+      helped("retention", "Retention of reports"),
+      helped("series", "Series", `Optional: ${NAME_SAID}.`),
+      helped("canaries", "Canaries"),
+      helped("quarantine", "Quarantine"),
+      own.map((name) => helped(name, name.replaceAll("_", " "))),
+    ),
+  );
   const form = h(
     "form",
     { class: "card", onsubmit: submit },
@@ -123,33 +150,7 @@ export async function show({ main, query, signal }) {
         helped("protocol", "Protocol", "auto takes the one with the smallest error."),
       ),
     ),
-    h(
-      "details",
-      {},
-      h("summary", {}, "Who may report and read, retention, series, and more"),
-      h(
-        "p",
-        {},
-        "Terms: ",
-        ["ticket", "retention", "canary", "quarantine", "series"].map((term) => [
-          term,
-          " ",
-          help(term),
-          " ",
-        ]),
-      ),
-      h(
-        "div",
-        { class: "cards" },
-        helped("access", "Who may report"),
-        helped("read_access", "Who may read"),
-        helped("retention", "Retention of reports"),
-        helped("series", "Series", `Optional: ${NAME_SAID}.`),
-        helped("canaries", "Canaries"),
-        helped("quarantine", "Quarantine"),
-        own.map((name) => helped(name, name.replaceAll("_", " "))),
-      ),
-    ),
+    more,
     said,
     h(
       "p",
@@ -178,6 +179,7 @@ export async function show({ main, query, signal }) {
   const use = ({ protocol, retention }) => {
     controls.protocol.value = protocol;
     propose(retention);
+    more.open ||= controls.retention.value !== fields.retention.default;
   };
   const proposeBest = (best) => controls.protocol.value === AUTO && propose(best.retention);
   const advised = advice(form, wanted, use, proposeBest, signal);
