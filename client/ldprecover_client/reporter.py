@@ -43,8 +43,8 @@ Value = str | int | float
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _Failure = RefusedError | ServerError | UnansweredError
 _FAILURES = (RefusedError, ServerError, UnansweredError)
-_ClientT = TypeVar("_ClientT", Client, AsyncClient)
-_TransportT = TypeVar("_TransportT", Transport, AsyncTransport)
+AnyClient = TypeVar("AnyClient", Client, AsyncClient)
+AnyTransport = TypeVar("AnyTransport", Transport, AsyncTransport)
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class Receipt:
     round_name: str | None = None
 
 
-class _BaseReporter(Generic[_ClientT, _TransportT]):
+class _BaseReporter(Generic[AnyClient, AnyTransport]):
     """Everything that both reporters share: every decision, and no network I/O."""
 
-    _client_class: type[_ClientT]
+    _client_class: type[AnyClient]
 
     def __init__(
         self,
-        server: str | _ClientT,
+        server: str | AnyClient,
         round: str = "current",
         *,
         ledger: Ledger | None = None,
@@ -83,7 +83,7 @@ class _BaseReporter(Generic[_ClientT, _TransportT]):
         by_name: bool = False,
         timeout: float | None = None,
         retries: Retries | None = None,
-        transport: _TransportT | None = None,
+        transport: AnyTransport | None = None,
     ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
@@ -100,7 +100,7 @@ class _BaseReporter(Generic[_ClientT, _TransportT]):
             "transport": transport,
         }
         self._options = {name: value for name, value in options.items() if value is not None}
-        self._shared: _ClientT | None = None
+        self._shared: AnyClient | None = None
         if isinstance(server, str):
             self._url = server_url(server)
             self._has_key, is_network = key is not None, transport is None
@@ -120,7 +120,7 @@ class _BaseReporter(Generic[_ClientT, _TransportT]):
             if secret is not None and is_network:
                 warn_if_unencrypted(self._url, name, stacklevel=2)
 
-    def _client(self, url: str) -> _ClientT | nullcontext[_ClientT]:
+    def _client(self, url: str) -> AnyClient | nullcontext[AnyClient]:
         """Return the context of a client of a server; a shared client stays open after it."""
         if self._shared is not None:
             is_same = self._shared.url == url

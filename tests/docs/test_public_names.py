@@ -32,10 +32,15 @@ def test_every_public_module_has_a_page() -> None:
     assert {module for module, names in rows().items() if ALL in names} <= documented
 
 
-def test_page_of_the_first_package_has_its_names() -> None:
-    text = (ROOT / "docs" / "reference" / "python" / "ldprecover.md").read_text()
-    shown = [line.split()[-1] for line in text.splitlines() if line.startswith(".. auto")]
-    assert sorted(shown) == sorted(["ldprecover", *public_names()["ldprecover"] - {"__version__"}])
+@pytest.mark.parametrize(
+    ("page", "module"), [("ldprecover.md", "ldprecover"), ("client.md", "ldprecover_client")]
+)
+def test_pages_in_groups_have_every_name(page: str, module: str) -> None:
+    text = (ROOT / "docs" / "reference" / "python" / page).read_text()
+    shown = [
+        line.split()[-1] for line in text.splitlines() if line.startswith((".. auto", ".. py:"))
+    ]
+    assert sorted(shown) == sorted([module, *public_names()[module] - {"__version__"}])
 
 
 def test_python_page_lists_its_pages() -> None:
