@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.experiments.drill.conftest import RunningDrill, StartDrill
 
+from ldprecover.planning.choosing import choose
 from ldprecover_client import Client, Population, load_dataset
 from ldprecover_experiments.demo import Demo, no_progress
 from ldprecover_experiments.demo_settings import DemoSettings
@@ -101,7 +102,8 @@ def test_any_protocol_plays_a_round(drill: RunningDrill, protocol: str) -> None:
     assert drill.http.post("/drill/run", json=form).status_code == 202
     shown = drill.ended()
     assert (shown["state"], shown["result"]["refused"]) == ("done", {})
-    assert shown["settings"]["protocol"] == ("llh" if protocol == "llh" else "olh")
+    best = choose(102, 0.5, 2000).best.oracle.protocol
+    assert shown["settings"]["protocol"] == (best if protocol == "auto" else protocol)
     assert len(shown["result"]["certificates"]["after"]["lower"]) == 102
 
 
