@@ -105,7 +105,7 @@ class Rounds:
         if parameters.quarantine and retention == 0 and not judges_sizes(parameters.oracle):
             raise ReportsGoneError(
                 f"quarantine: {parameters.protocol} reports are judged when the round has closed, "
-                "and with retention none it stores none of them"
+                "and retention none stores none of them; choose another retention"
             )
         if len(parameters.items) > self._max_domain_size:
             raise ParameterError(

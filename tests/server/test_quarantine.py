@@ -175,8 +175,8 @@ def test_rejects_quarantine_that_would_judge_nothing(app: InProcess, protocol: s
     assert problem_of(answer) == "reports-not-kept"
     assert answer.status_code == 409
     assert answer.json()["detail"] == (
-        f"quarantine: {protocol} reports are judged when the round has closed, and with retention "
-        "none it stores none of them"
+        f"quarantine: {protocol} reports are judged when the round has closed, and retention none "
+        "stores none of them; choose another retention"
     )
     assert app.try_open(protocol, quarantine=True, retention="1h").status_code == 201
 
