@@ -136,6 +136,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             inputs.poisoned,
             estimates_of_counts(oracle, inputs.poisoned, inputs.n or _counted(inputs)).sd,
         ),
+        may_be_concealed=bool(estimates.dropped) and oracle.laws.report_sums is not None,
         progress=inputs.progress,
     )
     conclusions = _conclusions(inputs, estimates, unmixed, history, small=small)
@@ -177,9 +178,10 @@ def _conclusions(
     number_dropped = sum(each.reports for each in estimates.dropped)
     beta, low, high = _shares(estimates, number_dropped, unmixed.beta)
     raised = unmixed.spikes.copy()
+    by_filters = bool(number_dropped) and inputs.oracle.laws.report_sums is None
     for item, probability in estimates.suspects.items():
         # The estimates show only what reports that pass have raised.
-        raised[item] = probability if number_dropped else min(probability, raised[item])
+        raised[item] = probability if by_filters else min(probability, raised[item])
     likely = {int(v): float(raised[v]) for v in np.flatnonzero(raised > _SUSPECT)}
     return replace(
         errors,

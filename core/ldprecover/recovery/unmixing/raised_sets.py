@@ -18,13 +18,15 @@ from ldprecover.recovery.unmixing.cells import Cells
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import FloatArray, Int64Array
 
-_TILTS = (0.4, 0.8, 1.5, 3.0, 8.0)  # log-preference of a report for one more item of the set
+_TILTS = (0.4, 0.8, 1.5, 3.0, 8.0)  # see Preference
 _FIRST_TILTS = (0.8, 3.0)
+_CLIMBED = 5  # preferences, of those that fit best, by which a set is improved
 _STARTS = (3, 5, 7, 9, 11, 13, 16, 20, 26)  # numbers of highest estimates that a search starts from
 _MANY_CELLS = 1 << 12  # above which every second start serves, to save time
 _STEPS = 200  # of a search, at most
 _TRIED, _SWAPPED = 4, 2  # items of the largest changes that are added, removed and swapped
 _LEAST_NORM = 1e-9
+_LEAST_EXPONENT = -1e9  # of the most frequent report, where no report has what is preferred
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,8 @@ class Addition:
     `share` is their number over that of all reports in the kept cells, with a standard `error`. A
     share of one would add `estimates` to the d items. `log_likelihood` is by how much the law
     explains the histogram better than no attack does. `is_raising` is false if the reports add
-    nothing to the set: some raise it, and others conceal that.
+    nothing to the set: some raise it, and others conceal that. `reports` is the expected number of
+    malicious reports in each cell, by the law.
     """
 
     share: float
@@ -42,21 +45,41 @@ class Addition:
     log_likelihood: float
     estimates: FloatArray
     is_raising: bool
+    reports: FloatArray
+
+
+class Preference(NamedTuple):
+    """How often a report is sent that supports k items of a set: as exp(tilt k) C(k, together).
+
+    The tilt is that of reports chosen among some random ones. A user who draws `together` of the
+    items, and one of the reports that support all of these, sends each as C(k, together).
+    """
+
+    tilt: float = 0.0
+    together: int = 0
+
+    def logarithm(self, k: FloatArray) -> FloatArray:
+        """Return the logarithm of the frequency for each k, -inf for none."""
+        numbers = range(int(k.max(initial=0)) + 1)
+        ways = np.array([float(math.comb(each, self.together)) for each in numbers])
+        with np.errstate(divide="ignore"):
+            logarithms: FloatArray = (self.tilt * np.array(numbers) + np.log(ways))[k.astype(int)]
+        return logarithms
 
 
 class _Candidate(NamedTuple):
-    """A set and a tilt, with the log-likelihood less the price of naming the set."""
+    """A set and a preference, with the log-likelihood less the price of naming the set."""
 
     score: float
     items: Int64Array
-    tilt: float
+    preference: Preference
 
 
 class SetSearch:
     """The search for the set that malicious reports raise, in the residual of a histogram.
 
-    In the law of a set with some tilt, each report is sent in proportion to exp(tilt k) among those
-    that a user may choose from, if it supports k of the items.
+    In the law of a set with some preference, a user sends one of the reports that it may choose
+    from, by how many of the items they support.
     """
 
     def __init__(self, cells: Cells, histogram: Int64Array) -> None:
@@ -84,21 +107,20 @@ class SetSearch:
         sizes = _STARTS[:: 2 if self._sums.number > _MANY_CELLS else 1]
         starts = [order[:size] for size in sizes if 2 * size <= self._d]
         each = (
-            max((self._climbed(start, tilt) for start in starts), key=_score)
+            max((self._climbed(start, Preference(tilt)) for start in starts), key=_score)
             for tilt in _FIRST_TILTS
         )
         best = max((self._polished(candidate) for candidate in each), key=_score)
         return tuple(sorted(best.items.tolist())) if best.score > THRESHOLDS.set_evidence else ()
 
     def on(self, items: Iterable[int]) -> list[Addition]:
-        """Return what may raise a set, by the two likeliest tilts, and what conceals that."""
+        """Return what may raise a set, by the two likeliest preferences, and what conceals that."""
         chosen = np.array(sorted(items))
-        tilts = sorted(_TILTS, key=lambda tilt: -self._candidate(chosen, tilt).score)[:2]
-        laws = [self._law(chosen, tilt) for tilt in tilts]
+        laws = [self._law(chosen, preference) for preference in self._likeliest(chosen, 2)]
         # Other reports may conceal what these add: then the estimates say what users hold.
-        pure = self._cells.residual(laws[0]) + laws[0].sum() / self._sums.number
+        even = self._without_dropped(laws[0]).sum() / self._sums.number
         additions = [self._addition(law, is_raising=True) for law in laws]
-        additions.append(self._addition(pure, is_raising=False))
+        additions.append(self._addition(self._cells.residual(laws[0]) + even, is_raising=False))
         return [each for each in additions if each is not None]
 
     def _addition(self, law: FloatArray, *, is_raising: bool) -> Addition | None:
@@ -112,13 +134,14 @@ class SetSearch:
         error = math.sqrt(float(regressor**2 @ self._filled)) / (self._n * norm)
         if share <= 0:
             return None
-        total = float(law.sum())
+        total = float(self._without_dropped(law).sum())
         return Addition(
             share * total,
             error * total,
             (share / error) ** 2 / 2,
             self._estimates(law) / total,
             is_raising,
+            share * self._n * law,
         )
 
     def _estimates(self, law: FloatArray) -> FloatArray:
@@ -127,45 +150,74 @@ class SetSearch:
         estimates: FloatArray = support / (oracle.p - oracle.q)
         return estimates
 
-    def _law(self, items: Int64Array, tilt: float) -> FloatArray:
-        """Return the probability of each cell that is kept; 0 for the others, or for all."""
-        weights = self._weights(items, tilt)
-        weights /= weights.sum(axis=1, keepdims=True) * len(weights)
-        law = weights.reshape(-1)
-        law[self._cells.dropped] = 0.0
+    def _likeliest(self, items: Int64Array, number: int) -> list[Preference]:
+        """Return the preferences with which a set explains most.
+
+        Whoever has an assigned seed chooses a bucket, which cannot support any items together.
+        """
+        preferences = [Preference(tilt) for tilt in _TILTS]
         if self._is_free:
-            law /= max(float(law.sum()), _LEAST_NORM)
+            largest = int(self._hits(items)[self._is_sent].max())
+            preferences += [Preference(together=each) for each in range(2, largest + 1)]
+        return sorted(preferences, key=lambda each: -self._candidate(items, each).score)[:number]
+
+    def _law(self, items: Int64Array, preference: Preference) -> FloatArray:
+        """Return the probability of each cell; with private coins, among those that are kept."""
+        (weights,) = self._weights(items, preference, (0,))
+        totals = weights.sum(axis=1, keepdims=True)
+        weights /= np.maximum(totals, _LEAST_NORM) * len(weights)
+        law = weights.reshape(-1)
+        if self._is_free:
+            law /= max(float(self._without_dropped(law).sum()), _LEAST_NORM)
         return law
 
-    def _weights(self, items: Int64Array, tilt: float) -> FloatArray:
-        """Return exp(tilt k) of each cell, in units of the largest one of its group."""
+    def _without_dropped(self, law: FloatArray) -> FloatArray:
+        """Return a law without the cells that are dropped."""
+        rest = law.copy()
+        rest[self._cells.dropped] = 0.0
+        return rest
+
+    def _weights(
+        self, items: Int64Array, preference: Preference, more: Iterable[int]
+    ) -> Iterator[FloatArray]:
+        """Yield the frequency of each cell if it supported some more of the items than it does.
+
+        The unit is the largest one of the cell's group.
+        """
+        hits = self._hits(items)
+        exponents = preference.logarithm(hits)
+        largest = np.where(self._is_sent, exponents, _LEAST_EXPONENT).max(axis=1, keepdims=True)
+        for each in more:
+            logarithms = preference.logarithm(np.maximum(hits + each, 0.0))
+            yield np.exp(np.where(self._is_sent, logarithms - largest, -np.inf))
+
+    def _hits(self, items: Int64Array) -> FloatArray:
+        """Return the number of the items that each cell supports."""
         chosen = np.zeros(self._d)
         chosen[items] = 1.0
-        exponents = tilt * self._in_groups(np.rint(self._sums.masses(chosen)))
-        largest = np.where(self._is_sent, exponents, -np.inf).max(axis=1, keepdims=True)
-        return np.asarray(np.exp(np.minimum(exponents - largest, 0.0)) * self._is_sent)
+        return self._in_groups(np.rint(self._sums.masses(chosen)))
 
     def _in_groups(self, cells: FloatArray) -> FloatArray:
         """Return an array over the cells with a row for each group that a user may choose from."""
         return cells.reshape(-1, self._sums.choices)
 
-    def _candidate(self, items: Int64Array, tilt: float) -> _Candidate:
+    def _candidate(self, items: Int64Array, preference: Preference) -> _Candidate:
         """Return a set with its score, by the mean content of the cells where its law is far."""
-        law, r = self._law(items, tilt), items.size
+        law, r = self._without_dropped(self._law(items, preference)), items.size
         norm = self._cells.residual_norm(law)
         if norm < _LEAST_NORM / self._sums.number:
-            return _Candidate(-math.inf, items, tilt)
+            return _Candidate(-math.inf, items, preference)
         product = float(self._residual @ law)
         distance = (law - law.mean()) ** 2
         content = float(distance @ self._filled) / float(distance.sum())
         likelihood = product * abs(product) / (2 * content * norm)
         # ln(d C(d, r)): the price of naming r of d items.
         ways = math.lgamma(self._d + 1) - math.lgamma(r + 1) - math.lgamma(self._d - r + 1)
-        return _Candidate(likelihood - math.log(self._d) - ways, items, tilt)
+        return _Candidate(likelihood - math.log(self._d) - ways, items, preference)
 
-    def _climbed(self, start: Int64Array, tilt: float) -> _Candidate:
+    def _climbed(self, start: Int64Array, preference: Preference) -> _Candidate:
         """Return the best set that is reached by changing one item at a time."""
-        current = self._candidate(start, tilt)
+        current = self._candidate(start, preference)
         for _ in range(_STEPS):
             better = max(self._neighbours(current), key=_score)
             if better.score <= current.score:
@@ -174,11 +226,12 @@ class SetSearch:
         return current
 
     def _polished(self, best: _Candidate) -> _Candidate:
-        """Return the best set that is reached by other tilts, or from the sets within."""
+        """Return the best set that is reached by other preferences, or from sets within."""
         while True:
-            candidates = [self._climbed(best.items, tilt) for tilt in _TILTS]
+            preferences = self._likeliest(best.items, _CLIMBED)
+            candidates = [self._climbed(best.items, each) for each in preferences]
             smaller = max(self._smaller(best), key=_score, default=best)
-            candidates.append(self._climbed(smaller.items, smaller.tilt))
+            candidates.append(self._climbed(smaller.items, smaller.preference))
             better = max(candidates, key=_score)
             if better.score <= best.score:
                 return best
@@ -187,48 +240,52 @@ class SetSearch:
     def _smaller(self, current: _Candidate) -> Iterator[_Candidate]:
         """Yield ever smaller sets, each without the item that the set before needs least."""
         while current.items.size > 2:
-            items, tilt = current.items, current.tilt
+            items, preference = current.items, current.preference
             current = max(
-                (self._candidate(items[items != each], tilt) for each in items), key=_score
+                (self._candidate(items[items != each], preference) for each in items), key=_score
             )
             yield current
 
     def _neighbours(self, current: _Candidate) -> Iterator[_Candidate]:
         """Yield the sets with an item more, less or other, by the residual's projections."""
-        _, items, tilt = current
-        with_item, without = self._projections(items, tilt)
+        _, items, preference = current
+        with_item, without = self._projections(items, preference)
         with_item[items] = -np.inf
         more = np.argsort(-with_item)[:_TRIED]
         less = items[np.argsort(-without[items])]
         if 2 * (items.size + 1) <= self._d:
-            yield from (self._candidate(np.append(items, each), tilt) for each in more)
+            yield from (self._candidate(np.append(items, each), preference) for each in more)
         for rank, each in enumerate(less):
             rest = items[items != each]
             if rest.size >= 2:
-                yield self._candidate(rest, tilt)
+                yield self._candidate(rest, preference)
             if rank < _SWAPPED:
-                yield from (self._candidate(np.append(rest, new), tilt) for new in more[:_SWAPPED])
+                swapped = (np.append(rest, new) for new in more[:_SWAPPED])
+                yield from (self._candidate(each, preference) for each in swapped)
 
-    def _projections(self, items: Int64Array, tilt: float) -> tuple[FloatArray, FloatArray]:
+    def _projections(
+        self, items: Int64Array, preference: Preference
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the residual's product with the law of the set with, and without, each item.
 
         Such a law differs from that of the set in the cells that support the item. So one sum over
         the cells that support each item serves all items.
         """
-        weights = self._weights(items, tilt)
+        weights, of_more, of_less = self._weights(items, preference, (0, 1, -1))
         residual = self._in_groups(self._residual)
         total = weights.sum(axis=1, keepdims=True)
         product = (weights * residual).sum(axis=1, keepdims=True)
 
-        def changed(factor: float) -> FloatArray:
-            added = (factor - 1) * weights
+        def changed(others: FloatArray) -> FloatArray:
+            added = others - weights
             if self._is_free:
                 products = self._sums.counts((added * residual).reshape(-1)) + product.item()
-                return np.asarray(products / (self._sums.counts(added.reshape(-1)) + total.item()))
+                totals = self._sums.counts(added.reshape(-1)) + total.item()
+                return np.asarray(products / np.maximum(totals, _LEAST_NORM))
             each = (product + added * residual) / (total + added)
             return self._sums.counts(np.asarray(each.reshape(-1)))
 
-        return changed(math.exp(tilt)), changed(math.exp(-tilt))
+        return changed(of_more), changed(of_less)
 
 
 def _score(candidate: _Candidate) -> float:

@@ -68,6 +68,7 @@ def unmix(
     history: History | None = None,
     attack: bool = True,
     unfiltered: tuple[FloatArray, FloatArray] | None = None,
+    may_be_concealed: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Unmixed:
     """Return the genuine users' frequencies and the attack, from d estimates z with noise sd.
@@ -78,8 +79,10 @@ def unmix(
     frequencies are conditioned on their sum of one. Fewer than 16 items are projected on the
     simplex instead. `attack` False takes all reports as honest. `unfiltered` are the estimates from
     all reports, with their noise; their projection is the result of the hypothesis that the attack
-    is of no known kind. `progress` is called with the share of the work that is done, from 0 to 1,
-    about: the number of hypotheses is not known beforehand.
+    is of no known kind. `may_be_concealed` says that others may conceal what the reports added that
+    do not pass the filters: then these estimates say what users hold. `progress` is called with the
+    share of the work that is done, from 0 to 1, about: the number of hypotheses is not known
+    beforehand.
 
     Cost: some thousand densities of d items, each from one Fourier transform. Raises ParameterError
     for a protocol that does not state its displacements.
@@ -97,6 +100,11 @@ def unmix(
         hypotheses.append(unmixer.of_no_known_kind(*(unfiltered or (z, sd)), one_item=one_item))
     if history is not None:
         hypotheses += unmixer.with_history(history)
+    if may_be_concealed and unfiltered is not None:
+        # Unless the filters' result is far more likely, none of their reports is to move an item.
+        filtered = [replace(each, is_unmodelled=True) for each in hypotheses]
+        hypotheses = filtered + unmixer.concealed(*unfiltered)
+        hypotheses = likely(hypotheses, len(hypotheses))
     return averaged(
         hypotheses,
         unidentified=not unmixer.sums.displacements,
@@ -161,6 +169,8 @@ class _Unmixer:
         if self._attack:
             attacks = self._counted(self._attacks_without_history())
             hypotheses += likely(attacks, PRIOR.most_hypotheses)
+            # Many hypotheses that raise the targets fit: concealed attacks need their own limit.
+            hypotheses += likely(self._known_additions(raising=False), PRIOR.most_hypotheses)
         return likely(hypotheses, len(hypotheses))
 
     def _attacks_without_history(self) -> Iterator[Hypothesis]:
@@ -172,7 +182,7 @@ class _Unmixer:
         yield from self._attacks_elsewhere(model)
         yield from self._attacks_on_targets(model)
         yield from self._additions_to_targets()
-        yield from self._known_additions()
+        yield from self._known_additions(raising=True)
         yield from self._avoided_canaries()
 
     def _attacks_elsewhere(self, model: Mixture) -> Iterator[Hypothesis]:
@@ -270,16 +280,17 @@ class _Unmixer:
             sd[items] = np.maximum(sd[items], math.hypot(float(np.median(sd[items])), uneven))
             yield from self._remainder(z, sd, honest).hypotheses(log_prior)
 
-    def _known_additions(self) -> Iterator[Hypothesis]:
+    def _known_additions(self, *, raising: bool) -> Iterator[Hypothesis]:
         """Yield the hypotheses that an attack added what the histogram of the reports shows.
 
-        Its law is known about: the share that fits another law of the same set may differ.
+        Its law is known about: the share that fits another law of the same set may differ. Those of
+        attacks that raise the targets, and of those that conceal it, are as likely beforehand.
         """
-        additions = self._known_items.additions
+        additions = [each for each in self._known_items.additions if each.is_raising == raising]
         spike = np.zeros(self._z.size)
         spike[list(self._known_items.targets)] = 1.0
         log_prior = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
-        log_prior -= math.log(len(_DEVIATIONS))
+        log_prior -= math.log(len(_DEVIATIONS) * max(len(additions), 1))
         for each in additions:
             deviation = math.hypot(each.error, each.share * PRIOR.share_deviation)
             for number in _DEVIATIONS:
@@ -291,7 +302,7 @@ class _Unmixer:
                 remainder = self._remainder(self._z - added, sd, 1 - share)
                 score = log_prior + each.log_likelihood - number**2 / 2
                 for hypothesis in remainder.hypotheses(score):
-                    yield _raising(hypothesis, spike * each.is_raising)
+                    yield replace(_raising(hypothesis, spike * raising), is_concealed=not raising)
 
     def _avoided_canaries(self) -> Iterator[Hypothesis]:
         """Yield the hypotheses that malicious reports avoid the canaries and nothing else."""
@@ -304,6 +315,19 @@ class _Unmixer:
         log_prior = math.log(PRIOR.attack / PRIOR.shift_choices)
         for hypothesis in remainder.hypotheses(log_prior):
             yield replace(hypothesis, is_unmodelled=True)
+
+    def concealed(self, z: FloatArray, sd: FloatArray) -> list[Hypothesis]:
+        """Return the likely hypotheses that others conceal what the dropped reports added.
+
+        It is as likely as that nobody does: then the estimates z from all reports, with noise sd,
+        are those of users.
+        """
+        remainder = replace(self._remainder(z, sd, 1.0), targets=())
+        additions = self._known_items.additions
+        log_prior = math.log(1 - self._prior_attack)
+        log_prior += max((each.log_likelihood for each in additions), default=0.0)
+        hypotheses = likely(remainder.hypotheses(log_prior), PRIOR.most_hypotheses)
+        return [replace(each, is_concealed=True) for each in hypotheses]
 
     def of_no_known_kind(self, z: FloatArray, sd: FloatArray, *, one_item: bool) -> Hypothesis:
         """Return the hypothesis of an attack of no known kind, whose result is a projection.

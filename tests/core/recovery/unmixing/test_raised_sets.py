@@ -9,8 +9,8 @@ from ldprecover import Tally, project_simplex, recover
 from ldprecover.protocols import LLH
 from ldprecover.recovery import Recovery
 from ldprecover.recovery.unmixing import estimates_of_histogram
-from ldprecover.recovery.unmixing.cells import without_full_cells
-from ldprecover.recovery.unmixing.raised_sets import SetSearch
+from ldprecover.recovery.unmixing.cells import Cells, without_full_cells
+from ldprecover.recovery.unmixing.raised_sets import Preference, SetSearch
 from ldprecover_attacker import make_attack
 
 D, N, FAKES = 32, 400_000, 21_000
@@ -112,3 +112,37 @@ def test_reports_of_private_coins_that_remain_show_their_set() -> None:
     (dropped,) = result.conclusions.dropped
     assert dropped.screen == "frequent reports"
     assert dropped.reports < tally.n / 5
+
+
+def test_reports_of_random_pairs_prefer_cells_by_their_pairs() -> None:
+    logarithms = Preference(together=2).logarithm(np.array([[0.0, 1.0], [2.0, 4.0]]))
+    np.testing.assert_allclose(np.exp(logarithms), [[0, 0], [1, 6]])
+    np.testing.assert_allclose(Preference(tilt=0.5).logarithm(np.arange(3.0)), [0, 0.5, 1])
+
+
+def test_cell_that_a_known_law_fills_is_not_dropped() -> None:
+    oracle = LLH(0.5, D, 3)
+    _, tally = played(oracle, 4, ())
+    malicious = np.zeros(oracle.summary_size)
+    malicious[100] = 5_000
+    filled = tally.summary + malicious.astype(np.int64)
+    assert without_full_cells(oracle, filled).dropped.tolist() == [100]
+    assert not without_full_cells(oracle, filled, malicious).dropped.size
+
+
+def test_set_that_others_conceal_does_not_lower_popular_items() -> None:
+    """Reports with the non-linear part alone of a set's law add nothing to the set."""
+    oracle, rng = LLH(0.5, 57, 3), np.random.default_rng([5, 8, 5, 10])
+    f = 0.9 ** np.arange(57)
+    truth, popular = f / f.sum(), np.arange(57) < 8
+    cells = Cells.of(oracle, np.empty(0, np.int64))
+    law = np.exp(1.5 * np.rint(cells.sums.masses(popular.astype(float))))
+    law[0] = 0.0
+    part = cells.residual(law / law.sum())
+    fakes = rng.multinomial(22_222, (1 - part / part.min()) / part.size)
+    users = rng.multinomial(200_000, truth)
+    tally = oracle.simulation.honest_tally(users, rng) + Tally(fakes, 22_222)
+    result = recovered(oracle, tally)
+    assert abs(float((result.recovered - truth)[popular].sum())) < 0.2
+    assert result.conclusions is not None
+    assert not set(np.flatnonzero(popular)) & {item for item, _ in result.conclusions.suspects}

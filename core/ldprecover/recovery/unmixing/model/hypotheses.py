@@ -47,7 +47,8 @@ class Hypothesis:
     """A hypothesis; `score` is the logarithm of its likelihood times its prior probability.
 
     `moments` computes what it gives each item: it takes a few transforms, so only the likely
-    hypotheses are asked. `is_unmodelled` says that it is an attack of unknown share and items.
+    hypotheses are asked. `is_unmodelled` says that it is an attack of unknown share and items,
+    `is_concealed` that what malicious reports add is concealed by others.
     """
 
     relation: Relation
@@ -56,11 +57,23 @@ class Hypothesis:
     moments: Callable[[], Moments]
     has_history: bool = False
     is_unmodelled: bool = False
+    is_concealed: bool = False
 
     @property
     def is_attack(self) -> bool:
         relation = self.relation
-        return self.is_unmodelled or relation.a < 1 or relation.rho > 0 or relation.c > 0
+        return (
+            self.is_unmodelled
+            or self.is_concealed
+            or relation.a < 1
+            or relation.rho > 0
+            or relation.c > 0
+        )
+
+    @property
+    def moves_items(self) -> bool:
+        """Whether there is an attack, and not one that is concealed."""
+        return self.is_attack and not self.is_concealed
 
 
 Law_contra = TypeVar("Law_contra", contravariant=True)

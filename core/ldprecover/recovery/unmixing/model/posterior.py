@@ -50,8 +50,8 @@ def averaged(
 ) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
-    Unless an attack is likely, the frequencies are the average over the hypotheses of an honest
-    round; their errors still include the others.
+    Unless an attack that moves items is likely, the frequencies are the average over the hypotheses
+    of an honest round and of concealed attacks; their errors still include the others.
 
     `unidentified` says that the estimates do not tell which items the surplus of an attack is on.
     No hypothesis shows that, so the variances grow in proportion to the probability of an attack.
@@ -79,8 +79,9 @@ def averaged(
     means, squares = [each.mean for each in moments], [each.square for each in moments]
     # A false attack that would change much costs an honest round more than its noise does.
     likely = weights
-    if attack <= _LIKELY and not is_attack.all():
-        likely = np.where(is_attack, 0.0, weights) / weights[~is_attack].sum()
+    moves = np.array([each.moves_items for each in hypotheses])
+    if float(weights @ moves) <= _LIKELY and not moves.all():
+        likely = np.where(moves, 0.0, weights) / weights[~moves].sum()
     mean = average(means, likely)
     variance = np.maximum(average(squares, likely) - mean**2, _LEAST_VARIANCE)
     frequencies = onto_simplex(mean, variance)
