@@ -108,12 +108,8 @@ class Cells:
         return inflation
 
 
-def without_full_cells(
-    oracle: FrequencyOracle, histogram: Int64Array, malicious: FloatArray | float = 0.0
-) -> Cells:
+def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> Cells:
     """Return the cells of a round, of which those are dropped that are far too full.
-
-    `malicious` are the malicious reports that are expected in each cell.
 
     An honest round loses a cell with a probability of `THRESHOLDS.full_cell`, by Chernoff's bound.
     The fullest cells are dropped first, and come back where the others explain them.
@@ -122,8 +118,7 @@ def without_full_cells(
     limit = math.log(histogram.size / THRESHOLDS.full_cell)
     limit_of_cells = min(THRESHOLDS.most_cells, histogram.size // 4)
     for step in range(_ROUNDS):
-        honest = np.maximum(histogram - malicious, 0.0)
-        expected = _possible(oracle, cells.expected(honest)) + malicious
+        expected = _possible(oracle, cells.expected(histogram))
         spread = np.ones(histogram.size)
         spread[cells.dropped] = cells.prediction_variance
         excess = _surprise(histogram, expected) / spread

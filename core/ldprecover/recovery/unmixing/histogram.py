@@ -6,11 +6,10 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
-from ldprecover.recovery.unmixing.cells import Cells, without_full_cells
+from ldprecover.recovery.unmixing.cells import without_full_cells
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.model.noise import noise_sd, rounded
 from ldprecover.recovery.unmixing.raised_sets import SetSearch
-from ldprecover.types import FloatArray, Int64Array
 
 
 def estimates_of_histogram(
@@ -25,22 +24,18 @@ def estimates_of_histogram(
         raise ParameterError("unmix: there are no reports")
     histogram = tally.summary
     cells = without_full_cells(oracle, histogram)
-    search = SetSearch(cells, histogram)
-    raised = targets or search.best(_estimates(oracle, cells, histogram))
-    additions = search.on(raised) if len(raised) > 1 else []
-    if additions and additions[0].is_raising:
-        # What the set explains is not too full, and what it does not explain may be.
-        cells = without_full_cells(oracle, histogram, additions[0].reports)
-        additions = SetSearch(cells, histogram).on(raised)
     filled = cells.filled(histogram)
     dropped = int(histogram[cells.dropped].sum())
     n = tally.n - dropped
     if not n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
     honest = float(filled.sum())
-    z = _estimates(oracle, cells, histogram)
-    usual = oracle.q + (oracle.p - oracle.q) * float(np.median(z))
+    shares = cells.sums.counts(filled) / honest
+    z = (shares - oracle.q) / (oracle.p - oracle.q)
+    usual = float(np.median(shares))
     sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation()))
+    search = SetSearch(cells, histogram)
+    raised = targets or search.best(z)
     return NoisyEstimates(
         z,
         sd,
@@ -48,16 +43,8 @@ def estimates_of_histogram(
         suspects={} if targets else dict.fromkeys(raised, 1.0),
         dropped=(_description(cells.dropped.size, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,
-        additions=tuple(additions),
+        additions=tuple(search.on(raised)) if len(raised) > 1 else (),
     )
-
-
-def _estimates(oracle: FrequencyOracle, cells: Cells, histogram: Int64Array) -> FloatArray:
-    """Return the unbiased estimates from the cells that are kept."""
-    filled = cells.filled(histogram)
-    shares = cells.sums.counts(filled) / filled.sum()
-    estimates: FloatArray = (shares - oracle.q) / (oracle.p - oracle.q)
-    return estimates
 
 
 def _description(cells: int, reports: int) -> Dropped:

@@ -36,8 +36,7 @@ class Addition:
     `share` is their number over that of all reports in the kept cells, with a standard `error`. A
     share of one would add `estimates` to the d items. `log_likelihood` is by how much the law
     explains the histogram better than no attack does. `is_raising` is false if the reports add
-    nothing to the set: some raise it, and others conceal that. `reports` is the expected number of
-    malicious reports in each cell, by the law.
+    nothing to the set: some raise it, and others conceal that.
     """
 
     share: float
@@ -45,7 +44,6 @@ class Addition:
     log_likelihood: float
     estimates: FloatArray
     is_raising: bool
-    reports: FloatArray
 
 
 class Preference(NamedTuple):
@@ -141,7 +139,6 @@ class SetSearch:
             (share / error) ** 2 / 2,
             self._estimates(law) / total,
             is_raising,
-            share * self._n * law,
         )
 
     def _estimates(self, law: FloatArray) -> FloatArray:

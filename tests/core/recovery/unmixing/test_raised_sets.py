@@ -120,16 +120,6 @@ def test_reports_of_random_pairs_prefer_cells_by_their_pairs() -> None:
     np.testing.assert_allclose(Preference(tilt=0.5).logarithm(np.arange(3.0)), [0, 0.5, 1])
 
 
-def test_cell_that_a_known_law_fills_is_not_dropped() -> None:
-    oracle = LLH(0.5, D, 3)
-    _, tally = played(oracle, 4, ())
-    malicious = np.zeros(oracle.summary_size)
-    malicious[100] = 5_000
-    filled = tally.summary + malicious.astype(np.int64)
-    assert without_full_cells(oracle, filled).dropped.tolist() == [100]
-    assert not without_full_cells(oracle, filled, malicious).dropped.size
-
-
 def test_set_that_others_conceal_does_not_lower_popular_items() -> None:
     """Reports with the non-linear part alone of a set's law add nothing to the set."""
     oracle, rng = LLH(0.5, 57, 3), np.random.default_rng([5, 8, 5, 10])
