@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ldprecover.recovery.unmixing.cells import Cells
-from ldprecover.recovery.unmixing.prior import THRESHOLDS
+from ldprecover.recovery.unmixing.prior import PRIOR, THRESHOLDS
 from ldprecover.types import FloatArray, Int64Array
 
 _TILTS = (0.4, 0.8, 1.5, 3.0, 8.0)  # see Preference
@@ -44,6 +44,11 @@ class Addition:
     log_likelihood: float
     estimates: FloatArray
     is_raising: bool
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the share, which another law of the same set changes too."""
+        return math.hypot(self.error, self.share * PRIOR.share_deviation)
 
 
 class Preference(NamedTuple):

@@ -16,6 +16,7 @@ from ldprecover.recovery.unmixing.model.free_levels import free_levels
 from ldprecover.recovery.unmixing.model.grid import grid_over
 from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis, Model, Moments
 from ldprecover.recovery.unmixing.model.mixture import Mixture
+from ldprecover.recovery.unmixing.model.noise import rounded
 from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged, projection
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.remainder import Remainder
@@ -169,8 +170,7 @@ class _Unmixer:
         if self._attack:
             attacks = self._counted(self._attacks_without_history())
             hypotheses += likely(attacks, PRIOR.most_hypotheses)
-            # Many hypotheses that raise the targets fit: concealed attacks need their own limit.
-            hypotheses += likely(self._known_additions(raising=False), PRIOR.most_hypotheses)
+            hypotheses += self._known_additions()
         return likely(hypotheses, len(hypotheses))
 
     def _attacks_without_history(self) -> Iterator[Hypothesis]:
@@ -182,7 +182,6 @@ class _Unmixer:
         yield from self._attacks_elsewhere(model)
         yield from self._attacks_on_targets(model)
         yield from self._additions_to_targets()
-        yield from self._known_additions(raising=True)
         yield from self._avoided_canaries()
 
     def _attacks_elsewhere(self, model: Mixture) -> Iterator[Hypothesis]:
@@ -280,11 +279,27 @@ class _Unmixer:
             sd[items] = np.maximum(sd[items], math.hypot(float(np.median(sd[items])), uneven))
             yield from self._remainder(z, sd, honest).hypotheses(log_prior)
 
-    def _known_additions(self, *, raising: bool) -> Iterator[Hypothesis]:
-        """Yield the hypotheses that an attack added what the histogram of the reports shows.
+    def _known_additions(self) -> list[Hypothesis]:
+        """Return the likely hypotheses that an attack added what the histogram of reports shows.
 
-        Its law is known about: the share that fits another law of the same set may differ. Those of
-        attacks that raise the targets, and of those that conceal it, are as likely beforehand.
+        Attacks that raise the targets, and those that others conceal, are as likely beforehand.
+        Both leave the same histogram but for the counts, and a law of popular items is uncertain:
+        it may say that nothing was raised, and only the sum of the estimates that something was.
+        """
+        concealed = list(self._with_known_additions(raising=False))
+        raised = list(self._with_known_additions(raising=True))
+        if concealed and raised:
+            odds = self._log_density_of_sum(raising=True) - self._log_density_of_sum(raising=False)
+            odds -= _log_sum(raised) - _log_sum(concealed)
+            raised = [replace(each, score=each.score + min(odds, 0.0)) for each in raised]
+        # Many hypotheses that raise the targets fit: concealed attacks need their own limit.
+        most = PRIOR.most_hypotheses
+        return likely(raised, most) + likely(concealed, most)
+
+    def _with_known_additions(self, *, raising: bool) -> Iterator[Hypothesis]:
+        """Yield the hypotheses of all additions that raise the targets, or of all others.
+
+        Its law is known about: the share that fits another law of the same set may differ.
         """
         additions = [each for each in self._known_items.additions if each.is_raising == raising]
         spike = np.zeros(self._z.size)
@@ -292,17 +307,28 @@ class _Unmixer:
         log_prior = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
         log_prior -= math.log(len(_DEVIATIONS) * max(len(additions), 1))
         for each in additions:
-            deviation = math.hypot(each.error, each.share * PRIOR.share_deviation)
             for number in _DEVIATIONS:
-                share = each.share + number * deviation
+                share = each.share + number * each.deviation
                 if not 0 < share < PRIOR.most_malicious:
                     continue
                 added = share * each.estimates
-                sd = np.hypot(self._sd, added / math.sqrt(PRIOR.equal_spike_shape))
+                noise = 1 + (added / self._sd) ** 2 / PRIOR.equal_spike_shape
+                sd = self._sd * rounded(np.sqrt(noise))
                 remainder = self._remainder(self._z - added, sd, 1 - share)
                 score = log_prior + each.log_likelihood - number**2 / 2
-                for hypothesis in remainder.hypotheses(score):
+                for hypothesis in self._counted(remainder.hypotheses(score)):
                     yield replace(_raising(hypothesis, spike * raising), is_concealed=not raising)
+
+    def _log_density_of_sum(self, *, raising: bool) -> float:
+        """Return the log-density of the sum of all estimates, by the likeliest addition."""
+        densities = []
+        for each in self._known_items.additions:
+            if each.is_raising == raising:
+                added = float(each.estimates.sum()) - 1
+                variance = float(self._sd @ self._sd) + (each.deviation * added) ** 2
+                distance = float(self._z.sum()) - 1 - each.share * added
+                densities.append(-(distance**2 / variance + math.log(variance)) / 2)
+        return max(densities)
 
     def _avoided_canaries(self) -> Iterator[Hypothesis]:
         """Yield the hypotheses that malicious reports avoid the canaries and nothing else."""
@@ -415,3 +441,8 @@ class _Unmixer:
 def _raising(hypothesis: Hypothesis, spike: FloatArray) -> Hypothesis:
     """Return the hypothesis with other probabilities that an attack raised each item."""
     return replace(hypothesis, moments=lambda: replace(hypothesis.moments(), spike=spike))
+
+
+def _log_sum(hypotheses: Iterable[Hypothesis]) -> float:
+    """Return the logarithm of the sum of the hypotheses' weights."""
+    return float(np.logaddexp.reduce([each.score for each in hypotheses]))
