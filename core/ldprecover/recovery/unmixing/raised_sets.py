@@ -26,7 +26,6 @@ _MANY_CELLS = 1 << 12  # above which every second start serves, to save time
 _STEPS = 200  # of a search, at most
 _TRIED, _SWAPPED = 4, 2  # items of the largest changes that are added, removed and swapped
 _LEAST_NORM = 1e-9
-_LEAST_EXPONENT = -1e9  # of the most frequent report, where no report has what is preferred
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +120,11 @@ class SetSearch:
         chosen = np.array(sorted(items))
         laws = [self._law(chosen, preference) for preference in self._likeliest(chosen, 2)]
         # Other reports may conceal what these add: then the estimates say what users hold.
-        even = self._without_dropped(laws[0]).sum() / self._sums.number
+        # Few reports suffice for that: no cell can have fewer than none of them.
+        part = self._cells.residual(laws[0])
+        part /= max(-float(part.min()), _LEAST_NORM)
         additions = [self._addition(law, is_raising=True) for law in laws]
-        additions.append(self._addition(self._cells.residual(laws[0]) + even, is_raising=False))
+        additions.append(self._addition((1 + part) / part.size, is_raising=False))
         return [each for each in additions if each is not None]
 
     def _addition(self, law: FloatArray, *, is_raising: bool) -> Addition | None:
@@ -188,7 +189,8 @@ class SetSearch:
         """
         hits = self._hits(items)
         exponents = preference.logarithm(hits)
-        largest = np.where(self._is_sent, exponents, _LEAST_EXPONENT).max(axis=1, keepdims=True)
+        sent = np.where(self._is_sent, exponents, -np.inf)
+        largest = sent.max(axis=1, keepdims=True, initial=0.0)  # no finite one is negative
         for each in more:
             logarithms = preference.logarithm(np.maximum(hits + each, 0.0))
             yield np.exp(np.where(self._is_sent, logarithms - largest, -np.inf))

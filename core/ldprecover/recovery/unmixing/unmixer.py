@@ -293,8 +293,8 @@ class _Unmixer:
             odds -= _log_sum(raised) - _log_sum(concealed)
             raised = [replace(each, score=each.score + min(odds, 0.0)) for each in raised]
         # Many hypotheses that raise the targets fit: concealed attacks need their own limit.
-        most = PRIOR.most_hypotheses
-        return likely(raised, most) + likely(concealed, most)
+        limit = PRIOR.most_hypotheses
+        return likely(raised, limit) + likely(concealed, limit)
 
     def _with_known_additions(self, *, raising: bool) -> Iterator[Hypothesis]:
         """Yield the hypotheses of all additions that raise the targets, or of all others.
