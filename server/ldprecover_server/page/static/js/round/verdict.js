@@ -6,14 +6,20 @@ import { count, percent, points, share } from "../format.js";
 const NEAR_CERTAIN = 0.9; // as the server's, which keeps verdicts of closed rounds
 const POSSIBLE = 0.1;
 
-/** The words of each verdict, and the class of its colour. */
-export const VERDICTS = {
+// The text of each verdict, and the class of its colour.
+const VERDICTS = {
   none_seen: { text: "No attack seen", kind: "good" },
   possible: { text: "Attack possible", kind: "warn" },
   near_certain: { text: "Near certain attack", kind: "bad" },
   untested: { text: "Not tested yet", kind: "" },
   testing: { text: "Testing …", kind: "" },
 };
+const NO_ALARM = { text: "No alarm raised", kind: "" };
+
+/** The text of a verdict, and the class of its colour. Without a probability only alarms speak. */
+export function wordsOf({ attack, attack_probability: p }) {
+  return attack === "none_seen" && p === null ? NO_ALARM : VERDICTS[attack];
+}
 
 /**
  * The verdict of a recommended recovery, in the form in which rounds have theirs. `least` is the proven share of fake
@@ -72,7 +78,7 @@ export function sentences(verdict, labels, { noise = false, bar = null, isOpen =
     case "none_seen":
       if (verdict.attack_probability === null)
         return [
-          "No attack seen, but with so few items most attacks are not seen.",
+          "No alarm is raised, but of so few reports or items most attacks are not seen.",
           `Rely on the certified band, which allows for some fake reports.${end}`,
         ];
       return noise
@@ -115,7 +121,7 @@ export function tiles(help = () => null) {
       made.map((each) => each.root),
     ),
     set({ n, state, verdict, bar, collectedBar }) {
-      const { text, kind } = VERDICTS[verdict.attack];
+      const { text, kind } = wordsOf(verdict);
       const { malicious_share: fake, least_malicious_share: least } = verdict;
       const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
       const isFake = isTold && fake >= 0.0005;

@@ -5,7 +5,7 @@ import { fill, h, menu, notice } from "../dom.js";
 import { count, day, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
-import { VERDICTS } from "../round/verdict.js";
+import { wordsOf } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
@@ -131,7 +131,7 @@ function card(first, changed) {
 /** A round's verdict in a few words. */
 function glance({ n, state, read_access: access, verdict }) {
   if (verdict) {
-    const { text, kind } = VERDICTS[verdict.attack];
+    const { text, kind } = wordsOf(verdict);
     const fake = verdict.attack !== "none_seen" && verdict.malicious_share;
     return { text: fake ? `${text}, about ${share(fake)} fake` : text, kind };
   }
