@@ -189,13 +189,18 @@ class Repeats:
 
     def split(self, oracle: FrequencyOracle, reports: Reports) -> tuple[BoolArray, Self]:
         """Return which of the reports are repeats, the first ones of each value, and the others."""
-        all_values = oracle.seeds(reports) if oracle.traits.seeded else reports
+        values = oracle.seeds(reports) if oracle.traits.seeded else reports
+        all_values = values.astype(np.uint32, copy=False)  # else the search converts self.values
         chosen = np.zeros(len(reports), np.bool_)
-        rows = np.flatnonzero(np.isin(all_values, self.values))
+        if not self.values.size:
+            return chosen, self
+        # Binary search: a server calls this for each of many small segments.
+        places = np.minimum(np.searchsorted(self.values, all_values), self.values.size - 1)
+        rows = np.flatnonzero(self.values[places] == all_values)
+        if not rows.size:
+            return chosen, self
         rows = rows[np.argsort(all_values[rows], kind="stable")]
-        places, firsts, counts = np.unique(
-            np.searchsorted(self.values, all_values[rows]), return_index=True, return_counts=True
-        )
+        places, firsts, counts = np.unique(places[rows], return_index=True, return_counts=True)
         rank = np.arange(rows.size) - np.repeat(firsts, counts)
         chosen[rows[rank < np.repeat(self.numbers[places], counts)]] = True
         numbers = self.numbers.copy()

@@ -1,5 +1,6 @@
 """Quarantine: sizes and seeds that honest reports hardly ever have, by their exact laws."""
 
+import tracemalloc
 from fractions import Fraction
 from math import comb
 
@@ -157,6 +158,32 @@ def test_repeats_are_found_by_their_seeds() -> None:
     chosen, remaining = repeats.split(oracle, reports)
     assert np.flatnonzero(chosen).tolist() == [0, 2, 3]
     assert pairs(remaining) == [(1, 0), (7, 1)]
+
+
+def test_no_repeats_leave_every_report_in_place() -> None:
+    oracle = LLH(1.0, 3, 3)
+    reports = np.array([1, 2, 2], oracle.wire.dtype)
+    for values in ([], [0, 7]):
+        repeats = Repeats(np.array(values, np.uint32), np.ones(len(values), np.int64))
+        chosen, remaining = repeats.split(oracle, reports)
+        assert not chosen.any()
+        assert remaining is repeats
+
+
+def test_split_of_one_report_does_not_copy_all_values() -> None:
+    """A sort or a copy of the values would make one report as costly as all of them."""
+    oracle = OLH(0.5, 4, 3)
+    repeats = Repeats(np.arange(100_000, dtype=np.uint32), np.ones(100_000, np.int64))
+    reports = oracle.reports(np.array([200_000], np.uint32), np.array([0]))
+    repeats.split(oracle, reports)
+    tracemalloc.start()
+    try:
+        chosen, _ = repeats.split(oracle, reports)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert not chosen.any()
+    assert peak < repeats.values.nbytes / 4
 
 
 REPORTS = st.lists(st.integers(0, 8), max_size=40)

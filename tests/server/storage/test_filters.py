@@ -15,13 +15,14 @@ from tests.server.storage.conftest import (
 )
 
 from ldprecover import OLH, RoundParameters, Tally
-from ldprecover.evidence.quarantine import Quarantined, report_threshold, split_by_size
+from ldprecover.evidence.quarantine import Quarantined, Repeats, report_threshold, split_by_size
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest.batches import Batch, Submission
 from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Storage
+from ldprecover_server.storage.rounds import update_round
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
 
 PARAMETERS = RoundParameters("olh", 0.5, tuple(map(str, range(60))), quarantine=True)
@@ -124,6 +125,34 @@ def test_counts_and_reports_agree_after_each_chunk(storage: Storage) -> None:
         assert quarantined == Quarantined(0, FAKE if done else None)
     assert len(moved) > 10
     assert sum(moved) == FAKE
+    assert_filtered(storage, seq)
+
+
+def test_a_transaction_stops_at_its_deadline(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any time it processes one segment, whatever the number of rows it may take.
+
+    The round has 52 small segments, and 20,000 other repeats are recorded.
+    """
+    seq = open_round(storage, PARAMETERS)
+    fill(storage, seq)
+    close_round(storage, seq)
+    others = np.setdiff1d(np.arange(20_000, dtype=np.uint32), [SEED, *REPORTS["seed"]])
+    values = np.union1d(others, np.array([SEED], np.uint32))
+    repeats = Repeats(values, np.where(values == SEED, FAKE, 1))
+    with storage.database.write() as connection:
+        update_round(connection, seq, {"repeats": repeats.to_bytes()})
+        ids = connection.scalars(sa.select(segments.c.id).where(segments.c.round == seq)).all()
+    last = sa.select(rounds.c.filtered_segment).where(rounds.c.seq == seq)
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.chunks._LONG_SECONDS", 0.0)
+    for i, id in enumerate(sorted(ids)):
+        assert not storage.filters.run(for_chunks(1)).done
+        with storage.database.read() as connection:
+            assert connection.scalar(last) == id
+        tally, _ = storage.rounds.tally_and_quarantined(seq, SIZE)
+        assert tally.n == len(REPORTS) - IS_FAKE[: i + 1].sum()
+    assert storage.filters.run().done
     assert_filtered(storage, seq)
 
 

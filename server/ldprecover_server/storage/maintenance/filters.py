@@ -22,7 +22,13 @@ from ldprecover.types import Reports
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.storage.base import Clock, Repository
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.maintenance.chunks import Chunk, HasTime, Progress, run_each
+from ldprecover_server.storage.maintenance.chunks import (
+    Chunk,
+    HasTime,
+    Progress,
+    for_one_chunk,
+    run_each,
+)
 from ldprecover_server.storage.rounds import Rounds, sum_tallies, update_round
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies, total
 from ldprecover_server.storage.segments import first_bytes, is_undamaged, list_segments
@@ -161,6 +167,7 @@ class Filters(Repository):
         def chunk(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.lock_maintenance(connection)
+                has_time = for_one_chunk()
                 if (row := connection.execute(state).one_or_none()) is None:
                     return 0  # another process has finished
                 repeats = Repeats.from_bytes(row.repeats or b"")
@@ -170,11 +177,12 @@ class Filters(Repository):
                 if not listed or not repeats.n:
                     update_round(connection, seq, {"filtered": True, "repeats": None})
                     return 0
-                removed, remaining = self._move(connection, seq, oracle, listed, repeats)
-                values: dict[str, Any] = {
-                    "filtered_segment": listed[-1].id,
-                    "repeats": remaining.to_bytes(),
-                }
+                removed, remaining, processed = self._move(
+                    connection, seq, oracle, listed, repeats, has_time
+                )
+                values: dict[str, Any] = {"filtered_segment": listed[processed - 1].id}
+                if remaining is not repeats:
+                    values["repeats"] = remaining.to_bytes()
                 if removed.n:
                     _subtract_from_tallies(connection, seq, removed)
                     values |= {
@@ -183,7 +191,7 @@ class Filters(Repository):
                     }
                 update_round(connection, seq, values)
             moved.append(removed.n)
-            return len(listed)
+            return processed
 
         return chunk
 
@@ -194,10 +202,18 @@ class Filters(Repository):
         oracle: FrequencyOracle,
         listed: list[Any],
         repeats: Repeats,
-    ) -> tuple[Tally, Repeats]:
-        """Quarantine the repeats in these segments; return their tally, and those that remain."""
+        has_time: HasTime,
+    ) -> tuple[Tally, Repeats, int]:
+        """Quarantine the repeats in the first of these segments, as many as there is time for.
+
+        Returns their tally, the repeats that remain, and the number of segments, at least one.
+        """
         removed = Tally.empty(oracle.summary_size)
+        processed = 0
         for row in _read_rows(connection, segments, listed):
+            if processed and not has_time():
+                break
+            processed += 1
             reports = _reports(oracle, row.data)
             repeated, repeats = repeats.split(oracle, reports)
             if not repeated.any():
@@ -218,7 +234,7 @@ class Filters(Repository):
                 connection.execute(sa.update(segments).where(this).values(values))
             else:
                 connection.execute(sa.delete(segments).where(this))
-        return removed, repeats
+        return removed, repeats, processed
 
 
 def _read_rows(connection: sa.Connection, table: sa.Table, listed: list[Any]) -> list[Any]:
