@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from tests.conftest import ADMIN_KEY
 from tests.server.conftest import InProcess, StartInProcess
 
@@ -19,6 +20,7 @@ from ldprecover_server.access.access import create_key
 from ldprecover_server.analysis.tasks import RecoverResult, VerdictResult
 from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.analysis.verdicts import verdict_of as verdict_from
+from ldprecover_server.storage.schema import tallies
 
 D, N = 24, 3_000
 TARGETS = (20, 21, 22)
@@ -218,6 +220,29 @@ def test_round_beyond_the_limits_is_given_up(
     assert "verdict" not in caplog.text
     failed = 'ldprecover_verdicts_total{outcome="failed"} 2.0'
     assert failed in app.get("/metrics").text.splitlines()
+
+
+@pytest.mark.sqlite
+def test_a_damaged_round_does_not_stop_others(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = start()
+    sound, damaged = closed_round(app, "grr"), closed_round(app, "grr")
+    damage = sa.update(tallies).where(tallies.c.round == app.storage.rounds.find(damaged).seq)
+    with app.storage.database.write() as connection:
+        connection.execute(damage.values(counts=b"odd"))
+    compute(app)
+    assert verdict_of(app, sound) is not None
+    assert verdict_of(app, damaged) is None
+    assert f"the round {damaged} has no verdict" in caplog.text
+    caplog.clear()
+    compute(app)
+    assert "verdict" not in caplog.text
+    failed = 'ldprecover_verdicts_total{outcome="failed"} 1.0'
+    assert failed in app.get("/metrics").text.splitlines()
+    app.storage.deletion.delete(damaged)
+    compute(app)
+    assert app.app.verdicts._given_up == set()
 
 
 @pytest.mark.sqlite

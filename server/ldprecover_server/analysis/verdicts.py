@@ -91,7 +91,9 @@ class Verdicts:
     async def compute_missing(self) -> None:
         """Compute the missing verdicts; end when a round is closed, which comes first."""
         self._closed.clear()
-        for id in await self._threads.run(self._storage.verdicts.missing):
+        missing = await self._threads.run(self._storage.verdicts.missing)
+        self._given_up &= set(missing)  # else it would keep the ids of deleted rounds
+        for id in missing:
             if self._closed.is_set():
                 return
             if id in self._given_up:
@@ -107,8 +109,16 @@ class Verdicts:
                 ParameterError,
             ) as error:
                 _log.warning("the round %s has no verdict: %s", id, error)
-                self._metrics.verdicts.labels("failed").inc()
-                self._given_up.add(id)
+                self._give_up(id)
+            except ServiceError:
+                raise
+            except Exception:  # noqa: BLE001  the other rounds must have a verdict
+                _log.exception("the round %s has no verdict", id)
+                self._give_up(id)
+
+    def _give_up(self, id: str) -> None:
+        self._metrics.verdicts.labels("failed").inc()
+        self._given_up.add(id)
 
     async def _compute(self, id: str) -> None:
         """Compute and store the verdict of a round. Raises _ClaimedError, and as `run_own`."""

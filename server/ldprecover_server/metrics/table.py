@@ -111,8 +111,8 @@ MANIFEST = (
     Metric(
         "ldprecover_verdicts_total",
         "counter",
-        "Verdicts on closed rounds by outcome: kept, or failed, which exceeded a limit of time, "
-        "memory or disk.",
+        "Verdicts on closed rounds by outcome: kept, or failed, because of an error or a limit of "
+        "time, memory or disk.",
         ("outcome",),
     ),
     Metric(

@@ -21,7 +21,7 @@ from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.ingest.batches import Batch, Submission
 from ldprecover_server.rejections import Rejections
-from ldprecover_server.storage import Outcome, Storage
+from ldprecover_server.storage import Outcome, Progress, Storage
 from ldprecover_server.storage.rounds import update_round
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
 
@@ -186,10 +186,10 @@ def test_interrupted_filtering_loses_and_doubles_nothing(storage: Storage, state
 
     def fail(connection: object, cursor: object, text: str, *_: object) -> None:
         if text.startswith(statement):
-            raise InterruptedError
+            raise KeyboardInterrupt
 
     sa.event.listen(storage.database.engine, "after_cursor_execute", fail)
-    with pytest.raises(InterruptedError):
+    with pytest.raises(KeyboardInterrupt):
         storage.filters.run()
     sa.event.remove(storage.database.engine, "after_cursor_execute", fail)
     assert storage.filters.run().done
@@ -274,6 +274,24 @@ def test_filters_skip_rounds_of_missing_plugins(
         assert storage.rounds.tally_and_quarantined(ours, SIZE)[1] == Quarantined(0, FAKE)
     assert storage.filters.run().rows == FAKE
     storage.deletion.delete(name_of(storage, theirs))
+
+
+def test_a_damaged_round_does_not_stop_others(
+    storage: Storage, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged = fill_and_close(storage)
+    sound = fill_and_close(storage)
+    with storage.database.write() as connection:
+        update_round(connection, damaged, {"repeats": b"not twelve bytes each"})
+    assert storage.filters.run().done
+    assert_filtered(storage, sound)
+    assert f"the round with seq {damaged} cannot be filtered" in caplog.text
+    caplog.clear()
+    assert storage.filters.run() == Progress(0, True)
+    assert caplog.text == ""
+    storage.deletion.delete(name_of(storage, damaged))
+    storage.filters.run()
+    assert storage.filters._given_up == set()
 
 
 def test_earlier_view_fails_and_deletion_takes_the_quarantine(storage: Storage) -> None:

@@ -8,6 +8,7 @@ records the last segment and the repeats that remain. So each report moves exact
 crash the next process continues. Unlinking comes afterwards.
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from ldprecover import FrequencyOracle, Tally
 from ldprecover.evidence.quarantine import Repeats, SeedFilter
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.types import Reports
-from ldprecover_server.errors import RoundNotFoundError
+from ldprecover_server.errors import RoundNotFoundError, ServiceError
 from ldprecover_server.storage.base import Clock, Repository
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.maintenance.chunks import (
@@ -33,6 +34,8 @@ from ldprecover_server.storage.rounds import Rounds, sum_tallies, update_round
 from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies, total
 from ldprecover_server.storage.segments import first_bytes, is_undamaged, list_segments
 from ldprecover_server.storage.tally_encoding import decode_tally, encode_counts
+
+_log = logging.getLogger(__name__)
 
 _TO_FILTER = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.filtered))
 _PASSES = 2
@@ -66,6 +69,7 @@ class Filters(Repository):
         super().__init__(database, clock)
         self._rounds = stored_rounds
         self._search: _Search | None = None
+        self._given_up: set[int] = set()
 
     def quarantined(self, identifier: str) -> Iterator[QuarantinedReports]:
         """Yield a round's quarantined reports in the order in which they were quarantined.
@@ -88,8 +92,9 @@ class Filters(Repository):
     def run(self, has_time: HasTime = lambda: True) -> Progress:
         """Filter the closed rounds while there is time; return how many reports were quarantined.
 
-        Rounds of a protocol that is not loaded wait, because it defines what a report is. Raises
-        ServiceError.
+        Rounds of a protocol that is not loaded wait, because it defines what a report is. A round
+        that cannot be filtered, say because its rows are damaged, is logged and left out until the
+        process restarts. Raises ServiceError.
         """
         is_counted = rounds.c.repeats.is_not(None).label("is_counted")
         query = sa.select(rounds.c.seq, is_counted).where(
@@ -97,17 +102,29 @@ class Filters(Repository):
         )
         with self.database.read() as connection:
             to_filter = connection.execute(query.order_by(rounds.c.seq)).all()
+        self._given_up &= {round.seq for round in to_filter}
         moved: list[int] = []
+        for round in to_filter:
+            if round.seq in self._given_up:
+                continue
+            try:
+                progress = run_each(self._chunks(round.seq, round.is_counted, moved), has_time)
+            except ServiceError:
+                raise
+            except Exception:  # noqa: BLE001  the other rounds must be filtered
+                _log.exception("the round with seq %d cannot be filtered", round.seq)
+                self._given_up.add(round.seq)
+                self._search = None
+                continue
+            if not progress.done:
+                return Progress(sum(moved), False)
+        return Progress(sum(moved), True)
 
-        def chunks() -> Iterator[Chunk]:
-            for round in to_filter:
-                oracle = self._rounds.oracle(round.seq)
-                if not round.is_counted:
-                    seeded = oracle.traits.seeded
-                    yield (self._find_seeds if seeded else self._count)(round.seq, oracle)
-                yield self._move_reports(round.seq, oracle, moved)
-
-        return Progress(done=run_each(chunks(), has_time).done, rows=sum(moved))
+    def _chunks(self, seq: int, is_counted: bool, moved: list[int]) -> Iterator[Chunk]:
+        oracle = self._rounds.oracle(seq)
+        if not is_counted:
+            yield (self._find_seeds if oracle.traits.seeded else self._count)(seq, oracle)
+        yield self._move_reports(seq, oracle, moved)
 
     def _count(self, seq: int, oracle: FrequencyOracle) -> Chunk:
         """Return the chunk that records the repeats that the tally has."""
