@@ -409,7 +409,7 @@ def _sentence(claim: str, answer: Answer, result: CertificateResult) -> str:
             f"if {percent(result.malicious_share)} were."
         )
     if not answer.holds_in_estimate:
-        return f"Not certified, and not so in the estimate: {claim}."
+        return f"Not certified, and not so among the numbers as collected: {claim}."
     cause = "the noise of honest reports is enough to change it"
     if attacked:
         enough = f"and {tolerance} would be" if tolerance != least else "which is"
@@ -417,7 +417,7 @@ def _sentence(claim: str, answer: Answer, result: CertificateResult) -> str:
             f"the reports prove that at least {least} of them were not honest, {enough} enough to "
             "change it"
         )
-    return f"{claim} in the estimate, but this is not certain: {cause}."
+    return f"{claim} among the numbers as collected, but this is not certain: {cause}."
 
 
 def _listed(items: Sequence[int], labels: Sequence[str], conjunction: str) -> str:

@@ -261,6 +261,7 @@ def test_sentence_of_an_unproven_leader(visitor: Visitor, server: ServerProcess)
     report(server, opened, 500)
     page = visitor.open(f"#/rounds/{opened['name']}?with=norm-sub")
     leader = re.compile(
-        r"leads in the estimate, but this is not certain: the noise of honest reports is enough"
+        r"leads among the numbers as collected, but this is not certain: the noise of honest "
+        r"reports is enough"
     )
     panel(page).get_by_text(leader).wait_for()

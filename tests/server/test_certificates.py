@@ -288,7 +288,7 @@ def test_claims_are_answered_in_sentences(in_process: InProcess) -> None:
     assert re.match(
         r"3 is ahead of e\. That holds even if up to \S+ % of all reports were forged\.$", lead
     )
-    assert behind == "Not certified, and not so in the estimate: 2 is ahead of 3."
+    assert behind == "Not certified, and not so among the numbers as collected: 2 is ahead of 3."
     assert first.startswith("The first 2 are 3 and 2. That holds even if up to ")
     # No number of a sentence promises more than the certificate.
     certificate = certify(oracle, tally, 0.01, 0.9)
@@ -303,7 +303,7 @@ def test_claims_are_answered_in_sentences(in_process: InProcess) -> None:
     assert open_claim["tolerance"] == pytest.approx(tolerance, rel=0.1)
     assert open_claim["sentence"].endswith("but this is not certain if 20 % were.")
     assert noise["tolerance"] is None
-    assert "in the estimate" in noise["sentence"]
+    assert "among the numbers as collected" in noise["sentence"]
 
 
 def test_mean_of_numbers_is_certified(in_process: InProcess) -> None:

@@ -90,7 +90,8 @@ def test_leader_of_an_attacked_round_is_not_certain(server: ServerProcess) -> No
     assert answer is not None
     assert answer["least_malicious_share"] > 0.1
     assert answer["answers"][0]["sentence"].startswith(
-        "red leads in the estimate, but this is not certain: the reports prove that at least "
+        "red leads among the numbers as collected, but this is not certain: the reports prove that "
+        "at least "
     )
 
 
