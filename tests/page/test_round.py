@@ -127,6 +127,45 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
     expect(page.locator(".lead")).to_contain_text("may raise town 11 and Lagos")
 
 
+@pytest.mark.parametrize(
+    ("least", "proven"),
+    [
+        (0.0004, "less than 0.1\u00a0% proven"),
+        (0.0, "no share proven ?"),
+        (0.02, "at least 2\u00a0% pr"),
+    ],
+)
+def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -> None:
+    """A share below 0.1 % is neither "about" nor "at least" that."""
+    verdict = {
+        "attack": "near_certain",
+        "attack_probability": 0.99,
+        "malicious_share": 0.0007,
+        "least_malicious_share": least,
+        "raised": [19],
+    }
+    page = visitor.open()
+    said = page.evaluate(
+        """async (verdict) => {
+          const { sentences, tiles } = await import("/page/js/round/verdict.js");
+          const { help } = await import("/page/js/help.js");
+          const shown = tiles(help);
+          shown.set({ n: 9, state: "closed", verdict, bar: null, collectedBar: null });
+          return [shown.root.children[2].innerText, sentences(verdict, Array(20).fill("x"))[0]];
+        }""",
+        verdict,
+    )
+    assert proven in said[0].replace("\n", " ")
+    assert "about" not in "".join(said)
+    assert "Near certain attack: less than 0.1\u00a0% of the reports are fake" in said[1]
+
+
+def test_advice_explains_tickets(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    page.get_by_role("button", name="What is this: ticket?").press("Enter")
+    page.locator(".popup").get_by_text("A code that lets its holder send one report.").wait_for()
+
+
 def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, Any]) -> None:
     def enlarge(route: "Route") -> None:
         response = route.fetch()

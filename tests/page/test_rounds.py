@@ -111,6 +111,15 @@ def test_round_is_opened_closed_deleted(visitor: Visitor, server: ServerProcess)
     assert server.get("/rounds/made-here").status_code == 404
 
 
+def test_command_of_a_label_with_a_dash(visitor: Visitor, server: ServerProcess) -> None:
+    """The label comes last, behind "--", so that it is no option."""
+    name = server.open_round("oue", items=["-5 to 0", "-x"])["name"]
+    page = visitor.open(f"#/rounds/{name}")
+    page.get_by_role("img", name="QR code").wait_for()
+    text = page.locator("main").inner_text()
+    assert f"ldprecover send value --round {name} --url {server.url} -- '-5 to 0'" in text
+
+
 def test_fresh_round_says_how_to_report(visitor: Visitor, server: ServerProcess) -> None:
     """The commands name this round and server, and the survey reports to it."""
     name = server.open_round("oue", items=["it's tea", "coffee"])["name"]

@@ -24,6 +24,7 @@ from ldprecover_cli.sim.runs import (
     RunSeed,
     Users,
     Wait,
+    batch_size,
     chosen_seed,
     interrupted,
     new_journal,
@@ -187,6 +188,7 @@ def attack(
             options["seed"],
             key=key,
             tickets=ticket_list,
+            batch_size=batch_size(key),
             retries=retries,
             journal=journal,
         )

@@ -96,6 +96,13 @@ def interrupted(
     raise UsageError(f"there is no interrupted run of `ldprecover sim {command}`{place}")
 
 
+def batch_size(key: str | None) -> int:
+    """Return how many reports a submission has: without a key one, as an open round takes them."""
+    from ldprecover_client.bulk import BATCH_SIZE
+
+    return 1 if key is None else BATCH_SIZE
+
+
 @contextmanager
 def sending(
     journal: "Journal",

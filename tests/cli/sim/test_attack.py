@@ -35,6 +35,17 @@ def test_genuine_users_follow_data_set_and_seed(
     )
 
 
+@BOTH
+def test_without_a_key_each_report_is_a_submission(
+    run: Run, cities: Any, server: ServerProcess, command: str
+) -> None:
+    """As an open round takes them; the reports are larger together than one body may be."""
+    line = f"{command} --users 300 --round {cities['name']} --url {server.url} --json"
+    before = server.frequencies(cities["id"])["n"]
+    assert run(line).json["accepted"] == 300
+    assert server.frequencies(cities["id"])["n"] == before + 300
+
+
 @pytest.mark.parametrize("command", ["sim users", "sim attack mga --targets 2"])
 def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities: Any, command: str) -> None:
     line = f"{command} --users 40 --round {cities['name']}"

@@ -65,7 +65,11 @@ export function howToReport(round) {
         ),
         code(
           "Send one report",
-          `ldprecover send value ${quoted(value)} --round ${name} --url ${SERVER}`,
+          `ldprecover send value ${
+            value.startsWith("-")
+              ? `--round ${name} --url ${SERVER} -- ${quoted(value)}`
+              : `${quoted(value)} --round ${name} --url ${SERVER}`
+          }`,
         ),
         example &&
           code(

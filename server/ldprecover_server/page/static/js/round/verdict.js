@@ -1,10 +1,11 @@
 // The verdict on a round: what its reports say of an attack, in tiles and sentences.
 
-import { announce, h } from "../dom.js";
+import { announce, fill, h } from "../dom.js";
 import { count, percent, points, share } from "../format.js";
 
 const NEAR_CERTAIN = 0.9; // as the server's, which keeps verdicts of closed rounds
 const POSSIBLE = 0.1;
+const LEAST_SHOWN = 0.001; // `share` names no smaller one
 
 // The text of each verdict, and the class of its colour.
 const VERDICTS = {
@@ -61,7 +62,7 @@ export function named(indices, labels) {
 export function sentences(verdict, labels, { noise = false, bar = null, isOpen = false } = {}) {
   const { attack, malicious_share: fake, raised } = verdict;
   const items = raised.length ? named(raised, labels) : null;
-  const about = fake > 0 ? `about ${share(fake)} of the reports are fake` : "some reports are fake";
+  const about = fake > 0 ? `${roughly(fake)} of the reports are fake` : "some reports are fake";
   const end = isOpen ? " More reports are coming: this can change." : "";
   const blurred = noise ? " There are too few reports to compare items: collect more first." : "";
   switch (attack) {
@@ -105,12 +106,15 @@ export function tiles(help = () => null) {
   ].map(([title, asked]) => {
     const [large, small] = [h("dd", { class: "large" }), h("dd", { class: "quiet" })];
     const root = h("div", {}, h("dt", {}, title, asked && " ", asked), large, small);
+    let below = null;
     return {
       root,
-      set(text, more, kind = "") {
+      set(text, more, kind = "", asked = null) {
         root.className = `tile ${kind}`;
         large.textContent = text;
-        small.textContent = more || "\u00a0";
+        if (below === more) return; // a "?" beside it keeps the focus
+        below = more;
+        fill(small, more || "\u00a0", asked && [" ", asked]);
       },
     };
   });
@@ -125,13 +129,15 @@ export function tiles(help = () => null) {
       const { malicious_share: fake, least_malicious_share: least } = verdict;
       const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
       const isFake = isTold && fake >= 0.0005;
-      const proven = least > 0 ? `at least ${share(floor(least))} proven` : "none proven";
+      const isSeen = ["possible", "near_certain"].includes(verdict.attack);
+      const proven = least > 0 ? atLeast(floor(least)) : isSeen ? "no share proven" : "none proven";
       made[0].set(count(n), state);
       made[1].set(text, probability(verdict.attack_probability), kind);
       made[2].set(
-        isFake ? `about ${share(fake)}` : isTold ? "none seen" : "–",
+        isFake ? roughly(fake) : isTold ? "none seen" : "–",
         least === null ? "" : proven,
         isFake ? kind : "",
+        isSeen && least === 0 && help("proven", "no share proven"),
       );
       made[3].set(
         bar === null ? "–" : `±\u00a0${points(bar)}`,
@@ -141,6 +147,16 @@ export function tiles(help = () => null) {
       );
     },
   };
+}
+
+/** "about 5 %", or "less than 0.1 %". */
+function roughly(value) {
+  return value < LEAST_SHOWN ? share(value) : `about ${share(value)}`;
+}
+
+/** "at least 5 % proven", or "less than 0.1 % proven". */
+function atLeast(value) {
+  return `${value < LEAST_SHOWN ? "" : "at least "}${share(value)} proven`;
 }
 
 /** A proven share is rounded down. */
@@ -153,6 +169,7 @@ function floor(value) {
 export function verdictPanel(help, test) {
   const shown = tiles(help);
   const [first, second] = [h("p", { class: "lead" }), h("p", {})];
+  let advice = null; // the sentence of `second`, beside which a "?" may stand
   const offer = h("button", { type: "button", hidden: true, onclick: test });
   return {
     root: h("section", { "aria-label": "Verdict" }, shown.root, first, second, offer),
@@ -161,7 +178,10 @@ export function verdictPanel(help, test) {
       const said = facts.sentences ?? sentences(facts.verdict, labels, facts);
       offer.hidden = !facts.offer;
       offer.textContent = facts.offer ?? "";
-      if (second.textContent !== said[1]) second.textContent = said[1];
+      if (advice !== said[1]) {
+        advice = said[1];
+        fill(second, advice, /tickets/i.test(advice) && [" ", help("ticket")]);
+      }
       if (first.textContent === said[0]) return;
       first.textContent = said[0];
       announce(said[0]);
