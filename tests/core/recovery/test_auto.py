@@ -25,7 +25,12 @@ def _frequencies(oracle: FrequencyOracle) -> Any:
         (OUE(1, 15), N, "norm-sub", "unmix needs at least 16 items, not 15"),
         (HR(1, 30), N, "norm-sub", "unmix: hr lacks a law"),
         (OUE(1, 30), None, "norm-sub", "unmix needs the number of reports"),
-        (OUE(1, 30), 299, "norm-sub", "299 reports over 30 items are too few to tell an attack from"),
+        (
+            OUE(1, 30),
+            299,
+            "norm-sub",
+            "299 reports over 30 items are too few to tell an attack from",
+        ),
         (GRR(10, 30), 40 * N, "norm-sub", "the noise of 80,000 reports is only 0.0007 of"),
     ],
 )
