@@ -1,5 +1,7 @@
 """Verdicts on closed rounds: their words, who sees them, and the recoveries that are kept."""
 
+import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -18,8 +20,10 @@ from ldprecover_attacker import MGA
 from ldprecover_interface.rounds import MAX_RAISED
 from ldprecover_server.access.access import create_key
 from ldprecover_server.analysis.tasks import RecoverResult, VerdictResult
-from ldprecover_server.analysis.verdicts import Verdicts
+from ldprecover_server.analysis.verdicts import Verdicts, _ClaimedError
 from ldprecover_server.analysis.verdicts import verdict_of as verdict_from
+from ldprecover_server.analysis.worker_pool import Prepare
+from ldprecover_server.errors import AnalysesBusyError
 from ldprecover_server.storage.schema import tallies
 
 D, N = 24, 3_000
@@ -279,3 +283,58 @@ def test_leaves_a_round_to_the_process_that_claimed_it(start: Start) -> None:
     compute(app)
     assert verdict_of(app, claimed) is None
     assert verdict_of(app, other) is not None
+
+
+def test_preempted_computation_releases_its_claim(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start()
+    id = closed_round(app, "grr")
+
+    async def preempt(prepare: Prepare) -> bytes:
+        await asyncio.to_thread(prepare)
+        raise AnalysesBusyError("a caller needs the worker")
+
+    with monkeypatch.context() as busy:
+        busy.setattr(app.app.verdicts._workers, "run_own", preempt)
+        compute(app)
+    assert verdict_of(app, id) is None
+    compute(app)
+    assert verdict_of(app, id) is not None
+
+
+@pytest.mark.parametrize("claims_late", [False, True])
+def test_cancelled_computation_releases_its_claim(
+    start: Start, monkeypatch: pytest.MonkeyPatch, claims_late: bool
+) -> None:
+    """Also if the thread that claims the round outlives the task."""
+    app = start()
+    id = closed_round(app, "grr")
+    late: list[Prepare] = []
+
+    async def cancel() -> None:
+        started = asyncio.Event()
+
+        async def hang(prepare: Prepare) -> bytes:
+            if claims_late:
+                late.append(prepare)
+            else:
+                await asyncio.to_thread(prepare)
+            started.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        patch.setattr(app.app.verdicts._workers, "run_own", hang)
+        task = asyncio.create_task(app.app.verdicts.compute_missing())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with monkeypatch.context() as patch:
+        app.run(cancel())
+    for prepare in late:
+        with contextlib.suppress(_ClaimedError):
+            prepare()
+    compute(app)
+    assert verdict_of(app, id) is not None

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Iterable
 
 from ldprecover.errors import ParameterError
@@ -34,6 +35,35 @@ _PERIOD = 30.0
 
 class _ClaimedError(Exception):
     """Another process computes the verdict, or has."""
+
+
+class _Claim:
+    """This process's claim of a round. `take` may run in another thread, also after `release`."""
+
+    def __init__(self, storage: Storage, seq: int) -> None:
+        self._verdicts = storage.verdicts
+        self._seq = seq
+        self._n: int | None = None
+        self._lock = threading.Lock()
+        self._is_released = False
+
+    def take(self, n: int) -> None:
+        """Claim the round of n reports. Raises _ClaimedError."""
+        with self._lock:
+            if self._is_released or not self._verdicts.claim(self._seq, n):
+                raise _ClaimedError
+            self._n = n
+
+    def release(self) -> None:
+        """Let other processes claim the round; log if the database fails."""
+        with self._lock:
+            self._is_released = True
+            if self._n is None:
+                return
+            try:
+                self._verdicts.release(self._seq, self._n)
+            except ServiceError as error:
+                _log.warning("the claim of a round ends by itself: %s", error)
 
 
 class Verdicts:
@@ -126,24 +156,26 @@ class Verdicts:
         if analysis is None:
             self._given_up.add(id)
             return
-        seq = analysis.round.seq
+        claim = _Claim(self._storage, analysis.round.seq)
 
         def prepare() -> tuple[Task, Iterable[bytes] | None]:
             task, reports = analysis.prepare()
-            if not self._storage.verdicts.claim(seq, task.tally.n):
-                raise _ClaimedError
+            claim.take(task.tally.n)
             return task, reports
 
-        packed = await self._workers.run_own(prepare)
-
-        def store() -> None:
-            result = analysis.unpack(packed)
-            verdict = verdict_of(result).to_json().decode()
-            recovered = result.recovered
-            self._storage.verdicts.add(seq, recovered.n, verdict, pack(recovered))
-
-        await self._threads.run(store)
+        try:
+            packed = await self._workers.run_own(prepare)
+            await self._threads.run(self._store, analysis, packed)
+        except BaseException:  # a cancellation too: another process need not wait for the claim
+            await self._threads.run(claim.release)
+            raise
         self._metrics.verdicts.labels("kept").inc()
+
+    def _store(self, analysis: VerdictAnalysis, packed: bytes) -> None:
+        result = analysis.unpack(packed)
+        verdict = verdict_of(result).to_json().decode()
+        recovered = result.recovered
+        self._storage.verdicts.add(analysis.round.seq, recovered.n, verdict, pack(recovered))
 
     def _look_up(self, id: str) -> VerdictAnalysis | None:
         """Return the analysis of a round, or None if it has too many reports."""

@@ -58,6 +58,14 @@ class Verdicts(Repository):
         )
         return self._write(seq, values, is_free)
 
+    def release(self, seq: int, n: int) -> None:
+        """End the claim of a round of n reports; a verdict that is there stays."""
+        is_claimed = sa.and_(
+            verdicts.c.round == seq, verdicts.c.n == n, verdicts.c.verdict.is_(None)
+        )
+        with self.database.write() as connection:
+            connection.execute(sa.update(verdicts).where(is_claimed).values(claimed_until=0))
+
     def add(self, seq: int, n: int, verdict: str, recovery: bytes) -> None:
         """Store a verdict in JSON, of n reports, and the recovery. Raises RoundNotFoundError."""
         values = {"n": n, "claimed_until": 0, "verdict": verdict, "recovery": recovery}

@@ -113,6 +113,20 @@ def test_one_process_claims_a_round_for_a_while(open_storage: OpenStorage, fresh
     assert verdict_of(storage, seq) == "{}"
 
 
+def test_released_round_is_free_and_a_verdict_stays(storage: Storage) -> None:
+    seq = closed_round(storage)
+    storage.verdicts.release(seq, 3)  # without a claim
+    assert storage.verdicts.claim(seq, 3)
+    storage.verdicts.release(seq, 4)  # an earlier claim, of other counts
+    assert not storage.verdicts.claim(seq, 3)
+    storage.verdicts.release(seq, 3)
+    assert storage.verdicts.claim(seq, 3)
+    storage.verdicts.add(seq, 3, "{}", b"packed")
+    storage.verdicts.release(seq, 3)
+    assert not storage.verdicts.claim(seq, 3)
+    assert verdict_of(storage, seq) == "{}"
+
+
 def test_verdict_is_deleted_with_its_round(storage: Storage) -> None:
     seq, other = closed_round(storage), closed_round(storage)
     for each in (seq, other):
