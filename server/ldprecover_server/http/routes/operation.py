@@ -11,7 +11,6 @@ from ldprecover_interface import paths
 from ldprecover_interface.operation import KeyScope, Status, Version
 from ldprecover_server.errors import (
     DatabaseGoneError,
-    ForbiddenError,
     QueueFullError,
     StorageFullError,
     StoreUnavailableError,
@@ -77,7 +76,7 @@ async def get_version(request: Request) -> Version:
     )
 
 
-@router.get(paths.KEY, responses=problems(UnauthorizedError, ForbiddenError, StoreUnavailableError))
+@router.get(paths.KEY, responses=problems(UnauthorizedError, StoreUnavailableError))
 async def get_key(caller: Reader) -> KeyScope:
     """Return name and scope of the key in the header Authorization."""
     key = await caller.run(caller.services.access.identify, caller.key)
