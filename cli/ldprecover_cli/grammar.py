@@ -58,7 +58,7 @@ class Group(TyperGroup):
             return super().resolve_command(ctx, args)
         except typer.TyperException as error:
             if not hasattr(error, "option_name"):  # an option in place of a command
-                pairs = [*_leaves(ctx.find_root().command), *_HINTS.items()]
+                pairs = [*_commands(ctx.find_root().command), *_HINTS.items()]
                 words = {word for word, _ in pairs}
                 near = {args[0]} & words or get_close_matches(args[0], words, cutoff=0.75)
                 paths = dict.fromkeys(path for word, path in pairs if word in near)
@@ -68,13 +68,12 @@ class Group(TyperGroup):
             raise
 
 
-def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the last word of each command without subcommands, and all its words."""
+def _commands(command: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the last word of each command and group, and all its words."""
     for name, each in command.commands.items():
+        yield name, f"{path}{name}"
         if hasattr(each, "commands"):
-            yield from _leaves(each, f"{path}{name} ")
-        else:
-            yield name, f"{path}{name}"
+            yield from _commands(each, f"{path}{name} ")
 
 
 def group(name: str, help: str, **commands: Command | typer.Typer) -> typer.Typer:

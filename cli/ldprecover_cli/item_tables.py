@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _BAR = 24  # columns
 _NARROWEST = 4
+_LEAST_LABEL = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 Top = Annotated[int, Option("--top", min=1, help="Show this many items, the most frequent first.")]
@@ -43,6 +44,22 @@ def room_beside(
     return min(room, widest) if room >= narrowest else 0
 
 
+def _fitting(
+    names: Mapping[int, str], columns: Mapping[str, Callable[[int], str]], width: int
+) -> dict[str, Callable[[int], str]]:
+    """Return the first of these columns, and those after it that fit beside short labels."""
+    from rich.cells import cell_len
+
+    room = width - min(_LEAST_LABEL, max(map(cell_len, names.values())))
+    kept = {}
+    for head, column in columns.items():
+        room -= 2 + max(map(cell_len, (head, *map(column, names))))
+        if kept and room < 0:
+            break
+        kept[head] = column
+    return kept
+
+
 def print_items(
     out: "Console",
     names: Mapping[int, str],
@@ -55,8 +72,9 @@ def print_items(
     """Print the named items with bars of their shares, and how many items are left out.
 
     `columns` are numbers by item. Bars get narrow, or are left out, where the labels and `beside`
-    columns need the room.
+    columns need the room; then the last columns are left out, so that labels can be read.
     """
+    columns = _fitting(names, columns, out.width)
     width = room_beside(names.values(), beside, out.width, narrowest=_NARROWEST, widest=_BAR)
     rows = (
         (

@@ -147,8 +147,11 @@ def _translated_errors(name: str | PathLike[str]) -> Iterator[None]:
 
 def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the place of each row that is not empty, and its cells of these columns."""
-    header = [cell.strip() for cell in next(rows, [])]
-    if not header:
+    for first, row in enumerate(rows, start=1):
+        header = [cell.strip() for cell in row]
+        if any(header):
+            break
+    else:
         raise DatasetError(f"{name} is empty")
     for column in columns:
         if column not in header:
@@ -165,7 +168,7 @@ def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tupl
             )
             raise DatasetError(f"{name} has no column {column!r}; it has {present}{hint}")
     positions = [header.index(column) for column in columns]
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(rows, start=first + 1):
         place = f"{name}, row {number}"
         if row:
             if len(row) <= max(positions):

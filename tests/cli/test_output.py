@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from ldprecover_cli.item_tables import bar, room_beside
+from ldprecover_cli.item_tables import bar, print_items, room_beside
 from ldprecover_cli.output import console, counted, plain, plain_table
 
 
@@ -32,6 +32,17 @@ def test_joined_emoji_are_shown_whole(capsys: pytest.CaptureFixture[str]) -> Non
 def test_bars_give_way_before_labels(width: int, bar: int) -> None:
     labels = ["👨\u200d👩\u200d👧\u200d👦" + 19 * "a", "b"]
     assert room_beside(labels, 20, width, narrowest=4, widest=12) == bar
+
+
+@pytest.mark.parametrize(("width", "heads"), [(60, ["percent", "interval"]), (30, ["percent"])])
+def test_last_columns_give_way_to_labels(
+    capsys: pytest.CaptureFixture[str], width: int, heads: list[str]
+) -> None:
+    columns = {"percent": lambda i: "1.00", "interval": lambda i: "0.50 to 1.50"}
+    print_items(Console(width=width), {0: 30 * "a"}, [0.01], columns, beside=30, top=1)
+    shown = capsys.readouterr().out
+    assert [head for head in columns if head in shown] == heads
+    assert 12 * "a" in shown
 
 
 def test_bar_in_ascii_has_whole_columns_and_without_a_scale_none() -> None:

@@ -85,6 +85,8 @@ def test_reads_gzipped_file(csv_file: Callable[..., Path]) -> None:
     ("content", "words"),
     [
         ("", "data.csv is empty"),
+        ("\n \n", "data.csv is empty"),
+        ("\n\nitem,count\na,x\n", "data.csv, row 4: the count"),
         ("item,count\n", "a header and no row"),
         (
             "name,n\na,1\n",

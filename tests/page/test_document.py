@@ -220,6 +220,18 @@ def test_rejects_unknown_names_and_leaves_no_file(
     assert not (tmp_path / "x.html").exists()
 
 
+def test_file_has_the_name_of_the_round(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without --output, in the current folder; an existing file is not overwritten."""
+    monkeypatch.chdir(tmp_path)
+    name = server.open_round()["name"]
+    arguments = ["round", "report", name, "--url", server.url]
+    assert app.run(arguments) == 0
+    assert (tmp_path / f"{name}.html").exists()
+    assert app.run(arguments) == 2
+
+
 def test_reads_protected_round_with_admin_key(
     server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,7 +145,7 @@ def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -
         "raised": [19],
     }
     page = visitor.open()
-    said = page.evaluate(
+    texts = page.evaluate(
         """async (verdict) => {
           const { sentences, tiles } = await import("/page/js/round/verdict.js");
           const { help } = await import("/page/js/help.js");
@@ -155,9 +155,9 @@ def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -
         }""",
         verdict,
     )
-    assert proven in said[0].replace("\n", " ")
-    assert "about" not in "".join(said)
-    assert "Near certain attack: less than 0.1\u00a0% of the reports are fake" in said[1]
+    assert proven in texts[0].replace("\n", " ")
+    assert "about" not in "".join(texts)
+    assert "Near certain attack: less than 0.1\u00a0% of the reports are fake" in texts[1]
 
 
 def test_advice_explains_tickets(visitor: Visitor, attacked: dict[str, Any]) -> None:

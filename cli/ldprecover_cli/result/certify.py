@@ -109,7 +109,9 @@ def certify(
     """
     check_job_options(background, job)
     if job is None and (malicious_share is None) is (malicious_tickets is None):
-        raise UsageError("give either --malicious-share or --malicious-tickets")
+        raise UsageError(
+            "give either --malicious-share or --malicious-tickets, as in --malicious-share 0.05"
+        )
     fields: JsonObject = {"confidence": confidence}
     if reports:
         fields["reports"] = True

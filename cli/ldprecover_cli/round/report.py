@@ -25,7 +25,10 @@ _RECOVERY_FIELDS = ("method", "eta", "targets", "recovered", "notes", "conclusio
 def report(
     round: RoundArgument = CURRENT,
     *,
-    output: Annotated[Path, Option("--output", "-o", help="The new HTML file.", metavar="FILE")],
+    output: Annotated[
+        Path | None,
+        Option("--output", "-o", help="The new HTML file; ROUND.html when absent.", metavar="FILE"),
+    ] = None,
     method: Annotated[
         list[str] | None,
         Option(
@@ -46,10 +49,14 @@ def report(
     It shows what was collected, what is certain, recoveries, alarms and suspects, and needs no
     server.
 
-    Example: ldprecover round report cities -o cities.html
+    Example: ldprecover round report cities
+
+    Example: ldprecover round report cities -o monday.html
     """
     from ldprecover_cli.round.html_page import html_page
 
+    if output is None:
+        output = Path(Path(f"{_name(round, url, key)}.html").name)  # no folder that a server names
     # Opened first: recoveries may take minutes, and an existing file must not be overwritten.
     with file_errors("write", output):
         file = output.open("x", encoding="utf-8", newline="\n")
@@ -65,6 +72,12 @@ def report(
         output.unlink(missing_ok=True)
         raise
     note(f"A report about {chosen.title} is in {output}; any browser shows it.")
+
+
+def _name(round: str, url: str, key: str | None) -> str:
+    """Return the name of a round, from its server."""
+    with connected_to(round, url, key) as (client, chosen):
+        return client.round(chosen.reference).name
 
 
 def _collect(

@@ -15,7 +15,7 @@ from ldprecover_cli.options import (
     quick_retries,
     titled,
 )
-from ldprecover_cli.output import JsonObject, console, print_json
+from ldprecover_cli.output import JsonObject, console, plain, print_json
 from ldprecover_cli.send.receipts import LedgerFile, ReportKey, receipt_fields, round_name
 
 
@@ -73,6 +73,12 @@ def value(
         **_without_none(max_epsilon=max_epsilon),
     )
     with connected(url, key, scope="report", round=round) as client:
+        if not reporter.ledger.pending():  # an answer may be missing for a report of before
+            status = client.round(round)
+            if status.state == "closed":
+                raise CommandError(
+                    f"round {plain(status.name)} is closed, so nothing was sent or spent"
+                )
         try:
             receipt = reporter.report(value)
         except UnknownItemError:

@@ -1,5 +1,6 @@
 """`sim attack`: many simulated malicious users."""
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -121,7 +122,7 @@ def attack(
     """
     from ldprecover_attacker import Campaign, attack_options, make_attack
 
-    attack_options(name)  # raises for an unknown name before the first request
+    name, round = _in_order(name, round)
     plan: dict[str, Any] = {
         "model": model,
         "search": search_budget(search),
@@ -194,6 +195,28 @@ def attack(
         )
         sent = campaign.run(progress=None if json else "bar")
     _show_attack(journal, sent.accepted, round, json=json)
+
+
+def _in_order(name: str, round: str) -> tuple[str, str]:
+    """Return an attack and a round, which may be given in either order.
+
+    Raises UsageError or ParameterError for an unknown attack.
+    """
+    from ldprecover.errors import ParameterError
+    from ldprecover_attacker import ATTACKS, attack_options
+
+    if name not in ATTACKS and round in ATTACKS:
+        return round, name
+    try:
+        attack_options(name)
+    except ParameterError as error:
+        if "did you mean" in str(error):
+            raise
+        raise UsageError(
+            f"{error}: the attack comes before the round, as in "
+            f"`ldprecover sim attack mga {shlex.quote(name)}`"
+        ) from error
+    return name, round
 
 
 def _show_attack(journal: "Journal", accepted: int, round: str, *, json: bool) -> None:

@@ -2,15 +2,22 @@
 
 from pathlib import Path
 
+import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess
+
+from ldprecover_client import RefusedError, Reporter
 
 
 def test_lists_rounds_states_and_spent_epsilon(on_server: Run, server: ServerProcess) -> None:
     first, closed = (server.open_round(epsilon=e, items=["a", "b"]) for e in (0.5, 1.0))
     server.http.post(f"/rounds/{closed['id']}/close", headers=server.admin)
-    for round_ in (first, closed):
-        on_server(f"send value a --round {round_['name']}")
+    on_server(f"send value a --round {first['name']}")
+    refused = on_server(f"send value a --round {closed['name']}").fails(1)
+    assert "is closed, so nothing was sent or spent" in refused
+    assert on_server("send ledger --json").json["epsilon_spent"] == 0.5
+    with pytest.raises(RefusedError):  # as if the round had closed meanwhile
+        Reporter(server.url, closed["name"]).report("a")
     ledger = on_server("send ledger --json").json
     columns = ("round", "name", "epsilon", "state")
     assert [tuple(row[column] for column in columns) for row in ledger["reports"]] == [

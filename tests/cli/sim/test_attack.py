@@ -35,6 +35,11 @@ def test_genuine_users_follow_data_set_and_seed(
     )
 
 
+def test_round_may_come_before_the_attack(on_server: Run, cities: Any) -> None:
+    line = f"sim attack {cities['name']} manip --users 5 --json"
+    assert on_server(line).json["attack"] == "manip"
+
+
 @BOTH
 def test_without_a_key_each_report_is_a_submission(
     run: Run, cities: Any, server: ServerProcess, command: str
@@ -294,7 +299,6 @@ def test_round_without_tickets_takes_none(
 def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
     on_server(f"round close {cities['name']}")
     for command, note in (
-        ("send value 'Reno, NV'", "the report will never be counted, and its epsilon stays spent"),
         ("sim users --users 3", "0 of 3 reports were accepted"),
         ("sim attack manip --users 3", "0 of 3 reports were accepted"),
     ):
