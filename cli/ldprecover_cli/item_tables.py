@@ -51,13 +51,13 @@ def _fitting(
     from rich.cells import cell_len
 
     room = width - min(_LEAST_LABEL, max(map(cell_len, names.values())))
-    kept = {}
+    fitting: dict[str, Callable[[int], str]] = {}
     for head, column in columns.items():
         room -= 2 + max(map(cell_len, (head, *map(column, names))))
-        if kept and room < 0:
+        if fitting and room < 0:
             break
-        kept[head] = column
-    return kept
+        fitting[head] = column
+    return fitting
 
 
 def print_items(

@@ -147,7 +147,7 @@ def _translated_errors(name: str | PathLike[str]) -> Iterator[None]:
 
 def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the place of each row that is not empty, and its cells of these columns."""
-    for first, row in enumerate(rows, start=1):
+    for first, row in enumerate(rows, start=1):  # noqa: B007  used below
         header = [cell.strip() for cell in row]
         if any(header):
             break
