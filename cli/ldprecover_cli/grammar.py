@@ -78,7 +78,8 @@ def _commands(command: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 def group(name: str, help: str, **commands: Command | typer.Typer) -> typer.Typer:
     """Return a group of commands by name. Its help lists the commands first, then the groups."""
-    short_help = f"{summary(help)}\n{', '.join(commands)}"
+    words = (word + _subcommands(command) for word, command in commands.items())
+    short_help = f"{summary(help)}\n{', '.join(words)}"
     app = typer.Typer(name=name, cls=Group, help=help, short_help=short_help, no_args_is_help=True)
     for word, command in commands.items():
         if isinstance(command, typer.Typer):
@@ -87,6 +88,13 @@ def group(name: str, help: str, **commands: Command | typer.Typer) -> typer.Type
             short_help = summary(command.__doc__ or "")
             app.command(word, short_help=short_help)(with_round_option(command))
     return app
+
+
+def _subcommands(command: Command | typer.Typer) -> str:
+    """Return the names of a group's commands after a space; nothing for a command."""
+    if not isinstance(command, typer.Typer):
+        return ""
+    return f" {'/'.join(str(each.name) for each in command.registered_commands)}"
 
 
 def summary(help: str) -> str:

@@ -43,6 +43,11 @@ from ldprecover_cli.sim.ticket_files import (
 if TYPE_CHECKING:
     from ldprecover_client import Client, Journal, RoundStatus
 
+# As in the paper's evaluation (VI-A).
+_ATTACK = "mga"
+_BETA = 0.05
+_TARGETS = 10
+
 
 def attack(
     name: Annotated[
@@ -53,14 +58,15 @@ def attack(
             metavar="ATTACK",
             autocompletion=completion.attacks,
         ),
-    ] = "mga",
+    ] = _ATTACK,
     round: RoundArgument = CURRENT,
     *,
     users: Users = None,
     beta: Annotated[
         float | None,
         Option(
-            help="Instead of --users: their share m/(n+m), with n the reports already in the round."
+            help="Instead of --users: their share m/(n+m), with n the reports already in the "
+            "round; 0.05 when both are absent."
         ),
     ] = None,
     target: Annotated[
@@ -68,7 +74,11 @@ def attack(
     ] = None,
     targets: Annotated[
         int | None,
-        Option(min=1, help="Instead of --target: raise this many items, chosen with the seed."),
+        Option(
+            min=1,
+            help="Instead of --target: raise this many items, chosen with the seed; 10 when both "
+            "are absent.",
+        ),
     ] = None,
     model: Annotated[
         Model | None,
@@ -146,15 +156,12 @@ def attack(
             "tickets": tickets,
         }
         journal, ticket_list, url = interrupted("attack", round, url, options)
-    elif (users is None) is (beta is None) and (tickets is None or users is not None):
-        raise UsageError(
-            "give the number of malicious users with --users, or their share with --beta; or "
-            "--resume an interrupted run"
-        )
+    elif users is not None and beta is not None:
+        raise UsageError("give either --users or --beta")
     else:
         ticket_list = read_tickets(tickets)
         if users is None and beta is None:
-            users = len(ticket_list or ())
+            users, beta = (None, _BETA) if ticket_list is None else (len(ticket_list), None)
         options = {
             "name": name,
             "plan": plan | {"attackers": attackers},
@@ -247,7 +254,7 @@ def _targets(
     status: "RoundStatus",
     seed: int,
 ) -> list[str] | None:
-    """Return the labels that an attack raises; None for an attack without targets.
+    """Return the labels that an attack raises; None for an attack that needs no targets.
 
     Random targets are never canaries. Raises UsageError.
     """
@@ -259,15 +266,12 @@ def _targets(
     if target:
         check_items(target, status.parameters.items, status.name)
         return target
-    if targets is not None:
-        parameters = status.parameters
-        items = [label for i, label in enumerate(parameters.items) if i not in parameters.canaries]
-        return [items[i] for i in draw_targets(len(items), targets, seed)]
-    if attack_options(name).get("targets"):
-        raise UsageError(
-            f"{name} needs targets: name them with --target, or give their number with --targets"
-        )
-    return None
+    if targets is None and not attack_options(name).get("targets"):
+        return None
+    parameters = status.parameters
+    items = [label for i, label in enumerate(parameters.items) if i not in parameters.canaries]
+    number = min(_TARGETS, len(items) // 2) if targets is None else targets
+    return [items[i] for i in draw_targets(len(items), max(1, number), seed)]
 
 
 def _knowledge(client: "Client", status: "RoundStatus", users: int) -> dict[str, Any]:

@@ -174,6 +174,12 @@ def test_random_targets_are_never_canaries(on_server: Run, server: ServerProcess
     assert "from 1 to 2" in on_server(f"{line} 3").fails(2)
 
 
+def test_attack_is_mga_on_ten_items_by_default(on_server: Run, cities: Any) -> None:
+    on_server(f"sim users {cities['name']} --users 38").succeeds()
+    sent = on_server(f"sim attack --round {cities['name']} --json").json
+    assert (sent["attack"], sent["accepted"], len(set(sent["targets"]))) == ("mga", 2, 10)
+
+
 @pytest.mark.parametrize("beta", ["0", "0.05"])
 def test_rejects_a_share_of_less_than_one_user(
     on_server: Run, cities: Any, server: ServerProcess, beta: str
@@ -192,10 +198,6 @@ def test_rejects_a_share_of_less_than_one_user(
         ("", "--users"),
         ("--users 5 --beta 0.1", "--beta"),
         ("manip --beta 1", "beta"),
-        (
-            "--users 5",
-            "mga needs targets: name them with --target, or give their number with --targets",
-        ),
         ("mla --users 5 --item reno", "did you mean 'Reno, NV'"),
         ("apa2 --users 5 --target 'Reno, NV'", "grr"),
         ("rpa --users 5 --targets 2", "does not belong to rpa"),
