@@ -85,16 +85,20 @@ def plain(text: str) -> str:
 
 
 def plain_table(
-    *columns: str, rows: Iterable[Sequence[str]], numbers: int = 0, no_wrap: bool = False
+    *columns: str,
+    rows: Iterable[Sequence[str]],
+    numbers: int = 0,
+    no_wrap: bool = False,
+    gap: int = 2,
 ) -> Table:
     """Return a table without lines, of text that may be untrusted.
 
-    Its last `numbers` columns are right-aligned. With `no_wrap` the first one is not wrapped. There
-    is no header if all names are empty.
+    Its last `numbers` columns are right-aligned, and `gap` spaces divide the columns. With
+    `no_wrap` the first one is not wrapped. There is no header if all names are empty.
     """
     table = Table(
         box=None,
-        padding=(0, 2, 0, 0),
+        padding=(0, gap, 0, 0),
         pad_edge=False,
         header_style="bold",
         show_header=any(columns),

@@ -196,6 +196,7 @@ def _rounds(feasible: "list[PlannedRound]") -> Any:
         "stored",
         rows=rows,
         numbers=9,
+        gap=1,  # fits into 80 columns
     )
 
 
