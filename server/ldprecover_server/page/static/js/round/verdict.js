@@ -130,7 +130,8 @@ export function tiles(help = () => null) {
       const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
       const isFake = isTold && fake >= 0.0005;
       const isSeen = ["possible", "near_certain"].includes(verdict.attack);
-      const proven = least > 0 ? atLeast(floor(least)) : isSeen ? "estimated, not proven" : "none proven";
+      const proven =
+        least > 0 ? atLeast(floor(least)) : isSeen ? "estimated, not proven" : "none proven";
       made[0].set(count(n), state);
       made[1].set(text, probability(verdict.attack_probability), kind);
       made[2].set(
