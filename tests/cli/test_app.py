@@ -116,11 +116,8 @@ def test_options_name_all_choices() -> None:
         ("sim users --users many", "--users"),
         ("send value", "VALUE"),
         ("result frequencies --bottom 3", "--bottom"),
-        ("sim attack bribe --users 3 --url http://127.0.0.1:9", "attack must be one of aa, apa,"),
-        (
-            "sim attack lunch --users 3 --url http://127.0.0.1:9",
-            "the attack comes before the round, as in `ldprecover sim attack mga lunch`",
-        ),
+        ("sim attack bribe lunch --url http://127.0.0.1:9", "attack must be one of aa, apa,"),
+        ("sim attack bribe --round lunch --url http://127.0.0.1:9", "attack must be one of aa,"),
         ("result recover --background --job j1", "either --background or --job"),
         ("result certify --background --job j1", "either --background or --job"),
         ("round list --url localhost:8000", "http://"),

@@ -1,6 +1,6 @@
 """`send value`: one real user's report of one value."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -17,6 +17,9 @@ from ldprecover_cli.options import (
 )
 from ldprecover_cli.output import JsonObject, console, plain, print_json
 from ldprecover_cli.send.receipts import LedgerFile, ReportKey, receipt_fields, round_name
+
+if TYPE_CHECKING:
+    from ldprecover_client import Client
 
 
 def value(
@@ -53,7 +56,8 @@ def value(
 ) -> None:
     """Send your own answer to a round, as one real user.
 
-    The value is perturbed on this machine, once. Only the perturbed report leaves it.
+    The value is perturbed on this machine, once. Only the perturbed report leaves it. The round
+    may come first.
 
     Example: ldprecover send value "Denver, CO" cities
 
@@ -62,17 +66,18 @@ def value(
     from ldprecover.rounds.means import is_for_numbers
     from ldprecover_client import Ledger, Reporter, UnansweredError, UnknownItemError
 
-    reporter = Reporter(
-        url,
-        round,
-        ledger=Ledger(ledger, **_without_none(max_total_epsilon=max_total_epsilon)),
-        retries=quick_retries(),
-        key=key,
-        ticket=ticket,
-        by_name=by_name,
-        **_without_none(max_epsilon=max_epsilon),
-    )
     with connected(url, key, scope="report", round=round) as client:
+        value, round = _in_order(client, value, round)
+        reporter = Reporter(
+            url,
+            round,
+            ledger=Ledger(ledger, **_without_none(max_total_epsilon=max_total_epsilon)),
+            retries=quick_retries(),
+            key=key,
+            ticket=ticket,
+            by_name=by_name,
+            **_without_none(max_epsilon=max_epsilon),
+        )
         if not reporter.ledger.pending():  # an answer may be missing for a report of before
             status = client.round(round)
             if status.state == "closed":
@@ -101,6 +106,20 @@ def value(
         f"epsilon {receipt.epsilon:g}.{resent} "
         f"Your ledger has spent {reporter.ledger.spent:g} in all."
     )
+
+
+def _in_order(client: "Client", value: str, round: str) -> tuple[str, str]:
+    """Return a value and a round, which may be given in either order.
+
+    The list of rounds decides. A request for a round called like the value would tell the server
+    the value.
+    """
+    if round == CURRENT:
+        return value, round
+    references = {reference for each in client.rounds() for reference in (each.id, each.name)}
+    if value in references and round not in references:
+        return round, value
+    return value, round
 
 
 def _without_none(**limits: float | None) -> JsonObject:

@@ -1,6 +1,5 @@
 """`sim attack`: many simulated malicious users."""
 
-import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -122,7 +121,9 @@ def attack(
 ) -> None:
     """Attack a round of yours: send fake reports of simulated malicious users.
 
-    They go in as any user's reports do.
+    They go in as any user's reports do. The round may come first, and alone.
+
+    Example: ldprecover sim attack cities
 
     Example: ldprecover sim attack mga cities --beta 0.05 --target "Denver, CO" --target "Reno, NV"
 
@@ -205,24 +206,17 @@ def attack(
 
 
 def _in_order(name: str, round: str) -> tuple[str, str]:
-    """Return an attack and a round, which may be given in either order.
+    """Return an attack and a round, which may be given in either order, or without the attack.
 
-    Raises UsageError or ParameterError for an unknown attack.
+    Raises ParameterError for an unknown attack.
     """
-    from ldprecover.errors import ParameterError
     from ldprecover_attacker import ATTACKS, attack_options
 
     if name not in ATTACKS and round in ATTACKS:
         return round, name
-    try:
-        attack_options(name)
-    except ParameterError as error:
-        if "did you mean" in str(error):
-            raise
-        raise UsageError(
-            f"{error}: the attack comes before the round, as in "
-            f"`ldprecover sim attack mga {shlex.quote(name)}`"
-        ) from error
+    if name not in ATTACKS and round == CURRENT:
+        return _ATTACK, name
+    attack_options(name)
     return name, round
 
 

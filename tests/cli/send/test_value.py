@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess, StartServer
@@ -23,6 +24,24 @@ def test_reports_a_value_once(on_server: Run, lunch: Any, server: ServerProcess)
     assert fields == (lunch["id"], "accepted", 1.0)
     assert "epsilon" in on_server(line).fails(1)
     assert server.frequencies(lunch["id"])["n"] == 1
+
+
+def test_round_may_come_before_the_value(
+    on_server: Run, lunch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request names the value: its path would tell the server what the user holds."""
+    paths: list[str] = []
+    handle_request = httpx.HTTPTransport.handle_request
+
+    def record(transport: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        paths.append(request.url.path)
+        return handle_request(transport, request)
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", record)
+    receipt = on_server(f"send value {lunch['name']} soup --json").json
+    assert (receipt["round"], receipt["state"]) == (lunch["id"], "accepted")
+    assert f"/rounds/{lunch['name']}" in paths
+    assert not [path for path in paths if "soup" in path]
 
 
 def test_ledger_is_in_the_state_directory_by_default(

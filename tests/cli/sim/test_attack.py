@@ -35,9 +35,12 @@ def test_genuine_users_follow_data_set_and_seed(
     )
 
 
-def test_round_may_come_before_the_attack(on_server: Run, cities: Any) -> None:
-    line = f"sim attack {cities['name']} manip --users 5 --json"
-    assert on_server(line).json["attack"] == "manip"
+@pytest.mark.parametrize(("words", "attack"), [(" manip", "manip"), ("", "mga")])
+def test_round_may_come_before_the_attack_or_alone(
+    on_server: Run, cities: Any, words: str, attack: str
+) -> None:
+    answer = on_server(f"sim attack {cities['name']}{words} --users 5 --json").json
+    assert (answer["round"], answer["attack"]) == (cities["id"], attack)
 
 
 @BOTH
