@@ -14,7 +14,7 @@ import ldprecover
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
 from ldprecover_experiments.demo import no_progress
-from ldprecover_experiments.drill import drill_server
+from ldprecover_experiments.drill.server import drill_server
 from ldprecover_experiments.local_server import LocalServer, local_server
 
 PICTURES = Path(__file__).parent.parent / "pictures"

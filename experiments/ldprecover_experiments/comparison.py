@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.drill.score import Recovered, Score
+from ldprecover_experiments.drill.words import method_words
 from ldprecover_experiments.figures import draw_comparison
 from ldprecover_experiments.measures import errors
 from ldprecover_experiments.poisoned_round import Targets, Vector
@@ -18,14 +20,15 @@ if TYPE_CHECKING:
 ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recovered_targets")
 """f~_X~, f~_Z, Norm-Sub, LDPRecover, un-mixing, and LDPRecover* with the targets."""
 
+_METHODS = {"recovered": "ldprecover", "unmixed": "unmix", "recovered_targets": "ldprecover*"}
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """The estimates of a demo over d items, beside the truth f_X of the simulator.
 
     `estimates` has the keys ESTIMATES. `targets` (indices) and "recovered_targets" are None for an
-    attack without targets, "unmixed" for a protocol that un-mixing does not fit. `leader`
-    is the sentence of the round's certificate on its most frequent item.
+    attack without targets, "unmixed" for a protocol that un-mixing does not fit.
     """
 
     settings: DemoSettings
@@ -33,7 +36,6 @@ class Comparison:
     targets: Targets | None
     true: Vector
     estimates: Mapping[str, Vector | None]
-    leader: str | None = None
 
     def __repr__(self) -> str:
         settings = self.settings
@@ -67,6 +69,23 @@ class Comparison:
             name: (None, None) if f is None else errors(f, self.true, genuine, self.targets)
             for name, f in self.estimates.items()
         }
+
+    @property
+    def score(self) -> Score:
+        """The verdict on the recoveries, in sentences, and their errors."""
+        return Score(
+            self.items,
+            self.targets,
+            self.true,
+            self.estimate("genuine"),
+            self.estimate("poisoned"),
+            {
+                method_words(method): Recovered(estimate)
+                for name, method in _METHODS.items()
+                if (estimate := self.estimates[name]) is not None
+            },
+            self.settings.malicious_users,
+        )
 
     @property
     def _columns(self) -> dict[str, Vector]:

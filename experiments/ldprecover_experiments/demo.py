@@ -11,7 +11,6 @@ from ldprecover import ParameterError, RoundParameters
 from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_client import Client, Dataset, Population, RoundStatus
-from ldprecover_client.leader import leader_sentence
 from ldprecover_experiments.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.datasets import dataset_of
 from ldprecover_experiments.demo_settings import DemoSettings
@@ -121,5 +120,4 @@ class Demo:
             self.targets,
             self.population.frequencies,
             dict(zip(ESTIMATES, columns, strict=True)),
-            leader_sentence(server, round),
         )

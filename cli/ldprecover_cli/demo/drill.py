@@ -76,7 +76,7 @@ def drill(
             dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed
         )
     )
-    from ldprecover_experiments.drill import drill_server
+    from ldprecover_experiments.drill.server import drill_server
     from ldprecover_experiments.local_server import temporary_folder
 
     with end_on_signals(), ExitStack() as stack:

@@ -5,38 +5,47 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldprecover_cli.demo.words import sentences
 from ldprecover_cli.item_tables import bar
 from ldprecover_cli.output import counted, plain
-from ldprecover_experiments.comparison import ESTIMATES, Comparison
+from ldprecover_experiments.comparison import Comparison
+from ldprecover_experiments.drill.score import AFTER, BEFORE, Score
+from ldprecover_experiments.drill.words import PROJECTION, method_words
 from ldprecover_experiments.poisoned_round import Vector
 
 _TOP = 5
 _MOST_TARGETS = 12
 _LONGEST_LABEL = 16
 _SHORTEST_LABEL = 6
+_LONGEST_NAME = 28
 _NARROWEST_BAR = 3
-_STYLES = ("", "blue", "red", "yellow", "magenta", "cyan", "green")
-_NAMES = ("true", "genuine", "poisoned", "projected only", "recovered", "unmixed", "recovered*")
+_LDPRECOVER, _UNMIXING, _WITH_TARGETS = map(method_words, ("ldprecover", "unmix", "ldprecover*"))
+_STYLES = {
+    BEFORE: "blue",
+    AFTER: "red",
+    PROJECTION: "yellow",
+    _LDPRECOVER: "magenta",
+    _UNMIXING: "cyan",
+    _WITH_TARGETS: "green",
+}
 # The first first, where the terminal is too narrow for all.
-_SPARED = ("genuine", "projected only", "recovered", "unmixed")
+_SPARED = (BEFORE, _LDPRECOVER, PROJECTION, _UNMIXING)
 
 
 def draw(figures: Comparison, out: Console) -> None:
-    """Draw the shares of the top items and the targets, the errors, and what one sees in them."""
-    out.print(_headline(figures))
+    """Draw the shares of the top items and the targets, the errors, and the verdict on them."""
+    score = figures.score
+    out.print(_settings(figures))
     out.print()
-    out.print(_shares(figures, out))
+    _draw_shares(score, out)
     out.print()
-    out.print(_errors(figures, out))
+    out.print(_errors(score, out))
     out.print()
-    for sentence in sentences(figures):
+    out.print(Text(score.headline, "bold"))
+    for sentence in score.details:
         out.print(sentence)
-    if figures.leader is not None:
-        out.print(f"The certificate says: {plain(figures.leader)}")
 
 
-def _headline(figures: Comparison) -> str:
+def _settings(figures: Comparison) -> str:
     s = figures.settings
     users = (
         f"{counted(s.users, 'genuine user')}, then {counted(s.malicious_users, 'malicious one')}"
@@ -49,12 +58,11 @@ def _headline(figures: Comparison) -> str:
     )
 
 
-def _shares(figures: Comparison, out: Console) -> Table:
-    pairs = zip(_NAMES, (figures.true, *figures.estimates.values()), strict=True)
-    columns = {name: f for name, f in pairs if f is not None}
+def _draw_shares(score: Score, out: Console) -> None:
+    columns = {"true": score.true, **score.columns}
     spared = _spare(columns, out.width)
-    targets = set(figures.targets or ())
-    by_share = np.argsort(-figures.true, kind="stable").tolist()
+    targets = set(score.targets or ())
+    by_share = np.argsort(-score.true, kind="stable").tolist()
     shown = by_share[:_TOP] + [i for i in by_share[_TOP:] if i in targets][:_MOST_TARGETS]
     left_out = len(targets.difference(shown))
 
@@ -67,36 +75,26 @@ def _shares(figures: Comparison, out: Console) -> Table:
         f", {left_out} more targets not shown" if left_out else ""
     )
     caption += f"; a wider terminal shows {', '.join(spared)} too" if spared else ""
-    table = Table(
-        box=None,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        title=caption,
-        title_justify="left",
-        title_style="",
-    )
+    out.print(caption)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     label_width = max(_SHORTEST_LABEL, label_width) + 2
-    table.add_column(
-        "item", no_wrap=True, overflow="ellipsis", min_width=label_width, max_width=label_width
-    )
+    table.add_column("item", no_wrap=True, overflow="ellipsis", width=label_width)
     for name in columns:
-        table.add_column(
-            name, header_style=_style(name), justify="left", min_width=_needed(name, width) - 1
-        )
+        table.add_column(name, header_style=_STYLES.get(name), width=_needed(name, width) - 1)
     for i in shown:
         if i == (shown[_TOP:] or [None])[0]:
             table.add_row()
-        label = ("> " if i in targets else "  ") + plain(figures.items[i])
+        label = ("> " if i in targets else "  ") + plain(score.items[i])
         cells = []
         for name, f in columns.items():
             percent = round(100 * float(f[i]), 1) + 0.0  # no -0.0
             cells.append(
                 Text.assemble(
-                    f"{percent:5.1f} ", (_bar(float(f[i]), full, width, out), _style(name))
+                    f"{percent:5.1f} ", (_bar(float(f[i]), full, width, out), _STYLES.get(name, ""))
                 )
             )
         table.add_row(Text(label), *cells)
-    return table
+    out.print(table)
 
 
 def _needed(name: str, bar_width: int) -> int:
@@ -109,7 +107,7 @@ def _needed(name: str, bar_width: int) -> int:
 def _spare(columns: dict[str, Vector], width: int) -> list[str]:
     """Remove columns until the others fit beside labels, with bars; return the removed names."""
     spared = []
-    for name in _SPARED if "recovered*" in columns else _SPARED[:-1]:
+    for name in _SPARED if _WITH_TARGETS in columns else _SPARED[:-1]:
         if _LONGEST_LABEL + 3 + sum(_needed(column, _NARROWEST_BAR) for column in columns) <= width:
             break
         del columns[name]
@@ -117,38 +115,29 @@ def _spare(columns: dict[str, Vector], width: int) -> list[str]:
     return spared
 
 
-def _errors(figures: Comparison, out: Console) -> Table:
-    mse, fg = figures.mse, figures.fg
-    worst = max(error for error in mse.values() if error is not None)
-    largest_gain = (
-        max((gain for gain in fg.values() if gain is not None), default=0.0) if fg else 0.0
-    )
-    # Names of 14 characters, MSE of 8, FG of 7, spaces between them, and what is left for two bars.
-    width = min(24, (out.width - 37) // 2)
+def _errors(score: Score, out: Console) -> Table:
+    worst = max(row.mse for row in score.rows)
+    largest_gain = max(row.gain or 0.0 for row in score.rows)
+    names = [", ".join(row.names) for row in score.rows]
+    name_width = min(_LONGEST_NAME, max(map(len, names)))
+    # Beside the names MSE of 8 characters, gains of 7, spaces between them, and two bars.
+    width = min(24, (out.width - name_width - 23) // 2)
     width = width if width >= _NARROWEST_BAR else 0
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("", no_wrap=True)
+    table.add_column("", max_width=name_width)
     table.add_column("MSE against the truth", width=width + 9)
-    if fg is not None:
+    if score.targets is not None:
         table.add_column("FG, gain of the targets, points", width=width + 8)
-    for key, name in zip(ESTIMATES, _NAMES[1:], strict=True):
-        error, gain = mse[key], fg[key] if fg else None
-        if error is None:
-            continue
-        cells = [Text.assemble(f"{error:.2e} ", (_bar(error, worst, width, out), _style(name)))]
-        if gain is not None:
+    for name, row in zip(names, score.rows, strict=True):
+        style = _STYLES[row.name]
+        cells = [Text.assemble(f"{row.mse:.2e} ", (_bar(row.mse, worst, width, out), style))]
+        if row.gain is not None:
+            gain_bar = _bar(row.gain, largest_gain, width, out)
             cells.append(
-                Text.assemble(
-                    f"{round(100 * gain, 1) + 0.0:+7.1f} ",
-                    (_bar(gain, largest_gain, width, out), _style(name)),
-                )
+                Text.assemble(f"{round(100 * row.gain, 1) + 0.0:+7.1f} ", (gain_bar, style))
             )
         table.add_row(Text(name), *cells)
     return table
-
-
-def _style(name: str) -> str:
-    return _STYLES[_NAMES.index(name)]
 
 
 def _bar(value: float, full: float, width: int, out: Console) -> str:

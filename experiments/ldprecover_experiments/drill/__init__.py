@@ -3,7 +3,3 @@
 It mounts a server's application, or passes requests to a running server, and extends the server's
 page by a form. The server knows nothing of it.
 """
-
-from ldprecover_experiments.drill.server import DrillServer, drill_server
-
-__all__ = ["DrillServer", "drill_server"]

@@ -37,7 +37,7 @@ def test_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary:
     for text in (
         "102 items of cities, olh",
         "New York, NY",
-        "recovered*",
+        "un-mixing",
         "MSE",
         "FG",
         "LDPRecover",

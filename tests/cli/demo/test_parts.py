@@ -58,7 +58,7 @@ def test_parts_print_what_they_did(play_part: Callable[..., Any]) -> None:
     assert play_part("analyst").error.endswith("has 3,000 reports, not the 3,158 of this demo")
     assert play_part("attacker").out.startswith("158 malicious users reported to olh-")
     picture = play_part("analyst").out
-    for text in ("102 items of cities, olh", "recovered*", "MSE against the truth", "FG"):
+    for text in ("102 items of cities, olh", "un-mixing", "MSE against the truth", "FG"):
         assert text in picture
 
 

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp
 from tests.conftest import ServerProcess
 
 from ldprecover_experiments import DemoSettings
-from ldprecover_experiments.drill import DrillServer, drill_server
 from ldprecover_experiments.drill.guard import HEADER
 from ldprecover_experiments.drill.jobs import Job
+from ldprecover_experiments.drill.server import DrillServer, drill_server
 
 DRILL_TOKEN = "a-token-of-a-drill"
 
