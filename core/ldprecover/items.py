@@ -1,6 +1,7 @@
 """Item labels and indices: checks, and the conversion of labels into indices."""
 
 import operator
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import count, islice
@@ -10,6 +11,7 @@ from ldprecover.types import FloatArray
 
 MAX_CANARIES = 100
 
+_MOST_LABELS = 10
 _SHOWN = 80  # characters of a label that a message repeats
 
 
@@ -111,6 +113,29 @@ def highest(frequencies: FloatArray, labels: Sequence[str] | None = None, number
 def items_in_words(number: int) -> str:
     """Return a number of items as text: one item, 3 items."""
     return "one item" if number == 1 else f"{number} items"
+
+
+def indices_named(items: Iterable[int]) -> str:
+    """Return the text "item index 2" or "item indices 2, 5": a label may be a number too."""
+    numbers = [str(item) for item in items]
+    return f"item {'index' if len(numbers) == 1 else 'indices'} {', '.join(numbers)}"
+
+
+def with_labels(text: str, labels: Sequence[str]) -> str:
+    """Return a text with the labels of at most ten items in place of each `indices_named`.
+
+    Example:
+        >>> with_labels("Many reports share item indices 0, 2.", ["soup", "fish", "salad"])
+        "Many reports share 'soup', 'salad'."
+    """
+
+    def labelled(match: re.Match[str]) -> str:
+        indices = [int(number) for number in match[1].split(", ")]
+        named = ", ".join(repr(labels[i]) for i in indices[:_MOST_LABELS])
+        more = len(indices) - _MOST_LABELS
+        return named + (f" and {more} more" if more > 0 else "")
+
+    return re.sub(r"item ind(?:ex|ices) (\d+(?:, \d+)*)", labelled, text)
 
 
 def find_items(

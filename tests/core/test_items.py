@@ -3,7 +3,7 @@
 import pytest
 
 from ldprecover import ParameterError
-from ldprecover.items import find_items, target_indices
+from ldprecover.items import find_items, indices_named, target_indices, with_labels
 
 ITEMS = ("a", "b", "1")
 
@@ -34,3 +34,20 @@ def test_a_string_is_a_label_and_an_integer_an_index() -> None:
 def test_unknown_item_is_rejected(target: str | int, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
         find_items([0, target], ITEMS)
+
+
+@pytest.mark.parametrize(
+    ("items", "named"),
+    [
+        ([1], "'b, c'"),
+        ([0, 2], "'item index 1', 'd'"),
+        (
+            [*range(3), *[0] * 9],
+            ", ".join(["'item index 1', 'b, c', 'd'", *["'item index 1'"] * 7]),
+        ),
+    ],
+)
+def test_texts_name_items_by_label(items: list[int], named: str) -> None:
+    more = " and 2 more" if len(items) > 10 else ""
+    text = f"{indices_named(items)}, of index 7."
+    assert with_labels(text, ["item index 1", "b, c", "d"]) == f"{named}{more}, of index 7."

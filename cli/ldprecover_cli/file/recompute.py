@@ -249,6 +249,7 @@ def _columns(
     reports: "ReportSource | None",
 ) -> JsonObject:
     from ldprecover import CountsAloneWarning, RecoveryRequest
+    from ldprecover.items import with_labels
 
     items = exported.parameters.items
     result: JsonObject = {
@@ -274,7 +275,7 @@ def _columns(
         "malicious": recovery.malicious.tolist(),
         "genuine": recovery.genuine.tolist(),
         "recovered": recovery.recovered.tolist(),
-        "notes": list(recovery.notes),
+        "notes": [with_labels(note, items) for note in recovery.notes],
         "conclusions": None
         if recovery.conclusions is None
         else recovery.conclusions.to_dict(items),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ldprecover.items import with_labels
 from ldprecover.types import FloatArray
 
 Attack = Literal["none_seen", "possible", "near_certain"]
@@ -81,5 +82,7 @@ class Conclusions:
                 {"item": item, "label": labels[item], "probability": probability}
                 for item, probability in self.suspects
             ],
-            "dropped": [asdict(each) for each in self.dropped],
+            "dropped": [
+                {**asdict(each), "what": with_labels(each.what, labels)} for each in self.dropped
+            ],
         }

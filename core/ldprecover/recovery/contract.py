@@ -248,12 +248,6 @@ class Option:
         return type(self.default)(number)
 
 
-def indices_named(items: Iterable[int]) -> str:
-    """Return the text "item index 2" or "item indices 2, 5": a label may be a number too."""
-    numbers = [str(item) for item in items]
-    return f"item {'index' if len(numbers) == 1 else 'indices'} {', '.join(numbers)}"
-
-
 def _checked_history(history: object) -> tuple[tuple[FrequencyOracle, Tally], ...]:
     """Return earlier rounds as a tuple. Raises ParameterError unless each is (oracle, tally)."""
     words = "history must be pairs of a frequency oracle and a tally"

@@ -23,7 +23,7 @@ from ldprecover import (
 )
 from ldprecover.recovery import METHODS
 
-SAME = "no malicious mass was removed"
+SAME = "the attack was not removed"
 
 
 def poisoned_of(oracle: FrequencyOracle) -> st.SearchStrategy[np.ndarray]:

@@ -19,9 +19,9 @@ from ldprecover import (
     recover,
 )
 from ldprecover.estimation.metrics import mse
+from ldprecover.items import indices_named
 from ldprecover.protocols import crafter_of
 from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
-from ldprecover.recovery.contract import indices_named
 from ldprecover.recovery.methods.fiad import abnormal_itemsets
 from ldprecover.recovery.methods.kmeans import two_means
 from ldprecover.recovery.methods.likelihood import expectation_maximisation

@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle, crafter_of
-from ldprecover.recovery.contract import AUTO, Method, Recovery, RecoveryInputs, indices_named
+from ldprecover.recovery.contract import AUTO, Method, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.detection import drop
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Reports

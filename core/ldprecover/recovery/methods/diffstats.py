@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ldprecover.distributions import chi_squared_normal
-from ldprecover.items import items_in_words
+from ldprecover.items import indices_named, items_in_words
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs, indices_named
+from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.detection import drop
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample, combinations

@@ -7,8 +7,9 @@ from functools import partial
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs, indices_named
+from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.detection import drop
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample, combinations

@@ -49,8 +49,8 @@ def subtract(
     if np.abs(recovered - project_simplex(scaled)).max() <= _SAME:
         notes.append(
             "The result equals the projection of (1 + eta) times the poisoned frequencies on the "
-            "simplex: the assumed malicious frequencies took no part in it, and no malicious mass "
-            "was removed."
+            "simplex: the assumed malicious frequencies changed nothing, and the attack was not "
+            "removed."
         )
     return inputs.recovery(
         recovered, notes, eta=eta, targets=targets, malicious=malicious, genuine=genuine
@@ -81,8 +81,9 @@ def _malicious(inputs: RecoveryInputs) -> tuple[FloatArray, list[str]]:
         raise ParameterError(f"malicious_model {name} needs targets")
     positive = np.count_nonzero(inputs.poisoned > 0)
     note = (
-        f"Without targets: the malicious sum, {oracle.laws.malicious_sum:.6g}, is spread evenly "
-        f"over D1, the {positive} of {oracle.domain_size} items with a positive estimate."
+        "Without targets: the frequencies of the malicious reports are taken to be equal for the "
+        f"{positive} of {oracle.domain_size} items with a positive estimate, and their sum "
+        f"{oracle.laws.malicious_sum:.6g}."
         if positive
         else "Without targets, and no estimate is positive: the malicious frequencies are taken as "
         "zero."

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.evidence.quarantine import Quarantined
+from ldprecover.items import with_labels
 from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
@@ -205,7 +206,7 @@ def _recovered(
     round: RoundInfo, recovery_request: RecoveryRequest, result: RecoverResult, labels: bytes
 ) -> Recovered:
     recovery = result.recovery
-    conclusions = recovery.conclusions
+    conclusions, items = recovery.conclusions, decode_labels(labels)
     return Recovered.model_construct(
         round=round.id,
         method=recovery.method,
@@ -219,10 +220,10 @@ def _recovered(
         malicious=recovery.malicious.tolist(),
         genuine=recovery.genuine.tolist(),
         recovered=recovery.recovered.tolist(),
-        notes=recovery.notes,
+        notes=[with_labels(note, items) for note in recovery.notes],
         conclusions=None
         if conclusions is None
-        else Conclusions.model_validate(conclusions.to_dict(decode_labels(labels)), strict=False),
+        else Conclusions.model_validate(conclusions.to_dict(items), strict=False),
     )
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
-from ldprecover.recovery.contract import indices_named
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
 from ldprecover.recovery.unmixing.filters.debias import SetLaw, unbiased
