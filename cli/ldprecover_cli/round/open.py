@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from typer import Argument, Option
 
@@ -22,23 +22,9 @@ from ldprecover_cli.options import (
     own_parameters,
     read_lines,
 )
-from ldprecover_cli.output import (
-    byte_size,
-    console,
-    counted,
-    plain,
-    plain_table,
-    print_json,
-)
+from ldprecover_cli.output import console, counted, plain, print_json
 from ldprecover_cli.round.state import fields_of
 
-if TYPE_CHECKING:
-    from ldprecover.planning.choosing import Choice
-
-_COSTS = (
-    "error: of one estimate; gain: of 1 % crafted reports on {} items together; bytes: of a "
-    "report; hashes: to count all reports; stored: for methods that read reports"
-)
 _RETENTION = (
     "The tally of {} is the histogram of its reports: with --retention none no report is stored, "
     "and no method needs one."
@@ -60,11 +46,11 @@ def open_round(
         Protocol,
         Option(
             help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, another that the "
-            "server has, or auto.",
+            "server has, or auto, the best of them for --users.",
             metavar="NAME",
             autocompletion=completion.protocols,
         ),
-    ] = "olh",
+    ] = AUTO,
     item: Annotated[
         list[str] | None, Option(help="An item that users may hold; repeat for several.")
     ] = None,
@@ -76,7 +62,7 @@ def open_round(
     domain_size: Annotated[int | None, Option(help='Number of items, called "0", "1", ….')] = None,
     users: Annotated[
         int | None,
-        Option(help="Expected users, for the choice of --protocol auto; 10,000 when absent."),
+        Option(help="Expected users, for --protocol auto; 10,000 when absent.", min=1),
     ] = None,
     hash_range: Annotated[
         int | None,
@@ -150,13 +136,14 @@ def open_round(
 ) -> None:
     """Open a round: name its items, and how private reports are.
 
-    Its parameters never change. Users may report immediately.
+    Its parameters never change. Users may report immediately. `ldprecover plan` compares the
+    protocols.
 
     Example: ldprecover round open lunch --epsilon 1 --item soup --item salad
 
     Example: ldprecover round open cities --epsilon 0.5 --dataset cities
 
-    Example: ldprecover round open pages --epsilon 1 --domain-size 99 --protocol auto --users 90000
+    Example: ldprecover round open pages --epsilon 1 --domain-size 99 --users 90000
 
     Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention 30d
     """
@@ -169,11 +156,16 @@ def open_round(
             option = f"--{other.replace('_', '-')}"
             raise UsageError(f"give {other} either by {option} or by --parameter")
         own[other] = value
-    if protocol == AUTO:
+    if chosen := protocol == AUTO:
+        for parameter_name, number in own.items():
+            if number is not None:
+                raise UsageError(
+                    f"{parameter_name} is a parameter of one protocol: name that with --protocol"
+                )
         d = (len(labels) if labels is not None else domain_size or 0) + (
             len(canary) if canary else canaries or 0
         )
-        protocol = _chosen(d, epsilon, users, own, retention, silent=json)
+        protocol = "llh" if assigned_seeds else _best(d, epsilon, users or _USERS, quarantine)
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
     with connected(url, key) as client, _explain_protocols(protocol, own):
@@ -196,41 +188,33 @@ def open_round(
     if json:
         print_json(fields_of(opened))
         return
+    from ldprecover.planning.choosing import proposed_retention
+
     name = plain(opened.name)
+    why = f" (the best for {counted(users or _USERS, 'user')})" if chosen else ""
     console().print(
-        f"{name} is open: {len(opened.parameters.items):,} items, {opened.parameters.protocol}, "
+        f"{name} is open: {len(opened.parameters.items):,} items, {protocol}{why}, "
         f"epsilon {epsilon:g}.\n"
         f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}\n"
         f"To watch it: ldprecover round watch {name}",
         soft_wrap=True,
     )
+    if chosen and retention is None and proposed_retention(opened.parameters.oracle) == "none":
+        console().print(_RETENTION.format(protocol), soft_wrap=True)
 
 
-def _chosen(
-    d: int,
-    epsilon: float,
-    users: int | None,
-    own: Mapping[str, int | None],
-    retention: str | None,
-    *,
-    silent: bool,
-) -> str:
-    """Return the choice of `--protocol auto` for d items; print the reason unless silent."""
-    for name, value in own.items():
-        if value is not None:
-            raise UsageError(
-                f"{name} is a parameter of one protocol: name that with --protocol, instead of auto"
-            )
-    from ldprecover.planning.choosing import choose, proposed_retention
+def _best(d: int, epsilon: float, users: int, quarantine: bool) -> str:
+    """Return the best protocol for d items; one that can quarantine reports if that is asked."""
+    from ldprecover import ParameterError
+    from ldprecover.evidence.quarantine import unfit
+    from ldprecover.planning.choosing import choose
 
-    expected = _USERS if users is None else users
-    choice = choose(d, epsilon, expected)
-    best = choice.best.oracle
-    if not silent:
-        _show_choice(choice, d, epsilon, expected)
-        if retention is None and proposed_retention(best) == "none":
-            console().print(_RETENTION.format(best.protocol), soft_wrap=True)
-    return best.protocol
+    try:
+        candidates = choose(d, epsilon, users).candidates
+    except ParameterError:
+        return "olh"  # the server rejects the same parameters, by the names of its fields
+    oracles = (each.oracle for each in candidates)
+    return next(each.protocol for each in oracles if not quarantine or unfit(each) is None)
 
 
 @contextmanager
@@ -258,26 +242,6 @@ def _explain_protocols(protocol: str, own: Mapping[str, int | None]) -> Iterator
                     f"--parameter {name}: no protocol of the server has this parameter{hint}"
                 ) from error
         raise
-
-
-def _show_choice(choice: "Choice", d: int, epsilon: float, users: int) -> None:
-    console().print(
-        f"{d:,} items, epsilon {epsilon:g}, {counted(users, 'user')}: the first is the best"
-    )
-    rows = (
-        (
-            each.oracle.protocol,
-            f"±{100 * each.standard_error:.3g} points",
-            f"{each.gain:.3g} points",
-            str(each.report_size),
-            f"{each.hash_tests:.2g}" if each.hash_tests else "none",
-            byte_size(each.stored_bytes),
-        )
-        for each in choice.candidates
-    )
-    columns = ("protocol", "error", "gain", "bytes", "hashes", "stored")
-    console().print(plain_table(*columns, rows=rows, numbers=5))
-    console().print(_COSTS.format(choice.best.targets))
 
 
 def _labels(

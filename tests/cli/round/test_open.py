@@ -18,7 +18,7 @@ FOUR = "--epsilon 1 --domain-size 4"
 
 def test_a_round_is_opened_shown_listed_closed_and_deleted(on_server: Run, name: str) -> None:
     opened = on_server(f"round open {name} --epsilon 1 --item soup --item salad --json").json
-    expected = {"name": name, "state": "open", "n": 0, "protocol": "olh", "series": None}
+    expected = {"name": name, "state": "open", "n": 0, "protocol": "grr", "series": None}
     assert opened | expected == opened
     assert opened["items"] == ["soup", "salad"]
     assert on_server(f"round show {name} --json").json == opened
@@ -55,19 +55,23 @@ def test_rounds_are_shown_as_text(
     assert deleted.out == f"Deleted {name} and its 0 reports.\n"
 
 
-def test_protocol_auto_is_the_best_and_explained(on_server: Run, name: str) -> None:
-    opened = on_server(f"round open {name} {FOUR} --protocol auto").succeeds()
-    title, _, best, *_ = opened.out.splitlines()
-    assert title.rstrip() == "4 items, epsilon 1, 10,000 users: the first is the best"
-    assert best.split() == ["grr", "±1.37", "points", "2.16", "points", "4", "none", "32", "B"]
+def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str) -> None:
+    opened = on_server(f"round open {name} {FOUR}").succeeds()
+    assert opened.out.startswith(f"{name} is open: 4 items, grr (the best for 10,000 users), ")
     assert on_server(f"round show {name} --json").json["protocol"] == "grr"
     wide = "--epsilon 0.5 --domain-size 20000 --protocol auto --users 1000000"
     assert on_server(f"round open {wide} --json").json["protocol"] == "llh"
 
 
+def test_best_protocol_has_what_the_options_need(on_server: Run) -> None:
+    assert on_server(f"round open {FOUR} --quarantine --json").json["protocol"] != "grr"
+    seeds = "--epsilon 1 --domain-size 4 --access ticket --assigned-seeds --tickets 3200"
+    assert on_server(f"round open {seeds} --json").json["protocol"] == "llh"
+
+
 def test_protocol_auto_proposes_retention_unless_it_is_stated(on_server: Run, name: str) -> None:
     sentence = "The tally of llh is the histogram of its reports: with --retention none"
-    line = "--epsilon 1 --domain-size 490 --protocol auto"
+    line = "--epsilon 1 --domain-size 490"
     assert sentence in on_server(f"round open {name} {line}").succeeds().out
     assert on_server(f"round show {name} --json").json["retention"] == "forever"
     stated = on_server(f"round open {line} --retention none").succeeds().out
@@ -80,7 +84,7 @@ def test_protocol_auto_proposes_retention_unless_it_is_stated(on_server: Run, na
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--protocol auto --hash-range 4", "hash_range is a parameter of one protocol: name that"),
+        ("--hash-range 4", "hash_range is a parameter of one protocol: name that"),
         ("--protocol auto --parameter keep=4", "keep is a parameter of one protocol: name that"),
         (
             "--protocol ss --parameter subset_size=3 --subset-size 3",
@@ -93,7 +97,7 @@ def test_protocol_auto_proposes_retention_unless_it_is_stated(on_server: Run, na
         ("--protocol grr --parameter dummies=3", "; grr has none"),
         ("--protocol kue", "with LDPRECOVER_PLUGINS naming the plugin"),
         ("--protocol kue --parameter dummies=3", "--protocol 'kue' is not known"),
-        ("--protocol auto --users 0", "number of users"),
+        ("--users 0", "--users"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
         (
             "--assigned-seeds --protocol llh",
