@@ -106,6 +106,9 @@ def recover(
     ContractError, with the method's name, for a method that breaks its contract. Warns with
     CountsAloneWarning where a method would also filter the reports, and has their counts alone.
 
+        import numpy as np
+        from ldprecover import RecoveryRequest, frequency_oracle, recover
+
         oracle = frequency_oracle("oue", epsilon=1.0, domain_size=100)
         reports = oracle.perturb(np.arange(100).repeat(50))
         recover(oracle, reports).recovered
