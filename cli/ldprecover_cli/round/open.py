@@ -264,5 +264,7 @@ def _labels(
 
         return list(load_dataset(dataset, column).items)
     if items is not None:
+        if not items.exists():
+            raise UsageError(f"there is no file {items}: name single items by --item, once each")
         return [line.strip() for line in read_lines(items) if line.strip()]
     return item or None

@@ -141,7 +141,7 @@ def test_rejects_options_that_do_not_fit(on_server: Run, options: str, message: 
         ),
         ("--epsilon 1", "give the items by one of"),
         ("--epsilon 1 --dataset no.csv", "there is no file no.csv"),
-        ("--epsilon 1 --items no.txt", "cannot read no.txt: No such file"),
+        ("--epsilon 1 --items tea,soup", "there is no file tea,soup: name single items by --item"),
         ("--epsilon 1 --dataset cities --column x", "cities"),
     ],
 )
