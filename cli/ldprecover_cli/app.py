@@ -180,6 +180,8 @@ def ldprecover(
     """Collect private statistics over HTTP, and stay honest when some users send fake reports.
 
     Example: ldprecover demo
+
+    Example: ldprecover round open drinks --epsilon 1 --item tea --item coffee
     """
     ctx.obj.debug = debug
     if ctx.invoked_subcommand not in _WITHOUT_PLUGINS:
