@@ -1,7 +1,6 @@
 """Migrations lead to the schema of the code on both databases, and never change."""
 
 import hashlib
-import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,8 +23,8 @@ LATER_REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0002"
+down_revision = "0001"
 
 
 def upgrade() -> None:
@@ -50,11 +49,12 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
     with closing(Storage(empty)) as storage:
-        assert storage.migrate() == ["0001", "0002", "0003", "0004", "0005", "0006"]
+        assert storage.migrate() == ["0001"]
         assert storage.migrate() == []
         # SQLAlchemy reads a schema as text; the storage's connections read in binary.
         with sa.create_engine(empty, poolclass=sa.NullPool).connect() as connection:
-            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+            assert compare_metadata(context, metadata) == []
         storage.prepare()
 
 
@@ -62,7 +62,7 @@ def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
 def later_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Add a second revision to the history of the schema."""
     folder = shutil.copytree(migrations.FOLDER, tmp_path / "migrations")
-    (folder / "versions" / "0007_later.py").write_text(LATER_REVISION)
+    (folder / "versions" / "0002_later.py").write_text(LATER_REVISION)
     monkeypatch.setattr(migrations, "FOLDER", folder)
     migrations.revisions.cache_clear()
     yield
@@ -79,80 +79,12 @@ def test_later_revision_keeps_rounds_and_reports(
         request.getfixturevalue("later_revision")
         with pytest.raises(ConfigurationError, match="run: ldprecover admin migrate"):
             storage.prepare(migrate=False)
-        assert storage.migrate() == ["0007"]
+        assert storage.migrate() == ["0002"]
         with storage.database.read() as connection:
             notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
         assert notes == ["none"]
         assert storage.rounds.tally(seq, 6).n == 1
         assert commit(storage, seq, SUBMITTED) == [Outcome.DUPLICATE]
-
-
-def test_rounds_closed_before_have_a_seed(empty: str) -> None:
-    with closing(Storage(empty)) as storage:
-        storage.migrate()
-        closed, still_open = open_round(storage), open_round(storage)
-        with storage.database.write() as connection:
-            before_assigned_seeds(connection)
-            connection.exec_driver_sql("ALTER TABLE rounds DROP COLUMN seed")
-            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
-            connection.execute(
-                sa.text("UPDATE rounds SET state = 'closed' WHERE seq = :seq"), {"seq": closed}
-            )
-        assert storage.migrate() == ["0002", "0003", "0004", "0005", "0006"]
-        with storage.database.read() as connection:
-            rows = connection.exec_driver_sql("SELECT seq, seed FROM rounds").all()
-    seeds = {row.seq: row.seed for row in rows}
-    assert re.fullmatch("[0-9a-f]{32}", seeds[closed])
-    assert seeds[still_open] is None
-
-
-def before_repeats(connection: sa.Connection) -> None:
-    for new, old in (("repeats", "recurring_seeds"), ("repeats_quarantined", "seeds_quarantined")):
-        connection.exec_driver_sql(f"ALTER TABLE rounds RENAME COLUMN {new} TO {old}")
-    connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0005'")
-
-
-def test_quarantined_seeds_become_repeats(empty: str) -> None:
-    with closing(Storage(empty)) as storage:
-        storage.migrate()
-        seq = open_round(storage)
-        with storage.database.write() as connection:
-            before_repeats(connection)
-            for statement in (
-                "UPDATE rounds SET recurring_seeds = :data, filtered_segment = 1 WHERE seq = :seq",
-                "INSERT INTO quarantine VALUES (1, :seq, 'seed', 0, 1, :data)",
-            ):
-                connection.execute(sa.text(statement), {"seq": seq, "data": bytes(4)})
-        assert storage.migrate() == ["0006"]
-        with storage.database.read() as connection:
-            row = connection.exec_driver_sql("SELECT repeats, filtered_segment FROM rounds").one()
-            reasons = connection.exec_driver_sql("SELECT reason FROM quarantine").scalars().all()
-    assert (tuple(row), reasons) == ((None, None), ["repeat"])
-
-
-def before_assigned_seeds(connection: sa.Connection) -> None:
-    before_repeats(connection)
-    connection.exec_driver_sql("DROP TABLE verdicts")
-    connection.exec_driver_sql("ALTER TABLE rounds DROP COLUMN assigned_seeds")
-    connection.exec_driver_sql("ALTER TABLE rounds ADD COLUMN given_seeds INTEGER")
-    connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0003'")
-
-
-def test_rounds_with_listed_seeds_are_deleted(empty: str) -> None:
-    with closing(Storage(empty)) as storage:
-        storage.migrate()
-        listed, other = open_round(storage), open_round(storage)
-        with storage.database.write() as connection:
-            before_assigned_seeds(connection)
-            connection.execute(
-                sa.text("UPDATE rounds SET given_seeds = 64 WHERE seq = :seq"), {"seq": listed}
-            )
-        assert storage.migrate() == ["0004", "0005", "0006"]
-        (round_,) = storage.rounds.page(10, None)
-        assert (round_.seq, round_.assigned_seeds) == (other, False)
-        storage.deletion.delete_rest()
-        with storage.database.read() as connection:
-            assert connection.exec_driver_sql("SELECT seq FROM rounds").scalars().all() == [other]
 
 
 def test_one_of_two_concurrent_migrations_runs(empty: str) -> None:
