@@ -172,8 +172,7 @@ def ldprecover(
     ctx: typer.Context,
     *,
     version: Annotated[
-        bool,
-        Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
+        bool, Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
     debug: Annotated[bool, Option("--debug", help="Print the traceback of an error.")] = False,
 ) -> None:

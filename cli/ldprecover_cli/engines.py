@@ -30,8 +30,7 @@ TlsCa = Annotated[
     ),
 ]
 TlsCert = Annotated[
-    Path | None,
-    Option("--tls-cert", help="Client certificate for the cluster.", metavar="FILE"),
+    Path | None, Option("--tls-cert", help="Client certificate for the cluster.", metavar="FILE")
 ]
 TlsKey = Annotated[
     Path | None, Option("--tls-key", help="Key of that certificate.", metavar="FILE")

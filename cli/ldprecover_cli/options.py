@@ -30,8 +30,7 @@ Protocol = str
 Scope = Literal["admin", "analyst", "report"]
 
 Url = Annotated[
-    str,
-    Option("--url", envvar="LDPRECOVER_URL", help="Address of the server.", metavar="URL"),
+    str, Option("--url", envvar="LDPRECOVER_URL", help="Address of the server.", metavar="URL")
 ]
 Key = Annotated[
     str | None,
@@ -68,8 +67,7 @@ OwnRoundArgument = Annotated[
     ),
 ]
 RoundOption = Annotated[
-    str | None,
-    Option("--round", hidden=True, metavar="ROUND", autocompletion=completion.rounds),
+    str | None, Option("--round", hidden=True, metavar="ROUND", autocompletion=completion.rounds)
 ]
 DatasetName = Annotated[
     str | None,

@@ -68,7 +68,7 @@ def plan(
         float | None,
         Option(
             help="Lead of one item over another that must be safe from the share: 0.05 is 5 "
-            "percentage points. With it --error may be absent too.",
+            "percentage points. With it --error may be absent too."
         ),
     ] = None,
     thorough: Annotated[

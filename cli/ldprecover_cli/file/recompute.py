@@ -81,8 +81,7 @@ def recompute(
         ),
     ] = None,
     partial: Annotated[
-        bool,
-        Option("--partial", help="Accept a dataset that lacks reports, and use those it has."),
+        bool, Option("--partial", help="Accept a dataset that lacks reports, and use those it has.")
     ] = False,
     jobs: Jobs = 1,
     scheduler: SchedulerUrl = None,

@@ -4,15 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import console, counted, plain_table, print_json
 
 

@@ -10,13 +10,7 @@ from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import JsonObject, console, counted, plain, plain_table, print_json
-from ldprecover_cli.result.jobs import (
-    Background,
-    JobId,
-    check_job_options,
-    start_job,
-    wait_for_job,
-)
+from ldprecover_cli.result.jobs import Background, JobId, check_job_options, start_job, wait_for_job
 
 MaliciousShare = Annotated[
     float | None,
@@ -27,8 +21,7 @@ MaliciousShare = Annotated[
     ),
 ]
 Confidence = Annotated[
-    float,
-    Option("--confidence", help="Of all that is stated together, from 0.5 to below 1."),
+    float, Option("--confidence", help="Of all that is stated together, from 0.5 to below 1.")
 ]
 ItemSets = Annotated[
     list[str] | None,

@@ -1,15 +1,7 @@
 """`result frequencies`: a round's unbiased estimates."""
 
 from ldprecover_cli.item_tables import Top, largest, print_items
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import console, counted, percent, plain, print_json
 
 

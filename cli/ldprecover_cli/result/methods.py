@@ -1,23 +1,11 @@
 """`result methods`: the recovery methods of a round."""
 
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import console, plain_table, print_json
 
 
 def methods(
-    round: RoundArgument = CURRENT,
-    *,
-    url: Url = DEFAULT_URL,
-    key: Key = None,
-    json: Json = False,
+    round: RoundArgument = CURRENT, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False
 ) -> None:
     """List the recovery methods, what each needs, and which fit the round.
 

@@ -29,13 +29,7 @@ from ldprecover_cli.options import (
 )
 from ldprecover_cli.output import JsonObject, console, counted, plain, print_json
 from ldprecover_cli.result.conclusions import interval, sentences
-from ldprecover_cli.result.jobs import (
-    Background,
-    JobId,
-    check_job_options,
-    start_job,
-    wait_for_job,
-)
+from ldprecover_cli.result.jobs import Background, JobId, check_job_options, start_job, wait_for_job
 
 
 def recover(

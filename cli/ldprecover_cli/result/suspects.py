@@ -4,15 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import console, counted, plain_table, print_json
 
 
@@ -23,8 +15,7 @@ def suspects(
         float, Option(help="Expected share of false suspicions, above 0 and below 0.5.")
     ] = 0.05,
     drift: Annotated[
-        float,
-        Option(help="Standard deviation of changes in the true frequencies between rounds."),
+        float, Option(help="Standard deviation of changes in the true frequencies between rounds.")
     ] = 0.0,
     url: Url = DEFAULT_URL,
     key: Key = None,

@@ -38,8 +38,7 @@ def report(
         ),
     ] = None,
     target: Annotated[
-        list[str] | None,
-        Option(help="An item known to be attacked; repeat for several."),
+        list[str] | None, Option(help="An item known to be attacked; repeat for several.")
     ] = None,
     url: Url = DEFAULT_URL,
     key: Key = None,

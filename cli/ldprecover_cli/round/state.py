@@ -20,14 +20,7 @@ from ldprecover_cli.options import (
     connected_to,
     titled,
 )
-from ldprecover_cli.output import (
-    JsonObject,
-    console,
-    counted,
-    joined,
-    plain_table,
-    print_json,
-)
+from ldprecover_cli.output import JsonObject, console, counted, joined, plain_table, print_json
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, RoundStatus, RoundSummary

@@ -1,23 +1,11 @@
 """`round stats`: submissions that a round counted and rejected."""
 
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import console, plain_table, print_json
 
 
 def stats(
-    round: RoundArgument = CURRENT,
-    *,
-    url: Url = DEFAULT_URL,
-    key: Key = None,
-    json: Json = False,
+    round: RoundArgument = CURRENT, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False
 ) -> None:
     """Show how many submissions a round counted, and rejected by reason.
 

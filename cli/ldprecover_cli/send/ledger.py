@@ -6,11 +6,7 @@ from ldprecover_cli.output import console, counted, plain_table, print_json
 from ldprecover_cli.send.receipts import LedgerFile
 
 
-def ledger(
-    *,
-    ledger: LedgerFile = None,
-    json: Json = False,
-) -> None:
+def ledger(*, ledger: LedgerFile = None, json: Json = False) -> None:
     """List the reports sent from this machine, and the epsilon they have spent.
 
     The ledger contains perturbed reports only, never your values. The command writes nothing and

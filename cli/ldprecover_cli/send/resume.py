@@ -7,11 +7,7 @@ from ldprecover_cli.send.receipts import LedgerFile, ReportKey, receipt_fields, 
 
 
 def resume(
-    *,
-    ledger: LedgerFile = None,
-    key: ReportKey = None,
-    url: Url = DEFAULT_URL,
-    json: Json = False,
+    *, ledger: LedgerFile = None, key: ReportKey = None, url: Url = DEFAULT_URL, json: Json = False
 ) -> None:
     """Send reports that got no response again.
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from ldprecover_client import Client, Journal, RefusedError, Retries
 
 Resume = Annotated[
-    bool,
-    Option("--resume", help="Resume an interrupted run. No report counts twice."),
+    bool, Option("--resume", help="Resume an interrupted run. No report counts twice.")
 ]
 RunSeed = Annotated[
     int | None,

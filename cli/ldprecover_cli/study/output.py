@@ -2,15 +2,7 @@
 
 import os
 import time
-from collections.abc import (
-    Callable,
-    Collection,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -43,14 +35,12 @@ Data = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int | None,
-    Option(min=1, max=256, help="Worker processes. Default: one for each core."),
+    int | None, Option(min=1, max=256, help="Worker processes. Default: one for each core.")
 ]
 Only = Annotated[
     list[str] | None,
     Option(
-        help="Only the cells with these names; repeat for several keys.",
-        metavar="KEY=NAME[,NAME]",
+        help="Only the cells with these names; repeat for several keys.", metavar="KEY=NAME[,NAME]"
     ),
 ]
 Out = Annotated[Path, Option(help="Folder for results; existing results in it are continued.")]

@@ -45,8 +45,7 @@ def paper(
     trials: Trials = 10,
     seed: Seed = 0,
     over_http: Annotated[
-        bool,
-        Option("--over-http", help="Send every report to a server that the command starts."),
+        bool, Option("--over-http", help="Send every report to a server that the command starts.")
     ] = False,
     out: Out = Path("reproduction"),
     jobs: Jobs = None,
