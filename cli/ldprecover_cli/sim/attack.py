@@ -24,11 +24,9 @@ from ldprecover_cli.sim.runs import (
     RunSeed,
     Users,
     Wait,
-    batch_size,
     chosen_seed,
     interrupted,
     new_journal,
-    persistence,
     sending,
 )
 from ldprecover_cli.sim.ticket_files import (
@@ -170,8 +168,8 @@ def attack(
             "tickets": fingerprint(tickets, ticket_list),
         }
         journal = new_journal("attack", round, options)
-    options, retries = journal.facts["options"], persistence(wait)
-    with sending(journal, url, key=key, tickets=ticket_list, retries=retries) as client:
+    options = journal.facts["options"]
+    with sending(journal, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
         status = client.round(journal.facts["round"])
         check_access(status, ticket_list)
         if not resume:
@@ -189,18 +187,7 @@ def attack(
                 "n": status.n,
             }
         attack = make_attack(options["name"], targets=options["targets"], **options["plan"])
-        campaign = Campaign(
-            url,
-            status.id,
-            attack,
-            options["users"],
-            options["seed"],
-            key=key,
-            tickets=ticket_list,
-            batch_size=batch_size(key),
-            retries=retries,
-            journal=journal,
-        )
+        campaign = Campaign(url, status.id, attack, options["users"], options["seed"], **delivery)
         sent = campaign.run(progress=None if json else "bar")
     _show_attack(journal, sent.accepted, round, json=json)
 

@@ -37,7 +37,7 @@ def chosen_seed(seed: int | None) -> int:
     return secrets.randbelow(1 << 32) if seed is None else seed
 
 
-def persistence(wait: bool) -> "Retries":
+def _persistence(wait: bool) -> "Retries":
     """Return retries for seconds; with `wait`, retries until the server answers."""
     if not wait:
         return quick_retries()
@@ -95,34 +95,32 @@ def interrupted(
     raise UsageError(f"there is no interrupted run of `ldprecover sim {command}`{place}")
 
 
-def batch_size(key: str | None) -> int:
-    """Return how many reports a submission has: without a key one, as an open round takes them."""
-    from ldprecover_client.bulk import BATCH_SIZE
-
-    return 1 if key is None else BATCH_SIZE
-
-
 @contextmanager
 def sending(
-    journal: "Journal",
-    url: str,
-    *,
-    key: str | None,
-    tickets: tuple[str, ...] | None,
-    retries: "Retries",
-) -> Iterator["Client"]:
-    """Yield a client for the reports of a run.
+    journal: "Journal", url: str, *, key: str | None, tickets: tuple[str, ...] | None, wait: bool
+) -> Iterator["tuple[Client, dict[str, Any]]"]:
+    """Yield a client for a run, and the options of `submit_reports` that deliver its reports.
 
-    Signals end the run cleanly. The journal is removed as `_removing_journal` says.
+    Without a key a submission has one report, as an open round takes them. Signals end the run
+    cleanly. The journal is removed as `_removing_journal` says.
     """
-    round = journal.facts["round"]
+    from ldprecover_client.bulk import BATCH_SIZE
+
+    round, retries = journal.facts["round"], _persistence(wait)
+    delivery = {
+        "key": key,
+        "tickets": tickets,
+        "batch_size": 1 if key is None else BATCH_SIZE,
+        "journal": journal,
+        "retries": retries,
+    }
     with (
         end_on_signals(),
         explain_used_tickets(tickets),
         connected(url, key, scope="report", round=round, retries=retries) as client,
         _removing_journal(journal),
     ):
-        yield client
+        yield client, delivery
 
 
 @contextmanager

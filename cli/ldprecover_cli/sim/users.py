@@ -21,11 +21,9 @@ from ldprecover_cli.sim.runs import (
     RunSeed,
     Users,
     Wait,
-    batch_size,
     chosen_seed,
     interrupted,
     new_journal,
-    persistence,
     sending,
 )
 from ldprecover_cli.sim.ticket_files import (
@@ -89,8 +87,8 @@ def users(
             "seed": chosen_seed(seed),
         }
         journal = new_journal("users", round, options)
-    options, retries = journal.facts["options"], persistence(wait)
-    with sending(journal, url, key=key, tickets=ticket_list, retries=retries) as client:
+    options = journal.facts["options"]
+    with sending(journal, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
         target = client.parameters(journal.facts["round"])
         check_access(target, ticket_list)
         journal.facts |= {"url": client.url, "round": target.id, "name": target.name}
@@ -102,14 +100,7 @@ def users(
             items = len(parameters.items) - len(parameters.canaries)
             population = Population([1] * items, n, seed)
         accepted = population.report_to(
-            url,
-            target.id,
-            key=key,
-            tickets=ticket_list,
-            batch_size=batch_size(key),
-            progress=None if json else "bar",
-            journal=journal,
-            retries=retries,
+            url, target.id, progress=None if json else "bar", **delivery
         )
     if json:
         counts = population.counts.tolist()

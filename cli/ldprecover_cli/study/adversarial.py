@@ -19,6 +19,7 @@ from ldprecover_cli.study.output import (
     running,
     selection,
     show,
+    write_markdown,
 )
 
 
@@ -75,8 +76,7 @@ def adversarial(
         tables = [overall(every), lowest(results)]
         replaced(out / "cells.parquet", file.parquet())
         replaced(out / "summary.csv", "".join(map(csv_line, (every.columns, *every.rows))))
-        markdown = (f"{table.title}\n\n{table.markdown()}\n" for table in (*tables, every))
-        replaced(out / "adversarial.md", "\n".join(markdown))
+        write_markdown(out / "adversarial.md", (*tables, every))
         ratios = {f"{row[0]}\n{row[1]}": (float(row[3]), float(row[4])) for row in tables[0].rows}
         draw_ratios(ratios, out / "adversarial")
         show(tables)

@@ -19,6 +19,7 @@ from ldprecover_cli.study.output import (
     selection,
     show,
     store_all,
+    write_markdown,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def certificates(
     from ldprecover_experiments.certificate_evaluation import PARTS
     from ldprecover_experiments.detection import rates
     from ldprecover_experiments.figures import draw_detection
-    from ldprecover_experiments.run_file import RowFile, replaced
+    from ldprecover_experiments.run_file import RowFile
     from ldprecover_experiments.runs import run_tasks
 
     with running(out, jobs, scheduler, tls_ca, tls_cert, tls_key) as runner:
@@ -75,6 +76,5 @@ def certificates(
             tables += part.tables(rows)
             if name == "detection":
                 draw_detection(rates(rows), out / "detection")
-        markdown = (f"{table.title}\n\n{table.markdown()}\n" for table in tables)
-        replaced(out / "certificates.md", "\n".join(markdown))
+        write_markdown(out / "certificates.md", tables)
         show(tables)

@@ -197,6 +197,13 @@ def write_means(
     return summary
 
 
+def write_markdown(file: Path, tables: "Iterable[Table]") -> None:
+    """Write tables, each below its title, into a Markdown file."""
+    from ldprecover_experiments.run_file import replaced
+
+    replaced(file, "\n".join(f"{each.title}\n\n{each.markdown()}\n" for each in tables))
+
+
 def show(tables: "Iterable[Table]") -> None:
     """Print tables, each below its title."""
     screen = console()

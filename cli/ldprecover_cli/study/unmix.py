@@ -17,6 +17,7 @@ from ldprecover_cli.study.output import (
     running,
     selection,
     show,
+    write_markdown,
     write_means,
 )
 
@@ -70,7 +71,6 @@ def unmix(
         replaced(out / "unmix.json", Results("unmix", outcomes_by_cell).to_json() + "\n")
         scores = Scores(outcomes_by_cell, places)
         tables = list(scores.tables())
-        markdown = (f"{table.title}\n\n{table.markdown()}" for table in tables)
-        replaced(out / "unmix.md", "\n\n".join(markdown) + "\n")
+        write_markdown(out / "unmix.md", tables)
         draw_scores(scores, out)
         show([table for table in tables if table.title.startswith(_PRINTED)])
