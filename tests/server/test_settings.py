@@ -65,8 +65,9 @@ def test_variables_of_other_components_pass(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_unrelated_variables_pass(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Kubernetes sets the first ones in every container beside a service of this name."""
+    without = Settings()
     monkeypatch.setenv(f"LDPRECOVER_{name}", "tcp://10.0.0.1:8000")
-    Settings()
+    assert Settings() == without
 
 
 def test_every_setting_round_trips_through_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,6 +179,7 @@ async def test_dead_idle_worker_is_replaced() -> None:
         os.kill(pid, signal.SIGKILL)
         psutil.Process(pid).wait()
         await pool.run(alarms())
+        assert await only_worker(pool) != pid
 
 
 async def test_timeout_kills_the_worker() -> None:

@@ -116,6 +116,7 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
         storage.database.claim()
         storage.prepare()
         storage.check_writable()
+        assert storage.migrate() == []
 
 
 def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:
