@@ -106,7 +106,7 @@ def throughput(
     ):
         ratios = [b / a for a, b in zip(took[name], took[beside], strict=True)]
         print(
-            f"{name}: {statistics.median(ratios):.2f} times the throughput of {beside} (wanted >= "
+            f"{name}: {statistics.median(ratios):.2f} times the throughput of {beside} (goal >= "
             f"{goal}); from {min(ratios):.2f} to {max(ratios):.2f} in {rounds} rounds"
         )
 
@@ -160,7 +160,7 @@ def killed(oracle: FrequencyOracle, parts: list[ParquetPart]) -> None:
             times.append(time.perf_counter() - began)
     equal = "equal" if tallies[0] == tallies[1] else "NOT EQUAL"
     print(
-        f"one of two workers killed: {times[1] / times[0]:.2f} times the undisturbed time (wanted "
+        f"one of two workers killed: {times[1] / times[0]:.2f} times the undisturbed time (goal "
         f"<= 2), {equal}"
     )
 

@@ -194,7 +194,7 @@ def singles(folder: Path, measure: Measure) -> None:
             print(
                 f"single reports: {a.median('requests_per_second'):8.0f}/s, "
                 f"{name} {b.median('requests_per_second'):8.0f}/s, "
-                f"ratio {ratio(a, b):5.2f} (wanted >= {goal}); {processor_time(a, b)}; "
+                f"ratio {ratio(a, b):5.2f} (goal >= {goal}); {processor_time(a, b)}; "
                 f"wrk {a.median('wrk_cpu'):.2f} and {b.median('wrk_cpu'):.2f} cores"
             )
 
@@ -269,12 +269,12 @@ def packed(folder: Path, measure: Measure) -> None:
                 runs.append(measure.run(load))
                 if least_share is not None:
                     counted.append(counted_per_second(protocol, d, load.body, measure.seconds / 4))
-            goals = f"(wanted >= {goal / 1e6:g})" if goal else ""
+            goals = f"(goal >= {goal / 1e6:g})" if goal else ""
             if counted:
                 share = median_ratio(runs.all("reports_per_second"), counted)
                 one = statistics.median(counted) / 1e6
                 goals += (
-                    f", {share:.2f} of the {one:.1f} that one core counts (wanted >= {least_share})"
+                    f", {share:.2f} of the {one:.1f} that one core counts (goal >= {least_share})"
                 )
             print(
                 f"packed submissions of 10,000 {protocol.upper()} reports, d={d}, {kernels}: "
@@ -300,7 +300,7 @@ def wide(folder: Path, measure: Measure) -> None:
             a, b = measure.compare(load(protocol, d), load(other, other_d))
             print(
                 f"packed submissions of 10,000 {protocol.upper()} reports, d={d}: "
-                f"{ratio(a, b):5.2f} of {other.upper()}'s at d={other_d} (wanted >= {goal}), "
+                f"{ratio(a, b):5.2f} of {other.upper()}'s at d={other_d} (goal >= {goal}), "
                 f"{a.median('reports_per_second') / 1e6:6.2f} and "
                 f"{b.median('reports_per_second') / 1e6:6.2f} million reports/s; "
                 f"{processor_time(a, b)}; wrk {a.median('wrk_cpu'):.2f} cores"

@@ -302,7 +302,7 @@ def main(rounds: Annotated[int, typer.Option(min=5)] = 7) -> None:
     )
     bench = Bench(rounds)
     bench.run()
-    table = Table(("what", "ours", "against", "ratio", "wanted", "reached"), bench.rows)
+    table = Table(("what", "ours", "against", "ratio", "goal", "reached"), bench.rows)
     print(table.markdown(), "", *(f"- {note}" for note in (*bench.notes, *NOTES)), sep="\n")
 
 

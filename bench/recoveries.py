@@ -26,7 +26,7 @@ MANY, LIMIT_MS = 10_000, 50
 SLOW = {"unmix": 10_000}
 """Limits in milliseconds of slower methods."""
 D, EPSILON, REPORTS, BETA, TARGETS = 490, 0.5, 100_000, 0.05, 10
-WANTED = 20
+GOAL = 20
 SAMPLE = 2_000
 _LONGEST = 12
 
@@ -58,7 +58,7 @@ def from_counts(rounds: int) -> Iterator[str]:
                 median_seconds(lambda: recover(oracle, frequencies, request, n=REPORTS), rounds),  # noqa: B023
             )
         yield (
-            f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (wanted <= "
+            f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (goal <= "
             f"{SLOW.get(name, LIMIT_MS)})"
         )
 
@@ -121,7 +121,7 @@ def from_reports(rounds: int) -> Iterator[str]:
             yield (
                 f"{name}, {protocol}: {ours:6.2f} s, in Python {theirs:6.0f} s, "
                 f"{theirs / ours:5.0f} times as fast "
-                f"(wanted >= {WANTED})"
+                f"(goal >= {GOAL})"
             )
 
 

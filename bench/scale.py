@@ -4,7 +4,7 @@ of this machine.
 Each deployment is a report dataset and its `_round.json`, as `ldprecover file dataset` writes
 them; its users and its attackers are simulated. From there on everything is done by the commands
 that anyone would use: `ldprecover file merge`, and `ldprecover file recompute` on all datasets with
-Dask's own scheduler and workers, or without. What is there already is not made again.
+Dask's own scheduler and workers, or without. Existing data is not made again.
 """
 
 import json

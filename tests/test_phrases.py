@@ -11,6 +11,7 @@ PHRASES, NAMES = read_list((HERE / "phrases.txt").read_text())
     [
         ("a.py", 'def f(given: int) -> None:\n    """It goes\n    on."""\n', ["given", "goes on"]),
         ("a.py", "goes = on = f(\"a room of its \" 'own')  # anew\n", ["of its own", "anew"]),
+        ("a.py", "_told = 1\n", ["told"]),
         ("a.py", "if a is None: pass  # phrases: quoted, anew\n", []),
         ("a.js", 'const anew = "at once"; // not at\n// once\n', ["at once"]),
         (

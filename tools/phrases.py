@@ -114,21 +114,21 @@ def _spaces(match: re.Match[str]) -> str:
 
 
 def _assigned(text: str) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each variable and parameter that a module binds."""
+    """Yield line and name, without leading underscores, of each variable and parameter."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.id
+            yield node.lineno, node.id.lstrip("_")
         elif isinstance(node, ast.arg):
-            yield node.lineno, node.arg
+            yield node.lineno, node.arg.lstrip("_")
 
 
 def _javascript_comments(text: str) -> str:
-    def kept(match: re.Match[str]) -> str:
+    def comment(match: re.Match[str]) -> str:
         return re.sub(r"//+|\*", _spaces, match[0]) if match["comment"] else _blank(match[0])
 
     prose, end = [], 0
     for match in _JAVASCRIPT.finditer(text):
-        prose += [_blank(text[end : match.start()]), kept(match)]
+        prose += [_blank(text[end : match.start()]), comment(match)]
         end = match.end()
     return "".join([*prose, _blank(text[end:])])
 

@@ -36,6 +36,6 @@ def _attack(kind: Any) -> str:
             and field.name not in OPTIONS
         ):
             raise ParameterError(
-                f"its option {field.name} must have a default: of these alone others are told"
+                f"its option {field.name} must have a default: commands cannot set it"
             )
     return str(kind.name)

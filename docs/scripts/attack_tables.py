@@ -104,7 +104,7 @@ def _repeats(oracle: FrequencyOracle, reports: Reports) -> Repeats:
     seed_filter = SeedFilter(seeds.size)
     seed_filter.count(seeds)
     seed_filter.compare(seeds)
-    return seed_filter.found()
+    return seed_filter.repeats()
 
 
 def shifted(

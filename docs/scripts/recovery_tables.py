@@ -40,7 +40,7 @@ from ldprecover_experiments.poisoned_round import Targets, Vector
 from ldprecover_experiments.tables import Table
 
 RECOVERED = [MethodSpec(**fields) for fields in TABLES["methods"]["recovery"]]
-PROJECTED, UNTOLD, TOLD, _EXACT = RECOVERED
+PROJECTED, BLIND, WITH_TARGETS, _EXACT = RECOVERED
 COLUMNS: tuple[Estimator, ...] = (POISONED, *RECOVERED)
 
 
@@ -125,7 +125,7 @@ def recovery_tables(rounds: Rounds) -> Iterator[str]:
     columns = {f"{p.upper()}, {CRAFTED}": measured(played[p][CRAFTED], NAMED) for p in PROTOCOLS}
     yield by_method("named as targets", columns, 2)
     lines = [
-        [attack, *(_found(attacked.get(attack, [])) for attacked in played.values())]
+        [attack, *(_suspects(attacked.get(attack, [])) for attacked in played.values())]
         for attack in filter(is_targeted, played["oue"])
     ]
     yield Table(["rose since an earlier round", *map(str.upper, PROTOCOLS)], lines).markdown()
@@ -146,9 +146,10 @@ def _facts(trials: list[Trial], outcomes: list[Outcomes]) -> str:
     }
     every = np.concatenate(list(errors.values()))
     spread = every.std(axis=1) / np.sqrt(max(every.shape[1] - 1, 1)) / every.mean(axis=1)
-    better = (errors[UNTOLD.name] < errors[PROJECTED.name]).sum()
+    better = (errors[BLIND.name] < errors[PROJECTED.name]).sum()
     zeroed = sum(
-        not TOLD.estimate(t, DEFAULT_ETA).frequencies[list(known_targets(t))].any() for t in trials
+        not WITH_TARGETS.estimate(t, DEFAULT_ETA).frequencies[list(known_targets(t))].any()
+        for t in trials
     )
     return (
         f"LDPRecover had a lower MSE than projection alone in {better} of these {len(trials)} "
@@ -158,7 +159,7 @@ def _facts(trials: list[Trial], outcomes: list[Outcomes]) -> str:
     )
 
 
-def _found(trials: list[Trial]) -> str:
+def _suspects(trials: list[Trial]) -> str:
     if not trials:
         return ""
     hits = np.mean([len({*t.suspected} & {*known_targets(t)}) for t in trials])

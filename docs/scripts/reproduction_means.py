@@ -12,7 +12,7 @@ from ldprecover_experiments.paper import EXPERIMENTS
 from ldprecover_experiments.parameters import BETA, EPSILON, ETA
 from ldprecover_experiments.tables import COLUMNS, Table, shown_parameter
 
-KEPT = Path(__file__).parent.parent / "measurements" / "reproduction" / "summary.csv"
+SUMMARY = Path(__file__).parent.parent / "measurements" / "reproduction" / "summary.csv"
 SETTINGS = EXPERIMENTS["mse"].settings
 _DEFAULTS: dict[str, Any] = dict.fromkeys(COLUMNS[: COLUMNS.index("method") + 1], "") | {
     "data": "cities",

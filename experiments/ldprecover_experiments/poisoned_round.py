@@ -53,7 +53,7 @@ class PoisonedRound:
     `truth` holds the frequencies f_X of the genuine users. `targets` are the items that the attack
     raises, None for an attack without targets. `reports` holds all packed reports, the genuine ones
     first; None if only counts were drawn. `earlier` is the tally of an earlier clean round, if any,
-    and `attack` the attack. `canaries` are items that nobody holds, as a method is told.
+    and `attack` the attack. `canaries` are items that nobody holds; methods know them.
 
         clean = PoisonedRound.clean(oracle, Population.of(load_dataset("cities"), 5000, seed=1))
         poisoned = clean.under(MGA([3, 40]), m=250, rng=np.random.default_rng(0), targets=(3, 40))

@@ -38,7 +38,7 @@ class CellFile:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._found: dict[tuple[str, ...], list[Outcome]] = {}
+        self._outcomes: dict[tuple[str, ...], list[Outcome]] = {}
         if file.exists():
             self._read()
         else:
@@ -46,14 +46,14 @@ class CellFile:
 
     def of(self, work: Work, cell: Cell) -> list[Outcome] | None:
         """Return the outcomes of a cell, None if it has not been run."""
-        return self._found.get(work.key(cell))
+        return self._outcomes.get(work.key(cell))
 
     def add(self, work: Work, cells: Iterable[tuple[Cell, list[Outcome]]]) -> None:
         """Append finished cells in one write, which is on the disk when this returns."""
         text = StringIO()
         for cell, outcomes in cells:
             key = work.key(cell)
-            self._found[key] = outcomes
+            self._outcomes[key] = outcomes
             for o in outcomes:
                 numbers = (getattr(o, name) for name in _MEASURED)
                 rest = (f"{o.seconds:.3g}", o.refused, len(outcomes))
@@ -103,8 +103,8 @@ class CellFile:
             with suppress(ValueError):  # too few columns, or no number where one should be
                 outcomes = [_outcome(row) for row in cell_rows]
                 if len(outcomes) == int(cell_rows[0][-1]):
-                    self._found[key] = outcomes
-        lines = [header, *(row for key in self._found for row in rows_by_cell[key])]
+                    self._outcomes[key] = outcomes
+        lines = [header, *(row for key in self._outcomes for row in rows_by_cell[key])]
         if len(lines) <= len(rows) or len(text.encode()) != len(whole):
             replaced(self.file, "".join(map(csv_line, lines)))
 

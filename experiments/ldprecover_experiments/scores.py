@@ -51,7 +51,7 @@ class SettingMeans:
 
     @property
     def removable(self) -> bool:
-        """Whether malicious reports can be told from honest ones by more than the counts."""
+        """Whether malicious reports differ from honest ones in more than the counts."""
         oracle = frequency_oracle(self.cell.protocol, self.cell.epsilon, 64)
         if self.cell.attack is None:
             return True
@@ -191,7 +191,7 @@ class Scores:
         for method, (group, each) in product(self.methods, groups.items()):
             of_method = [s.means[method] for s in each.settings if method in s.means]
             if means := [mean for mean in of_method if _certain(mean)]:
-                rows.append([method, *group, *_said(means)])
+                rows.append([method, *group, *_certainty(means)])
         columns = ("method", "protocol", "attack", "coverage", "least", "RMS error / sd", "most")
         title = "what a method says of itself: coverage of its 95 % intervals, its sd"
         return Table((*columns, "P(attack)", "most"), rows, title, 6)
@@ -215,7 +215,7 @@ def _certain(mean: Mean) -> bool:
     return mean.coverage is not None or mean.attack_probability is not None
 
 
-def _said(means: Sequence[Mean]) -> Iterator[str]:
+def _certainty(means: Sequence[Mean]) -> Iterator[str]:
     """Yield mean and minimum coverage, mean and maximum RMS error / sd, and P(attack)."""
     coverage = [m.coverage for m in means if m.coverage is not None]
     ratios = [sqrt(m.mse / m.variance) for m in means if m.variance]

@@ -61,12 +61,11 @@ def export_reports(
     partial: bool = False,
     step: Callable[[int, int], None],
 ) -> ReportDataset:
-    """Write a round's reports as a dataset, or go on with one; `step` is told of how many reports
-    how many are written.
+    """Write a round's reports as a dataset, or continue one.
 
-    A round that does not keep all its reports is refused unless `partial` is said. The server may
-    be running. Raises ConfigurationError, RoundNotFoundError, TooFewReportsError and
-    ReportDatasetError.
+    `step` is called with the numbers of written and of all reports. A round that does not store all
+    its reports is rejected unless `partial`. The server may be running. Raises ConfigurationError,
+    RoundNotFoundError, TooFewReportsError and ReportDatasetError.
     """
     with _database(settings) as storage:
         return write_reports(

@@ -32,10 +32,10 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Any:
     created = []
     for kind in (httpx.Client, httpx.AsyncClient):
 
-        def counted(self, *args: Any, _of: Any = kind.__init__, **options: Any) -> None:
+        def counted(self, *args: Any, _init: Any = kind.__init__, **options: Any) -> None:
             created.append(self)
             options["limits"].keepalive_expiry = None
-            _of(self, *args, **options)
+            _init(self, *args, **options)
 
         monkeypatch.setattr(kind, "__init__", counted)
     return created

@@ -3,7 +3,7 @@
 import csv
 import re
 
-from reproduction_means import KEPT, Means
+from reproduction_means import SUMMARY, Means
 from reproduction_tables import tables
 from tables import read
 
@@ -11,7 +11,7 @@ from ldprecover_experiments.paper import EXPERIMENTS, cells_of
 from ldprecover_experiments.tables import COLUMNS
 
 PAGE = read("reproduction")
-TABLES = list(tables(Means(KEPT)))
+TABLES = list(tables(Means(SUMMARY)))
 
 
 def test_page_has_the_tables_of_the_means() -> None:
@@ -34,7 +34,7 @@ def test_page_states_the_number_of_cells() -> None:
 
 
 def test_means_are_of_a_whole_run() -> None:
-    with KEPT.open(newline="") as file:
+    with SUMMARY.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS
     assert {row["trials"] for row in rows} == {"10"}

@@ -165,7 +165,7 @@ class Front:
         config.load()
         self._runner = asyncio.Runner(loop_factory=config.get_loop_factory())
         self._events: asyncio.Queue[Any] = asyncio.Queue()
-        self._told: asyncio.Queue[Any] = asyncio.Queue()
+        self._sent: asyncio.Queue[Any] = asyncio.Queue()
         self._state = ServerState()
         self._watch, self._memory = LoopWatch(), PeakMemory()
         self._runner.run(self._start(config))
@@ -174,10 +174,10 @@ class Front:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: self.failures.append(str(context)))
         self._lifespan = asyncio.create_task(
-            self._app({"type": "lifespan"}, self._events.get, self._told.put)
+            self._app({"type": "lifespan"}, self._events.get, self._sent.put)
         )
         await self._events.put({"type": "lifespan.startup"})
-        assert (await self._told.get())["type"] == "lifespan.startup.complete"
+        assert (await self._sent.get())["type"] == "lifespan.startup.complete"
         self._server = await loop.create_server(
             lambda: EdgeProtocol(config, self._state, {}), "127.0.0.1", 0
         )
@@ -229,7 +229,7 @@ class Front:
         self._server.close()
         await self._server.wait_closed()
         await self._events.put({"type": "lifespan.shutdown"})
-        assert (await self._told.get())["type"] == "lifespan.shutdown.complete"
+        assert (await self._sent.get())["type"] == "lifespan.shutdown.complete"
         await self._lifespan
 
     def open_round(self) -> None:

@@ -14,7 +14,7 @@ from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.http.bodies import JSON, Body, BodyLimit, BodyMemory
 
-SENT, DECODED, HELD = 1_000, 2_500, 10_000
+SENT, DECODED, MAX_TOTAL = 1_000, 2_500, 10_000
 """What one body may have as sent and decoded, and all together."""
 
 
@@ -80,7 +80,7 @@ lengths = st.sampled_from([None, None, b"0", b"1000", b"1001", b"-1", b"9" * 30,
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
 def test_any_body_is_decompressed_or_rejected() -> None:
-    memory = BodyMemory(HELD)
+    memory = BodyMemory(MAX_TOTAL)
 
     @property_settings(400)
     @given(st.sampled_from([DECODED, SENT]), pieces(), encodings, types, lengths, st.booleans())
@@ -123,7 +123,7 @@ def test_any_body_is_decompressed_or_rejected() -> None:
         status = None
         try:
             given_on = bytes(asyncio.run(body.read(limit, (JSON, MEDIA_TYPE))))
-            assert memory.budget.reserved <= HELD
+            assert memory.budget.reserved <= MAX_TOTAL
         except ServiceError as refusal:
             status = refusal.type.status
         body.release()

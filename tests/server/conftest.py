@@ -48,9 +48,9 @@ class InProcess(Calls):
     async def _start(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0"}}
         self._lifespan = asyncio.create_task(self.app(scope, self._events.get, self._answers.put))
-        assert await self._tell("lifespan.startup") == {"type": "lifespan.startup.complete"}
+        assert await self._send("lifespan.startup") == {"type": "lifespan.startup.complete"}
 
-    async def _tell(self, event: str) -> Any:
+    async def _send(self, event: str) -> Any:
         await self._events.put({"type": event})
         return await self._answers.get()
 
@@ -80,7 +80,7 @@ class InProcess(Calls):
     def close(self) -> None:
         async def end() -> None:
             await self.http.aclose()
-            assert await self._tell("lifespan.shutdown") == {"type": "lifespan.shutdown.complete"}
+            assert await self._send("lifespan.shutdown") == {"type": "lifespan.shutdown.complete"}
             await self._lifespan
 
         with contextlib.closing(self._runner):

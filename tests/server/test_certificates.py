@@ -30,7 +30,7 @@ from ldprecover_server.datasets import export_reports
 pytestmark = pytest.mark.sqlite
 
 LABELS = ("3", "2", "1", "0", "Łódź", "x y", "a", "b", "c", "d", "e")
-HELD = [0.5, 0.3, 0.1, 0.1]
+SHARES = [0.5, 0.3, 0.1, 0.1]
 REQUEST: dict[str, Any] = {
     "malicious_share": 0.01,
     "confidence": 0.9,
@@ -49,7 +49,7 @@ def fill(server: Any, oracle: FrequencyOracle, n: int = 6000, **fields: Any) -> 
     rng = np.random.default_rng(4)
     own = {"hash_range": 4} if oracle.protocol == "olh" else {}
     opened = server.try_open(oracle.protocol, 1.0, items=LABELS, **own, **fields).json()
-    reports = oracle.perturb(rng.choice(4, n, p=HELD), rng)
+    reports = oracle.perturb(rng.choice(4, n, p=SHARES), rng)
     assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
     return opened["id"], Tally.of(oracle, reports)
 
@@ -134,7 +134,7 @@ def fill_and_close(
     rng = np.random.default_rng(4)
     own = {"hash_range": 4} if oracle.protocol == "olh" else {}
     id = server.try_open(oracle.protocol, 1.0, items=LABELS, **own, **fields).json()["id"]
-    honest = oracle.perturb(rng.choice(4, n, p=HELD), rng)
+    honest = oracle.perturb(rng.choice(4, n, p=SHARES), rng)
     malicious = make_attack("mga", targets=(4,)).reports(oracle, n // 10, rng)
     for reports in (honest, malicious):
         assert server.submit(id, wire.pack(reports)).status_code == 202
@@ -348,7 +348,7 @@ def attacked(in_process: InProcess) -> tuple[str, Tally]:
     """A round in which every tenth report supports all items but one."""
     oracle, rng = frequency_oracle("oue", 1.0, 11), np.random.default_rng(4)
     id = in_process.open_round("oue", 1.0, items=LABELS)
-    honest = oracle.perturb(rng.choice(4, 18_000, p=HELD), rng)
+    honest = oracle.perturb(rng.choice(4, 18_000, p=SHARES), rng)
     bits = np.arange(11) < np.full((2000, 1), 10)
     malicious = np.packbits(bits, axis=1, bitorder="little")
     for reports in (honest, malicious):

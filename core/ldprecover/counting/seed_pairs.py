@@ -16,7 +16,7 @@ from ldprecover import counting
 from ldprecover.distributions import poisson_quantile, skewed_quantile
 from ldprecover.types import Int64Array, UInt32Array
 
-_HELD = 1 << 22  # seeds in memory, 16 MB
+_MAX_SEEDS = 1 << 22  # seeds in memory, 16 MB
 _BINS = 1 << 22  # bins, 32 MB
 _PIECE = 1 << 16  # seeds of a block that is hashed
 _SEEDS = 1 << 32
@@ -28,28 +28,28 @@ class SeedPairs:
 
     def __init__(self, seeds: UInt32Array) -> None:
         self.n = len(seeds)
-        self._held, self._holds = [seeds], len(seeds)
+        self._seeds, self._size = [seeds], len(seeds)
         self._bins: Int64Array | None = None
 
     def __iadd__(self, other: "SeedPairs") -> "SeedPairs":
         self.n += other.n
-        self._held += other._held
-        self._holds += other._holds
+        self._seeds += other._seeds
+        self._size += other._size
         if other._bins is not None:
             if self._bins is None:
                 self._bins = other._bins
             else:
                 self._bins += other._bins
-        if self._holds > _HELD:
+        if self._size > _MAX_SEEDS:
             self._fold()
         return self
 
     def counted(self) -> tuple[float, int]:
         """Return the number of pairs, and the number of places for a report: seeds or bins."""
-        if self.n > _HELD:
+        if self.n > _MAX_SEEDS:
             times = self._fold().astype(np.float64)
             return float((times * (times - 1)).sum() / 2), _BINS
-        seeds = np.concatenate(self._held)
+        seeds = np.concatenate(self._seeds)
         seeds.sort()
         # A run of k places where the next seed is the same comes from k + 1 reports.
         same = np.flatnonzero(seeds[1:] == seeds[:-1])
@@ -59,15 +59,15 @@ class SeedPairs:
 
     def _fold(self) -> Int64Array:
         bins = np.zeros(_BINS, np.int64) if self._bins is None else self._bins
-        if self._holds:
-            seeds = np.concatenate(self._held)
+        if self._size:
+            seeds = np.concatenate(self._seeds)
             for start in range(0, seeds.size, _PIECE):
                 piece = seeds[start : start + _PIECE]
                 # Hashed, so that seeds next to each other do not share a bin.
                 piece[:] = counting.olh_buckets(piece, np.zeros(1, np.uint32), _BINS)
             seeds.sort()  # counting in order is faster: the bins do not fit into a cache
             bins += counting.grr_counts(seeds, _BINS)
-        self._held, self._holds, self._bins = [], 0, bins
+        self._seeds, self._size, self._bins = [], 0, bins
         return bins
 
     def __getstate__(self) -> dict[str, object]:

@@ -49,7 +49,7 @@ class AssignedSeedCrafter(Crafter):
 
     def craft(
         self,
-        wanted_items: Int64Array,
+        chosen_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
@@ -57,11 +57,11 @@ class AssignedSeedCrafter(Crafter):
     ) -> Reports:
         """Return the best bucket of each user's seed.
 
-        - "most" and "projected": the bucket with most wanted items;
-        - "balanced": the greatest (wanted items in it) - |floor(d/g) - (items in it)|;
-        - "honest": the size nearest to one drawn from `size_law`; of these, most wanted items.
+        - "most" and "projected": the bucket with most chosen items;
+        - "balanced": the greatest (chosen items in it) - |floor(d/g) - (items in it)|;
+        - "honest": the size nearest to one drawn from `size_law`; of these, most chosen items.
         """
-        m, r = wanted_items.shape
+        m, r = chosen_items.shape
         law = self.size_law() if aim == "honest" else None
         size_of_user = None if law is None else rng.choice(np.arange(law.size), size=m, p=law)
         sizes = self._cells(np.arange(self.domain_size))
@@ -70,12 +70,12 @@ class AssignedSeedCrafter(Crafter):
             size = None if size_of_user is None else size_of_user[rows, None]
             return self._scores(hits, sizes[seeds], r, aim, size)
 
-        return self.choose(wanted_items, rng, scores)
+        return self.choose(chosen_items, rng, scores)
 
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
     ) -> tuple[float, float] | None:
-        """Return both for one wanted item; None for several: see `crafted_support`."""
+        """Return both for one chosen item; None for several: see `crafted_support`."""
         return (1.0, self.encoded_others) if r == 1 and aim in ("most", "projected") else None
 
     def crafted_support(
@@ -89,7 +89,7 @@ class AssignedSeedCrafter(Crafter):
     ) -> FloatArray:
         """Return pi exactly, by summing over all seeds.
 
-        Raises ParameterError for more than 16,384 possible sets of wanted items.
+        Raises ParameterError for more than 16,384 possible sets of chosen items.
         """
         if self.expected_hits(r, aim=aim) is not None:
             return self.encoded_support(included)
@@ -99,8 +99,8 @@ class AssignedSeedCrafter(Crafter):
             law = self.size_law()
             law = np.where(law > _NEGLIGIBLE, law, 0.0)
 
-        def shares_of(wanted_items: Int64Array) -> FloatArray:
-            hits, total = self._cells(wanted_items), np.zeros(sizes.size)
+        def shares_of(chosen_items: Int64Array) -> FloatArray:
+            hits, total = self._cells(chosen_items), np.zeros(sizes.size)
             for size in np.flatnonzero(law).tolist():
                 best = self._scores(hits, sizes, r, aim, size)
                 total += law[size] / law.sum() * self.shares_of(best)
@@ -127,14 +127,14 @@ class AssignedSeedCrafter(Crafter):
             f"{self.protocol} with assigned seeds lacks a report that all can send"
         )
 
-    def choose(self, wanted_items: Int64Array, rng: np.random.Generator, scores: Scores) -> Reports:
+    def choose(self, chosen_items: Int64Array, rng: np.random.Generator, scores: Scores) -> Reports:
         """Return the bucket of the greatest score under the seed of each user."""
-        m, r = wanted_items.shape
+        m, r = chosen_items.shape
         seeds, buckets = self.draw_seeds(m, rng), np.empty(m, np.int64)
         g, step = self.hash_range, max(1, _BLOCK // max(r, self.hash_range))
         for start in range(0, m, step):
             rows = slice(start, start + step)
-            hashed = self.buckets(seeds[rows, None], wanted_items[rows])
+            hashed = self.buckets(seeds[rows, None], chosen_items[rows])
             hashed = hashed + np.arange(len(hashed))[:, None] * g
             hits = np.bincount(hashed.ravel(), minlength=len(hashed) * g).reshape(-1, g)
             best = _greatest(scores(hits, seeds[rows], rows))

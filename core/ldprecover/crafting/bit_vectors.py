@@ -1,4 +1,4 @@
-"""Crafting bit vectors: the wanted items, padded with random others to a number of ones."""
+"""Crafting bit vectors: the chosen items, padded with random others to a number of ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,21 +55,21 @@ class BitCrafter(Crafter):
 
     def craft(
         self,
-        wanted_items: Int64Array,
+        chosen_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return the wanted items and a uniformly random set of others, one set for each report.
+        """Return the chosen items and a uniformly random set of others, one set for each report.
 
-        A report has L = floor(p + (d-1)q) ones, or more where more items are wanted. It has the
+        A report has L = floor(p + (d-1)q) ones, or more where more items are chosen. It has the
         honest number of ones where that is the aim, and a fixed one where the protocol fixes it;
-        then a random subset of the wanted items is one if they are more than the ones.
+        then a random subset of the chosen items is one if they are more than the ones.
         """
-        m, r = wanted_items.shape
+        m, r = chosen_items.shape
         sizes = self.sizes.draw(m, rng) if aim == "honest" else np.full(m, self._ones(r))
-        return padded_rows(wanted_items, sizes, self.domain_size, rng)
+        return padded_rows(chosen_items, sizes, self.domain_size, rng)
 
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
@@ -188,18 +188,18 @@ class _BitCoins(CoinCrafter):
 
 
 def padded_rows(
-    wanted_items: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator
+    chosen_items: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator
 ) -> UInt8Array:
-    """Return packed rows of d bits: the wanted items (m, r) first, then random others.
+    """Return packed rows of d bits: the chosen items (m, r) first, then random others.
 
-    Row i has sizes[i] ones. If that is below r, the ones are a random subset of the wanted items.
+    Row i has sizes[i] ones. If that is below r, the ones are a random subset of the chosen items.
     """
 
-    def wanted_first(keys: FloatArray, users: Int64Array) -> None:
-        rows = wanted_items[users]
+    def chosen_first(keys: FloatArray, users: Int64Array) -> None:
+        rows = chosen_items[users]
         np.put_along_axis(keys, rows, np.take_along_axis(keys, rows, axis=1) - 1.0, axis=1)
 
-    return _lowest_keys(sizes, d, rng, wanted_first)
+    return _lowest_keys(sizes, d, rng, chosen_first)
 
 
 def _rows_of_hits(

@@ -12,13 +12,13 @@ from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt32Array
 
-_SUBSETS = 1 << 14  # sets of wanted items whose reports are enumerated, at most
+_SUBSETS = 1 << 14  # sets of chosen items whose reports are enumerated, at most
 _SPREAD = 4  # 1 / the share of an item's reports that evens out what else they support
 
 
 @dataclass(frozen=True)
 class CellCrafter(Crafter):
-    """A report is an integer below `cells`; all that supports wanted items is solved.
+    """A report is an integer below `cells`; all that supports chosen items is solved.
 
     `hits(items)` counts the items that each report supports; `support_counts(reports)` counts the
     reports that support each item.
@@ -36,8 +36,8 @@ class CellCrafter(Crafter):
         """The number of reports, from 0 on, that are never crafted: they stand out."""
 
     @abstractmethod
-    def supporting(self, wanted_items: Int64Array) -> UInt32Array:
-        """Return the reports that support all wanted items, without those that are never sent."""
+    def supporting(self, chosen_items: Int64Array) -> UInt32Array:
+        """Return the reports that support all chosen items, without those that are never sent."""
 
     @property
     def encoded_others(self) -> float:
@@ -45,20 +45,20 @@ class CellCrafter(Crafter):
 
     def craft(
         self,
-        wanted_items: Int64Array,
+        chosen_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return the `best_reports` for each user's wanted items, drawn evenly.
+        """Return the `best_reports` for each user's chosen items, drawn evenly.
 
         Of the aims only "projected" changes them: honest reports have the same sizes.
         """
-        reports = np.empty(len(wanted_items), "<u4")
+        reports = np.empty(len(chosen_items), "<u4")
         if not reports.size:
             return reports
-        rows, row_of_user = np.unique(wanted_items, axis=0, return_inverse=True)
+        rows, row_of_user = np.unique(chosen_items, axis=0, return_inverse=True)
         order = np.argsort(row_of_user.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(row_of_user.reshape(-1), minlength=len(rows)))
         for row, users in zip(rows, np.split(order, ends[:-1]), strict=True):
@@ -68,7 +68,7 @@ class CellCrafter(Crafter):
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
     ) -> tuple[float, float] | None:
-        """Return both for one wanted item; None for several: see `crafted_support`."""
+        """Return both for one chosen item; None for several: see `crafted_support`."""
         if r > 1:
             return None
         others = self._shares(self.best_reports(np.zeros(1, np.int64), aim))[1]
@@ -85,7 +85,7 @@ class CellCrafter(Crafter):
     ) -> FloatArray:
         """Return pi exactly.
 
-        Raises ParameterError for more than 16,384 possible sets of wanted items.
+        Raises ParameterError for more than 16,384 possible sets of chosen items.
         """
         return average_over_sets(
             self.protocol, included, r, lambda items: self._shares(self.best_reports(items, aim))
@@ -110,22 +110,22 @@ class CellCrafter(Crafter):
         miss = np.abs(self.hits(np.arange(self.domain_size)) - size)
         return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")
 
-    def best_reports(self, wanted_items: Int64Array, aim: Aim = "most") -> UInt32Array:
-        """Return the reports that support most of the wanted items.
+    def best_reports(self, chosen_items: Int64Array, aim: Aim = "most") -> UInt32Array:
+        """Return the reports that support most of the chosen items.
 
         If few support all of them, what else these support rises too, and a projection takes much
         of the gain. For the aim "projected" they are then those with the largest difference of the
-        shares of wanted and of other items supported: a quarter as many as support one item.
+        shares of chosen and of other items supported: a quarter as many as support one item.
         """
-        reports = self.supporting(wanted_items)
+        reports = self.supporting(chosen_items)
         least = max(round(self.cells * self.q) // _SPREAD, 1)
         spread = aim == "projected" and reports.size < least - 1
         if reports.size and not spread:
             return reports
-        score = self.hits(wanted_items)[self.never_sent :]
+        score = self.hits(chosen_items)[self.never_sent :]
         if spread:
             sizes = self.hits(np.arange(self.domain_size))[self.never_sent :]
-            score = self.domain_size * score - wanted_items.size * sizes
+            score = self.domain_size * score - chosen_items.size * sizes
         worst = np.partition(score, -least)[-least] if spread else score.max()
         return (np.flatnonzero(score >= worst) + self.never_sent).astype(np.uint32)
 
@@ -138,9 +138,9 @@ class CellCrafter(Crafter):
 def average_over_sets(
     protocol: str, included: FloatArray, r: int, value_of: Callable[[Int64Array], FloatArray]
 ) -> FloatArray:
-    """Return the mean of `value_of(wanted_items)`, `included` as in `Crafter.crafted_support`.
+    """Return the mean of `value_of(chosen_items)`, `included` as in `Crafter.crafted_support`.
 
-    Raises ParameterError for more than 16,384 possible sets of wanted items.
+    Raises ParameterError for more than 16,384 possible sets of chosen items.
     """
     items = np.flatnonzero(included)
     if math.comb(items.size, r) > _SUBSETS:
@@ -150,7 +150,7 @@ def average_over_sets(
         )
     sets = list(combinations(items.tolist(), r))
     mean: FloatArray = np.zeros(())
-    for wanted_items in sets:
-        weight = float(included[wanted_items[0]]) if r == 1 else 1 / len(sets)
-        mean = mean + weight * value_of(np.array(wanted_items))
+    for chosen_items in sets:
+        weight = float(included[chosen_items[0]]) if r == 1 else 1 / len(sets)
+        mean = mean + weight * value_of(np.array(chosen_items))
     return mean

@@ -16,7 +16,7 @@ DEFAULT_SEARCH = 1_000
 """Hash seeds that a malicious user tries, as in Cao et al. (USENIX Security 2021)."""
 
 Aim = Literal["most", "balanced", "honest", "projected"]
-"""What a crafted report looks like beside supporting wanted items: see `Crafter.craft`."""
+"""What a crafted report looks like beside supporting chosen items: see `Crafter.craft`."""
 
 Search = int | Literal["exhaustive"]
 """The number of random seeds that a malicious user tries, or all seeds of the hash."""
@@ -116,20 +116,20 @@ class Crafter(ABC):
     @abstractmethod
     def craft(
         self,
-        wanted_items: Int64Array,
+        chosen_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return one report for each row of `wanted_items`, an (m, r) array of r distinct items.
+        """Return one report for each row of `chosen_items`, an (m, r) array of r distinct items.
 
         `aim` says how the report looks otherwise, as far as the protocol leaves a choice:
 
-        - "most": it supports as many wanted items as possible, and is of an honest size otherwise;
-        - "balanced": it maximises the wanted items minus |its size - an honest size|;
-        - "honest": its size is drawn as honest sizes are; among such reports, most wanted items;
-        - "projected": as "most", but where such reports raise others too, wanted items give way.
+        - "most": it supports as many chosen items as possible, and is of an honest size otherwise;
+        - "balanced": it maximises the chosen items minus |its size - an honest size|;
+        - "honest": its size is drawn as honest sizes are; among such reports, most chosen items;
+        - "projected": as "most", but where such reports raise others too, chosen items give way.
 
         `search` is for protocols whose users search for a seed; "exhaustive" needs the aims
         "most" or "projected".
@@ -139,7 +139,7 @@ class Crafter(ABC):
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
     ) -> tuple[float, float] | None:
-        """Return the mean numbers of wanted items and of others that a report of `craft` supports.
+        """Return the mean numbers of chosen items and of others that a report of `craft` supports.
 
         Items of each kind are equally likely; None where that does not hold. `m` is the number of
         reports: an exhaustive search runs out of good seeds.
@@ -156,7 +156,7 @@ class Crafter(ABC):
     ) -> FloatArray:
         """Return pi of m reports of `craft`.
 
-        `included` is w(v) = P(v in W) of a report's wanted items W, which are one item drawn by
+        `included` is w(v) = P(v in W) of a report's chosen items W, which are one item drawn by
         these weights (r = 1) or a uniformly random set of r of the items where w is positive.
         """
         hits = self.expected_hits(r, aim=aim, search=search, m=m)
@@ -203,7 +203,7 @@ def support_of_targets(d: int, targets: Int64Array, hits: float, others: float) 
 def support_of_kinds(included: FloatArray, r: int, hits: float, others: float) -> FloatArray:
     """Return pi(v) = w(v) hits/r + (1 - w(v)) others/(d - r).
 
-    A report supports `hits` of its r wanted items and `others` of the rest, each kind alike.
+    A report supports `hits` of its r chosen items and `others` of the rest, each kind alike.
     """
     rest = max(included.size - r, 1)
     support: FloatArray = included * (hits / r) + (1 - included) * (others / rest)

@@ -20,7 +20,7 @@ _SAMPLE_CELLS = 1 << 28  # the most pairs of a sample
 
 @dataclass(frozen=True)
 class EncodingCrafter(Crafter):
-    """A malicious user encodes wanted items up to 32 times, and sends the best of these reports.
+    """A malicious user encodes chosen items up to 32 times, and sends the best of these reports.
 
     So it needs nothing but `encode`, `supports` and `support_counts` of the protocol. Its reports
     are encoded items, whatever the aim. Shares of support are estimated from 16,384 reports, fewer
@@ -33,25 +33,25 @@ class EncodingCrafter(Crafter):
 
     def craft(
         self,
-        wanted_items: Int64Array,
+        chosen_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return the first of each user's reports that supports most of its wanted items."""
-        m, r = wanted_items.shape
+        """Return the first of each user's reports that supports most of its chosen items."""
+        m, r = chosen_items.shape
         tries = self._tries(r, search)
         step = max(1, _CELLS // (tries * self.domain_size))
-        blocks = [wanted_items[start : start + step] for start in range(0, max(m, 1), step)]
+        blocks = [chosen_items[start : start + step] for start in range(0, max(m, 1), step)]
         return np.concatenate([self._best(block, tries, rng) for block in blocks])
 
-    def _best(self, wanted_items: Int64Array, tries: int, rng: np.random.Generator) -> Reports:
-        n, r = wanted_items.shape
+    def _best(self, chosen_items: Int64Array, tries: int, rng: np.random.Generator) -> Reports:
+        n, r = chosen_items.shape
         users = np.arange(n)
-        chosen = wanted_items[users[:, None], rng.integers(r, size=(n, tries))]
+        chosen = chosen_items[users[:, None], rng.integers(r, size=(n, tries))]
         reports = self.encode(chosen.reshape(-1), rng)
-        items, column = np.unique(wanted_items, return_inverse=True)
+        items, column = np.unique(chosen_items, return_inverse=True)
         supported = self.supports(reports, items).reshape(n, tries, items.size)
         hits = np.take_along_axis(supported, column.reshape(n, 1, r), axis=2).sum(axis=2)
         best: Reports = reports.reshape(n, tries, *reports.shape[1:])[users, hits.argmax(axis=1)]
@@ -76,14 +76,14 @@ class EncodingCrafter(Crafter):
     ) -> FloatArray:
         rng, positive = np.random.default_rng(0), np.flatnonzero(included)
 
-        def draw_wanted_items(n: int) -> Int64Array:
+        def draw_chosen_items(n: int) -> Int64Array:
             if r == 1:
                 return rng.choice(included.size, size=(n, 1), p=included / included.sum())
             keys = rng.random((n, positive.size))
             return positive[np.argpartition(keys, r - 1, axis=1)[:, :r]]
 
         return self._share(
-            self._tries(r, search), lambda n: self.craft(draw_wanted_items(n), rng, search=search)
+            self._tries(r, search), lambda n: self.craft(draw_chosen_items(n), rng, search=search)
         )
 
     def encoded_support(self, weights: FloatArray) -> FloatArray:

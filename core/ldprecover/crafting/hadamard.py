@@ -28,8 +28,8 @@ class ColumnCrafter(CellCrafter):
         """None: reports of few columns support about half of the items and hardly the others."""
         return
 
-    def supporting(self, wanted_items: Int64Array) -> UInt32Array:
-        return xor_sums(null_space(wanted_items + 1, self.bits))
+    def supporting(self, chosen_items: Int64Array) -> UInt32Array:
+        return xor_sums(null_space(chosen_items + 1, self.bits))
 
 
 def null_space(rows: Int64Array, bits: int) -> list[int]:

@@ -23,10 +23,10 @@ class LinearCrafter(CellCrafter):
     def never_sent(self) -> int:
         return self.hash_range
 
-    def supporting(self, wanted_items: Int64Array) -> UInt32Array:
-        """Return the reports that support all wanted items: seeds that give them one bucket."""
+    def supporting(self, chosen_items: Int64Array) -> UInt32Array:
+        """Return the reports that support all chosen items: seeds that give them one bucket."""
         seeds = np.arange(1, self.cells // self.hash_range)
-        first, *others = (np.array(item) for item in wanted_items.tolist())
+        first, *others = (np.array(item) for item in chosen_items.tolist())
         buckets = self._buckets(seeds, first)
         for item in others:
             shared = self._buckets(seeds, item) == buckets

@@ -25,15 +25,15 @@ class OneItemCrafter(Crafter):
 
     def craft(
         self,
-        wanted_items: Int64Array,
+        chosen_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
     ) -> Reports:
-        """Return one of the wanted items, drawn uniformly."""
-        m, r = wanted_items.shape
-        items: Reports = wanted_items[np.arange(m), rng.integers(r, size=m)].astype("<u4")
+        """Return one of the chosen items, drawn uniformly."""
+        m, r = chosen_items.shape
+        items: Reports = chosen_items[np.arange(m), rng.integers(r, size=m)].astype("<u4")
         return items
 
     def expected_hits(

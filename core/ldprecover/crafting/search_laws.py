@@ -27,7 +27,7 @@ _NEGLIGIBLE = 1e-13
 
 @lru_cache(maxsize=256)
 def most_hits_law(r: int, g: int, budget: int) -> FloatArray:
-    """Return P(h) for h from 0 to r: the wanted items in the fullest bucket of the best seed."""
+    """Return P(h) for h from 0 to r: the chosen items in the fullest bucket of the best seed."""
     order = np.arange(r, 0, -1)
     law = _best(order, np.zeros(r, dtype=np.int64), r, 0, g, budget)[:, 0]
     law.flags.writeable = False  # it is cached, and shared by all callers
@@ -72,9 +72,9 @@ def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) 
 
     Cells (h[k], o[k]) are in order from best to worst. With rest = 0 the others do not matter.
     """
-    wanted_law, others_law = _poisson(r, g), _poisson(rest, g)
+    chosen_law, others_law = _poisson(r, g), _poisson(rest, g)
     n_h, n_o = _length(r, g), _length(rest, g)
-    w: ComplexArray = np.outer(np.fft.fft(wanted_law, n_h), np.fft.fft(others_law, n_o))
+    w: ComplexArray = np.outer(np.fft.fft(chosen_law, n_h), np.fft.fft(others_law, n_o))
     read = np.outer(
         _turn(n_h, -r), _turn(n_o, -rest)
     )  # reads the coefficient of x^r y^rest off a transform
@@ -82,7 +82,7 @@ def _best(h: Int64Array, o: Int64Array, r: int, rest: int, g: int, budget: int) 
     law = np.zeros((r + 1, rest + 1))
     above = 1.0
     for hits, more in zip(h.tolist(), o.tolist(), strict=True):
-        w -= np.outer(wanted_law[hits] * others_law[more] * _turn(n_h, hits), _turn(n_o, more))
+        w -= np.outer(chosen_law[hits] * others_law[more] * _turn(n_h, hits), _turn(n_o, more))
         below = min(above, max(0.0, float((power(w, g) * read).real.sum()) / total))
         law[hits, more] = above**budget - below**budget
         above = below

@@ -66,7 +66,7 @@ class SeedCrafter(Crafter):
 
     def craft(
         self,
-        wanted_items: Int64Array,
+        chosen_items: Int64Array,
         rng: np.random.Generator,
         *,
         aim: Aim = "most",
@@ -74,20 +74,20 @@ class SeedCrafter(Crafter):
     ) -> Reports:
         """Return a seed found by `search`, and its best bucket.
 
-        - "most", "projected": the seed that hashes most wanted items to one bucket. For one wanted
+        - "most", "projected": the seed that hashes most chosen items to one bucket. For one chosen
           item every seed is perfect, so it is a random one.
-        - "balanced": the greatest (wanted items in the bucket) - |L' - (items in it)|, L' =
+        - "balanced": the greatest (chosen items in the bucket) - |L' - (items in it)|, L' =
           floor(d/g).
-        - "honest": the size nearest to the one drawn; among these, the most wanted items.
+        - "honest": the size nearest to the one drawn; among these, the most chosen items.
         """
-        (m, r), d, g = wanted_items.shape, self.domain_size, self.hash_range
-        items = wanted_items.astype(np.uint32)
+        (m, r), d, g = chosen_items.shape, self.domain_size, self.hash_range
+        items = chosen_items.astype(np.uint32)
         if aim in ("balanced", "honest"):
             exact, tries = aim == "honest", self._tries(search)
             aims = self.sizes.draw(m, rng) if exact else np.full(m, d // g)
             return self.join(*sized_seeds(items, aims, d, g, tries, rng, exact=exact))
         if r == 1:
-            return self.encode(wanted_items[np.arange(m), rng.integers(r, size=m)], rng)
+            return self.encode(chosen_items[np.arange(m), rng.integers(r, size=m)], rng)
         seeds = (
             scanned_seeds(items, g, rng)
             if search == "exhaustive"

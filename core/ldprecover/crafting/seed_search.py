@@ -21,16 +21,16 @@ _SCAN_BLOCK = 1 << 16  # seeds of a block while scanning
 _STRIDE = 0x9E3779B1
 
 
-def most_hits(seeds: UInt32Array, wanted_items: UInt32Array, g: int) -> UInt32Array:
+def most_hits(seeds: UInt32Array, chosen_items: UInt32Array, g: int) -> UInt32Array:
     """Return how many of its row's items each seed has in its fullest bucket.
 
-    `seeds` is (m, s), `wanted_items` (m, r) or (1, r). The result is (m, s), in the smallest
+    `seeds` is (m, s), `chosen_items` (m, r) or (1, r). The result is (m, s), in the smallest
     unsigned type. Costs s·m·r hashes and s·m·r·min(g, r) byte comparisons.
     """
-    r = wanted_items.shape[1]
+    r = chosen_items.shape[1]
     small = np.min_scalar_type(g - 1)
     buckets = [
-        counting.olh_buckets(seeds, wanted_items[:, j : j + 1], g).astype(small) for j in range(r)
+        counting.olh_buckets(seeds, chosen_items[:, j : j + 1], g).astype(small) for j in range(r)
     ]
     best = np.zeros(seeds.shape, dtype=np.min_scalar_type(r))
     for candidate in range(g) if g <= r else buckets:
@@ -42,12 +42,12 @@ def most_hits(seeds: UInt32Array, wanted_items: UInt32Array, g: int) -> UInt32Ar
 
 
 def fullest_buckets(
-    seeds: UInt32Array, wanted_items: UInt32Array, g: int, rng: np.random.Generator
+    seeds: UInt32Array, chosen_items: UInt32Array, g: int, rng: np.random.Generator
 ) -> UInt32Array:
     """Return for each of m seeds a random one of the buckets with most of its row's r items."""
-    buckets = counting.olh_buckets(seeds[:, None], wanted_items, g)
+    buckets = counting.olh_buckets(seeds[:, None], chosen_items, g)
     hits = np.stack(
-        [(buckets == buckets[:, j : j + 1]).sum(axis=1) for j in range(wanted_items.shape[1])],
+        [(buckets == buckets[:, j : j + 1]).sum(axis=1) for j in range(chosen_items.shape[1])],
         axis=1,
     )
     # Tied buckets contain equally many items, so a random item of theirs picks a random bucket.
@@ -56,15 +56,15 @@ def fullest_buckets(
 
 
 def sampled_seeds(
-    wanted_items: UInt32Array, g: int, budget: int, rng: np.random.Generator
+    chosen_items: UInt32Array, g: int, budget: int, rng: np.random.Generator
 ) -> UInt32Array:
     """Return for each of m rows the first best of `budget` random seeds drawn for this row.
 
     A perfect seed, which puts all r items into one bucket, has probability g^(1-r) in each draw.
     """
-    best_seeds = np.empty(len(wanted_items), dtype=np.uint32)
-    for users, seeds in tried_seeds(len(wanted_items), budget, rng):
-        best = most_hits(seeds, wanted_items[users], g).argmax(axis=1)
+    best_seeds = np.empty(len(chosen_items), dtype=np.uint32)
+    for users, seeds in tried_seeds(len(chosen_items), budget, rng):
+        best = most_hits(seeds, chosen_items[users], g).argmax(axis=1)
         best_seeds[users] = seeds[np.arange(len(seeds)), best]
     return best_seeds
 
@@ -103,10 +103,10 @@ def tried_seeds(
         yield users, rng.integers(0, SEEDS, size=(users.stop - start, budget), dtype=np.uint32)
 
 
-def scanned_seeds(wanted_items: UInt32Array, g: int, rng: np.random.Generator) -> UInt32Array:
+def scanned_seeds(chosen_items: UInt32Array, g: int, rng: np.random.Generator) -> UInt32Array:
     """Return for each of m rows a seed by `exhaustive_seeds`, one scan for each distinct row."""
-    best_seeds = np.empty(len(wanted_items), dtype=np.uint32)
-    rows, group = np.unique(wanted_items, axis=0, return_inverse=True)
+    best_seeds = np.empty(len(chosen_items), dtype=np.uint32)
+    rows, group = np.unique(chosen_items, axis=0, return_inverse=True)
     for i, items in enumerate(rows):
         members = np.flatnonzero(group == i)
         best_seeds[members] = exhaustive_seeds(items, g, members.size, rng)

@@ -29,7 +29,7 @@ def worth(
 
 
 def sized_seeds(
-    wanted_items: UInt32Array,
+    chosen_items: UInt32Array,
     aims: Int64Array,
     d: int,
     g: int,
@@ -40,16 +40,16 @@ def sized_seeds(
 ) -> tuple[UInt32Array, UInt32Array]:
     """Return for each user the best of `budget` random seeds, and the best bucket of it.
 
-    `wanted_items` is (m, r); `aims` (m,) are the target bucket sizes, over all d items. A bucket
-    contains at least one wanted item. Buckets are measured from the most hits down. A user is done
+    `chosen_items` is (m, r); `aims` (m,) are the target bucket sizes, over all d items. A bucket
+    contains at least one chosen item. Buckets are measured from the most hits down. A user is done
     when no bucket of fewer hits could be better. That takes some dozen buckets, so the d items are
     hashed under few seeds.
     """
-    m = len(wanted_items)
+    m = len(chosen_items)
     seeds, buckets = np.empty(m, dtype=np.uint32), np.empty(m, dtype=np.uint32)
     for users, tried in tried_seeds(m, budget, rng):
         seeds[users], buckets[users] = _best_of(
-            tried, wanted_items[users], aims[users], d, g, exact=exact
+            tried, chosen_items[users], aims[users], d, g, exact=exact
         )
     return seeds, buckets
 
@@ -71,13 +71,13 @@ def sized_bucket(
 
 
 def _best_of(
-    tried: UInt32Array, wanted_items: UInt32Array, aims: Int64Array, d: int, g: int, *, exact: bool
+    tried: UInt32Array, chosen_items: UInt32Array, aims: Int64Array, d: int, g: int, *, exact: bool
 ) -> tuple[UInt32Array, UInt32Array]:
-    """Return the best of the seeds (m, s) for wanted items (m, r), and its bucket."""
-    r = wanted_items.shape[1]
+    """Return the best of the seeds (m, s) for chosen items (m, r), and its bucket."""
+    r = chosen_items.shape[1]
     small = np.min_scalar_type(g - 1)
     places = np.stack(
-        [counting.olh_buckets(tried, wanted_items[:, j : j + 1], g).astype(small) for j in range(r)]
+        [counting.olh_buckets(tried, chosen_items[:, j : j + 1], g).astype(small) for j in range(r)]
     )
     hits = _hits(places)
     best = np.full(len(tried), np.iinfo(np.int64).min)

@@ -234,7 +234,7 @@ class SeedFilter:
         """Compare the seeds of a block with the bins in the second pass."""
         self._candidates.append(seeds[self._bins[self._places(seeds)] >= self.threshold])
 
-    def found(self) -> Repeats:
+    def repeats(self) -> Repeats:
         """Return all reports under the seeds that occur at least `threshold` times."""
         candidates = (
             np.concatenate(self._candidates) if self._candidates else np.empty(0, np.uint32)

@@ -1,4 +1,4 @@
-"""The request for a plan: what is known about a round, and what is wanted from it."""
+"""The request for a plan: the known parameters of a round, and the goals."""
 
 from __future__ import annotations
 

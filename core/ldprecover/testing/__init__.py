@@ -362,7 +362,11 @@ def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """Encoded reports, and a tally of them from its law, have the stated support."""
     d, weights = oracle.domain_size, _one_hot(oracle.domain_size, 1)
     crafter = oracle.crafter
-    support = None if crafter is None else _given(lambda: crafter.encoded_support(weights), oracle)
+    support = (
+        None
+        if crafter is None
+        else _answer_or_none(lambda: crafter.encoded_support(weights), oracle)
+    )
     tally = oracle.simulation.encoded_tally((weights * _USERS).astype(np.int64), rng)
     assert tally.n == _USERS
     assert tally.counts(oracle)[1] == _USERS
@@ -383,11 +387,11 @@ def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     """Crafted reports are valid and have the stated support."""
     d = oracle.domain_size
     r, m = min(d, 3), 2000
-    wanted_items = np.tile(np.arange(r), (m, 1))
+    chosen_items = np.tile(np.arange(r), (m, 1))
     crafter = oracle.crafter
     if crafter is None:
         return
-    reports = crafter.craft(wanted_items, rng, search=20)
+    reports = crafter.craft(chosen_items, rng, search=20)
     oracle.wire.check(reports)
     included = np.zeros(d)
     included[:r] = 1
@@ -398,7 +402,7 @@ def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     uniform = crafter.uniform_reports(m, rng)
     oracle.wire.check(uniform)
     assert_counts(oracle.support_counts(uniform), np.full(d, crafter.uniform_support), m)
-    sized = _given(lambda: crafter.report_of_size(d / 2, rng, search=20), oracle)
+    sized = _answer_or_none(lambda: crafter.report_of_size(d / 2, rng, search=20), oracle)
     if sized is not None:
         assert len(sized) == 1
         oracle.wire.check(sized)
@@ -428,7 +432,7 @@ CHECKS: dict[str, Callable[[FrequencyOracle, np.random.Generator], None]] = {
 """Name to check."""
 
 
-def _given(ask: Callable[[], Any], oracle: FrequencyOracle) -> Any:
+def _answer_or_none(ask: Callable[[], Any], oracle: FrequencyOracle) -> Any:
     """Return what the oracle answers; None where it raises ParameterError, which must have its
     name.
     """

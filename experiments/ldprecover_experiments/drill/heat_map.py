@@ -147,7 +147,7 @@ def _cells(trials: Sequence[Sequence[Outcome]]) -> dict[str, dict[str, Any]]:
     for name, outcomes in by_method.items():
         error, refused = mse[name], next((one.refused for one in outcomes if one.refused), None)
         times = basis / error if error > 0 and basis > 0 else nan
-        cells[name] = {"mse": _known(error), "times": _known(times), "refused": refused}
+        cells[name] = {"mse": _none_if_nan(error), "times": _none_if_nan(times), "refused": refused}
     return cells
 
 
@@ -195,5 +195,5 @@ def verdict(rows: Sequence[dict[str, Any]], columns: Sequence[dict[str, Any]]) -
     }
 
 
-def _known(number: float) -> float | None:
+def _none_if_nan(number: float) -> float | None:
     return None if isnan(number) else number

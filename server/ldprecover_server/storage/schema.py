@@ -165,7 +165,7 @@ secrets = sa.Table(
 jobs = sa.Table(
     "jobs",
     metadata,
-    _column("id", sa.String(32), primary_key=True),  # random: only its creator is told
+    _column("id", sa.String(32), primary_key=True),  # random: only its creator knows it
     _round_column(ondelete="CASCADE"),
     _column("analysis", sa.String(11)),  # recovery, certificate
     _column("keyed", sa.Boolean),  # created with an access key

@@ -37,7 +37,7 @@ def figures() -> Comparison:
     return Comparison(DemoSettings(users=1000, targets=1), items, (6,), TRUE, estimates)
 
 
-def _drawn(figures: Comparison, width: int = 100, encoding: str = "utf-8") -> str:
+def _picture(figures: Comparison, width: int = 100, encoding: str = "utf-8") -> str:
     raw = io.BytesIO()
     with io.TextIOWrapper(raw, encoding=encoding, errors="replace") as file:
         draw(figures, Console(file=file, width=width, markup=False, highlight=False))
@@ -61,7 +61,7 @@ def test_json_has_exactly_the_promised_keys(figures: Comparison) -> None:
 
 @pytest.mark.parametrize("width", [100, 132])
 def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int) -> None:
-    picture = _drawn(figures, width)
+    picture = _picture(figures, width)
     assert max(map(len, picture.splitlines())) <= width
     for name in ("true", "before", "after", "alone", "LDPRecover", "un-mixing", "FG, gain", "█"):
         assert name in picture
@@ -88,7 +88,7 @@ def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int
 def test_narrow_terminal_gets_fewer_columns_whole_and_is_told(
     figures: Comparison, width: int, shown: list[float], spared: str, bars: bool
 ) -> None:
-    picture = _drawn(figures, width)
+    picture = _picture(figures, width)
     assert max(map(len, picture.splitlines())) <= width
     assert f"a wider terminal shows {spared} too" in " ".join(picture.split())
     errors = picture.split("\n\n")[2]
@@ -100,7 +100,7 @@ def test_narrow_terminal_gets_fewer_columns_whole_and_is_told(
 
 
 def test_targets_are_marked_and_shown_though_they_are_rare(figures: Comparison) -> None:
-    picture = _drawn(figures)
+    picture = _picture(figures)
     assert sum(line.startswith("> ") for line in picture.splitlines()) == 1
     assert not any(
         line.strip().startswith("f ") for line in picture.splitlines()
@@ -108,17 +108,17 @@ def test_targets_are_marked_and_shown_though_they_are_rare(figures: Comparison) 
 
 
 def test_labels_cannot_style_or_steer_the_terminal(figures: Comparison) -> None:
-    picture = _drawn(figures)
+    picture = _picture(figures)
     assert "\x1b" not in picture
     assert "[bold]" in picture
 
 
 def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Comparison) -> None:
-    assert "#####" in _drawn(figures, encoding="ascii")
+    assert "#####" in _picture(figures, encoding="ascii")
 
 
 def test_ends_with_the_verdict_of_the_drill(figures: Comparison) -> None:
-    verdict = " ".join(_drawn(figures).split("\n\n")[-1].split())
+    verdict = " ".join(_picture(figures).split("\n\n")[-1].split())
     assert verdict == " ".join(
         [
             "LDPRecover told the targets wins: 48 times better than projection alone.",
@@ -141,12 +141,12 @@ def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Comp
         targets=None,
         estimates={**figures.estimates, "recovered_targets": None},
     )
-    picture = _drawn(untargeted)
+    picture = _picture(untargeted)
     assert "FG" not in picture
     assert "told the" not in picture
 
 
 def test_without_an_attacker_it_says_so(figures: Comparison) -> None:
-    picture = _drawn(replace(figures, settings=replace(figures.settings, beta=0.0)))
+    picture = _picture(replace(figures, settings=replace(figures.settings, beta=0.0)))
     assert "Nobody attacked." in picture
     assert "after the attack" not in picture

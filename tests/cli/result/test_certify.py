@@ -13,7 +13,7 @@ from ldprecover import OUE
 from ldprecover.protocols.wire import pack
 
 ITEMS = ["New York, NY", "Chicago, IL", "Reno, NV", "A;B"]
-ASKED = (
+QUESTIONS = (
     "--malicious-share 0.01 --confidence 0.9 --items 'Chicago, IL;Reno, NV' --items 'A;B' "
     "--ahead 'New York, NY; Chicago, IL' --top 2 --top 1"
 )
@@ -43,14 +43,14 @@ def counted(server: ServerProcess) -> Any:
 def test_certificate_as_json_is_the_servers(
     on_server: Run, server: ServerProcess, counted: Any
 ) -> None:
-    shown = on_server(f"result certify {counted['name']} {ASKED} --json").json
+    shown = on_server(f"result certify {counted['name']} {QUESTIONS} --json").json
     assert shown == server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
 
 
 def test_certificate_of_a_job_is_the_servers(
     on_server: Run, server: ServerProcess, counted: Any
 ) -> None:
-    started = on_server(f"result certify {counted['name']} {ASKED} --background --json").json
+    started = on_server(f"result certify {counted['name']} {QUESTIONS} --background --json").json
     assert started["round"] == counted["id"]
     shown = on_server(f"result certify {counted['name']} --job {started['job']} --json").json
     assert shown == server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
@@ -60,7 +60,7 @@ def test_recompute_gives_the_servers_certificate(
     on_server: Run, server: ServerProcess, counted: Any
 ) -> None:
     Path("round.json").write_bytes(server.get(f"/rounds/{counted['id']}/export").content)
-    result = on_server(f"file recompute round.json {ASKED}").json
+    result = on_server(f"file recompute round.json {QUESTIONS}").json
     published = server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
     assert result["certificate"] == published
     assert "certificate" not in on_server("file recompute round.json").json
@@ -75,25 +75,25 @@ def test_recompute_from_reports_gives_the_servers_certificate(
     oracle, rng = OUE(1.0, 4), np.random.default_rng(1)
     reports = oracle.perturb(rng.choice(3, 4_000, p=[0.6, 0.3, 0.1]), rng)
     assert server.submit(opened["id"], pack(reports)).status_code == 202
-    line = f"result certify {opened['name']} {ASKED} --reports"
+    line = f"result certify {opened['name']} {QUESTIONS} --reports"
     assert "The round is open" in on_server(line).fails(1)
     on_server(f"file dataset {opened['name']} --output open").succeeds()
-    offline = on_server(f"file recompute open/_round.json --reports open {ASKED}").json[
+    offline = on_server(f"file recompute open/_round.json --reports open {QUESTIONS}").json[
         "certificate"
     ]
-    assert offline == on_server(f"result certify {opened['name']} {ASKED} --json").json
+    assert offline == on_server(f"result certify {opened['name']} {QUESTIONS} --json").json
     assert server.close_round(opened["id"]).status_code == 200
     published = on_server(f"{line} --json").json
     assert published["from_reports"]
     on_server(f"file dataset {opened['name']} --output closed").succeeds()
-    offline_line = f"file recompute closed/_round.json {ASKED}"
+    offline_line = f"file recompute closed/_round.json {QUESTIONS}"
     assert on_server(f"{offline_line} --reports closed").json["certificate"] == published
     assert on_server(offline_line).json["certificate"] == offline
     assert "All reports were read" in on_server(line).succeeds().words
 
 
 def test_certificate_as_text(on_server: Run, counted: Any) -> None:
-    result = on_server(f"result certify {counted['name']} {ASKED}").succeeds()
+    result = on_server(f"result certify {counted['name']} {QUESTIONS}").succeeds()
     assert result.words.startswith(
         f"{counted['name']} If at most 1 % of the 40,000 reports are malicious, all of this holds "
         "together, with a confidence of 90 %, whatever these reports are;"

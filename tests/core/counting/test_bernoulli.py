@@ -20,15 +20,15 @@ THRESHOLDS = st.one_of(
 
 
 class Crafted:
-    """A source that answers each request with the next of the given arrays, and counts the
+    """A source that answers each request with the next of these arrays, and counts the
     words.
     """
 
     def __init__(self, *answers: UInt64Array) -> None:
-        self.left = list(answers)
+        self.remaining = list(answers)
 
     def __call__(self, n: int) -> UInt64Array:
-        answer = self.left.pop(0)
+        answer = self.remaining.pop(0)
         assert len(answer) == n
         return answer
 
@@ -38,11 +38,11 @@ class Recorded:
 
     def __init__(self, words: Words) -> None:
         self._words = words
-        self.given: list[UInt64Array] = []
+        self.answers: list[UInt64Array] = []
 
     def __call__(self, n: int) -> UInt64Array:
-        self.given.append(self._words(n))
-        return self.given[-1]
+        self.answers.append(self._words(n))
+        return self.answers[-1]
 
 
 def every_prefix() -> UInt64Array:
@@ -70,7 +70,7 @@ def test_bit_probability_is_threshold_over_2_to_64(threshold: int) -> None:
         source = Crafted(every_prefix(), np.array([last], dtype=np.uint64))
         rows = unary_rows(1, 256, threshold, source)
         assert ones(rows) == (threshold >> 56) + (last < rest)
-        assert not source.left
+        assert not source.remaining
     assert (threshold >> 56) * 2**64 + rest == 256 * threshold
 
 
@@ -93,7 +93,7 @@ def test_bits_are_comparisons_of_64_bit_words_with_the_threshold(
     rows = unary_rows(n, d, threshold, source)
     row_bytes = -(-d // 8)
     lanes = -(-n * row_bytes // 8) * 64
-    prefix, *last = source.given or [np.zeros(0, dtype=np.uint64)]
+    prefix, *last = source.answers or [np.zeros(0, dtype=np.uint64)]
     planes = np.unpackbits(prefix.view(np.uint8), bitorder="little").reshape(8, lanes)
     numbers = [0] * lanes
     for place in range(8):

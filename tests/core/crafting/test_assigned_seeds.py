@@ -62,10 +62,10 @@ def test_one_target_and_the_most_bound_are_met_with_two_buckets() -> None:
 @pytest.mark.parametrize("g", [2, 3, 5])
 def test_support_is_exact(aim: Aim, r: int, g: int) -> None:
     oracle = assigned(1.0, 30, g)
-    wanted_items = ITEMS[rng().random((M, ITEMS.size)).argsort(axis=1)[:, :r]]
+    chosen_items = ITEMS[rng().random((M, ITEMS.size)).argsort(axis=1)[:, :r]]
     included = np.zeros(30)
     included[ITEMS] = r / ITEMS.size
-    reports = crafter_of(oracle).craft(wanted_items, rng(2), aim=aim)
+    reports = crafter_of(oracle).craft(chosen_items, rng(2), aim=aim)
     support = crafter_of(oracle).crafted_support(included, r, aim=aim)
     assert_counts(oracle.support_counts(reports), support, M)
 

@@ -15,7 +15,7 @@ from ldprecover.types import FloatArray, Reports
 
 D, M = 24, 4_000
 AIMS: tuple[Aim, ...] = ("most", "balanced", "honest")
-WANTED = [([3], 1), ([2, 4, 6], 3), ([1, 2, 3, 9, 20, 22, 23], 4), (list(range(D)), 7)]
+CASES = [([3], 1), ([2, 4, 6], 3), ([1, 2, 3, 9, 20, 22, 23], 4), (list(range(D)), 7)]
 
 
 ORACLES = [frequency_oracle(name, 1.0, D) for name in PROTOCOLS] + [Subsets(1.0, D)]
@@ -41,7 +41,7 @@ def subsets(items: list[int], r: int) -> np.ndarray:
 
 @over_oracles
 @pytest.mark.parametrize("aim", AIMS)
-@pytest.mark.parametrize(("targets", "r"), WANTED)
+@pytest.mark.parametrize(("targets", "r"), CASES)
 def test_crafted_reports_support_what_is_expected(
     oracle: FrequencyOracle, aim: Aim, targets: list[int], r: int
 ) -> None:
@@ -76,12 +76,12 @@ def test_a_bit_vector_has_the_wished_size(size: float) -> None:
 def test_reports_of_a_fixed_size_keep_it() -> None:
     oracle = Subsets(1.0, D)
     for r in (1, 5, 9):
-        wanted_items = subsets(list(range(D)), r)
+        chosen_items = subsets(list(range(D)), r)
         for aim in AIMS:
-            supports = oracle.supports(crafter_of(oracle).craft(wanted_items, rng(), aim=aim))
+            supports = oracle.supports(crafter_of(oracle).craft(chosen_items, rng(), aim=aim))
             assert (supports.sum(axis=1) == 5).all()
             assert (
-                np.take_along_axis(supports, wanted_items, axis=1).sum(axis=1) == min(r, 5)
+                np.take_along_axis(supports, chosen_items, axis=1).sum(axis=1) == min(r, 5)
             ).all()
             assert crafter_of(oracle).expected_hits(r, aim=aim) == pytest.approx(
                 (min(r, 5), max(5 - r, 0))

@@ -16,7 +16,7 @@ def rng(seed: int = 11) -> np.random.Generator:
 
 
 @st.composite
-def oue_and_wanted(draw: st.DrawFn) -> tuple[OUE, np.ndarray]:
+def oue_and_items(draw: st.DrawFn) -> tuple[OUE, np.ndarray]:
     d = draw(st.integers(2, 40))
     oracle = OUE(draw(st.floats(0.01, 10)), d)
     r = draw(st.integers(1, d))
@@ -24,17 +24,17 @@ def oue_and_wanted(draw: st.DrawFn) -> tuple[OUE, np.ndarray]:
     return oracle, np.array([row[:r] for row in rows], dtype=np.int64).reshape(len(rows), r)
 
 
-@given(oue_and_wanted())
+@given(oue_and_items())
 def test_padded_report_has_its_items_and_an_honest_size(
     case: tuple[OUE, np.ndarray],
 ) -> None:
-    oracle, wanted_items = case
-    reports = crafter_of(oracle).craft(wanted_items, rng())
+    oracle, chosen_items = case
+    reports = crafter_of(oracle).craft(chosen_items, rng())
     oracle.wire.check(reports)
     supports = oracle.supports(reports)
-    assert np.take_along_axis(supports, wanted_items, axis=1).all()
-    ones = max(math.floor(oracle.p + (oracle.domain_size - 1) * oracle.q), wanted_items.shape[1])
-    assert supports.sum(axis=1).tolist() == [ones] * len(wanted_items)
+    assert np.take_along_axis(supports, chosen_items, axis=1).all()
+    ones = max(math.floor(oracle.p + (oracle.domain_size - 1) * oracle.q), chosen_items.shape[1])
+    assert supports.sum(axis=1).tolist() == [ones] * len(chosen_items)
 
 
 def test_padding_is_uniform_and_independent() -> None:
@@ -42,9 +42,9 @@ def test_padding_is_uniform_and_independent() -> None:
     1e-8 in all.
     """
     oracle, m, r = OUE(0.5, 102), 20_000, 10
-    wanted_items = np.broadcast_to(np.arange(0, 100, 10), (m, r))
-    others = np.setdiff1d(np.arange(102), wanted_items[0])
-    bits = oracle.supports(crafter_of(oracle).craft(wanted_items, rng()))[:, others].astype(
+    chosen_items = np.broadcast_to(np.arange(0, 100, 10), (m, r))
+    others = np.setdiff1d(np.arange(102), chosen_items[0])
+    bits = oracle.supports(crafter_of(oracle).craft(chosen_items, rng()))[:, others].astype(
         np.float64
     )
     pairs = bits.T @ bits
@@ -57,17 +57,17 @@ def test_padding_is_uniform_and_independent() -> None:
 
 def test_padding_is_the_same_in_blocks_as_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = OUE(1.0, 30)
-    wanted_items = np.broadcast_to([4, 7], (100, 2))
-    whole = crafter_of(oracle).craft(wanted_items, rng())
+    chosen_items = np.broadcast_to([4, 7], (100, 2))
+    whole = crafter_of(oracle).craft(chosen_items, rng())
     monkeypatch.setattr("ldprecover.crafting.bit_vectors._CELLS", 90)
-    assert np.array_equal(crafter_of(oracle).craft(wanted_items, rng()), whole)
+    assert np.array_equal(crafter_of(oracle).craft(chosen_items, rng()), whole)
 
 
 def test_exhaustive_search_handles_each_item_set() -> None:
     oracle = OLH(0.5, 50, 3)
-    wanted_items = np.array([[0, 1, 2], [7, 8, 9]] * 200)
-    reports = crafter_of(oracle).craft(wanted_items, rng(), search="exhaustive")
-    assert np.take_along_axis(oracle.supports(reports), wanted_items, axis=1).all()
+    chosen_items = np.array([[0, 1, 2], [7, 8, 9]] * 200)
+    reports = crafter_of(oracle).craft(chosen_items, rng(), search="exhaustive")
+    assert np.take_along_axis(oracle.supports(reports), chosen_items, axis=1).all()
     assert all(np.unique(reports["seed"][half::2]).size == 200 for half in (0, 1))
 
 

@@ -99,18 +99,18 @@ def test_a_search_finds_the_bucket_that_is_worth_most(exact: bool) -> None:
     """Against every bucket of every seed that the generator gives."""
     d, g, budget, m = 30, 4, 25, 60
     rng = np.random.default_rng(3)
-    wanted_items = np.stack([rng.choice(d, 4, replace=False) for _ in range(m)]).astype(np.uint32)
+    chosen_items = np.stack([rng.choice(d, 4, replace=False) for _ in range(m)]).astype(np.uint32)
     aims = rng.integers(0, d, m)
     tried = np.random.default_rng(8).integers(0, SEEDS, size=(m, budget), dtype=np.uint32)
     seeds, buckets = sized_seeds(
-        wanted_items, aims, d, g, budget, np.random.default_rng(8), exact=exact
+        chosen_items, aims, d, g, budget, np.random.default_rng(8), exact=exact
     )
     oracle = OLH(1.0, d, g)
     places = oracle.buckets(tried[:, :, None], np.arange(d))
     for i in range(m):
         cells = {
             (int(tried[i, s]), b): (
-                int((place[wanted_items[i]] == b).sum()),
+                int((place[chosen_items[i]] == b).sum()),
                 int((place == b).sum()),
             )
             for s, place in enumerate(places[i])

@@ -51,9 +51,9 @@ def test_hits_are_the_items_of_the_fullest_bucket(
 
 @given(seeds_32, item_sets, hash_ranges)
 def test_the_bucket_chosen_is_a_fullest_one(seeds: list[int], items: list[int], g: int) -> None:
-    wanted_items = np.broadcast_to(np.array(items, np.uint32), (len(seeds), len(items)))
+    chosen_items = np.broadcast_to(np.array(items, np.uint32), (len(seeds), len(items)))
     for seed, bucket in zip(
-        seeds, fullest_buckets(np.array(seeds, np.uint32), wanted_items, g, rng()), strict=True
+        seeds, fullest_buckets(np.array(seeds, np.uint32), chosen_items, g, rng()), strict=True
     ):
         sizes = bucket_sizes(seed, items, g)
         assert sizes[int(bucket)] == max(sizes.values())
@@ -61,11 +61,11 @@ def test_the_bucket_chosen_is_a_fullest_one(seeds: list[int], items: list[int], 
 
 def test_tied_buckets_are_chosen_equally_often() -> None:
     """Two items in two buckets tie: each is taken in half of 20,000 choices, to 6 sd (2e-9)."""
-    wanted_items = np.array([[0, 1]], np.uint32)
+    chosen_items = np.array([[0, 1]], np.uint32)
     seeds = np.arange(100, dtype=np.uint32)
-    split = seeds[most_hits(seeds[None, :], wanted_items, 2)[0] == 1][0]
+    split = seeds[most_hits(seeds[None, :], chosen_items, 2)[0] == 1][0]
     n = 20_000
-    chosen = fullest_buckets(np.full(n, split), np.broadcast_to(wanted_items, (n, 2)), 2, rng())
+    chosen = fullest_buckets(np.full(n, split), np.broadcast_to(chosen_items, (n, 2)), 2, rng())
     assert abs(int(chosen.sum()) - n / 2) <= 6 * (n / 4) ** 0.5
 
 
@@ -81,13 +81,13 @@ def test_each_user_has_the_best_of_its_own_seeds() -> None:
     """The seeds tried are the generator's, a block of users at a time, so they can be drawn
     again.
     """
-    wanted_items = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], np.uint32)
+    chosen_items = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], np.uint32)
     tried = rng(5).integers(0, 1 << 32, size=(3, 40), dtype=np.uint32)
     expected = [
         max(row.tolist(), key=lambda seed: max(bucket_sizes(seed, items, 3).values()))
-        for row, items in zip(tried, wanted_items.tolist(), strict=True)
+        for row, items in zip(tried, chosen_items.tolist(), strict=True)
     ]
-    assert sampled_seeds(wanted_items, 3, 40, rng(5)).tolist() == expected
+    assert sampled_seeds(chosen_items, 3, 40, rng(5)).tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally
 from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 
 SMALL: list[FrequencyOracle] = [GRR(0.5, 6), OUE(0.5, 6), OLH(0.5, 6, 3)]
-HELD = np.array([40, 25, 20, 10, 5, 0])
+VALUES = np.array([40, 25, 20, 10, 5, 0])
 WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1, 0.0, 0.0])
 DRAWS = 4_000
 Z = 6.5  # two-sided normal tail 8e-11; all seeds are fixed
@@ -52,8 +52,10 @@ def test_honest_counts_have_the_moments_of_theory(
     Over 6 means and 21 covariances of 3 protocols: 81 comparisons, by chance beyond once in 10^8
     runs.
     """
-    mean, covariance, error = moments(lambda rng: oracle.simulation.honest_tally(HELD, rng), seed=1)
-    expected_mean, expected = theory(oracle, HELD)
+    mean, covariance, error = moments(
+        lambda rng: oracle.simulation.honest_tally(VALUES, rng), seed=1
+    )
+    expected_mean, expected = theory(oracle, VALUES)
     assert (np.abs(mean - expected_mean) < Z * np.sqrt(np.diag(expected) / DRAWS)).all()
     assert (np.abs(covariance - expected) < Z * error).all()
 

@@ -172,7 +172,7 @@ def test_more_seeds_than_are_held_are_counted_in_bins(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exact up to the bound; beyond it in bins, the same for any cut into blocks."""
-    monkeypatch.setattr(seed_pairs, "_HELD", 2_000)
+    monkeypatch.setattr(seed_pairs, "_MAX_SEEDS", 2_000)
     monkeypatch.setattr(seed_pairs, "_BINS", 1 << 12)
     rng = np.random.default_rng(9)
     seeds = rng.integers(0, 1 << 32, 5_000, dtype=np.uint32)

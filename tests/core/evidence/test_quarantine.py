@@ -130,7 +130,7 @@ def test_seed_filter_finds_exactly_the_recurring_seeds(
         for seed, often in zip(seeds, repeats, strict=True)
         if often >= screen.threshold
     ]
-    assert pairs(screen.found()) == sorted(expected)
+    assert pairs(screen.repeats()) == sorted(expected)
 
 
 def test_seed_filter_finds_seed_beyond_a_full_bin() -> None:
@@ -140,11 +140,11 @@ def test_seed_filter_finds_seed_beyond_a_full_bin() -> None:
     screen = SeedFilter(reports.size)
     screen.count(reports)
     screen.compare(reports)
-    assert pairs(screen.found()) == [(5, 70_000)]
+    assert pairs(screen.repeats()) == [(5, 70_000)]
 
 
 def test_no_reports_have_no_seeds_that_recur() -> None:
-    assert SeedFilter(0).found().n == 0
+    assert SeedFilter(0).repeats().n == 0
 
 
 def pairs(repeats: Repeats) -> list[tuple[int, int]]:
@@ -267,7 +267,7 @@ def test_seeds_near_each_other_do_not_fill_a_bin_together() -> None:
         seed_filter = SeedFilter(seeds.size)
         seed_filter.count(seeds)
         seed_filter.compare(seeds)
-        assert seed_filter.found().n == 0
+        assert seed_filter.repeats().n == 0
         assert sum(map(len, seed_filter._candidates)) < seeds.size // 10
 
 

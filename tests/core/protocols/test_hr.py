@@ -41,8 +41,8 @@ def test_the_columns_of_a_hadamard_matrix_support_their_items(d: int) -> None:
 def test_crafted_columns_are_found_without_a_search(targets: tuple[int, ...]) -> None:
     oracle = HR(0.5, D)
     best = columns_for(oracle, targets)
-    wanted_items = np.tile(targets, (4_000, 1))
-    crafted = crafter_of(oracle).craft(wanted_items, np.random.default_rng(1))
+    chosen_items = np.tile(targets, (4_000, 1))
+    crafted = crafter_of(oracle).craft(chosen_items, np.random.default_rng(1))
     assert set(crafted.tolist()) <= best
     # Each is drawn evenly: of at most 64 columns one is left out with probability 64 (63/64)^4000 <
     # 1e-25.

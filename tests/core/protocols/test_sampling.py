@@ -62,13 +62,13 @@ def test_thresholds_fit_a_word_and_keep_more_than_chance(epsilon: float, k: int)
 
 
 class Crafted:
-    """A source that answers each request with the next of the given lists of words."""
+    """A source that answers each request with the next of these lists of words."""
 
     def __init__(self, *answers: list[int]) -> None:
-        self.left = list(answers)
+        self.remaining = list(answers)
 
     def __call__(self, n: int) -> UInt64Array:
-        answer = np.array(self.left.pop(0), dtype=np.uint64)
+        answer = np.array(self.remaining.pop(0), dtype=np.uint64)
         assert len(answer) == n
         answer.flags.writeable = False  # as words of the operating system are
         return answer
@@ -86,7 +86,7 @@ def test_words_in_the_biased_tail_are_drawn_again(k: int) -> None:
         return
     source = Crafted([tail, 5, tail - 1, WORDS - 1], [tail - k, tail], [k])
     assert below(k, 4, source).tolist() == [0, 5 % k, k - 1, 0]
-    assert not source.left
+    assert not source.remaining
 
 
 def test_choice_among_one_protocol_is_that_one() -> None:

@@ -10,14 +10,14 @@ from ldprecover_server.http.disconnects import cancel_on_disconnect, wants_job
 
 
 class Caller:
-    """A caller who is there until told to go."""
+    """A caller who stays connected until `disconnected` is set."""
 
     def __init__(self) -> None:
-        self.gone = asyncio.Event()
+        self.disconnected = asyncio.Event()
         self.request = Request({"type": "http", "headers": []}, self._receive)
 
     async def _receive(self) -> Message:
-        await self.gone.wait()
+        await self.disconnected.wait()
         return {"type": "http.disconnect"}
 
 
@@ -52,7 +52,7 @@ def test_the_work_ends_before_the_call_does(ends: str) -> None:
         call = asyncio.create_task(cancel_on_disconnect(caller.request, work()))
         await begun.wait()
         if ends == "the caller goes":
-            caller.gone.set()
+            caller.disconnected.set()
         else:
             call.cancel()
         with pytest.raises(

@@ -347,12 +347,12 @@ def test_report_is_answered_while_a_large_submission_is_counted(
     began, gate = threading.Event(), threading.Event()
     count = Submission.count
 
-    def held(submission: Submission) -> None:
+    def count_after_gate(submission: Submission) -> None:
         began.set()
         assert gate.wait(30)
         count(submission)
 
-    monkeypatch.setattr(Submission, "count", held)
+    monkeypatch.setattr(Submission, "count", count_after_gate)
 
     async def both() -> tuple[int, int]:
         slow = asyncio.create_task(send(app, long(app, id, 1)[0]))
@@ -375,12 +375,12 @@ def test_abandoned_submissions_are_not_counted(
     gate = threading.Event()
     count, counted = Submission.count, []
 
-    def held(submission: Submission) -> None:
+    def count_after_gate(submission: Submission) -> None:
         counted.append(submission)
         assert gate.wait(30)
         count(submission)
 
-    monkeypatch.setattr(Submission, "count", held)
+    monkeypatch.setattr(Submission, "count", count_after_gate)
     threads = len(app.ingest._counters)
     try:
         answers = app.gather(*(long(app, id, seed)[0] for seed in range(threads + 2)))

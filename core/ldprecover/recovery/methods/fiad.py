@@ -37,14 +37,14 @@ class Group:
     @property
     def itemsets(self) -> list[tuple[int, ...]]:
         """The abnormal sets as tuples of items, largest first."""
-        return [tuple(self._of(mask).tolist()) for mask in self.masks]
+        return [tuple(self._items_in(mask).tolist()) for mask in self.masks]
 
     @property
     def involved(self) -> Int64Array:
         """The items of all abnormal sets."""
-        return self._of(np.bitwise_or.reduce(self.masks))
+        return self._items_in(np.bitwise_or.reduce(self.masks))
 
-    def _of(self, mask: np.int64) -> Int64Array:
+    def _items_in(self, mask: np.int64) -> Int64Array:
         return np.asarray(self.items[mask >> np.arange(self.items.size) & 1 == 1])
 
 

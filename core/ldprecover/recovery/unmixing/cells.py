@@ -40,14 +40,14 @@ class Cells:
     def of(cls, oracle: FrequencyOracle, dropped: Int64Array) -> "Cells":
         """Return the cells without some dropped ones.
 
-        Raises ParameterError if a combination of the dropped cells is hardly told by the others.
+        Raises ParameterError if the others hardly determine a combination of the dropped cells.
         """
         sums = required(oracle.laws.report_sums, oracle.protocol, "a list of all its reports")
         rows = _centred(oracle, dropped)
         q = oracle.q
         matrix = np.eye(dropped.size) - (1 + rows @ rows.T / (q * (1 - q))) / sums.number
         if dropped.size and np.linalg.eigvalsh(matrix)[0] < THRESHOLDS.least_known:
-            raise ParameterError("the other cells do not say what the dropped ones should hold")
+            raise ParameterError("the other cells do not determine the dropped ones")
         inverse = np.linalg.inv(matrix)
         return cls(oracle, sums, dropped, rows, np.asarray(inverse))
 
@@ -128,15 +128,17 @@ def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> Cells:
         fullest = full[np.argsort(-excess[full])][: max(1, full.size // 2)][
             : limit_of_cells - remaining.size
         ]
-        changed = _known(oracle, remaining, fullest)
+        changed = _identifiable(oracle, remaining, fullest)
         if changed is None or np.array_equal(changed.dropped, cells.dropped):
             break
         cells = changed
     return cells
 
 
-def _known(oracle: FrequencyOracle, dropped: Int64Array, fullest: Int64Array) -> Cells | None:
-    """Return the cells without some dropped ones and the first of others that can be told."""
+def _identifiable(
+    oracle: FrequencyOracle, dropped: Int64Array, fullest: Int64Array
+) -> Cells | None:
+    """Return the cells without some dropped ones and the first of others that the rest determine."""
     while True:
         try:
             return Cells.of(oracle, np.union1d(dropped, fullest))

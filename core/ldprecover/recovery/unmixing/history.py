@@ -91,7 +91,7 @@ class HistoryModel:
         density, without, mean, square = (np.zeros(d) for _ in range(4))
         prior_variance = 0.0
         for probability, variance in self._variances(drift):
-            g, mean_of, variance_of = self._given(relation, variance, rows)
+            g, mean_of, variance_of = self._conditional(relation, variance, rows)
             density += probability * g[0]
             without += probability * g[3]
             mean += probability * g[0] * mean_of
@@ -101,7 +101,7 @@ class HistoryModel:
         spike = np.clip(1 - (1 - share) * without / density, 0.0, 1.0)
         return Moments(mean / density, square / density, spike * (0 < share < 1), prior_variance)
 
-    def _given(
+    def _conditional(
         self, relation: Relation, prior_variance: FloatArray, rows: ComplexArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the densities of the rows, and each frequency's mean and variance given z.

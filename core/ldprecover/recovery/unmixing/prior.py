@@ -64,7 +64,7 @@ class Prior:
         *(14, 16, 18, 20, 23, 26, 30, 35, 40, 80, 160, 320),
     )
     """Numbers of nearly equal spikes: a denser list, because their size is the total over their
-    number. Fewer than 3 cannot be told from popular items."""
+    number. Fewer than 3 look like popular items."""
 
     equal_spike_shape: int = 300
     """Shape of the gamma law of nearly equal spikes: their relative deviation is 300^-1/2 = 6 %,

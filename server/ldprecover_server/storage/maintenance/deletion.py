@@ -75,7 +75,7 @@ class Deletion(Repository):
 
     def delete_rest(self, has_time: HasTime = lambda: True) -> Progress:
         """Delete the remaining rows of deleted rounds while there is time. Raises ServiceError."""
-        seqs = self._gone()
+        seqs = self._deleted_rounds()
         progress = run_each(self._chunks(seqs), has_time)
         if seqs and progress.done:
             self.erase()
@@ -94,7 +94,7 @@ class Deletion(Repository):
     def rows_left(self) -> int:
         """Return the number of keys and segments of deleted rounds, at most 1,000,000 of each."""
         with self.database.read() as connection:
-            return sum(rows_of_round(connection, seq) for seq in self._gone())
+            return sum(rows_of_round(connection, seq) for seq in self._deleted_rounds())
 
     def purge(self, has_time: HasTime = lambda: True) -> Progress:
         """Delete segments past their round's retention while there is time. Raises ServiceError."""
@@ -121,7 +121,7 @@ class Deletion(Repository):
         self.is_erased = False
         self.is_erased = self.database.erase_deleted()
 
-    def _gone(self) -> Sequence[int]:
+    def _deleted_rounds(self) -> Sequence[int]:
         with self.database.read() as connection:
             return connection.scalars(sa.select(rounds.c.seq).where(rounds.c.state == "gone")).all()
 

@@ -163,7 +163,7 @@ class Filters(Repository):
             search.passes, search.after = search.passes + 1, 0
             if search.passes < _PASSES:
                 return 1
-            self._record(seq, search.screen.found())
+            self._record(seq, search.screen.repeats())
             self._search = None
             return 0
 

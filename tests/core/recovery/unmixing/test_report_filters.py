@@ -224,7 +224,7 @@ def test_held_reports_save_hashing(
         "shared items": dropped(result)["shared items"],
     }
     assert sum(hashed) == 2 * len(rows)
-    monkeypatch.setattr(rules, "_HELD", 1_000)
+    monkeypatch.setattr(rules, "_MAX_BYTES", 1_000)
     other = filter_reports(ReportSource(oracle, rows))
     assert sum(hashed) > 6 * len(rows)
     assert (other.z.tobytes(), other.sd.tobytes(), other.dropped) == (

@@ -19,7 +19,7 @@ MOST_ITEMS = 24
 
 T = TypeVar("T")
 
-_HELD = 1 << 23  # maximum bytes of dropped reports held in memory
+_MAX_BYTES = 1 << 23  # maximum bytes of dropped reports held in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class DroppedReports:
         if (
             self.packed is None
             or other.packed is None
-            or len(self.packed) + len(other.packed) > _HELD
+            or len(self.packed) + len(other.packed) > _MAX_BYTES
         ):
             self.packed = None
         else:
