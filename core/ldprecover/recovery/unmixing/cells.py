@@ -138,7 +138,7 @@ def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> Cells:
 def _identifiable(
     oracle: FrequencyOracle, dropped: Int64Array, fullest: Int64Array
 ) -> Cells | None:
-    """Return the cells without some dropped ones and the first of others that the rest determine."""
+    """Return cells without dropped ones and the first others that the rest determine."""
     while True:
         try:
             return Cells.of(oracle, np.union1d(dropped, fullest))

@@ -86,12 +86,12 @@ def test_crafted_reports_are_the_cells_that_are_dropped(domain_size: int) -> Non
     assert set(np.unique(crafted).tolist()) == set(dropped.tolist())
 
 
-def test_cells_that_the_others_do_not_tell_are_kept() -> None:
+def test_cells_that_the_others_do_not_determine_remain() -> None:
     """Seeds with the same digit 0 tell alone how many users hold items that differ there."""
     oracle, rng = LLH(0.5, 27, 3), np.random.default_rng(6)
     histogram = oracle.simulation.population_tally(np.full(27, 1 / 27), 10**6, rng).summary.copy()
     histogram[:60] += 10**5
     cells = without_full_cells(oracle, histogram)
     assert cells.inflation().max() < 20
-    with pytest.raises(ParameterError, match="do not say"):
+    with pytest.raises(ParameterError, match="do not determine"):
         Cells.of(oracle, np.arange(60))

@@ -47,8 +47,8 @@ class Hypothesis:
     """A hypothesis; `score` is the logarithm of its likelihood times its prior probability.
 
     `moments` computes what it gives each item: it takes a few transforms, so only the
-    likely hypotheses compute it. `is_unmodelled` says that it is an attack of unknown share and items,
-    `is_concealed` that what malicious reports add is concealed by others.
+    likely hypotheses compute it. `is_unmodelled` says that it is an attack of unknown share and
+    items, `is_concealed` that what malicious reports add is concealed by others.
     """
 
     relation: Relation
