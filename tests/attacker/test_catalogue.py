@@ -143,7 +143,7 @@ def test_every_attack_with_a_name_is_public() -> None:
         assert attack.__name__ in ldprecover_attacker.__all__
 
 
-def test_public_names_are_sorted_and_there() -> None:
+def test_public_names_are_sorted_and_exist() -> None:
     names = ldprecover_attacker.__all__
     assert names == sorted(names, key=lambda name: (not name.isupper(), name))
     assert all(hasattr(ldprecover_attacker, name) for name in names)

@@ -97,7 +97,7 @@ def test_help_names_the_command_of_a_task(run: Run, task: str, path: str) -> Non
     assert command in lines[row + 1].replace(",", " ").split(), task
 
 
-def test_private_value_is_never_sent_under_a_name_that_writes_a_report(run: Run) -> None:
+def test_report_is_not_a_name_that_sends_a_value(run: Run) -> None:
     assert "report" not in FORMER_NAMES
     assert "did you mean `ldprecover round report` or `ldprecover send value`" in run(
         "report soup --round lunch"

@@ -115,9 +115,7 @@ def test_ends_silently_by_a_signal_while_starting(
 
 
 @pytest.mark.parametrize("name", ["get_loop_factory", "load"])
-def test_process_1_of_a_container_exits_with_the_status_of_the_signal(
-    serve: Serve, name: str
-) -> None:
+def test_process_1_exits_with_the_status_of_the_signal(serve: Serve, name: str) -> None:
     """The kernel ignores the default action of its signals."""
     signalled = SIGNALLED.format(owner="uvicorn:Config", name=name, number=int(signal.SIGTERM))
     process = serve(first=f"import os; os.getpid = lambda: 1\n{signalled}")
@@ -132,7 +130,7 @@ def test_option_has_precedence_over_variable_and_default(serve: Serve, tmp_path:
     assert {file.name for file in tmp_path.glob("*.db")} == {"option.db", "variable.db"}
 
 
-def test_a_running_server_owns_its_port_and_database_and_takes_new_keys(
+def test_running_server_owns_port_and_database_and_accepts_new_keys(
     serve: Serve, run: Run, tmp_path: Path
 ) -> None:
     url = _url(serve(LDPRECOVER_ADMIN_KEY="a-key-of-enough-characters"))

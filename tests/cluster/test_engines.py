@@ -353,7 +353,7 @@ BESIDE = replace(METHODS["norm-sub"], name="beside")
 """
 
 
-def test_workers_need_the_protocol_of_the_round_and_no_plugin_beside(
+def test_workers_need_only_the_plugin_of_the_protocol(
     scheduler: Scheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups = {"protocols": "other = others:Other", "methods": "beside = others:BESIDE"}

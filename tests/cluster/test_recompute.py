@@ -107,7 +107,7 @@ def test_each_engine_prints_the_same_certificate(
     assert run(other).json["certificate"] == certificate
 
 
-def test_a_certificate_of_some_reports_is_from_the_counts_and_says_so(run: Run) -> None:
+def test_certificate_of_some_reports_is_from_the_counts(run: Run) -> None:
     rows = poisoned()
     export = replace(exported(rows), seed="0123456789abcdef" * 2)
     written("data", export, rows[:3_000])
@@ -122,9 +122,7 @@ def test_a_certificate_of_some_reports_is_from_the_counts_and_says_so(run: Run) 
     )
 
 
-def test_a_certificate_of_an_open_round_is_from_the_counts_and_says_so(
-    run: Run, data: ReportDataset
-) -> None:
+def test_certificate_of_an_open_round_is_from_the_counts(run: Run, data: ReportDataset) -> None:
     line = "file recompute data/_round.json --malicious-share 0.5"
     note = (
         "The certificate is from the counts of all reports: one from reports needs the seed of a "

@@ -56,7 +56,7 @@ def selectors(expr: str) -> Iterator[tuple[str, set[str]]]:
 
 
 @pytest.mark.parametrize("expr", [*ALERTS, *QUERIES])
-def test_every_expression_names_series_and_labels_that_the_server_has(expr: str) -> None:
+def test_every_expression_uses_series_of_the_server(expr: str) -> None:
     named = list(selectors(expr))
     assert named
     for name, labels in named:
@@ -70,7 +70,7 @@ def test_every_expression_names_series_and_labels_that_the_server_has(expr: str)
     assert grouped <= set().union(*(series()[name] for name, _ in named))
 
 
-def test_alerts_and_the_board_know_the_job_of_the_sample_configuration() -> None:
+def test_alerts_and_board_use_the_job_of_the_sample() -> None:
     jobs = {
         job
         for expr in [*ALERTS, *QUERIES, json.dumps(BOARD)]

@@ -55,7 +55,7 @@ def test_installs_only_hashed_files_and_our_wheel() -> None:
     assert "--no-index --no-deps" in own[0]
 
 
-def test_the_lock_of_the_image_is_an_argument_and_there() -> None:
+def test_lock_of_the_image_is_an_argument_and_exists() -> None:
     assert arguments_of("ARG")[1:] == ["LOCK=image"]
     for lock in ("build", "image", "image-fast", "image-cluster"):
         assert (ROOT / "deploy" / f"{lock}.lock").is_file()

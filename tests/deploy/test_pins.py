@@ -44,7 +44,7 @@ def requirements_of(extra: str | None = None) -> Iterator[Requirement]:
 
 
 @pytest.mark.parametrize("lock", [LOCK, *PARTS])
-def test_every_pin_is_one_exact_version_from_the_registry_with_its_hashes(lock: str) -> None:
+def test_every_pin_is_an_exact_version_with_hashes(lock: str) -> None:
     pins = pinned(lock)
     for pin, hashes in pins:
         (version,) = pin.specifier
@@ -58,7 +58,7 @@ def test_every_pin_is_one_exact_version_from_the_registry_with_its_hashes(lock: 
 
 
 @pytest.mark.parametrize("lock", PARTS)
-def test_what_the_image_is_made_of_is_part_of_what_is_tested(lock: str) -> None:
+def test_lock_of_an_image_is_part_of_the_whole_lock(lock: str) -> None:
     def files(lock: str) -> dict[str, frozenset[str]]:
         return {f"{pin.name}{pin.specifier}": hashes for pin, hashes in pinned(lock)}
 

@@ -33,7 +33,7 @@ def test_systemd_finds_the_service_hardened(unit: Path) -> None:
     )
 
 
-def test_it_comes_back_when_it_fails_and_has_longer_to_stop_than_it_takes() -> None:
+def test_restarts_on_failure_and_has_time_to_stop() -> None:
     assert OPTIONS["ExecStart"] == f"{PROGRAM} serve"
     assert OPTIONS["Restart"] == "on-failure"
     assert int(OPTIONS["TimeoutStopSec"]) > Settings.model_fields["shutdown_seconds"].default + 15

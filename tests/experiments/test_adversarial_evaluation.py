@@ -94,7 +94,7 @@ def test_history_attacks_the_earlier_round_alone(users_by_data: dict[str, Genuin
     assert spec.recovery(round_).poisoned.tolist() == round_.f_genuine.tolist()
 
 
-def test_outcomes_tell_innocent_suspects_from_raised_items() -> None:
+def test_outcomes_separate_innocent_suspects_from_raised_items() -> None:
     """MGA raises its targets, framing does not; un-mixing suspects both at this rate."""
     users = load_users_by_data(["steps"], users=50_000)["steps"]
     for name in ("joint", "mga"):

@@ -61,7 +61,7 @@ def test_the_poisoned_gain_is_the_formula_s(play: PlayOn, protocol: str, hits: i
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_every_figure_is_what_its_name_says(play: PlayOn, protocol: str) -> None:
+def test_every_figure_matches_its_name(play: PlayOn, protocol: str) -> None:
     figures = play(protocol=protocol)
     oracle = Demo(figures.settings).parameters.oracle
     poisoned = figures.estimate("poisoned")

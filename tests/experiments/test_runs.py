@@ -46,7 +46,7 @@ def test_stand_ins_have_the_papers_users_and_ranges() -> None:
     assert sorted(EXPERIMENTS["sweep-beta"].values)[1] == 0.001
 
 
-def test_every_cell_is_there_once_and_in_one_task() -> None:
+def test_every_cell_is_in_exactly_one_task() -> None:
     cells = cells_of(EXPERIMENTS, ["cities", "fire"], 3)
     assert len(set(cells)) == len(cells) == 6 * len(ALL)
     assert [cell for task in tasks_of(cells) for cell in task] == cells
@@ -155,7 +155,7 @@ def test_detection_at_the_level_of_counts_is_detection_on_reports(
     assert errors["detection"] == pytest.approx(mse(expected, round_.truth), rel=1e-12)
 
 
-def test_without_its_randomised_response_olh_has_only_the_noise_of_the_hash() -> None:
+def test_olh_without_randomised_response_has_only_hash_noise() -> None:
     """Var f~(v) = (1 - f)/((g - 1)n): over 40 rounds of 102 items the squared errors average to it.
 
     A squared normal error has variance 2 sigma^4, so that the average has a relative standard

@@ -96,7 +96,7 @@ def test_cost_counts_reports_if_a_method_reads_them(
     assert reports.endswith("with 2 processes.")
 
 
-def test_the_earlier_round_changes_nothing_else_and_drifts_by_a_tenth() -> None:
+def test_the_earlier_round_drifts_by_a_tenth() -> None:
     genuine_users = load_users_by_data(["geometric"])["geometric"]
     cell = Cell("geometric", "oue", AttackSpec("mga"), "sampled", epsilon=5.0)
     with_, without = (
@@ -140,7 +140,7 @@ def scored() -> Scores:
     return Scores(cells, places)
 
 
-def test_a_score_is_the_geometric_mean_of_ratios_of_means_over_trials() -> None:
+def test_score_is_the_geometric_mean_of_ratios_of_means() -> None:
     scores = scored()
     ratio = scores.ratio("ldprecover", "unmix")
     assert ratio.mean == pytest.approx(exp((log(3) + log(12)) / 2))

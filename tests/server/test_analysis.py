@@ -77,9 +77,7 @@ def test_auto_answers_with_the_method_that_it_chose(
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_every_method_that_a_round_is_said_to_give_it_gives_and_no_other(
-    in_process: InProcess, protocol: str
-) -> None:
+def test_a_round_runs_exactly_the_methods_it_lists(in_process: InProcess, protocol: str) -> None:
     round = in_process.open_round(protocol, 1.0, domain_size=D)
     reports = honest(frequency_oracle(protocol, 1.0, D), 600, 1)
     send(in_process, round, reports)
@@ -114,7 +112,7 @@ def test_a_method_that_reads_reports_gets_those_that_were_sent(in_process: InPro
     assert answer["notes"] == list(expected.notes)
 
 
-def test_where_reports_are_not_kept_the_counts_still_serve(in_process: InProcess) -> None:
+def test_counts_serve_without_stored_reports(in_process: InProcess) -> None:
     round = in_process.open_round("oue", 1.0, domain_size=D, retention="none")
     send(in_process, round, honest(frequency_oracle("oue", 1.0, D), 300, 3))
     methods = listed(in_process, round)
@@ -169,7 +167,7 @@ def test_a_histogram_takes_the_place_of_stored_reports(
     ]
 
 
-def test_alarms_are_silent_on_honest_reports_and_raised_by_an_attack(in_process: InProcess) -> None:
+def test_attack_raises_alarms_and_honest_users_none(in_process: InProcess) -> None:
     """At a rate of 1e-6 each; the attack is far beyond every threshold that is for it."""
     oracle = frequency_oracle("oue", 1.0, D)
     raised = []
@@ -187,7 +185,7 @@ def test_alarms_are_silent_on_honest_reports_and_raised_by_an_attack(in_process:
     assert {"excess", "support-size"} <= raised[1]
 
 
-def test_suspects_are_what_rose_in_the_series_and_can_be_taken_for_targets(
+def test_suspects_rose_in_the_series_and_can_be_targets(
     in_process: InProcess,
 ) -> None:
     oracle = frequency_oracle("oue", 2.0, D)

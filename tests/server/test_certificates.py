@@ -247,7 +247,7 @@ def test_round_without_stored_reports_has_a_certificate_of_counts(in_process: In
 
 
 @pytest.mark.parametrize("protocol", ["grr", "hr", "llh"])
-def test_histogram_has_a_certificate_from_reports_that_are_not_stored(
+def test_histogram_has_a_certificate_without_stored_reports(
     in_process: InProcess, protocol: str
 ) -> None:
     oracle = frequency_oracle(protocol, 1.0, 11)

@@ -61,7 +61,7 @@ def test_server_closes_its_database_after_housekeeping_died(
         assert len(closed) == 1
 
 
-def test_it_says_when_it_ran_and_what_is_left(in_process: InProcess) -> None:
+def test_states_its_last_run_and_the_remaining_work(in_process: InProcess) -> None:
     keeper = Housekeeping(in_process.storage, Rejections(in_process.storage))
     assert (keeper.last_run, keeper.last_purge, keeper.rows_to_delete, keeper.rows_to_unlink) == (
         None,

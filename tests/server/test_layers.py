@@ -1,4 +1,4 @@
-"""The house plan of the server: imports point down, each room keeps to its own, and there are no
+"""The house plan of the server: imports point down, each package keeps to its own, and there are no
 cycles.
 """
 
@@ -38,13 +38,13 @@ LAYERS = [
         "watchdog",
     },
 ]
-"""From the top; a room may use those below it, and not those beside it."""
+"""From the top; a package may use those below it, and not those beside it."""
 
 AT_HOME = {
     "http": {"fastapi", "starlette", "uvicorn", "httptools"},
     "storage": {"sqlalchemy", "alembic", "psycopg"},
 }
-"""What one room alone knows, beside `app` and `serve`, which put rooms together and run them."""
+"""What one package alone knows, beside `app` and `serve`, which put rooms together and run them."""
 
 
 def imported(path: Path) -> set[str]:
@@ -77,12 +77,12 @@ def test_every_module_has_its_layer() -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=SOURCES.values())
 def test_imports_point_down(path: Path) -> None:
-    room = SOURCES[path].split(".")[0]
-    if room == "__init__":
+    package = SOURCES[path].split(".")[0]
+    if package == "__init__":
         return
-    (level,) = (i for i, layer in enumerate(LAYERS) if room in layer)
+    (level,) = (i for i, layer in enumerate(LAYERS) if package in layer)
     below = set().union(*LAYERS[level + 1 :])
-    assert {module.split(".")[0] for module in own_modules(path)} <= below | {room}
+    assert {module.split(".")[0] for module in own_modules(path)} <= below | {package}
 
 
 def test_imports_have_no_cycle() -> None:
@@ -90,10 +90,10 @@ def test_imports_have_no_cycle() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-@pytest.mark.parametrize(("room", "packages"), AT_HOME.items())
-def test_one_room_alone_knows(room: str, packages: set[str]) -> None:
+@pytest.mark.parametrize(("package", "packages"), AT_HOME.items())
+def test_only_one_package_imports_a_library(package: str, packages: set[str]) -> None:
     for path, name in SOURCES.items():
-        if name.split(".")[0] not in (room, "app", "serve"):
+        if name.split(".")[0] not in (package, "app", "serve"):
             assert not {each.split(".")[0] for each in imported(path)} & packages, name
 
 

@@ -149,7 +149,7 @@ def test_metrics_cover_all_processes_and_drop_dead_gauges() -> None:
 
 
 @pytest.mark.both
-def test_stats_say_what_came_of_a_rounds_submissions(start_in_process: StartInProcess) -> None:
+def test_stats_count_submissions_by_outcome(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round, other = app.open_round(), app.open_round()
     app.submit(round, 2 * ONE, "a")

@@ -131,9 +131,7 @@ def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
 
 @pytest.mark.both
 @pytest.mark.parametrize("assigned", [False, True])
-def test_reports_that_too_many_send_are_quarantined_after_the_close(
-    app: InProcess, assigned: bool
-) -> None:
+def test_repeats_are_quarantined_after_the_close(app: InProcess, assigned: bool) -> None:
     fields: dict[str, Any] = {"domain_size": 9, "hash_range": 3, "quarantine": True}
     if assigned:
         fields |= {"assigned_seeds": True, "access": "ticket", "tickets": 1800}
@@ -229,7 +227,7 @@ def test_rounds_of_a_series_share_numbered_canaries(app: InProcess) -> None:
     assert problem_of(app.try_open(items=["a", "b"], series="daily")) == "series-mismatch"
 
 
-def test_frequencies_mark_canaries_and_shifted_reports_raise_their_alarm(
+def test_shifted_reports_raise_the_alarm_of_canaries(
     app: InProcess,
 ) -> None:
     oracle = OUE(0.5, D)

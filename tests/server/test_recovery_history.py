@@ -44,7 +44,7 @@ def recovered(app: InProcess, round: str, status: int = 200, **body: Any) -> dic
     return recovered_round
 
 
-def test_the_rounds_named_as_history_are_what_the_method_is_given(in_process: InProcess) -> None:
+def test_method_gets_the_rounds_named_as_history(in_process: InProcess) -> None:
     first, second, now = reports_of(1), reports_of(2), reports_of(3, malicious=300)
     before = [
         round_of(in_process, reports, name=name)
@@ -125,7 +125,7 @@ def test_a_method_that_takes_no_history_says_so(in_process: InProcess) -> None:
     )
 
 
-def test_unknown_history_is_an_error_for_a_method_that_does_not_use_it(
+def test_unknown_history_is_an_error_for_any_method(
     in_process: InProcess,
 ) -> None:
     round = round_of(in_process, reports_of(2), closed=False)

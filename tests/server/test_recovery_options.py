@@ -81,7 +81,7 @@ def test_an_option_that_is_no_such_number_is_refused(
     assert ("least" in answer.json()["detail"]) != (text == "NaN"), "NaN is no JSON"
 
 
-def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InProcess) -> None:
+def test_inferred_targets_are_empty_if_nothing_rose(in_process: InProcess) -> None:
     """Two rounds of the same reports."""
     oracle = frequency_oracle("oue", 1.0, D)
     reports = wire.pack(oracle.perturb(np.arange(300) % D, np.random.default_rng(2)))
@@ -108,7 +108,7 @@ def test_targets_inferred_where_nothing_rose_are_said_to_be_none(in_process: InP
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_malicious_model_is_taken_where_it_is_of_the_protocol(
+def test_every_malicious_model_of_a_protocol_is_accepted(
     in_process: InProcess, protocol: str
 ) -> None:
     opened = in_process.open_round(protocol, 1.0, domain_size=D)

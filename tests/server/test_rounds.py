@@ -420,7 +420,7 @@ def test_deleting_removes_the_round_and_all_its_reports(server: ServerProcess) -
 
 
 @pytest.mark.both
-def test_current_round_after_a_deletion_is_the_latest_left(
+def test_current_round_after_a_deletion_is_the_latest(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process()

@@ -161,7 +161,7 @@ def test_position_of_a_bad_report_is_exact(server: ServerProcess, oracle: Freque
     assert problem["position"] == bad
 
 
-def test_a_refused_submission_does_not_use_up_its_key(server: ServerProcess) -> None:
+def test_rejected_submission_does_not_use_up_its_key(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     headers = JSON | {"Idempotency-Key": "one"}
     refused(server, id, headers, '{"reports": [1, 4]}')

@@ -153,7 +153,7 @@ def test_verdict_needs_the_key_that_results_need(start: Start) -> None:
         assert (verdict_of(app, private, headers=headers) is not None) is may_read
 
 
-def test_kept_recovery_answers_after_reports_are_gone(start: Start) -> None:
+def test_stored_recovery_is_returned_without_reports(start: Start) -> None:
     """Of the counts alone the answer would differ, and no worker is asked."""
     app = start()
     id = closed_round(app, malicious=300)
@@ -210,9 +210,7 @@ def test_large_rounds_have_a_verdict_only_without_reading(start: Start) -> None:
 
 
 @pytest.mark.sqlite
-def test_round_beyond_the_limits_is_given_up(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_round_beyond_the_limits_is_skipped(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     app = start(analysis_bytes=1 << 20)
     rounds = [closed_round(app, "grr") for _ in range(2)]
     compute(app)

@@ -289,7 +289,7 @@ def test_unprojected_grr_detection_is_worse_than_the_attack(
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_random_subsets_do_not_tell_malicious_users_apart(
+def test_random_subsets_do_not_separate_malicious_users(
     zipf: Callable[[int], np.ndarray], rate: float
 ) -> None:
     """GRR, MGA-IPA, G = 30: k-means unprojected errs by 1.0e-3 or 6.5e-4, KM as projection does,

@@ -52,7 +52,7 @@ def users(apportion: Apportion) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("r", "least"), [(3, 4), (10, 4), (30, 1.2)])
-def test_equal_spikes_are_told_from_popular_items(users: np.ndarray, r: int, least: float) -> None:
+def test_equal_spikes_differ_from_popular_items(users: np.ndarray, r: int, least: float) -> None:
     """It gave 38, 14 and 8 times less error than projection."""
     gains = [played(GRR(0.5, D), users, r, seed)[1] for seed in range(TRIALS)]
     assert np.exp(np.log(gains).mean()) > least

@@ -54,7 +54,7 @@ def test_address_agent_and_key_are_not_stored_or_logged(start_server: StartServe
 
 
 @pytest.mark.sqlite
-def test_what_is_kept_of_a_report_is_only_its_bytes(start_server: StartServer) -> None:
+def test_only_the_bytes_of_a_report_are_stored(start_server: StartServer) -> None:
     """The reports are in the file, so the search above would have found what it looked for."""
     server = start_server()
     id = server.open_round("olh", domain_size=10, hash_range=4)["id"]

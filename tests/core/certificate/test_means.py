@@ -89,7 +89,7 @@ def test_false_claim_is_not_proven_at_the_share_that_made_it() -> None:
     st.floats(0, 0.9),
     st.floats(-1, 0.999),
 )
-def test_intervals_widen_with_the_share_and_prove_claims_up_to_their_tolerance(
+def test_intervals_widen_with_the_share_up_to_the_tolerance(
     n: int, ones: float, first: float, second: float, above: float
 ) -> None:
     oracle = frequency_oracle("grr", 1.0, 2)

@@ -59,7 +59,7 @@ def test_gain_and_floor_are_those_of_the_linear_programme(protocol: str, seed: i
 
 @pytest.mark.parametrize("targets", [1, 3, 7])
 @pytest.mark.parametrize("protocol", ["oue", "olh", "sue"])
-def test_many_other_items_are_as_one_item_whose_users_support_no_target(
+def test_many_other_items_equal_one_item_that_supports_no_target(
     protocol: str, targets: int
 ) -> None:
     """The programme over all patterns of the targets, of users who hold one of them or none."""

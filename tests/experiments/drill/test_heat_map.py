@@ -59,7 +59,7 @@ def test_every_protocol_has_a_map(protocol: str) -> None:
             assert (cell["refused"] is not None) or (cell["mse"] is not None and cell["mse"] >= 0)
 
 
-def test_methods_that_read_reports_are_there_where_reports_are_made() -> None:
+def test_map_has_methods_of_reports_if_it_makes_reports() -> None:
     counts = {spec.name for spec in MAP.methods}
     reports = {spec.name for spec in replace(MAP, reports=True).methods}
     assert counts < reports

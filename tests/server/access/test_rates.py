@@ -95,7 +95,7 @@ def rejections(app: InProcess) -> float:
 SLOW: dict[str, Any] = {"report_rate": 1e-3, "report_burst": 10}
 
 
-def test_rate_limited_key_gets_exact_retry_after_and_stores_nothing(
+def test_rate_limited_key_gets_retry_after_and_stores_nothing(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process(**SLOW)

@@ -104,7 +104,7 @@ async def test_cancelled_callers_leave_the_queue_or_their_place() -> None:
     assert queue.admission.running == 0
 
 
-async def test_own_work_waits_for_callers_and_is_wanted_by_them() -> None:
+async def test_background_work_waits_for_callers() -> None:
     admission = AdmissionQueue(1, 8, quiet_seconds=0.0)
     await admission.acquire(keyed=False, seconds=60)
     own = asyncio.create_task(admission.acquire_own())

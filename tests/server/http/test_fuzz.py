@@ -131,7 +131,7 @@ def test_any_bytes_are_json_or_refused(
         },
     )
 )
-def test_any_json_opens_a_round_as_asked_or_none(in_process: InProcess, body: Any) -> None:
+def test_any_json_opens_the_requested_round_or_none(in_process: InProcess, body: Any) -> None:
     response = in_process.post("/rounds", content=json.dumps(body), headers=JSON | in_process.admin)
     check(in_process, response, {201, 409, 422})
     if response.status_code == 201:

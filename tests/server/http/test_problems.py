@@ -109,7 +109,7 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
     }
 
 
-def test_every_error_a_caller_can_make_is_a_problem_with_its_own_type(
+def test_every_error_of_a_caller_has_a_problem_type(
     server: ServerProcess,
 ) -> None:
     answers = provoke(server)
@@ -130,7 +130,7 @@ NO_REQUEST = {
 
 
 @pytest.mark.parametrize("sent", NO_REQUEST.values(), ids=NO_REQUEST.keys())
-def test_what_is_no_request_is_answered_with_a_problem_and_the_end_of_the_connection(
+def test_invalid_request_gets_a_problem_and_ends_the_connection(
     server: ServerProcess, sent: bytes
 ) -> None:
     head, _, body = server.talk(sent).partition(b"\r\n\r\n")
@@ -306,7 +306,7 @@ def test_a_problem_never_repeats_a_key(server: ServerProcess) -> None:
 
 
 @pytest.mark.both
-def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
+def test_damaged_database_is_a_server_error_and_the_server_survives(
     start_server: StartServer,
 ) -> None:
     server = start_server()
@@ -341,7 +341,7 @@ def test_a_damaged_database_is_the_servers_fault_and_the_server_goes_on(
     assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
 
 
-def test_a_fault_of_the_server_on_the_way_of_a_submission_is_a_problem_too(
+def test_server_fault_during_a_submission_is_a_problem(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The submission's path does not go through the framework, which would catch it elsewhere."""
@@ -370,7 +370,7 @@ def locked(app: InProcess) -> Iterator[None]:
 
 
 @pytest.mark.both
-def test_a_database_that_does_not_answer_is_a_503_with_a_time_to_retry(
+def test_unanswering_database_is_a_503_with_retry_after(
     start_in_process: StartInProcess,
 ) -> None:
     app = start_in_process(request_seconds=1)

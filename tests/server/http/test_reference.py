@@ -93,7 +93,7 @@ def test_every_error_is_described_as_a_problem(document: dict[str, Any]) -> None
         assert any(int(status) < 300 for status in operation["responses"]), (method, path)
 
 
-def test_the_paths_that_name_a_round_say_what_may_stand_there(document: dict[str, Any]) -> None:
+def test_paths_describe_the_identifier_of_a_round(document: dict[str, Any]) -> None:
     for _, path, operation in operations(document):
         named = [p for p in operation.get("parameters", []) if p["in"] == "path"]
         assert [p["name"] for p in named] == re.findall(r"\{(\w+)\}", path)

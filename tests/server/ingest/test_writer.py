@@ -134,7 +134,7 @@ def test_submissions_during_a_commit_form_the_next_group(
     assert sum(counts(app, id)) == 41
 
 
-def test_no_answer_is_given_before_the_commit(app: InProcess, id: str, commits: Commits) -> None:
+def test_responds_only_after_the_commit(app: InProcess, id: str, commits: Commits) -> None:
     gate = threading.Event()
     commits.before = [gate]
 

@@ -139,7 +139,7 @@ def test_set_that_others_conceal_does_not_lower_popular_items() -> None:
 
 
 @pytest.mark.parametrize("number", [3, 5, 10])
-def test_reports_that_raise_nothing_take_nothing_from_popular_items(number: int) -> None:
+def test_harmless_reports_take_nothing_from_popular_items(number: int) -> None:
     """No honest law fits this world well, and only the sum tells framing from raising.
 
     Odds of 9 to 1 take noise of 2.1 standard deviations in the sum: a false alarm of 2 % at most.

@@ -93,9 +93,7 @@ def test_every_response_allows_the_origin(app: InProcess) -> None:
 @pytest.mark.parametrize(
     "origin", ["https://evil.example.org", "http://page.example.org", f"{PAGE}:8443", "null"]
 )
-def test_other_pages_see_nothing_and_are_told_so(
-    start_in_process: StartInProcess, origin: str
-) -> None:
+def test_other_origins_get_an_error(start_in_process: StartInProcess, origin: str) -> None:
     app = start_in_process(cors_origins=PAGE)
     refused = preflight(app, "/reports", origin)
     assert problem_of(refused) == "cross-origin-refused"
