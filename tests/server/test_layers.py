@@ -1,6 +1,4 @@
-"""The house plan of the server: imports point down, each package keeps to its own, and there are no
-cycles.
-"""
+"""The layers of the server: imports point down, and there are no cycles."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -15,7 +13,7 @@ SOURCES = {
     path: ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted(ROOT.rglob("*.py"))
 }
-ROOMS = {name.split(".")[0] for name in SOURCES.values()} - {"__init__"}
+PACKAGES = {name.split(".")[0] for name in SOURCES.values()} - {"__init__"}
 
 LAYERS = [
     {"serve", "administration"},
@@ -44,7 +42,7 @@ AT_HOME = {
     "http": {"fastapi", "starlette", "uvicorn", "httptools"},
     "storage": {"sqlalchemy", "alembic", "psycopg"},
 }
-"""What one package alone knows, beside `app` and `serve`, which put rooms together and run them."""
+"""Libraries that one package alone imports, beside `app` and `serve`, which assemble the server."""
 
 
 def imported(path: Path) -> set[str]:
@@ -71,8 +69,8 @@ def own_modules(path: Path) -> set[str]:
 
 
 def test_every_module_has_its_layer() -> None:
-    assert set().union(*LAYERS) == ROOMS
-    assert sum(map(len, LAYERS)) == len(ROOMS)
+    assert set().union(*LAYERS) == PACKAGES
+    assert sum(map(len, LAYERS)) == len(PACKAGES)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=SOURCES.values())

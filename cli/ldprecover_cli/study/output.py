@@ -206,8 +206,8 @@ def write_markdown(file: Path, tables: "Iterable[Table]") -> None:
 
 def show(tables: "Iterable[Table]") -> None:
     """Print tables, each below its title."""
-    screen = console()
+    out = console()
     for each in tables:
-        screen.print(plain(each.title), style="italic")
-        screen.print(plain_table(*each.columns, rows=each.rows, numbers=each.numbers, no_wrap=True))
-        screen.print()
+        out.print(plain(each.title), style="italic")
+        out.print(plain_table(*each.columns, rows=each.rows, numbers=each.numbers, no_wrap=True))
+        out.print()

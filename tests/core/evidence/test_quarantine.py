@@ -120,27 +120,27 @@ def test_seed_filter_finds_exactly_the_recurring_seeds(
 ) -> None:
     repeats = times.draw(st.lists(st.integers(1, 8), min_size=len(seeds), max_size=len(seeds)))
     reports = np.random.default_rng(1).permutation(np.repeat(np.array(seeds, np.uint32), repeats))
-    screen = SeedFilter(reports.size)
+    seed_filter = SeedFilter(reports.size)
     for block in np.array_split(reports, cuts):
-        screen.count(block)
+        seed_filter.count(block)
     for block in np.array_split(reports, cuts):
-        screen.compare(block)
+        seed_filter.compare(block)
     expected = [
         (seed, often)
         for seed, often in zip(seeds, repeats, strict=True)
-        if often >= screen.threshold
+        if often >= seed_filter.threshold
     ]
-    assert pairs(screen.repeats()) == sorted(expected)
+    assert pairs(seed_filter.repeats()) == sorted(expected)
 
 
 def test_seed_filter_finds_seed_beyond_a_full_bin() -> None:
     reports = np.concatenate(
         [np.full(70_000, 5, np.uint32), np.arange(100, 1_100, dtype=np.uint32)]
     )
-    screen = SeedFilter(reports.size)
-    screen.count(reports)
-    screen.compare(reports)
-    assert pairs(screen.repeats()) == [(5, 70_000)]
+    seed_filter = SeedFilter(reports.size)
+    seed_filter.count(reports)
+    seed_filter.compare(reports)
+    assert pairs(seed_filter.repeats()) == [(5, 70_000)]
 
 
 def test_no_reports_have_no_seeds_that_recur() -> None:

@@ -57,7 +57,7 @@ class _Search:
 
     seq: int
     oracle: FrequencyOracle
-    screen: SeedFilter
+    seed_filter: SeedFilter
     passes: int = 0
     after: int = 0
 
@@ -156,14 +156,14 @@ class Filters(Repository):
                 rows = _read_rows(connection, segments, first_bytes(listed[:limit]))
             for row in rows:
                 seeds = np.ascontiguousarray(oracle.seeds(_reports(oracle, row.data)))
-                (search.screen.compare if search.passes else search.screen.count)(seeds)
+                (search.seed_filter.compare if search.passes else search.seed_filter.count)(seeds)
             if rows:
                 search.after = rows[-1].id
                 return len(rows)
             search.passes, search.after = search.passes + 1, 0
             if search.passes < _PASSES:
                 return 1
-            self._record(seq, search.screen.repeats())
+            self._record(seq, search.seed_filter.repeats())
             self._search = None
             return 0
 
