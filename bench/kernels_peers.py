@@ -111,8 +111,4 @@ def ldp_toolbox(d: int, epsilon: float) -> Peer:
     )
 
 
-LOADERS = {
-    "pure-ldp": pure_ldp,
-    "multi-freq-ldpy": multi_freq_ldpy,
-    "ldp-toolbox": ldp_toolbox,
-}
+LOADERS = {"pure-ldp": pure_ldp, "multi-freq-ldpy": multi_freq_ldpy, "ldp-toolbox": ldp_toolbox}

@@ -46,11 +46,7 @@ class Sender:
             reader, writer = self._streams
             head = (
                 b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                b"application/json\r\nIdempotency-Key: %s\r\n"
-                % (
-                    url.raw_path,
-                    key,
-                )
+                b"application/json\r\nIdempotency-Key: %s\r\n" % (url.raw_path, key)
             )
             request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
             chance = self._rng.random()

@@ -27,12 +27,7 @@ from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.recovery import ReportSource
 from ldprecover_experiments.attacks import TARGETS, AttackSpec, Mix
 from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.parameters import (
-    EPSILON,
-    Cell,
-    GenuineUsers,
-    load_genuine_users,
-)
+from ldprecover_experiments.parameters import EPSILON, Cell, GenuineUsers, load_genuine_users
 from ldprecover_experiments.poisoned_round import PoisonedRound, simulate_round
 from ldprecover_experiments.tables import Table
 
@@ -210,12 +205,7 @@ def _detectors(round_: PoisonedRound, detector: str) -> set[str]:
             return raised
     if detector == DETECTORS[0]:
         return set()
-    conclusions = recover(
-        round_.oracle,
-        source,
-        "unmix",
-        tally=round_.together,
-    ).conclusions
+    conclusions = recover(round_.oracle, source, "unmix", tally=round_.together).conclusions
     assert conclusions is not None
     suspicious = conclusions.dropped or (conclusions.attack_probability or 0) >= 0.5
     return {"unmix"} if suspicious else set()

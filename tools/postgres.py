@@ -192,10 +192,7 @@ class Cluster:
         """Return the binaries, or a copy if the user of Postgres cannot read their folder."""
         try:
             subprocess.run(
-                [binaries / "initdb", "--version"],
-                check=True,
-                capture_output=True,
-                **self._user,
+                [binaries / "initdb", "--version"], check=True, capture_output=True, **self._user
             )
         except PermissionError:
             shutil.copytree(binaries.parent, self._folder / "install")

@@ -13,12 +13,7 @@ from ldprecover.distributions import binomial_law
 from ldprecover.items import find_items
 from ldprecover.protocols import DEFAULT_SEARCH, crafter_of
 from ldprecover.types import FloatArray, Reports, Rng
-from ldprecover_attacker.arguments import (
-    check_against,
-    check_search,
-    check_size,
-    size_or_default,
-)
+from ldprecover_attacker.arguments import check_against, check_search, check_size, size_or_default
 from ldprecover_attacker.base import ItemAttack, ModelledAttack, Plan, exact_size
 from ldprecover_attacker.targeted import check_index, index_or_label
 

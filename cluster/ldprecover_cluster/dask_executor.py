@@ -69,11 +69,7 @@ def dask_executor(
 
         executor = client.get_executor(pure=False)
         yield TranslatingExecutor(
-            submit,
-            workers,
-            partial(_translate, client, scheduler.url),
-            pickle.loads,
-            submit_sum,
+            submit, workers, partial(_translate, client, scheduler.url), pickle.loads, submit_sum
         )
     finally:
         client.close(_TIMEOUT)

@@ -23,11 +23,7 @@ _SETTINGS: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-_DEFAULTS = {
-    "allowed-failures": 3,
-    "no-workers-timeout": "10 minutes",
-    "worker-ttl": "5 minutes",
-}
+_DEFAULTS = {"allowed-failures": 3, "no-workers-timeout": "10 minutes", "worker-ttl": "5 minutes"}
 """Limits of failures, which Dask's files of settings and environment variables override."""
 _OPTIONS = {"protocol": "tls", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
 _START_SECONDS = 60.0  # for a worker to start and register

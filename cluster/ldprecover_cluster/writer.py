@@ -131,11 +131,7 @@ class DatasetWriter:
                 raise ReportDatasetError(
                     f"{ROUND_FILE} would be larger than the limit of {ROUND_FILE_BYTES >> 20} MiB"
                 )
-            plan = {
-                "folder": self._folder.url,
-                "export": export.to_dict(),
-                "buckets": buckets,
-            }
+            plan = {"folder": self._folder.url, "export": export.to_dict(), "buckets": buckets}
             write_atomically(self.work / _PLAN, json.dumps(plan).encode())
         self._export, self._buckets = export, buckets
 
@@ -161,10 +157,7 @@ class DatasetWriter:
                         new, counted = self._write_part(index, hour, name, oracle)
                         parts.append(new)
                         tally += counted
-                done = {
-                    "parts": [vars(part) for part in parts],
-                    "summary": tally.summary.tolist(),
-                }
+                done = {"parts": [vars(part) for part in parts], "summary": tally.summary.tolist()}
                 write_atomically(self.work / _DONE, json.dumps(done).encode())
                 for index in group:
                     bucket_path(self.work, index).unlink(missing_ok=True)

@@ -33,17 +33,7 @@ from ldprecover.errors import (
     ReportError,
 )
 from ldprecover.estimation.estimates import Estimates
-from ldprecover.protocols import (
-    GRR,
-    HR,
-    LLH,
-    OLH,
-    OUE,
-    SS,
-    SUE,
-    FrequencyOracle,
-    frequency_oracle,
-)
+from ldprecover.protocols import GRR, HR, LLH, OLH, OUE, SS, SUE, FrequencyOracle, frequency_oracle
 from ldprecover.recovery import Recovery, RecoveryRequest, project_simplex, recover
 from ldprecover.rounds.export import RoundExport
 from ldprecover.rounds.parameters import RoundParameters

@@ -29,12 +29,7 @@ from ldprecover import RecoveryRequest, frequency_oracle, project_simplex
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import DEFAULT_ETA, METHODS
 from ldprecover_experiments import MethodSpec, PoisonedRound
-from ldprecover_experiments.measures import (
-    POISONED,
-    Estimator,
-    Reference,
-    known_targets,
-)
+from ldprecover_experiments.measures import POISONED, Estimator, Reference, known_targets
 from ldprecover_experiments.parameters import EPSILON
 from ldprecover_experiments.poisoned_round import Targets, Vector
 from ldprecover_experiments.tables import Table
@@ -69,10 +64,7 @@ NAMED = (
     naming("all targets, and as many others", lambda t: known_targets(t) + t.others),
     naming("others only, as many", lambda t: t.others),
     naming("what rose since an earlier round", lambda t: t.suspected),
-    Reference(
-        "all targets, and no model: they at zero, the rest projected",
-        without_targets,
-    ),
+    Reference("all targets, and no model: they at zero, the rest projected", without_targets),
 )
 CRAFTED, SAMPLED = "MGA, crafted", "MGA, sampled"
 BETAS = (0.01, 0.02, 0.03, 0.04, 0.05)

@@ -135,11 +135,7 @@ def run_tasks(
     waiting = iter(tasks)
     try:
         with engine(
-            jobs,
-            scheduler,
-            initializer=initializer,
-            on_error=on_finishing,
-            notify=report_wait,
+            jobs, scheduler, initializer=initializer, on_error=on_finishing, notify=report_wait
         ) as executor:
             if executor is None:
                 yield from map(function, waiting)

@@ -19,13 +19,7 @@ from ldprecover.recovery import METHODS
 from ldprecover_experiments.attacks import TARGETS, AttackSpec, Mix
 from ldprecover_experiments.measures import MethodSpec
 from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.parameters import (
-    BETA,
-    EPSILON,
-    Cell,
-    GenuineUsers,
-    malicious_users,
-)
+from ldprecover_experiments.parameters import BETA, EPSILON, Cell, GenuineUsers, malicious_users
 from ldprecover_experiments.poisoned_round import RoundSimulation
 from ldprecover_experiments.runs import Work
 

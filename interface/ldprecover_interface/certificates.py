@@ -254,10 +254,7 @@ class ImpossibleShareError(ParameterError):
 
 
 def certified(
-    round: str,
-    result: CertificateResult,
-    questions: Iterable[AnyQuestion],
-    labels: Sequence[str],
+    round: str, result: CertificateResult, questions: Iterable[AnyQuestion], labels: Sequence[str]
 ) -> Certified:
     """Return the response with the answers' sentences. Raises ImpossibleShareError."""
     if result.lower is None or result.upper is None:
@@ -338,10 +335,7 @@ def _digits(value: Decimal, rounding: str) -> str:
 
 
 def _answer(
-    question: AnyQuestion,
-    answer: Answer,
-    result: CertificateResult,
-    labels: Sequence[str],
+    question: AnyQuestion, answer: Answer, result: CertificateResult, labels: Sequence[str]
 ) -> ItemsAnswer | AheadAnswer | TopAnswer | MeanAnswer:
     proof: dict[str, Any] = {"certified": answer.certified, "tolerance": answer.tolerance}
     limits: dict[str, Any] = {

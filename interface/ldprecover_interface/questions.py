@@ -7,14 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from ldprecover import ParameterError, Tally
-from ldprecover.certificate import (
-    Ahead,
-    AmongFirst,
-    Certificate,
-    Claim,
-    MoreThan,
-    certify,
-)
+from ldprecover.certificate import Ahead, AmongFirst, Certificate, Claim, MoreThan, certify
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import ReportSource
 from ldprecover.types import FloatArray

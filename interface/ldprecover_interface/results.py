@@ -43,7 +43,7 @@ class Frequencies(Message):
     )
     sum_standard_error: float | None = Field(
         description="Standard error of the sum if all reports are honest; null if the protocol "
-        "does not determine it.",
+        "does not determine it."
     )
     canaries: Canaries
     quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")

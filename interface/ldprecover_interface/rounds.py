@@ -48,8 +48,7 @@ Canaries = Annotated[
     Field(fail_fast=True, description="Indices, in ascending order, of items that no user holds."),
 ]
 AssignedSeeds = Annotated[
-    bool,
-    Field(description="Whether tickets assign the seeds of reports; `llh` only."),
+    bool, Field(description="Whether tickets assign the seeds of reports; `llh` only.")
 ]
 Quarantine = Annotated[
     bool,

@@ -164,9 +164,7 @@ class Application:
             submissions=submissions,
             results=tallies,
             analyses=Analyses(
-                reader,
-                self.workers,
-                ResultCache(settings.analysis_cache_bytes // settings.workers),
+                reader, self.workers, ResultCache(settings.analysis_cache_bytes // settings.workers)
             ),
             jobs=self.jobs,
             verdicts=self.verdicts,

@@ -131,8 +131,7 @@ class DatasetPurge:
                 _log.info("purged the dataset %s of reports past their retention", dataset.url)
             except FileNotFoundError:
                 _log.warning(
-                    "the dataset %s is missing: its owner must delete its old reports",
-                    dataset.url,
+                    "the dataset %s is missing: its owner must delete its old reports", dataset.url
                 )
                 # Look again as long as some of its reports may be kept.
                 first_hour = dataset.first_kept_hour(now)

@@ -58,12 +58,7 @@ class Estimates:
                 f"{named('protocol', oracle.protocol)} returned what it may not: estimates and "
                 f"standard errors must be numpy arrays of {oracle.domain_size} finite numbers"
             )
-        return cls(
-            frequencies,
-            errors,
-            tally.n,
-            None if variance is None else math.sqrt(variance),
-        )
+        return cls(frequencies, errors, tally.n, None if variance is None else math.sqrt(variance))
 
     @property
     def notes(self) -> tuple[str, ...]:

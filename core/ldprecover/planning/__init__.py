@@ -10,12 +10,4 @@ from ldprecover.planning.curves import Curves
 from ldprecover.planning.plans import Plan, PlannedRound, plan
 from ldprecover.planning.request import MAX_TARGETS, PlanRequest, Unknown
 
-__all__ = [
-    "MAX_TARGETS",
-    "Curves",
-    "Plan",
-    "PlanRequest",
-    "PlannedRound",
-    "Unknown",
-    "plan",
-]
+__all__ = ["MAX_TARGETS", "Curves", "Plan", "PlanRequest", "PlannedRound", "Unknown", "plan"]

@@ -61,10 +61,7 @@ class Simulation:
         return max(1, _CELLS // self.oracle.domain_size)
 
     def _tally(
-        self,
-        report: Callable[[Int64Array, Rng], Reports],
-        users: Int64Array,
-        rng: Rng,
+        self, report: Callable[[Int64Array, Rng], Reports], users: Int64Array, rng: Rng
     ) -> Tally:
         self.oracle.wire.check_users(int(users.sum()))
         items = np.repeat(np.arange(self.oracle.domain_size), users)

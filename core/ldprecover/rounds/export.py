@@ -275,12 +275,7 @@ class RoundExport:
                 seed = None
         merged = tuple(sorted(each for export in exports for each in export._rounds))
         return cls(
-            *called_together(merged),
-            first.parameters,
-            tally,
-            quarantined,
-            merged=merged,
-            seed=seed,
+            *called_together(merged), first.parameters, tally, quarantined, merged=merged, seed=seed
         )
 
     @property

@@ -103,11 +103,7 @@ class Analyses:
         return await self._run(AlarmsAnalysis(self._reader, round, rate), caller)
 
     async def suspects(
-        self,
-        round: RoundInfo,
-        rate: float,
-        drift: float,
-        caller: Caller,
+        self, round: RoundInfo, rate: float, drift: float, caller: Caller
     ) -> tuple[Suspects, list[StoredRound]]:
         """Return the items that rose, and the rounds that the round was compared with.
 

@@ -198,10 +198,7 @@ class Jobs:
             del self._local[id]
 
     def _finish(
-        self,
-        id: str,
-        write: Callable[[], bytes] | None,
-        failure: ServiceError | None,
+        self, id: str, write: Callable[[], bytes] | None, failure: ServiceError | None
     ) -> None:
         """Store the end of a job: the result, or the failure."""
         result: bytes | None = None

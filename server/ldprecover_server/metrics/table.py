@@ -49,9 +49,7 @@ MANIFEST = (
         ("reason",),
     ),
     Metric(
-        "ldprecover_duplicates_total",
-        "counter",
-        "Submissions that were already stored: retries.",
+        "ldprecover_duplicates_total", "counter", "Submissions that were already stored: retries."
     ),
     Metric(
         "ldprecover_refusals_total",

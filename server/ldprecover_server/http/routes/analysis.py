@@ -117,9 +117,7 @@ async def get_suspects(
     rate: Annotated[
         float,
         Query(
-            gt=0,
-            lt=0.5,
-            description="False-discovery rate: the expected share of false suspects.",
+            gt=0, lt=0.5, description="False-discovery rate: the expected share of false suspects."
         ),
     ] = DISCOVERY_RATE,
     drift: Annotated[

@@ -92,10 +92,7 @@ async def _start(
     except BaseException:
         reservation.close()
         raise
-    headers = {
-        "Location": paths.job_path(round.id, job.id),
-        "Preference-Applied": "respond-async",
-    }
+    headers = {"Location": paths.job_path(round.id, job.id), "Preference-Applied": "respond-async"}
     return json_response(_status(round, job), 202, headers)
 
 

@@ -38,12 +38,7 @@ async def get_health() -> Status:
 
 @router.get(
     paths.READYZ,
-    responses=problems(
-        QueueFullError,
-        StoreUnavailableError,
-        DatabaseGoneError,
-        StorageFullError,
-    ),
+    responses=problems(QueueFullError, StoreUnavailableError, DatabaseGoneError, StorageFullError),
 )
 async def get_readiness(request: Request) -> Status:
     """Return `ready`: the database took a write within the last second, and there is room."""

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.unmixing.filters.rules import (
-    DroppedSet,
-    hits_beside,
-    one_more,
-    set_laws,
-)
+from ldprecover.recovery.unmixing.filters.rules import DroppedSet, hits_beside, one_more, set_laws
 from ldprecover.recovery.unmixing.model.noise import noise_sd
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array

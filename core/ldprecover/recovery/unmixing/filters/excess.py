@@ -21,11 +21,7 @@ class ExcessBins:
         return excess / float(np.sqrt(self.fit[self.bins].sum() + 1))
 
 
-def excess_bins(
-    observed: Int64Array,
-    laws: FloatArray,
-    share: float,
-) -> ExcessBins:
+def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> ExcessBins:
     """Return the bins that exceed the mixture of one or two laws that fits the others best.
 
     `observed` holds the number of reports in each bin, `laws` the probability of each bin, of shape

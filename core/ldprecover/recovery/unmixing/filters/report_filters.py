@@ -153,11 +153,7 @@ def _balance(
     return mass_balance(oracle, observed)
 
 
-def _usual(
-    source: ReportSource,
-    possible: _Sizes,
-    observed: Int64Array,
-) -> NoisyEstimates:
+def _usual(source: ReportSource, possible: _Sizes, observed: Int64Array) -> NoisyEstimates:
     """Return the estimates from the reports of possible sizes that are not too frequent."""
     oracle = source.oracle
     law = oracle.laws.size_law().probabilities()
@@ -175,11 +171,7 @@ def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:
     return np.asarray((expected <= THRESHOLDS.impossible) | (rare & (sizes > limit)))
 
 
-def _too_frequent(
-    sizes: Int64Array,
-    law: FloatArray,
-    sizes_passing: BoolArray,
-) -> BoolArray:
+def _too_frequent(sizes: Int64Array, law: FloatArray, sizes_passing: BoolArray) -> BoolArray:
     """Return which sizes that pass are too frequent; none if most honest reports have them."""
     bins = np.zeros(law.size, np.bool_)
     bins[sizes_passing] = excess_bins(

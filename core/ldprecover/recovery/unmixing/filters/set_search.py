@@ -66,11 +66,7 @@ class _Tested:
     raised: BoolArray
 
 
-def shared_sets(
-    source: ReportSource,
-    report_filter: ReportFilter,
-    tally: Tally,
-) -> SharedSets:
+def shared_sets(source: ReportSource, report_filter: ReportFilter, tally: Tally) -> SharedSets:
     """Return the sets among the reports that pass, of this tally, and the narrower filter.
 
     Four to seven passes over the reports for each set.
