@@ -21,9 +21,8 @@ class InputPoisoning(Attack):
     InputPoisoning(MGA(...))).
 
     pi(v) = q + P(v)(p - q), so E f~_Y(v) = P(v), S = 1 and the gain on targets is beta(P(T) - f_T),
-    at most beta(1 - f_T). Each report looks like an honest one. Of the inner attack its
-    distribution of items matters alone: its report model plays no part, nor how it chooses subsets
-    or sizes.
+    at most beta(1 - f_T). Each report looks like an honest one. Only the distribution of
+    items of the inner attack matters, not its report model, its subsets or its sizes.
 
     Raises ParameterError for an attack that draws no items.
 

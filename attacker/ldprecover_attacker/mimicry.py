@@ -97,8 +97,8 @@ class _Law:
     def support(self) -> FloatArray:
         """Return the expected share of reports that support each item.
 
-        That of the weights is known. What an excess above one adds to it is small, so that a sample
-        of proposals tells it.
+        The share of the weights is known. An excess above one adds little to it, which a sample of
+        proposals estimates.
         """
         proposals, excess = self._propose(
             self.oracle, min(_SAMPLE, self.block), np.random.default_rng(0)

@@ -41,7 +41,7 @@ _MAX_FIELDS = 20  # of a problem that are kept
 _ROWS = 10  # of a table in a notebook
 
 REFERENCE = re.compile(_REFERENCE)
-"""What a round may be named by in a path."""
+"""Identifiers of a round in a path."""
 
 TICKET = re.compile(r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{22}")
 """The form of a ticket."""

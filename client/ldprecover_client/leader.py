@@ -1,4 +1,4 @@
-"""What a round proves of its leader, in one sentence of the server."""
+"""The server's sentence on the certified leader of a round."""
 
 from ldprecover_client.answers import JsonObject
 from ldprecover_client.errors import RefusedError

@@ -229,7 +229,7 @@ def is_inside(
 def _attack(
     name: str, oracle: FrequencyOracle, targets: tuple[int, ...], share: float
 ) -> Attack | None:
-    """Return an attack; None for none, or where the protocol has no reports for it."""
+    """Return an attack; None without attack, or if the protocol has no reports for it."""
     if name == NOBODY:
         return None
     values: dict[str, Any] = {"targets": targets, "share": share}
@@ -262,7 +262,7 @@ def _text(tolerance: float | None) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the certificate of one round says, beside the truth."""
+    """The certificate of one round, beside the truth."""
 
     inside: bool
     least: float

@@ -1,4 +1,4 @@
-"""What un-mixing sees near the honest law: detection against the divergence of the reports.
+"""Detection by un-mixing near the honest law, against the divergence of the reports.
 
 APA with r' of r targets in a report of OUE differs from honest reports in how many targets these
 support, and in nothing else. N reports tell a law P from the nearest honest law H by N KL(P || H)

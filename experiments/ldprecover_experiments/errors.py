@@ -1,6 +1,4 @@
-"""What can go wrong in an experiment beside parameters outside their range and data that cannot be
-read.
-"""
+"""Errors of an experiment other than invalid parameters and unreadable data."""
 
 
 class ExperimentError(Exception):

@@ -25,8 +25,8 @@ def play_part(part: str, play: Demo, server: Client, key: str | None, stage: Sta
     """Play one part on the current round of a server, whose key this is.
 
     The key's scope is admin for "round", report for "users" and "attacker"; the analyst needs none
-    where results are public. What only a simulation has, the truth and the genuine users' own
-    estimate, the analyst makes again from the seed.
+    where results are public. The analyst computes the truth and the genuine users' estimate, which
+    only a simulation has, from the seed.
 
     Raises CommandError when the current round is not the one of these settings, or does not hold
     exactly the reports of its users and its attacker; and ClientError.

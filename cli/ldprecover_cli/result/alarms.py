@@ -20,7 +20,7 @@ def alarms(
 ) -> None:
     """Test a round for an attack: for reports that honest users do not send.
 
-    No alarm proves nothing: users who perturb a false value honestly raise none.
+    Silence proves nothing: users who perturb a false value honestly raise no alarm.
 
     Example: ldprecover result alarms cities --rate 0.0001
     """

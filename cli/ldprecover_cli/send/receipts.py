@@ -1,4 +1,4 @@
-"""What the commands of one user share: their ledger, their key, and receipts as JSON."""
+"""Ledger, key and receipts, which the commands of one user share."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

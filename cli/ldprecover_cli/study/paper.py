@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ldprecover_experiments.parameters import Cell
 
 _BRIEF = ("table1", "mse", "fg", "km")
-"""What `all` prints; the sweeps are pictures, and their means are in the file."""
+"""Tables that `all` prints; the sweeps are pictures, and their means are in the file."""
 
 
 def paper(

@@ -22,7 +22,7 @@ from ldprecover_cli.study.output import (
 )
 
 _PRINTED = ("overall", "by protocol:", "by attack:", "by data:")
-"""What is printed; all tables are in the folder."""
+"""Beginnings of the titles that are printed; all tables are in the folder."""
 
 
 def unmix(

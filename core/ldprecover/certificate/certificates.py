@@ -1,4 +1,4 @@
-"""What a round's reports prove about the frequencies of its honest users."""
+"""Certificates: bounds on the frequencies of honest users that a round's reports prove."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Certificate:
 
     @property
     def assumption(self) -> str:
-        """What the intervals assume, and what they were computed from, as text."""
+        """The assumption of the intervals, and their source, as text."""
         source = "Only the counts of the reports were read."
         if self.seed is not None:
             source = "All reports were read; the seed drew those that chose what is tested."

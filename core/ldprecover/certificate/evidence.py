@@ -1,4 +1,4 @@
-"""What a round's reports say about the frequencies of its honest users, at an error."""
+"""The evidence of a round's reports about the frequencies of its honest users, at an error."""
 
 import math
 from dataclasses import dataclass, replace

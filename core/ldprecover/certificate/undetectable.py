@@ -1,4 +1,4 @@
-"""What malicious users can do without leaving a trace in the reports.
+"""The effect of malicious users that leave no trace in the reports.
 
 If f* = (1 - beta) f + g, and A = sum_v g_v R_v / beta is a law, then reports drawn from A turn the
 honest reports of users with frequencies f into those of users with f*. R_v is the law of an honest
@@ -31,7 +31,7 @@ _STEPS, _CHECKED, _GAP = 10_000, 50, 1e-5  # of the linear programme
 
 @dataclass(frozen=True, eq=False)
 class Undetectable:
-    """What a share of malicious reports can do to targets so that no test of the reports sees it.
+    """The largest effect of a share of malicious reports on targets that no test detects.
 
     `gain` is the largest rise of the targets' frequency, and `frequencies` are those that the round
     then looks like. `floor` is the length of the interval that stays open to those who see a round

@@ -16,7 +16,7 @@ DEFAULT_SEARCH = 1_000
 """Hash seeds that a malicious user tries, as in Cao et al. (USENIX Security 2021)."""
 
 Aim = Literal["most", "balanced", "honest", "projected"]
-"""What a crafted report looks like beside supporting chosen items: see `Crafter.craft`."""
+"""The form of a crafted report apart from the items that it supports: see `Crafter.craft`."""
 
 Search = int | Literal["exhaustive"]
 """The number of random seeds that a malicious user tries, or all seeds of the hash."""

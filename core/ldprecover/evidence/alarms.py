@@ -57,7 +57,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class _Round:
-    """What a test may look at, and the false-alarm rate that it must keep."""
+    """The data of a test, and its false-alarm rate."""
 
     oracle: FrequencyOracle
     tally: Tally

@@ -150,7 +150,7 @@ def report_threshold(oracle: FrequencyOracle, n: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """How many reports of each of some values are repeats; the values ascend.
+    """The numbers of repeats by value, in ascending order of the values.
 
     The value of a report is its hash seed if it has one, otherwise the report itself.
     """

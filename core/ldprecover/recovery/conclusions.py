@@ -10,7 +10,7 @@ from ldprecover.items import with_labels
 from ldprecover.types import FloatArray
 
 Attack = Literal["none_seen", "possible", "near_certain"]
-"""What a round shows of an attack."""
+"""Conclusions of a recovery about an attack."""
 
 POSSIBLE, NEAR_CERTAIN = 0.1, 0.9
 """Least probabilities of a possible and of a near certain attack.

@@ -25,7 +25,7 @@ AUTO = "auto"
 """The eta that is estimated from the counts, and the method that is chosen for the round."""
 
 NEEDS = ("counts", "history", "n", "reports", "targets")
-"""What a method can need: frequencies, earlier rounds, n, the reports, and targets."""
+"""Possible needs of a method: frequencies, earlier rounds, n, the reports, and targets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class RecoveryRequest:
 
 @dataclass(frozen=True, eq=False)
 class RecoveryInputs:
-    """What a method works on: the data of one poisoned round, and the request.
+    """The inputs of a method: the data of one poisoned round, and the request.
 
     `poisoned` are the unbiased, unclipped frequencies f~_Z of the d items. `n` is the number of
     reports behind them and `reports` are the reports. `canaries` are the indices of the items that

@@ -26,8 +26,8 @@ _TILE = 1 << 21  # products of multiplicities and bits in memory
 class Sample:
     """Checked reports of an oracle: row i stands for `multiplicities[i]` equal reports.
 
-    None is one report a row. What is counted is the same to the bit for the rows of single reports
-    and for their distinct reports with multiplicities, of fewer than 2^53 reports.
+    Without multiplicities a row is one report. Counts are the same to the bit for rows of single
+    reports and for distinct reports with multiplicities, of fewer than 2^53 reports.
     """
 
     oracle: FrequencyOracle

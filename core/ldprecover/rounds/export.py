@@ -237,8 +237,8 @@ class RoundExport:
 
         The rounds must have the same parameters, by their digest. The result is the same to the
         byte for every order and all steps of the additions. Id and name follow from
-        `merging.called_together`. Quarantined numbers add; the sum is None if one is None. So is
-        the seed, of which each bit is the exclusive or of the rounds' bits. A single export is
+        `merging.called_together`. Quarantined numbers add; the sum is None if one is None. The
+        seed is the exclusive or of the rounds' seeds, or None if one is None. A single export is
         returned unchanged.
 
         Raises ParameterError if parameters differ, or a round occurs twice, also inside merged

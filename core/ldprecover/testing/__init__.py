@@ -1,5 +1,4 @@
-"""What every frequency oracle must pass: for the tests of this package, and of whoever adds a
-protocol.
+"""Checks that every frequency oracle must pass, for this package and for plugins.
 
     from ldprecover.testing import check_protocol
 

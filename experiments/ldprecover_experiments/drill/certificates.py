@@ -1,4 +1,4 @@
-"""What a drill's round proves before and after the attack, if the attack's own share is assumed."""
+"""Certificates of a drill's round before and after the attack, at the attack's share."""
 
 from collections.abc import Sequence
 from typing import Any

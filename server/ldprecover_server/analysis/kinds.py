@@ -44,7 +44,7 @@ INFER = "infer"
 Targets = Sequence[str | int] | Literal["infer"]
 
 Source = Literal["counts", "tally", "reports"]
-"""What a recovery reads: the counts, the tally in place of the reports, or the stored reports."""
+"""The input of a recovery: the counts, the tally in place of the reports, or the stored reports."""
 
 _ALL_NEEDS = frozenset(NEEDS)
 
@@ -293,7 +293,7 @@ class SuspectsAnalysis(Analysis[Suspects]):
 
 
 class CertificateAnalysis(Analysis[CertificateResult]):
-    """What a round proves; `questions` are those of the request, about the round's items.
+    """The certificate of a round; `questions` are those of the request, about the round's items.
 
     It reads the reports if the request says so. From counts it is quick if it takes at most as long
     as one question over _QUICK_ITEMS items, 0.1 seconds.

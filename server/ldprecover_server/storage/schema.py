@@ -1,9 +1,8 @@
 """The tables, for SQLite and Postgres alike.
 
 No column links a person to a report. Submission keys have no time, position or segment; a segment
-has the shuffled reports of a whole commit, and the hour. What databases store beside the columns
-(row versions, places in files) does link the two until a closed round is unlinked: see
-`maintenance.unlinking`.
+has the shuffled reports of a whole commit, and the hour. But databases also store row versions and
+places in files, which link the two until a closed round is unlinked: see `maintenance.unlinking`.
 """
 
 from typing import Any

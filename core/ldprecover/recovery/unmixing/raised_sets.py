@@ -1,10 +1,10 @@
 """Sets of items that malicious reports raise together, found in the histogram of a round's reports.
 
-The linear part of an attack looks like frequencies. What is left shows the set: malicious users who
-choose, among the reports that they may send, one that supports many items of a set T fill the cells
-that support many of them more than any frequencies do. The evidence for T is the likelihood of the
-histogram with one more regressor, the law of such reports, in the directions that frequencies
-cannot explain.
+The linear part of an attack looks like frequencies. The rest shows the set: malicious users choose,
+among the reports that they may send, one that supports many items of a set T. So they fill the
+cells that support many of them more than any frequencies do. The evidence for T is the likelihood
+of the histogram with one more regressor, the law of such reports, in the directions that
+frequencies cannot explain.
 """
 
 import math

@@ -237,7 +237,7 @@ class _Unmixer:
     def _additions_to_targets(self) -> Iterator[Hypothesis]:
         """Yield the hypotheses that an attack added a likely total to the targets, evenly.
 
-        What is left of the estimates is what users hold. Popular items may be attacked too.
+        The rest of the estimates are the users' frequencies. Popular items may be attacked too.
         """
         balance = self._known_items.balance
         if balance is None:

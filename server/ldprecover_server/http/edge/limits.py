@@ -19,7 +19,7 @@ HEAD_SECONDS = 10.0
 """Seconds for a head to arrive; for the first one, from the connection on."""
 
 READ_BYTES = 1 << 14
-"""The most bytes of one read. As many wait with a request that has not started."""
+"""The most bytes of one read, and of waiting data of a request that has not started."""
 
 MAX_SMALL_CHUNKS = 256
 CHUNK_BYTES = 1 << 10

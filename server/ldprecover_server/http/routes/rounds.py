@@ -57,7 +57,7 @@ _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "canaries", "digest"),
     *("assigned_seeds", "access", "read_access", "series"),
 )
-"""What a response says of a round as it is stored."""
+"""Fields that a response copies from the stored round."""
 _FOREVER = "public, max-age=31536000, immutable"
 
 

@@ -151,7 +151,7 @@ class SubmissionRoute:
 
 
 def _problem(error: Exception, body: Body) -> ProblemResponse:
-    # What is left of the body would be taken for the next request.
+    # The rest of the body would be read as the next request.
     return problem_response(error, None if body.complete else {"Connection": "close"})
 
 

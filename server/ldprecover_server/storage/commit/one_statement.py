@@ -47,8 +47,8 @@ INSERT INTO one_statement VALUES (
 # - `open` shares the round's lock without waiting, so a process that ends the round goes first.
 # - The LIMIT makes every key an index look-up, whatever the table's size was at planning.
 # - Another process may take a key or the tally between `fresh` and the writes. The row counts then
-#   differ, and ldprecover_abort_commit() raises ABORTED. So does a round that ends meanwhile,
-#   because `end_round` removes the tokens.
+#   differ, and ldprecover_abort_commit() raises ABORTED. If the round ends meanwhile, it does too:
+#   `end_round` removes the tokens.
 POSTGRES = f"""
 WITH open AS MATERIALIZED (
     SELECT retention FROM rounds WHERE seq = %(round)s AND state = 'open'

@@ -20,7 +20,7 @@ Chunk = Callable[[int], int]
 
 @dataclass(frozen=True)
 class Progress:
-    """How many rows were processed, and whether the work is done."""
+    """The number of processed rows, and whether the work is done."""
 
     rows: int
     done: bool

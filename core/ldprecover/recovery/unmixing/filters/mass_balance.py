@@ -1,4 +1,4 @@
-"""What malicious reports can have added to a set of items: the evidence of a histogram.
+"""The evidence of a histogram that malicious reports raise a set of items.
 
 Honest reports support k of the t items by a mixture of two laws, whatever users hold. Malicious
 reports that raise the items together support k of them by some other law, unless they are few or
@@ -139,7 +139,7 @@ class _Fits:
 
 @dataclass(frozen=True, eq=False)
 class _Histogram:
-    """How many reports support k items, for the k of the bins that pass, and the honest laws of k.
+    """The numbers of reports that support k items in the bins that pass, and the honest laws of k.
 
     `outsiders` is that of users of none of the items, `holders` that of users of one. The estimates
     grow by `scale` with each item that a report supports.

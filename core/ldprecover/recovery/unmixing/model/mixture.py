@@ -124,7 +124,7 @@ class Mixture:
         m[:, m[0] < self._faint] = 0.0  # rounding
         density = m[0] + self._floor
         share = self._spike_shares(relation, spikes)
-        # What the law does not explain is taken at its word: 0 below 0, else the frequency with its
+        # An estimate that the law does not explain stays: 0 below 0, else the frequency with its
         # noise, or 1/d if a spike may explain it.
         own = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / relation.a, 0.0, 1.0)))
         noise = np.where(own > 0, self._sd / relation.a, 0.0)

@@ -1,4 +1,4 @@
-"""What a share of malicious reports does to the sums of the estimates: z = a f - c + s.
+"""The effect of a share of malicious reports on the sums of the estimates: z = a f - c + s.
 
 For each item z is the estimate and f the frequency among genuine users. a is the share of honest
 reports. c is the shift: what an item loses because malicious reports support it less often than
@@ -40,7 +40,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Sums:
-    """What the protocol and the sum of the estimates tell of an attack.
+    """The evidence of the protocol and of the sum of the estimates about an attack.
 
     `total` is the sum, `error` its standard error. `displacements` are those of the protocol
     divided by p - q: a share b of malicious reports shifts the estimates by b times one of them. If

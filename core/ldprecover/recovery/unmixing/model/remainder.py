@@ -1,7 +1,4 @@
-"""Hypotheses of what users hold, where nothing is left of an attack in the estimates.
-
-What an attack added has been subtracted, if there was one.
-"""
+"""Hypotheses of what users hold, for estimates without the part that an attack added."""
 
 import math
 from collections.abc import Iterator, Sequence
