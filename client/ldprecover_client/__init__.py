@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.transport_security import *
 
 _MODULES = {
-    "answers": "Frequencies Round RoundStatus RoundSummary Verdict",
+    "answers": "Frequencies Round RoundStatus RoundSummary TopItem Verdict",
     "bulk": "submit_reports",
     "datasets": "DATASETS Dataset load_dataset",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "

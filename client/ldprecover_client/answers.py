@@ -110,13 +110,26 @@ class Round:
 
 
 @dataclass(frozen=True)
+class TopItem:
+    """One of the most frequent items of a recovery: its index, label and recovered frequency.
+
+    Of a label that is longer than 80 characters these are the first.
+    """
+
+    item: int
+    label: str
+    estimate: float
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What the recommended recovery, the alarms and a certificate conclude of a closed round.
 
     `attack` is "none_seen", "possible" or "near_certain". `attack_probability` and the visible
     `malicious_share`, a lower bound, are None if the recovery states none.
     `least_malicious_share` is what the counts prove with a confidence of 95 %. `raised` are the
-    indices of at most 20 items that reports raised, the most probable first.
+    indices of at most 20 items that reports raised, the most probable first. `top` are the ten
+    most frequent items by the recommended recovery, or all of fewer, the first first.
     """
 
     attack: str
@@ -124,6 +137,7 @@ class Verdict:
     malicious_share: float | None
     least_malicious_share: float
     raised: tuple[int, ...]
+    top: tuple[TopItem, ...]
 
 
 @dataclass(frozen=True)
@@ -580,12 +594,17 @@ def _check_thresholds(stated: Mapping[str, str], oracle: FrequencyOracle) -> Non
 def _findings(message: rounds.RoundSummary) -> JsonObject:
     """Return the quarantined reports and the verdict of a round, by the names of their fields."""
     quarantined, verdict = message.quarantined, message.verdict
-    if verdict is not None:
-        _check_items("raised", verdict.raised, message.domain_size)
     return {
         "quarantined": quarantined and Quarantined(quarantined.sizes, quarantined.repeats),
-        "verdict": verdict and Verdict(**vars(verdict) | {"raised": tuple(verdict.raised)}),
+        "verdict": verdict and _verdict(verdict, message.domain_size),
     }
+
+
+def _verdict(message: rounds.Verdict, d: int) -> Verdict:
+    top = tuple(TopItem(**vars(each)) for each in message.top)
+    _check_items("raised", message.raised, d)
+    _check_items("top", (each.item for each in top), d)
+    return Verdict(**vars(message) | {"raised": tuple(message.raised), "top": top})
 
 
 def _check_items(name: str, items: Iterable[int], d: int) -> None:

@@ -21,7 +21,11 @@ from ldprecover_interface.base import (
 )
 
 MAX_RAISED = 20
-"""Items that a verdict names."""
+"""Raised items that a verdict names."""
+MAX_TOP = 10
+"""Most frequent items that a verdict names."""
+MAX_TOP_LABEL = 80
+"""Characters of their labels."""
 
 Access = Annotated[
     Literal["open", "key", "ticket"],
@@ -157,6 +161,16 @@ class Quarantined(Message):
     )
 
 
+class TopItem(Message):
+    """One of the most frequent items of a recovery."""
+
+    item: int = Field(ge=0, description="Index.")
+    label: Annotated[Text, Field(max_length=MAX_TOP_LABEL)] = Field(
+        description=f"The first {MAX_TOP_LABEL} characters of a longer label."
+    )
+    estimate: float = Field(description="Recovered frequency.")
+
+
 class Verdict(Message):
     """What the recommended recovery, the alarms and a certificate conclude of a closed round."""
 
@@ -178,6 +192,9 @@ class Verdict(Message):
     )
     raised: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MAX_RAISED)] = Field(
         description="Indices of items that reports raised, the most probable first."
+    )
+    top: Annotated[list[TopItem], Field(max_length=MAX_TOP)] = Field(
+        description="The most frequent items by the recommended recovery, the first first."
     )
 
 

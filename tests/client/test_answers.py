@@ -25,6 +25,7 @@ from ldprecover_client import (
     InvalidAnswerError,
     RefusedError,
     ServerError,
+    TopItem,
     UnknownProtocolError,
     Verdict,
 )
@@ -452,12 +453,13 @@ def test_rejects_canaries_that_leave_no_items() -> None:
         read_round(answer(a_round(canaries=[1, 2])))
 
 
-VERDICT = {
+VERDICT: dict[str, Any] = {
     "attack": "possible",
     "attack_probability": 0.4,
     "malicious_share": None,
     "least_malicious_share": 0,
     "raised": [1, 0],
+    "top": [{"item": 1, "label": "b", "estimate": 0.75}],
 }
 
 
@@ -465,7 +467,7 @@ def test_round_has_its_verdict() -> None:
     assert read_status(answer(a_round())).verdict is None
     status = read_status(answer(a_round(verdict=VERDICT)))
     (listed,) = read_rounds(answer({"rounds": [a_summary(verdict=VERDICT)]}))
-    expected = Verdict("possible", 0.4, None, 0, (1, 0))
+    expected = Verdict("possible", 0.4, None, 0, (1, 0), (TopItem(1, "b", 0.75),))
     assert status.verdict == status.summary.verdict == listed.verdict == expected
 
 
@@ -479,6 +481,9 @@ def test_round_has_its_verdict() -> None:
         {"raised": [2, 3]},
         {"raised": [-1]},
         {"raised": [0] * 21},
+        {"top": None},
+        {"top": [{"item": 9, "label": "b", "estimate": 0.75}]},
+        {"top": VERDICT["top"] * 11},
     ],
 )
 def test_rejects_invalid_verdict(changes: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ WITHOUT = {
         "Round",
         "RoundStatus",
         "RoundSummary",
+        "TopItem",
         "Verdict",
     ),
     *("CampaignResult", "Comparison", "LabelledEstimates", "Outcome", "Results"),

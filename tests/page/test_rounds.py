@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.conftest import ADMIN_KEY, ServerProcess
 from tests.page.conftest import Visitor, expect, serious
-from tests.page.rounds import poisoned
+from tests.page.rounds import MARKUP, poisoned
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
@@ -48,7 +48,15 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
                         "attack_probability": 0.5,
                         "malicious_share": 0.08,
                         "least_malicious_share": 0,
-                        "raised": [],
+                        "raised": [2],
+                        "top": [
+                            {
+                                "item": item,
+                                "label": f"{MARKUP} {item}",
+                                "estimate": 0.4 / (1 + item),
+                            }
+                            for item in (0, 1, 2)
+                        ],
                     }
         route.fulfill(response=response, json=body)
 
@@ -56,6 +64,16 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     page = visitor.open("#/rounds")
     for attack, name in names.items():
         expect(card(page, name)).to_contain_text(verdicts[attack])
+        bars = card(page, name).get_by_role("img")
+        expect(bars).to_have_attribute(
+            "aria-label",
+            f"The 3 most frequent items, first {MARKUP} 0 40\u00a0%; fake reports raise {MARKUP} 2",
+        )
+        heights = bars.locator("rect").evaluate_all("all => all.map((e) => e.height.baseVal.value)")
+        assert heights == [24, 12, 8]
+        expect(bars.locator("rect.raised")).to_have_count(1)
+        expect(card(page, name)).to_contain_text(f"{MARKUP} 0 40\u00a0%")
+    expect(card(page, opened["name"]).get_by_role("img")).to_have_count(0)
     expect(card(page, opened["name"])).to_contain_text("4,400 reports, open since")
     expect(card(page, opened["name"])).to_contain_text("OUE · ε = 3 · 24 items")
     assert {url.rpartition("/")[2].partition("?")[0] for url in visitor.requests} & {

@@ -17,7 +17,7 @@ from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import Conclusions
 from ldprecover_attacker import MGA
-from ldprecover_interface.rounds import MAX_RAISED
+from ldprecover_interface.rounds import MAX_RAISED, MAX_TOP, MAX_TOP_LABEL
 from ldprecover_server.access.access import create_key
 from ldprecover_server.analysis.tasks import RecoverResult, VerdictResult
 from ldprecover_server.analysis.verdicts import Verdicts, _ClaimedError
@@ -27,6 +27,7 @@ from ldprecover_server.errors import AnalysesBusyError
 from ldprecover_server.storage.schema import tallies
 
 D, N = 24, 3_000
+LABELS = [str(item) for item in range(D)]
 TARGETS = (20, 21, 22)
 AUTO = {"method": "auto"}
 FIELDS = {
@@ -35,6 +36,7 @@ FIELDS = {
     "malicious_share",
     "least_malicious_share",
     "raised",
+    "top",
 }
 
 Start = Callable[..., InProcess]
@@ -68,7 +70,7 @@ def reports_of(oracle: FrequencyOracle, malicious: int = 0) -> np.ndarray:
 def closed_round(
     app: InProcess, protocol: str = "oue", d: int = D, *, malicious: int = 0, **fields: Any
 ) -> str:
-    id = app.open_round(protocol, 1.0, domain_size=d, **fields)
+    id = app.open_round(protocol, 1.0, **{"domain_size": d, **fields})
     reports = reports_of(frequency_oracle(protocol, 1.0, d), malicious)
     assert app.submit(id, reports.tobytes()).status_code == 202
     assert app.close_round(id).status_code == 200
@@ -101,6 +103,23 @@ def test_verdict_has_the_conclusions_of_auto(start: Start) -> None:
     assert verdict["least_malicious_share"] == certificate["least_malicious_share"]
 
 
+def test_verdict_has_the_most_frequent_items(start: Start) -> None:
+    """By the recovery; a long label is cut, and there may be fewer items than ten."""
+    app = start()
+    labels = [f"item {item}" for item in range(8)]
+    labels[0] = "x" * (MAX_TOP_LABEL + 1)
+    many, few = closed_round(app), closed_round(app, "grr", 8, domain_size=None, items=labels)
+    compute(app)
+    for id, size in ((many, MAX_TOP), (few, 8)):
+        answer = app.post(f"/rounds/{id}/recover", json=AUTO).json()
+        estimates, items = answer["recovered"], answer["items"]
+        order = sorted(range(len(items)), key=lambda item: -estimates[item])[:size]
+        assert verdict_of(app, id)["top"] == [
+            {"item": item, "label": items[item][:MAX_TOP_LABEL], "estimate": estimates[item]}
+            for item in order
+        ]
+
+
 @pytest.mark.sqlite
 @pytest.mark.parametrize("protocol", ["oue", "hr"])
 def test_alarms_speak_where_projection_states_nothing(start: Start, protocol: str) -> None:
@@ -123,7 +142,7 @@ def test_names_the_first_of_many_raised_items() -> None:
     suspects = tuple((item, 0.9) for item in reversed(range(2 * MAX_RAISED)))
     conclusions = Conclusions(attack_probability=0.5, beta=0.1, suspects=suspects)
     recovery = replace(recover(oracle, np.full(D, 1 / D), "norm-sub"), conclusions=conclusions)
-    verdict = verdict_from(VerdictResult(RecoverResult(N, recovery), (), 0.0))
+    verdict = verdict_from(VerdictResult(RecoverResult(N, recovery), (), 0.0), LABELS)
     assert (verdict.attack, verdict.malicious_share) == ("possible", 0.1)
     assert verdict.raised == [item for item, _ in suspects[:MAX_RAISED]]
 
@@ -132,8 +151,8 @@ def test_names_the_first_of_many_raised_items() -> None:
 def test_other_evidence_makes_an_attack_possible(alarms: tuple[str, ...], least: float) -> None:
     oracle = frequency_oracle("grr", 1.0, D)
     recovered = RecoverResult(N, recover(oracle, np.full(D, 1 / D), n=N))
-    assert verdict_from(VerdictResult(recovered, (), 0.0)).attack == "none_seen"
-    assert verdict_from(VerdictResult(recovered, alarms, least)).attack == "possible"
+    assert verdict_from(VerdictResult(recovered, (), 0.0), LABELS).attack == "none_seen"
+    assert verdict_from(VerdictResult(recovered, alarms, least), LABELS).attack == "possible"
 
 
 def test_verdict_needs_the_key_that_results_need(start: Start) -> None:

@@ -4,11 +4,19 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.recovery.conclusions import Conclusions, attack_word
-from ldprecover_interface.rounds import MAX_RAISED, Verdict
+from ldprecover_interface.rounds import (
+    MAX_RAISED,
+    MAX_TOP,
+    MAX_TOP_LABEL,
+    TopItem,
+    Verdict,
+)
 from ldprecover_server.analysis.kinds import VerdictAnalysis
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import Task, VerdictResult, pack
@@ -173,7 +181,8 @@ class Verdicts:
 
     def _store(self, analysis: VerdictAnalysis, packed: bytes) -> None:
         result = analysis.unpack(packed)
-        verdict = verdict_of(result).to_json().decode()
+        labels = self._rounds.items(analysis.round)
+        verdict = verdict_of(result, labels).to_json().decode()
         recovered = result.recovered
         self._storage.verdicts.add(analysis.round.seq, recovered.n, verdict, pack(recovered))
 
@@ -189,8 +198,10 @@ class Verdicts:
         return None if reads and too_many else analysis
 
 
-def verdict_of(result: VerdictResult) -> Verdict:
-    """Return the verdict of a recovery, alarms and a certificate."""
+def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
+    """Return the verdict of a recovery, alarms and a certificate, with the labels of the round."""
+    estimates = result.recovered.recovery.recovered
+    top = np.argsort(-estimates, kind="stable")[:MAX_TOP].tolist()
     conclusions = result.recovered.recovery.conclusions or Conclusions()
     least = result.least_malicious_share
     return Verdict(
@@ -201,4 +212,8 @@ def verdict_of(result: VerdictResult) -> Verdict:
         malicious_share=conclusions.beta,
         least_malicious_share=least,
         raised=[item for item, _ in conclusions.suspects[:MAX_RAISED]],
+        top=[
+            TopItem(item=item, label=labels[item][:MAX_TOP_LABEL], estimate=float(estimates[item]))
+            for item in top
+        ],
     )

@@ -1,7 +1,7 @@
-// The list of rounds: a card each, with its verdict: a light and its text.
+// The list of rounds: a card each, with its verdict: a light, its text, and the most frequent items.
 
 import { get, hasKey, poll, sentenceOf } from "../api.js";
-import { fill, h, menu, notice } from "../dom.js";
+import { fill, h, menu, notice, svg } from "../dom.js";
 import { count, day, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
@@ -9,6 +9,8 @@ import { wordsOf } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
+const BAR = 8; // width of a sparkline's bar with its gap
+const HEIGHT = 24;
 
 export function show({ main, signal }) {
   const body = h("ul", { class: "cards plain" });
@@ -91,6 +93,8 @@ function card(first, changed) {
   };
   const light = h("p", { class: "light" });
   const progress = h("p", {});
+  const top = h("p", { class: "top", hidden: true });
+  let drawn = ""; // the most frequent items in `top`
   const actions = menu(`Actions on ${round.name}`, () => [
     round.state === "open" && ["Close the round", act("closeRound")],
     ["Delete the round", act("deleteRound"), "danger"],
@@ -111,6 +115,7 @@ function card(first, changed) {
         h("a", { href: link(["series", round.series]) }, round.series),
       ],
     ),
+    top,
   );
   return {
     root,
@@ -124,8 +129,31 @@ function card(first, changed) {
           ? `open since ${day(round.opened_at)}`
           : `closed ${day(round.closed_at)}`;
       progress.textContent = `${plural(round.n, "report")}, ${date}`;
+      top.hidden = !round.verdict;
+      const now = JSON.stringify(round.verdict);
+      if (round.verdict && drawn !== now) fill(top, mostFrequent(round.verdict));
+      drawn = now;
     },
   };
+}
+
+/** The most frequent items as bars, and the first of them by name. */
+function mostFrequent({ top, raised }) {
+  const [{ label, estimate }] = top;
+  const leader = `${label} ${share(estimate)}`;
+  const marked = top.filter(({ item }) => raised.includes(item)).map((each) => each.label);
+  const fake = marked.length ? `; fake reports raise ${marked.join(", ")}` : "";
+  const bars = top.map((each, k) => {
+    const height = Math.max(1, (HEIGHT * each.estimate) / estimate);
+    const kind = raised.includes(each.item) ? "raised" : "";
+    return svg("rect", { class: kind, x: BAR * k, y: HEIGHT - height, width: BAR - 2, height });
+  });
+  const size = { width: BAR * top.length - 2, height: HEIGHT };
+  const text = `The ${plural(top.length, "most frequent item")}, first ${leader}${fake}`;
+  return [
+    svg("svg", { ...size, role: "img", "aria-label": text }, ...bars),
+    h("span", { "aria-hidden": "true" }, leader),
+  ];
 }
 
 /** A round's verdict in a few words. */
