@@ -349,12 +349,12 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
             }
             route.fulfill(status=202 if route.request.method == "POST" else 200, json=body)
 
-    visitor.expects = {404}  # the server has no job J, and the page cancels it when it is left
-    visitor.context.route("**/jobs/**", hold)
-    visitor.context.route(
-        "**/recover",
-        lambda route: hold(route) if route.request.headers.get("prefer") else route.continue_(),
-    )
+    def hold_unmix(route: "Route") -> None:
+        is_unmix = route.request.post_data_json["method"] == "unmix"
+        hold(route) if is_unmix else route.continue_()
+
+    visitor.context.route("**/jobs/J", hold)
+    visitor.context.route("**/recover", hold_unmix)
     page = visitor.open(f"#/rounds/{attacked['name']}?with=unmix")
     page.get_by_role("progressbar", name="Progress of unmix").wait_for()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
@@ -363,6 +363,20 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
         card.get_by_role("button", name="Cancel").click()
     card.get_by_role("button", name="Work it out again").wait_for()
     assert methods[0] == "POST"
+
+
+def test_ended_job_is_not_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    cancelled: list[str] = []
+    visitor.page.on(
+        "request",
+        lambda request: cancelled.append(request.url) if request.method == "DELETE" else None,
+    )
+    with visitor.page.expect_response("**/jobs/*"):
+        page = visitor.open(f"#/rounds/{attacked['name']}")
+    page.locator(f"button[aria-label='CSV: {NUMBERS}']:enabled").wait_for()
+    page.get_by_role("link", name="Rounds", exact=True).click()
+    page.get_by_role("heading", name="Rounds", exact=True).wait_for()
+    assert cancelled == []
 
 
 def test_useless_method_is_marked(visitor: Visitor, attacked: dict[str, Any]) -> None:

@@ -27,7 +27,9 @@ export function header(round, signal) {
       "Delete the round",
       async () => {
         const { deleteRound } = await import("../actions.js");
-        if ((await deleteRound(round)) && !signal.aborted) go(["rounds"]);
+        if (!(await deleteRound(round))) return;
+        round.state = "deleted";
+        if (!signal.aborted) go(["rounds"]);
       },
       "danger",
     ],

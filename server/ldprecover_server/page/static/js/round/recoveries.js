@@ -20,10 +20,10 @@ export const AUTO = {
 };
 
 /**
- * Keep the recoveries of a round: `recoveries(id, changed, signal)` calls `changed(name)` when the result of a
+ * Keep the recoveries of a round: `recoveries(round, changed, signal)` calls `changed(name)` when the result of a
  * method changes. Each is `{answer, error, progress, n, asked}`.
  */
-export function recoveries(id, changed, signal) {
+export function recoveries(round, changed, signal) {
   const known = new Map();
   const running = new Map(); // by method: {controller, again}
 
@@ -70,18 +70,21 @@ export function recoveries(id, changed, signal) {
   }
 
   async function directly(method, question, stop) {
-    return (await call("POST", roundPath(id, "recover"), { body: question, signal: stop })).body;
+    return (await call("POST", roundPath(round.id, "recover"), { body: question, signal: stop })).body;
   }
 
   async function asJob(method, question, stop) {
     set(method.name, { progress: 0, error: null });
-    const { body: begun } = await call("POST", roundPath(id, "recover"), {
+    const { body: begun } = await call("POST", roundPath(round.id, "recover"), {
       body: question,
       headers: { Prefer: "respond-async" },
       signal: stop,
     });
-    const path = roundPath(id, "jobs", begun.job);
-    const cancel = () => del(path).catch(() => {}); // a job also ends without this
+    const path = roundPath(round.id, "jobs", begun.job);
+    const cancel = () => {
+      if (round.state === "deleted") return; // and its jobs with it
+      del(path).catch(() => {}); // a job also ends without this
+    };
     stop.addEventListener("abort", cancel);
     try {
       for (let wait = FIRST_WAIT; ; wait = Math.min(LAST_WAIT, 1.5 * wait)) {

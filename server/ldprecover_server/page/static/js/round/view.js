@@ -63,7 +63,7 @@ function live({ main, query, signal }, round, estimates) {
   const head = header(round, signal);
   const said = h("div", {});
   const verdict = verdictPanel(help, () => estimate(true));
-  const known = recoveries(round.id, () => later(), signal);
+  const known = recoveries(round, () => later(), signal);
   const rate = rates();
   let fresh = null; // how to report, while there are no reports
   let tests = null; // methods and tests, once they are opened
