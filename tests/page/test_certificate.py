@@ -230,30 +230,41 @@ def test_protocol_that_is_not_certified_shows_no_panel(
     expect(page.get_by_role("table", name="What users hold")).not_to_contain_text("Certified")
 
 
-def test_bands_of_a_row_are_drawn_side_by_side(visitor: Visitor) -> None:
-    """The first row has a band to 1 above one to 0.2, the second has both to 0.2."""
+def test_band_does_not_move_the_axis(visitor: Visitor) -> None:
+    """A band that comes after the values is cut at the end of the axis."""
     page = visitor.open()
-    blank = page.evaluate(
+    before, after, ends = page.evaluate(
         """async () => {
           const { dots } = await import("/page/js/chart/dots.js");
-          const plot = document.createElement("div");
-          document.body.append(plot);
-          const frame = { plot, setLegend() {} };
-          const band = (high) => ({ name: "b", colour: "quiet", mark: "band", values: [],
-            low: [0, 0], high });
-          const draw = dots(frame, new AbortController().signal);
-          draw({ labels: ["", ""], order: [0, 1], chosen: new Set(),
-            series: [band([1, 0.2]), band([0.2, 0.2])] });
-          const canvas = plot.querySelector("canvas");
-          const scale = canvas.width / parseFloat(canvas.style.width);
-          const pixels = new Uint32Array(canvas.getContext("2d")
-            .getImageData(0, 0, canvas.width, canvas.height).data.buffer);
-          const at = (x, y) => pixels[Math.round(y * scale) * canvas.width + Math.round(x)];
-          const x = 0.87 * canvas.width;
-          return [28 + 8, 28 + 18, 28 + 26 + 8].map((y) => at(x, y) === at(canvas.width - 2, y));
+          const values = { name: "v", colour: "recovered", mark: "dot", values: [0.5, 0.2] };
+          const band = { name: "b", colour: "quiet", mark: "band", values: [],
+            low: [0, 0], high: [1, 0.3] };
+          const what = { labels: ["", ""], order: [0, 1], chosen: new Set(), room: 0.3 };
+          const rows = [28 + 13, 28 + 26 + 13];
+          const show = (...series) => {
+            const plot = document.createElement("div");
+            document.body.append(plot);
+            dots({ plot, setLegend() {} }, new AbortController().signal)({ ...what, series });
+            const canvas = plot.querySelector("canvas");
+            const { width, height } = canvas;
+            const scale = width / parseFloat(canvas.style.width);
+            const pixels = new Uint32Array(
+              canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
+            const line = (y) => {
+              const start = Math.round(y * scale) * width;
+              return Array.from(pixels.slice(start, start + width));
+            };
+            const blue = rows.map((y) => line(y).indexOf(0xffb27200));
+            const ends = rows.map((y) => line(y - 7).at(-16) !== line(y - 7).at(-2));
+            return { blue, ends };
+          };
+          const [before, after] = [show(values), show(values, band)];
+          return [before.blue, after.blue, after.ends];
         }"""
     )
-    assert blank == [False, True, True]
+    assert before == after
+    assert min(before) > 0
+    assert ends == [True, False]
 
 
 def test_sentence_of_an_unproven_leader(visitor: Visitor, server: ServerProcess) -> None:

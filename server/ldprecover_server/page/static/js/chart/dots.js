@@ -13,11 +13,12 @@ const BAND = 0.7; // of a row's height
 
 /**
  * Make the chart in a frame. The returned function draws
- * `{labels, order, series, chosen, raised, gap, text(index), onChoose(index), describeItem(index)}`.
+ * `{labels, order, series, room, chosen, raised, gap, text(index), onChoose(index), describeItem(index)}`.
  *
  * `order` has the indices of the items to show, from the top; a series is `{name, colour, mark, size, values, low, high}`,
  * its columns by index, `low` and `high` the ends of whiskers or null; marks are dot, square, diamond, ring and tick.
- * Series of the mark band have no values, and are drawn behind the others. `chosen` and `raised` are sets of indices; a
+ * One series of the mark band has no values, and is drawn behind the others. It does not widen the axis, which must not
+ * move when the band comes later than the values; `room` is the share of the axis that is left free for it. `chosen` and `raised` are sets of indices; a
  * raised item has a triangle. Items are left out before the row `gap`. `text` gives the number at the end of a row.
  */
 export function dots(frame, signal) {
@@ -132,22 +133,23 @@ function fit(canvas, width, height, scale = devicePixelRatio || 1) {
   canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
 }
 
-function extent({ series, order }) {
+function extent({ series, order, room = 0.03 }) {
   let [least, most] = [0, 0];
-  for (const { values, low, high } of series) {
+  for (const { values, low, high, mark: kind } of series) {
+    if (kind === "band") continue;
     for (const index of order) {
       const [a, b] = [low ? low[index] : values[index], high ? high[index] : values[index]];
       if (a < least) least = a;
       if (b > most) most = b;
     }
   }
-  const room = 0.03 * (most - least || 1);
-  return [least - (least < 0 ? room : 0), most + room];
+  const size = most - least || 1;
+  return [least - (least < 0 ? 0.03 * size : 0), most + room * size];
 }
 
 function paint(pen, { what, range, width, height, top, row, axis }) {
   const text = Math.min(0.34 * width, 190 * rem());
-  const [left, right] = [text + 10, width - (what.text ? 62 * rem() : 12)];
+  const [left, right] = [text + 10, width - (what.text ? 70 * rem() : 12)];
   const place = (value) => left + ((value - range[0]) / (range[1] - range[0])) * (right - left);
   pen.clearRect(0, 0, width, height);
   pen.fillStyle = colour("paper");
@@ -156,7 +158,7 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
   pen.textBaseline = "middle";
   const first = Math.max(0, Math.floor(top / row));
   const last = Math.min(what.order.length, Math.ceil((top + height - axis) / row));
-  const bands = what.series.filter((each) => each.mark === "band");
+  const band = what.series.find((each) => each.mark === "band" && each.low);
   const marked = what.series.filter((each) => each.values.length);
 
   const ticks = steps(range, Math.max(3, Math.floor((right - left) / (56 * rem()))));
@@ -191,15 +193,16 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
       pen.fillText(what.text(index), width - 8, y);
       pen.font = font();
     }
-    const high = (BAND * row) / bands.length;
-    bands.forEach((each, k) => {
-      const [x0, x1] = [place(each.low[index]), place(each.high[index])];
-      const at = y + (k - bands.length / 2) * high;
-      pen.fillStyle = faded(each.colour, 0.15);
+    if (band) {
+      const ends = [place(band.low[index]), place(band.high[index])];
+      const [x0, x1] = ends.map((x) => Math.min(right, Math.max(left, x)));
+      const [at, high] = [y - (BAND * row) / 2, BAND * row];
+      pen.fillStyle = faded(band.colour, 0.15);
       pen.fillRect(x0, at, x1 - x0, high);
-      pen.fillStyle = colour(each.colour);
-      for (const x of [x0, x1]) pen.fillRect(x - 0.5, at, 1, high);
-    });
+      pen.fillStyle = colour(band.colour);
+      for (const x of ends) if (x >= left && x <= right) pen.fillRect(x - 0.5, at, 1, high);
+      if (ends[1] > right) arrow(pen, right, y);
+    }
     const gap = Math.min(6 * rem(), row / (marked.length + 1));
     marked.forEach((each, k) => {
       const at = each.mark === "tick" ? y : y + (k - (marked.length - 1) / 2) * gap;
@@ -227,6 +230,15 @@ function stroke(pen, x0, y0, x1, y1) {
   pen.moveTo(x0, y0);
   pen.lineTo(x1, y1);
   pen.stroke();
+}
+
+/** Tell that a band ends beyond the axis. */
+function arrow(pen, x, y) {
+  pen.beginPath();
+  pen.moveTo(x - 5, y - 4);
+  pen.lineTo(x, y);
+  pen.lineTo(x - 5, y + 4);
+  pen.fill();
 }
 
 function shortened(pen, label, width) {

@@ -12,6 +12,7 @@ const MARKS = ["square", "diamond", "ring", "square"];
 const LEADING = 10;
 const ROWS = 13; // unless all are shown
 const MOST_RAISED = 8; // of them
+const BAND_ROOM = 0.3; // of the axis, for the certified band
 
 /** The column of what was collected. */
 export function collected({ frequencies, standard_errors: errors }) {
@@ -52,16 +53,13 @@ export function others(recovered) {
   }));
 }
 
-/** Certified intervals as a series of the chart. */
-export function band({ malicious_share: assumed, lower, upper }) {
-  return {
-    name: `certified, if at most ${share(assumed)} are fake`,
-    colour: "quiet",
-    mark: "band",
-    values: [],
-    low: lower,
-    high: upper,
-  };
+/** Certified intervals as a series of the chart; without a certificate what the legend says until it comes. */
+export function band(certificate) {
+  const series = { name: "certified, being worked out", colour: "quiet", mark: "band", values: [] };
+  if (!certificate) return series;
+  const { malicious_share: assumed, lower, upper } = certificate;
+  const name = `certified, if at most ${share(assumed)} are fake`;
+  return { ...series, name, low: lower, high: upper };
 }
 
 /** Half the width of the 95 % interval of a leading item: of the best estimate, and as collected. */
@@ -169,7 +167,8 @@ export function itemsChart(round, settings, signal, toggle, changed) {
       ];
       const order = arrange(series, folded, settings, estimates.frequencies, suspicion);
       const rows = isAll ? { order, gap: null } : fewRows(order, raised);
-      const marks = certified ? [band(certified)] : [];
+      const isComing = certified === null && pending;
+      const marks = certified || isComing ? [band(certified)] : [];
       if (raised.length)
         marks.push({ name: "raised by fake reports", colour: "bad", mark: "raised", values: [] });
       const proven = (i) =>
@@ -180,6 +179,7 @@ export function itemsChart(round, settings, signal, toggle, changed) {
         labels,
         ...rows,
         series: [...series, ...marks],
+        room: BAND_ROOM,
         raised: new Set(raised),
         chosen: settings.targets,
         onChoose: mayChoose ? toggle : null,
@@ -235,7 +235,8 @@ function sentence(shown, all, round, estimates, settings, certified) {
       : `of ${count(all.length)} items found among ${count(round.items.length)}`;
   return [
     `${count(shown.length)} ${what}, of ${count(estimates.n)} reports. Lines hold at 95 %.`,
-    certified && "The grey band holds whatever fake reports say, if no more are fake than it says.",
+    certified &&
+      "The grey band holds whatever fake reports say, if no more are fake than it says; an arrow: it ends beyond the axis.",
     settings.targets.size > 0 && `${count(settings.targets.size)} targets are marked.`,
     ...(estimates.notes ?? []),
   ]

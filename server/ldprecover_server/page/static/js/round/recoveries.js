@@ -70,7 +70,8 @@ export function recoveries(round, changed, signal) {
   }
 
   async function directly(method, question, stop) {
-    return (await call("POST", roundPath(round.id, "recover"), { body: question, signal: stop })).body;
+    return (await call("POST", roundPath(round.id, "recover"), { body: question, signal: stop }))
+      .body;
   }
 
   async function asJob(method, question, stop) {

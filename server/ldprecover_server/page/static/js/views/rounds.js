@@ -13,7 +13,7 @@ const BAR = 8; // width of a sparkline's bar with its gap
 const HEIGHT = 24;
 
 export function show({ main, signal }) {
-  const body = h("ul", { class: "cards plain" });
+  const body = h("ul", { class: "ways plain" });
   const said = h("div", {});
   const more = h("button", { type: "button", hidden: true }, "Older rounds");
   const cards = new Map(); // by id: their menus keep the focus
