@@ -414,7 +414,7 @@ def test_truth_stays_in_browser(
     page.locator(f"button[aria-label='CSV: {NUMBERS}']:enabled").wait_for()
     page.get_by_text("false-alarm rate").wait_for()  # the last thing that is drawn
     rows = (
-        page.get_by_role("region", name="Scores against the truth")
+        page.get_by_role("region", name="Table: Scores against the truth")
         .get_by_role("row")
         .all_inner_texts()
     )

@@ -303,7 +303,7 @@ def test_form_advises_protocol(visitor: Visitor, server: ServerProcess) -> None:
     page.get_by_label("Items, one a line").fill("tea\ncoffee\nwater")
     page.get_by_label("Epsilon").fill("2")
     page.get_by_label("Users that you expect").fill("5000")
-    table = page.get_by_role("region", name="Table of protocols")
+    table = page.get_by_role("region", name="Table: Protocols")
     wish = {"domain_size": 3, "users": 5000, "epsilon": 2}
     first = server.get("/plan", params=wish).json()["protocols"][0]
     row = table.get_by_role("row").nth(1)

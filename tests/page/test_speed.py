@@ -167,6 +167,7 @@ def test_watching_page_polls_every_three_seconds(
     page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
     page.get_by_text("Methods and tests").click()
     page.get_by_text("false-alarm rate").wait_for()
+    page.get_by_role("heading", name="Needs targets").wait_for()
     with page.expect_response("**/stats"):
         page.clock.pause_at(page.evaluate("Date.now()") + 5000)
     before = len(visitor.requests)
@@ -201,6 +202,7 @@ def test_hidden_page_polls_nothing(
     page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
     page.get_by_text("Methods and tests").click()
     page.get_by_text("false-alarm rate").wait_for()
+    page.get_by_role("heading", name="Needs targets").wait_for()
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
     # A request that was sent before is recorded before this one.
     page.evaluate("fetch('healthz').then((answer) => answer.text())")

@@ -24,7 +24,7 @@ function kept() {
 
 async function ask(method, name, options = {}) {
   const used = token;
-  const { body } = await call(method, `drill/${name}`, {
+  const body = await call(method, `drill/${name}`, {
     ...options,
     headers: { "X-Drill-Token": used },
   });

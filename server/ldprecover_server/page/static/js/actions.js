@@ -1,9 +1,9 @@
 // Closes and deletes rounds; asks for the admin key that this needs.
 
-import { del, hasKey, needsKey, post, roundPath, sentenceOf } from "./api.js";
+import { del, hasKey, post, roundPath } from "./api.js";
 import { announce, dialog, field, fill, h, notice } from "./dom.js";
 import { count } from "./format.js";
-import { askForKey } from "./key.js";
+import { askForKey, failure } from "./key.js";
 
 /** Close a round after a confirmation. Resolves with whether it was closed. */
 export async function closeRound(round) {
@@ -55,10 +55,7 @@ async function confirmed(title, label, danger, content, act, done) {
         await act();
         close(true);
       } catch (error) {
-        fill(said, notice("bad", error instanceof NotTyped ? error.message : sentenceOf(error)));
-        if (needsKey(error)) {
-          said.append(h("button", { type: "button", onclick: askForKey }, "Enter another key"));
-        }
+        fill(said, error instanceof NotTyped ? notice("bad", error.message) : failure(error));
       }
     };
     return h(

@@ -1,6 +1,8 @@
 // The planner's advice for a new round: error and attackers' gain of each protocol, best first.
 
 import { get, isAbort, sentenceOf } from "./api.js";
+import { numeric } from "./chart/frame.js";
+import { table } from "./chart/table.js";
 import { fill, h, notice } from "./dom.js";
 import { bytes, count, percent, plural, points } from "./format.js";
 import { link } from "./router.js";
@@ -37,7 +39,7 @@ export function advice(form, wanted, use, propose, signal) {
       fill(
         said,
         plans.length > 0 && sentence(plans[0], wish),
-        table(plans, use),
+        protocols(plans, use, signal),
         h("p", {}, h("a", { href: link(["plan"], wish) }, "All of the plan")),
       );
     } catch (error) {
@@ -65,60 +67,41 @@ function sentence(best, { users, epsilon }) {
   );
 }
 
-function table(plans, use) {
-  const titles = [
-    "Error bar, ±",
-    "Bytes a report",
-    "Stored",
-    `${percent(plans[0]?.beta, 0)} fake reports add to ${plural(plans[0]?.targets ?? 0, "item")}`,
-  ];
-  const row = (each, k) =>
-    h(
-      "tr",
-      {},
-      h(
-        "th",
-        { scope: "row" },
-        `${each.protocol.toUpperCase()} `,
-        k === 0 && h("span", { class: "badge good" }, "recommended"),
-      ),
-      h("td", { class: "number" }, points(each.margin)),
-      h("td", { class: "number" }, count(each.report_size)),
-      h("td", { class: "number" }, bytes(each.stored_bytes)),
-      h("td", { class: "number" }, `up to ${points(each.worst.rise)}`),
-      h(
-        "td",
-        {},
+function protocols(plans, use, signal) {
+  const [best] = plans;
+  const columns = [
+    {
+      title: "Protocol",
+      node: (row) =>
+        h(
+          "span",
+          {},
+          `${row.protocol.toUpperCase()} `,
+          row === best && h("span", { class: "badge good" }, "recommended"),
+        ),
+    },
+    numeric("Error bar, ±", (row) => row.margin, points),
+    numeric("Bytes a report", (row) => row.report_size, count),
+    numeric("Stored", (row) => row.stored_bytes, bytes),
+    numeric(
+      `${percent(best?.beta, 0)} fake reports add to ${plural(best?.targets ?? 0, "item")}`,
+      (row) => row.worst.rise,
+      (value) => `up to ${points(value)}`,
+    ),
+    {
+      title: "Choose",
+      node: (row) =>
         h(
           "button",
           {
             type: "button",
             class: "small",
-            "aria-label": `Use ${each.protocol}`,
-            onclick: () => use(each),
+            "aria-label": `Use ${row.protocol}`,
+            onclick: () => use(row),
           },
           "Use it",
         ),
-      ),
-    );
-  return h(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of protocols" },
-    h(
-      "table",
-      {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, "Protocol"),
-          titles.map((title) => h("th", { scope: "col", class: "number" }, title)),
-          h("th", { scope: "col" }, h("span", { class: "hidden" }, "Choose")),
-        ),
-      ),
-      h("tbody", {}, plans.map(row)),
-    ),
-  );
+    },
+  ];
+  return table({ columns, rows: plans, caption: "Protocols", signal }).root;
 }

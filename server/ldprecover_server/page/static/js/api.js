@@ -36,22 +36,17 @@ export function onKey(listener, signal) {
 
 /** A problem that the server states (RFC 9457), or status 0 if it cannot be reached. */
 export class Problem extends Error {
-  constructor(status, body, retryAfter = null) {
+  constructor(status, body) {
     super(body.title ?? "The server did not answer");
     this.status = status;
-    this.title = this.message;
-    this.detail = body.detail ?? "";
-    this.slug = (body.type ?? "").split("#")[1] ?? "";
-    this.errors = body.errors ?? [];
-    this.members = body;
-    this.retryAfter = retryAfter;
+    this.body = body;
   }
 
   /** What happened, in one or two sentences. */
   get sentence() {
-    const fields = this.errors.map((each) => `${each.field} ${each.reason}`).join("; ");
-    const why = fields || this.detail;
-    return why ? `${this.title}: ${why}.`.replace(/\.\.$/, ".") : `${this.title}.`;
+    const { errors = [], detail } = this.body;
+    const why = errors.map((each) => `${each.field} ${each.reason}`).join("; ") || detail;
+    return why ? `${this.message}: ${why}.`.replace(/\.\.$/, ".") : `${this.message}.`;
   }
 }
 
@@ -75,8 +70,8 @@ export function isAbort(error) {
 }
 
 /**
- * Call the API and return `{status, body, headers}`, where `body` is the JSON of the response or null. `path` is below
- * the page, as `rounds/ID/stats`. Throws Problem, and AbortError once `signal` has aborted.
+ * Call the API and return the JSON of the response, or its text if that is none. `path` is below the page, as
+ * `rounds/ID/stats`. Throws Problem, and AbortError once `signal` has aborted.
  */
 export async function call(method, path, { body, signal, headers = {}, query } = {}) {
   const url = new URL(path, ROOT);
@@ -106,30 +101,15 @@ export async function call(method, path, { body, signal, headers = {}, query } =
   const parsed =
     /json/.test(answer.headers.get("content-type") ?? "") && text ? JSON.parse(text) : null;
   if (!answer.ok)
-    throw new Problem(
-      answer.status,
-      parsed ?? { title: `The server answered ${answer.status}` },
-      answer.headers.get("retry-after"),
-    );
-  return { status: answer.status, body: parsed, text, headers: answer.headers };
+    throw new Problem(answer.status, parsed ?? { title: `The server answered ${answer.status}` });
+  return parsed ?? text;
 }
 
-export async function get(path, options) {
-  return (await call("GET", path, options)).body;
-}
+export const get = (path, options) => call("GET", path, options);
 
-/** The text of a file of the page. */
-export async function text(path) {
-  return (await call("GET", path, { headers: { Accept: "text/html" } })).text;
-}
+export const post = (path, body, options) => call("POST", path, { ...options, body });
 
-export async function post(path, body, options) {
-  return (await call("POST", path, { ...options, body })).body;
-}
-
-export async function del(path, options) {
-  await call("DELETE", path, options);
-}
+export const del = (path) => call("DELETE", path);
 
 /** The path of a round, or of something below it: `roundPath(id, "recover")`. */
 export function roundPath(id, ...rest) {

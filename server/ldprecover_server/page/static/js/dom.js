@@ -1,14 +1,6 @@
 // Makes elements. Everything that is shown is inserted as text, so HTML in a label is never run.
 
-const PROPERTIES = new Set([
-  "value",
-  "checked",
-  "disabled",
-  "hidden",
-  "indeterminate",
-  "open",
-  "selected",
-]);
+const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "open"]);
 
 /**
  * Make an element. `attributes`: `class`, `on<event>` handlers, properties such as `value`, anything else an attribute;
@@ -68,16 +60,6 @@ export function field(label, control, help = null) {
 /** A message box: kind is "", "good" or "bad"; screen readers announce a bad one immediately. */
 export function notice(kind, ...children) {
   return h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : null }, ...children);
-}
-
-/** Facts as a list of terms: `facts([["n", "1,000"], …])`; those without a value are left out. */
-export function facts(pairs) {
-  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return h(
-    "dl",
-    { class: "facts" },
-    shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
-  );
 }
 
 /** Announce a text to screen readers. */

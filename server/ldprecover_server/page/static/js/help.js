@@ -1,6 +1,6 @@
 // The "?" beside a term: its sentence, from page/help.html, which has all of them.
 
-import { sentenceOf, text } from "./api.js";
+import { get, sentenceOf } from "./api.js";
 import { announce, h, popup } from "./dom.js";
 
 const ADDRESS = "page/help.html";
@@ -18,7 +18,9 @@ export function help(term, name = term) {
   async function explain({ currentTarget: button }) {
     let sentence;
     try {
-      terms ??= text(ADDRESS).then((html) => new DOMParser().parseFromString(html, "text/html"));
+      terms ??= get(ADDRESS, { headers: { Accept: "text/html" } }).then((html) =>
+        new DOMParser().parseFromString(html, "text/html"),
+      );
       sentence = (await terms).getElementById(term).nextElementSibling.textContent;
     } catch (error) {
       terms = null;

@@ -58,3 +58,11 @@ export async function askForKey() {
   });
   return hasKey();
 }
+
+/** The message of a failed call, with a button where another key may help. */
+export function failure(error) {
+  return [
+    notice("bad", sentenceOf(error)),
+    needsKey(error) && h("button", { type: "button", onclick: askForKey }, "Enter another key"),
+  ];
+}

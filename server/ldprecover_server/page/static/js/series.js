@@ -2,7 +2,7 @@
 
 import { get, roundPath } from "./api.js";
 import { SERIES } from "./chart/colours.js";
-import { frame } from "./chart/frame.js";
+import { frame, numeric } from "./chart/frame.js";
 import { lines } from "./chart/lines.js";
 import { h } from "./dom.js";
 import { count, frequency } from "./format.js";
@@ -103,20 +103,14 @@ export function overTime(name, signal) {
       sum.setTable(
         [
           { title: "Round", value: (row) => row.round.name },
-          { title: "Reports", kind: "number", value: (row) => row.answer.n, text: count },
-          {
-            title: "Sum",
-            kind: "number",
-            value: (row) => row.answer.sum,
-            text: frequency,
-          },
-          {
-            title: "Honest ± 95 %",
-            kind: "number",
-            value: (row) =>
+          numeric("Reports", (row) => row.answer.n, count),
+          numeric("Sum", (row) => row.answer.sum, frequency),
+          numeric(
+            "Honest ± 95 %",
+            (row) =>
               row.answer.sum_standard_error === null ? null : WIDE * row.answer.sum_standard_error,
-            text: frequency,
-          },
+            frequency,
+          ),
         ],
         rows,
       );
@@ -144,12 +138,9 @@ export function overTime(name, signal) {
       items.setTable(
         [
           { title: "Round", value: (row) => row.round.name },
-          ...indices.map((index) => ({
-            title: last.items[index],
-            kind: "number",
-            value: (row) => row.answer.frequencies[index],
-            text: frequency,
-          })),
+          ...indices.map((index) =>
+            numeric(last.items[index], (row) => row.answer.frequencies[index], frequency),
+          ),
         ],
         rows,
       );

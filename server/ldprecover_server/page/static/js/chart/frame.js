@@ -5,6 +5,11 @@ import { day } from "../format.js";
 import { colour, faded, font, onTheme } from "./colours.js";
 import { mark, sign } from "./marks.js";
 
+/** A column of numbers of a table: `value(row)`, and `text(value, row)` shows it. */
+export function numeric(title, value, text) {
+  return { title, kind: "number", value, text };
+}
+
 /**
  * Make the frame of a chart, a figure. `name` is that of downloaded files, `caption()` the second line of the PNG, by
  * default the date; `tableOpen` shows the table.
@@ -12,14 +17,7 @@ import { mark, sign } from "./marks.js";
  * The caller puts a canvas into `plot`, calls `describe` and `setTable`, and sets `picture` to a function
  * that returns a canvas for the PNG.
  */
-export function frame({
-  title,
-  name,
-  signal,
-  tableOpen = false,
-  level = 2,
-  caption = () => day(new Date()),
-}) {
+export function frame({ title, name, signal, tableOpen = false, caption = () => day(new Date()) }) {
   const legend = h("ul", { class: "legend" });
   const plot = h("div", { class: "chart" });
   const summary = h("p", { class: "quiet" });
@@ -72,7 +70,7 @@ export function frame({
     root: h(
       "figure",
       { class: "card" },
-      h("div", { class: "head" }, h(`h${level}`, {}, title), h("div", { class: "row" }, downloads)),
+      h("div", { class: "head" }, h("h2", {}, title), h("div", { class: "row" }, downloads)),
       legend,
       plot,
       summary,
@@ -90,7 +88,7 @@ export function frame({
         canvas.setAttribute("aria-label", `${title}. ${summary.textContent}`);
       }
     },
-    /** Set the legend: `[{name, colour, mark}]`, mark one of dot, square, diamond, ring, tick, bar, line, band. */
+    /** Set the legend: `[{name, colour, mark}]`, mark one of dot, square, diamond, ring, tick, line, band. */
     setLegend(entries) {
       marks = entries;
       fill(

@@ -25,7 +25,7 @@ const WHOLE = [1, 2, 5, 10, 20, 50];
 
 /**
  * Make a line chart in a frame; the returned function draws
- * `{x, xTitle, yTitle, xText(value), series, logX, logY, yRange, height}`.
+ * `{x, xTitle, yTitle, xText(value), series, logX, logY}`.
  *
  * `x` is a list of ascending numbers, whole ones where `xText` names them; a series is `{name, colour, values, low, high, dash, points, width}`, where `low`
  * and `high` are the ends of a band around it, and `values` may be null. It takes colours by their names in app.css.
@@ -55,7 +55,7 @@ export function lines(frame, signal) {
   }
 
   const observer = new ResizeObserver(() => {
-    if (plot && plot.width !== width()) plot.setSize({ width: width(), height: plot.height });
+    if (plot && plot.width !== width()) plot.setSize({ width: width(), height: HEIGHT });
   });
   observer.observe(frame.plot);
   signal.addEventListener("abort", () => {
@@ -66,10 +66,7 @@ export function lines(frame, signal) {
   return draw;
 }
 
-function prepared(
-  { x, xTitle, yTitle, xText, series, logX = false, logY = false, yRange = null, height = HEIGHT },
-  width,
-) {
+function prepared({ x, xTitle, yTitle, xText, series, logX = false, logY = false }, width) {
   const axis = (label, values) => ({
     label,
     values,
@@ -111,7 +108,7 @@ function prepared(
   }
   const options = {
     width,
-    height,
+    height: HEIGHT,
     padding: [null, 40 * rem(), null, null],
     series: drawn,
     bands,
@@ -123,7 +120,7 @@ function prepared(
         distr: logX ? 3 : 1,
         range: x.length === 1 ? [x[0] - 1, x[0] + 1] : undefined,
       },
-      y: { distr: logY ? 3 : 1, ...(yRange ? { range: yRange } : {}) },
+      y: { distr: logY ? 3 : 1 },
     },
     axes: [
       {

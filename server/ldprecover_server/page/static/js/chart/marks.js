@@ -19,7 +19,7 @@ export function mark(pen, kind, x, y, height, size = 4) {
     pen.lineTo(x - r, y + r);
   } else if (kind === "tick") pen.rect(x - 1.25, y - height / 2 + 3, 2.5, height - 6);
   else if (kind === "line") pen.rect(x - 8, y - 1.25, 16, 2.5);
-  else if (kind === "bar" || kind === "band") pen.rect(x - 8, y - r, 16, 2 * r);
+  else if (kind === "band") pen.rect(x - 8, y - r, 16, 2 * r);
   else pen.arc(x, y, r, 0, 2 * Math.PI);
   if (kind === "ring") {
     pen.lineWidth = 2;
@@ -34,7 +34,6 @@ const SIGNS = {
   raised: () => [svg("path", { d: "M8 2l4 8H4z" })],
   ring: () => [svg("circle", { cx: 8, cy: 6, r: 3.5, fill: "none", "stroke-width": 2 })],
   tick: () => [svg("rect", { x: 7, y: 0, width: 2.5, height: 12 })],
-  bar: () => [svg("rect", { x: 0, y: 3, width: 16, height: 6 })],
   line: () => [svg("rect", { x: 0, y: 5, width: 16, height: 2.5 })],
   band: () => [svg("rect", { x: 0, y: 1, width: 16, height: 10, "fill-opacity": 0.3 })],
 };

@@ -5,6 +5,7 @@ import { rem } from "./colours.js";
 
 const SHORT = 60;
 const LINE = 32; // CSS pixels at the default text size, as in app.css
+const HEIGHT = 420; // of a long table
 const SPARE = 6; // rows beyond those in view
 
 /**
@@ -20,7 +21,6 @@ export function table({
   signal,
   old = null,
   isChosen = () => false,
-  height = 420,
   long = rows.length > SHORT,
 }) {
   if (!long) return { root: shortTable(columns, rows, caption, isChosen), set: null };
@@ -28,7 +28,7 @@ export function table({
     old.set(columns, rows, isChosen);
     return old;
   }
-  return longTable(columns, rows, caption, signal, isChosen, height);
+  return longTable(columns, rows, caption, signal, isChosen);
 }
 
 const titles = (columns) => columns.map((column) => column.title).join("\n");
@@ -72,7 +72,7 @@ function shortTable(columns, rows, caption, isChosen) {
   );
 }
 
-function longTable(columns, rows, caption, signal, isChosen, height) {
+function longTable(columns, rows, caption, signal, isChosen) {
   const line = LINE * rem();
   const head = h("div", { class: "line head", role: "row", "aria-rowindex": 1 });
   const body = h("div", { role: "rowgroup" });
@@ -115,7 +115,7 @@ function longTable(columns, rows, caption, signal, isChosen, height) {
     const from = Math.max(0, Math.floor(root.scrollTop / line) - SPARE);
     if (!anew && from === first) return;
     first = from;
-    const to = Math.min(rows.length, from + Math.ceil(height / line) + 2 * SPARE);
+    const to = Math.min(rows.length, from + Math.ceil(HEIGHT / line) + 2 * SPARE);
     for (const [index, element] of drawn) {
       if (index < from || index >= to) {
         element.remove();
@@ -146,7 +146,7 @@ function longTable(columns, rows, caption, signal, isChosen, height) {
     set(newColumns, newRows, newIsChosen = isChosen) {
       [columns, rows, isChosen] = [newColumns, newRows, newIsChosen];
       root.setAttribute("aria-rowcount", rows.length + 1);
-      root.style.height = `${Math.min(height, (rows.length + 1) * line + 18)}px`;
+      root.style.height = `${Math.min(HEIGHT, (rows.length + 1) * line + 18)}px`;
       space.style.height = `${rows.length * line}px`;
       draw(true);
     },

@@ -1,10 +1,10 @@
 // Conclusions of a document: recoveries, attack, alarms and suspects.
 
+import { numeric } from "../chart/frame.js";
 import { table } from "../chart/table.js";
 import { h, notice } from "../dom.js";
-import { count, frequency, number, percent, plural } from "../format.js";
-import { concluded } from "../round/conclusions.js";
-import { isProjection } from "../round/simplex.js";
+import { number, percent, plural } from "../format.js";
+import { concluded, suspectsTable, uselessness } from "../round/conclusions.js";
 
 const GIVES = {
   distribution: "a distribution",
@@ -49,12 +49,7 @@ export function recovered({ recoveries, refused, frequencies }) {
           { class: "quiet" },
           `${each.summary}${/[.!?]$/.test(each.summary) ? "" : "."} What it gives is ${GIVES[each.gives] ?? each.gives}.`,
         ),
-        each.method !== "norm-sub" &&
-          isProjection({ poisoned: frequencies.frequencies, recovered: each.recovered }) &&
-          notice(
-            "",
-            "This does not help beyond plain projection: the result is the projection of what was reported on the simplex, and nothing more.",
-          ),
+        uselessness(each.method, frequencies.frequencies, each.recovered),
         h(
           "ul",
           {},
@@ -88,8 +83,8 @@ export function alarmed({ alarms }, signal) {
         ),
     },
     { title: "What it means", kind: "text", value: (row) => row.meaning },
-    { title: "Statistic", kind: "number", value: (row) => row.statistic, text: number4 },
-    { title: "Threshold", kind: "number", value: (row) => row.threshold, text: number4 },
+    numeric("Statistic", (row) => row.statistic, number4),
+    numeric("Threshold", (row) => row.threshold, number4),
   ];
   const some = `${plural(raised.length, "alarm")} raised: ${raised.map((each) => each.name).join(", ")}.`;
   return h(
@@ -117,17 +112,6 @@ export function alarmed({ alarms }, signal) {
 /** The items that rose since earlier rounds of the series; null without these. */
 export function suspected({ suspects }, signal) {
   if (suspects === null) return null;
-  const columns = [
-    { title: "Item", kind: "text", value: (row) => row.label },
-    { title: "Before", kind: "number", value: (row) => row.before, text: frequency },
-    { title: "Now", kind: "number", value: (row) => row.now, text: frequency },
-    {
-      title: "Rise in standard errors",
-      kind: "number",
-      value: (row) => row.z,
-      text: (value) => number(value),
-    },
-  ];
   const since = `by more than noise explains since ${plural(suspects.earlier.length, "earlier round")} of the series.`;
   return h(
     "section",
@@ -140,12 +124,6 @@ export function suspected({ suspects }, signal) {
         ? `${plural(suspects.suspects.length, "item")} rose ${since} A true trend rises too.`
         : `No item rose ${since}`,
     ),
-    suspects.suspects.length > 0 &&
-      table({
-        columns,
-        rows: suspects.suspects,
-        caption: `Suspects, ${count(suspects.suspects.length)}`,
-        signal,
-      }).root,
+    suspects.suspects.length > 0 && suspectsTable(suspects.suspects, signal),
   );
 }

@@ -1,7 +1,7 @@
 // The items of a document in a chart and a table.
 
 import { dots } from "../chart/dots.js";
-import { frame } from "../chart/frame.js";
+import { frame, numeric } from "../chart/frame.js";
 import { field, h } from "../dom.js";
 import { change, count, frequency } from "../format.js";
 import { bestEstimate, caption, collected, errorBars, others } from "../round/items.js";
@@ -96,12 +96,7 @@ export function frequencies(place, data, best, raised, signal) {
   function columns(shown) {
     const marked = (label, i) =>
       label + (canaries?.includes(i) ? " (canary)" : "") + (targets.has(i) ? " (target)" : "");
-    const of = (title, values, text = frequency) => ({
-      title,
-      kind: "number",
-      value: (i) => values[i],
-      text,
-    });
+    const of = (title, values, text = frequency) => numeric(title, (i) => values[i], text);
     return [
       { title: "Item", kind: "text", value: (i) => items[i], text: marked },
       ...shown.map((each) => of(each.name, each.values)),

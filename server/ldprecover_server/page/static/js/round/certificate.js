@@ -11,7 +11,7 @@ const PAUSE = 200; // milliseconds between the slider's last step and the reques
 const USUAL = 0.01;
 
 /** The share of fake reports to assume where the viewer has chosen none: somewhat more than the estimate. */
-export function assumedShare(estimate) {
+function assumedShare(estimate) {
   return FORGED.find((each) => each >= Math.max(USUAL, 1.3 * (estimate ?? 0))) ?? LAST;
 }
 
@@ -110,8 +110,8 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
   }
 
   /** A share at which there is a certificate, undefined if the error is about something else. */
-  function enoughFor({ members }) {
-    const proven = members?.least_malicious_share;
+  function enoughFor({ body }) {
+    const proven = body?.least_malicious_share;
     if (proven === undefined) return undefined;
     return proven < LAST && (FORGED.find((share) => share > 2 * proven) ?? LAST);
   }
@@ -141,7 +141,7 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
     } catch (error) {
       if (isAbort(error)) return;
       answer = null;
-      least = error.members?.least_malicious_share ?? least;
+      least = error.body?.least_malicious_share ?? least;
       if (settings.forged === null && usual() > assumed) {
         running = null;
         return ask(n);

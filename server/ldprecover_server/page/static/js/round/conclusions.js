@@ -1,7 +1,9 @@
-// What a method concludes about an attack, as text.
+// What a method concludes about an attack, and whether it helps, as text and tables.
 
-import { h } from "../dom.js";
-import { percent, plural } from "../format.js";
+import { numeric } from "../chart/frame.js";
+import { table } from "../chart/table.js";
+import { h, notice } from "../dom.js";
+import { frequency, number, percent, plural } from "../format.js";
 
 const SHOWN = 20;
 
@@ -64,4 +66,48 @@ export function concluded(drawn) {
         ),
     ),
   );
+}
+
+/** Say of a method whose result is the projection of the estimates that it does not help; null of others. */
+export function uselessness(method, estimates, recovered) {
+  if (method === "norm-sub") return null;
+  const plain = projected(estimates);
+  if (!recovered.every((value, i) => Math.abs(value - plain[i]) < 1e-9)) return null;
+  return notice(
+    "",
+    "This does not help beyond plain projection: the result is the projection of what was reported on the simplex, and nothing more.",
+  );
+}
+
+/** The Euclidean projection on the probability simplex (Held, Wolfe and Crowder 1974). */
+function projected(values) {
+  const sorted = Float64Array.from(values).sort().reverse();
+  let [sum, tau] = [0, 0];
+  for (let k = 0; k < sorted.length; k++) {
+    sum += sorted[k];
+    const next = (sum - 1) / (k + 1);
+    if (sorted[k] <= next) break;
+    tau = next;
+  }
+  return Float64Array.from(values, (value) => Math.max(0, value - tau));
+}
+
+/** A table of the items that rose since earlier rounds. */
+export function suspectsTable(suspects, signal) {
+  const columns = [
+    { title: "Item", kind: "text", value: (row) => row.label },
+    numeric("Before", (row) => row.before, frequency),
+    numeric("Now", (row) => row.now, frequency),
+    numeric(
+      "Rise in standard errors",
+      (row) => row.z,
+      (value) => number(value),
+    ),
+    numeric(
+      "p-value",
+      (row) => row.p_value,
+      (value) => number(value, 2),
+    ),
+  ];
+  return table({ columns, rows: suspects, caption: "Suspects", signal }).root;
 }

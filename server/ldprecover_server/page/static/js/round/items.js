@@ -2,7 +2,7 @@
 
 import { SERIES } from "../chart/colours.js";
 import { dots } from "../chart/dots.js";
-import { frame } from "../chart/frame.js";
+import { frame, numeric } from "../chart/frame.js";
 import { field, h } from "../dom.js";
 import { change, count, day, frequency, number, share } from "../format.js";
 import { SORTS } from "./settings.js";
@@ -253,12 +253,8 @@ function tableColumns(labels, series, certified, estimates, settings, toggle, ma
     input.setAttribute("aria-label", `Target: ${labels[index]}`);
     return input;
   };
-  const column = (title, values, text = frequency) => ({
-    title,
-    kind: "number",
-    value: (index) => values?.[index] ?? null,
-    text,
-  });
+  const column = (title, values, text = frequency) =>
+    numeric(title, (index) => values?.[index] ?? null, text);
   const has = (index) => settings.targets.has(index);
   const title = (name) => name[0].toUpperCase() + name.slice(1);
   const [first] = series;

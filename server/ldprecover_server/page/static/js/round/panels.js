@@ -2,11 +2,10 @@
 
 import { sentenceOf } from "../api.js";
 import { fill, h, notice } from "../dom.js";
-import { count, frequency, number, percent, plural } from "../format.js";
+import { count, number, percent, plural } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
-import { concluded } from "./conclusions.js";
-import { isProjection } from "./simplex.js";
+import { concluded, suspectsTable, uselessness } from "./conclusions.js";
 
 /** The panel of alarms; `show({answer, error})` takes the last test, `testNow` asks for another. */
 export function alarmPanel(testNow) {
@@ -143,12 +142,7 @@ function said(found, isOld, n) {
         { class: "quiet" },
         `η = ${number(answer.eta, 4)}${answer.targets.length ? `, ${plural(answer.targets.length, "target")}` : ""}.`,
       ),
-    answer.method !== "norm-sub" &&
-      isProjection(answer) &&
-      notice(
-        "",
-        "This does not help beyond plain projection: the result is the projection of what was reported on the simplex, and nothing more.",
-      ),
+    uselessness(answer.method, answer.poisoned, answer.recovered),
     h(
       "ul",
       {},
@@ -159,7 +153,7 @@ function said(found, isOld, n) {
 }
 
 /** The items that rose since earlier rounds; `makeTargets(indices)` makes them targets. */
-export function suspectsPanel(round, makeTargets) {
+export function suspectsPanel(round, makeTargets, signal) {
   const place = h("div", {});
   return {
     root: h("section", { class: "card" }, h("h2", {}, "Suspects"), place),
@@ -194,43 +188,7 @@ export function suspectsPanel(round, makeTargets) {
           },
           "Make them the targets",
         ),
-        h(
-          "div",
-          { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of suspects" },
-          h(
-            "table",
-            {},
-            h(
-              "thead",
-              {},
-              h(
-                "tr",
-                {},
-                h("th", { scope: "col" }, "Item"),
-                ["Before", "Now", "Rise in standard errors", "p-value"].map((title) =>
-                  h("th", { scope: "col", class: "number" }, title),
-                ),
-              ),
-            ),
-            h(
-              "tbody",
-              {},
-              found.suspects
-                .slice(0, 100)
-                .map((each) =>
-                  h(
-                    "tr",
-                    {},
-                    h("th", { scope: "row" }, each.label),
-                    h("td", { class: "number" }, frequency(each.before)),
-                    h("td", { class: "number" }, frequency(each.now)),
-                    h("td", { class: "number" }, number(each.z)),
-                    h("td", { class: "number" }, number(each.p_value, 2)),
-                  ),
-                ),
-            ),
-          ),
-        ),
+        suspectsTable(found.suspects, signal),
       );
     },
   };

@@ -1,6 +1,6 @@
 // Recoveries of a round: methods on counts answer immediately, the others are jobs that can be cancelled.
 
-import { call, del, get, isAbort, roundPath } from "../api.js";
+import { del, get, isAbort, post, roundPath } from "../api.js";
 
 const FIRST_WAIT = 250; // milliseconds between polls of a job, which grow up to the last
 const LAST_WAIT = 2000;
@@ -69,15 +69,13 @@ export function recoveries(round, changed, signal) {
     if (!signal.aborted) changed(name);
   }
 
-  async function directly(method, question, stop) {
-    return (await call("POST", roundPath(round.id, "recover"), { body: question, signal: stop }))
-      .body;
+  function directly(method, question, stop) {
+    return post(roundPath(round.id, "recover"), question, { signal: stop });
   }
 
   async function asJob(method, question, stop) {
     set(method.name, { progress: 0, error: null });
-    const { body: begun } = await call("POST", roundPath(round.id, "recover"), {
-      body: question,
+    const begun = await post(roundPath(round.id, "recover"), question, {
       headers: { Prefer: "respond-async" },
       signal: stop,
     });

@@ -19,11 +19,15 @@ export function testsPanel(core, certificate) {
   const panel = controls(settings, labels, changed);
   const alarms = alarmPanel(core.findAlarms);
   const notes = methodNotes();
-  const truth = truthPanel(round.items, core.later);
-  const suspects = suspectsPanel(round, (indices) => {
-    settings.targets = new Set(indices);
-    changed("targets");
-  });
+  const truth = truthPanel(round.items, core.later, signal);
+  const suspects = suspectsPanel(
+    round,
+    (indices) => {
+      settings.targets = new Set(indices);
+      changed("targets");
+    },
+    signal,
+  );
   const history = round.series ? overTime(round.series, signal) : null;
   const said = h("div", {});
   let methods = [];

@@ -1,6 +1,8 @@
 // The true frequencies, from a file that never leaves the browser.
 
 import { guarded } from "../chart/csv.js";
+import { numeric } from "../chart/frame.js";
+import { table } from "../chart/table.js";
 import { field, fill, h, notice } from "../dom.js";
 import { count, frequency, number, plural } from "../format.js";
 
@@ -73,7 +75,7 @@ export function score(values, truth, targets) {
 }
 
 /** The panel with the file input and the scores of the shown estimates. */
-export function truthPanel(labels, changed) {
+export function truthPanel(labels, changed, signal) {
   const said = h("div", {});
   const scores = h("div", {});
   let truth = null;
@@ -132,58 +134,28 @@ export function truthPanel(labels, changed) {
         ...column,
         ...score(column.values, truth.frequencies, targets),
       }));
+      const [poisoned] = found;
+      const times = (row) => poisoned.mse / row.mse;
+      const shown = [
+        { title: "", value: (row) => row.name },
+        numeric(
+          "Mean squared error",
+          (row) => row.mse,
+          (value) => number(value),
+        ),
+        numeric("Poisoned error is", times, (value, row) =>
+          row === poisoned ? "–" : `${number(value)} times it`,
+        ),
+        targets.size > 0 &&
+          numeric(`Gain of ${count(targets.size)} targets`, (row) => row.gain, frequency),
+        {
+          title: "In words",
+          value: (row) => (row === poisoned ? "as it was reported" : verdict(times(row))),
+        },
+      ].filter(Boolean);
       fill(
         scores,
-        h(
-          "div",
-          {
-            class: "scroll",
-            tabindex: "0",
-            role: "region",
-            "aria-label": "Scores against the truth",
-          },
-          h(
-            "table",
-            {},
-            h(
-              "thead",
-              {},
-              h(
-                "tr",
-                {},
-                h("th", { scope: "col" }, ""),
-                h("th", { scope: "col", class: "number" }, "Mean squared error"),
-                h("th", { scope: "col", class: "number" }, "Poisoned error is"),
-                targets.size > 0 &&
-                  h(
-                    "th",
-                    { scope: "col", class: "number" },
-                    `Gain of ${count(targets.size)} targets`,
-                  ),
-                h("th", { scope: "col" }, "In words"),
-              ),
-            ),
-            h(
-              "tbody",
-              {},
-              found.map((each, i) =>
-                h(
-                  "tr",
-                  {},
-                  h("th", { scope: "row" }, each.name),
-                  h("td", { class: "number" }, number(each.mse)),
-                  h(
-                    "td",
-                    { class: "number" },
-                    i === 0 ? "–" : `${number(found[0].mse / each.mse)} times it`,
-                  ),
-                  targets.size > 0 && h("td", { class: "number" }, frequency(each.gain)),
-                  h("td", {}, i === 0 ? "as it was reported" : verdict(found[0].mse / each.mse)),
-                ),
-              ),
-            ),
-          ),
-        ),
+        table({ columns: shown, rows: found, caption: "Scores against the truth", signal }).root,
       );
     },
   };

@@ -4,7 +4,6 @@ import { get, isAbort, needsKey, onKey, poll, roundPath, sentenceOf } from "../a
 import { announce, fill, h, notice } from "../dom.js";
 import { count, number, plural } from "../format.js";
 import { help } from "../help.js";
-import { rates } from "../rate.js";
 import { header } from "./header.js";
 import { errorBars, itemsChart } from "./items.js";
 import { AUTO, recoveries } from "./recoveries.js";
@@ -14,12 +13,13 @@ import { verdictOf, verdictPanel } from "./verdict.js";
 const SECONDS = 3;
 const CLOSED_SECONDS = 30; // between polls of a closed round
 const STATE_EVERY = 5; // polls of the number of reports for each poll of the round, which has all labels
+const RATE_SECONDS = 15; // of which the rate of reports is the mean
 const GONE_SECONDS = 60; // between polls of a deleted round
 const COUNTS_SECONDS = 6; // between two reads of all counts while reports arrive: many people may watch
 const GROWTH = 1.1; // the best estimate is worked out again after a tenth more reports
 
 /** Reports up to which the best estimate is worked out unasked. */
-export const UNASKED = 2_000_000;
+const UNASKED = 2_000_000;
 const HISTOGRAMS = ["grr", "hr", "llh"]; // whose tally has all that the reports say
 
 export async function show(context) {
@@ -64,7 +64,7 @@ function live({ main, query, signal }, round, estimates) {
   const said = h("div", {});
   const verdict = verdictPanel(help, () => estimate(true));
   const known = recoveries(round, () => later(), signal);
-  const rate = rates();
+  const rate = growth();
   let fresh = null; // how to report, while there are no reports
   let tests = null; // methods and tests, once they are opened
   let frame = 0;
@@ -199,7 +199,7 @@ function live({ main, query, signal }, round, estimates) {
   /** What the tiles and sentences need. */
   function facts(best) {
     const auto = known.get(AUTO.name);
-    const speed = round.state === "open" ? rate("n", estimates.n) : null;
+    const speed = round.state === "open" ? rate(estimates.n) : null;
     const more = [
       round.state,
       speed && `${number(speed)} a second`,
@@ -304,4 +304,16 @@ function live({ main, query, signal }, round, estimates) {
     }
   }
   poll(look, SECONDS, signal);
+}
+
+/** Return a function of the number of reports: how many a second came lately, or null at first. */
+function growth() {
+  let seen = [];
+  return (n) => {
+    const now = performance.now();
+    seen = seen.filter(([at]) => now - at < 1000 * RATE_SECONDS);
+    seen.push([now, n]);
+    const [[then, before]] = seen;
+    return now - then < 500 ? null : Math.max(0, (n - before) / ((now - then) / 1000));
+  };
 }

@@ -1,9 +1,9 @@
 // A server without rounds: what to do first.
 
-import { hasKey, needsKey, post, roundPath, sentenceOf } from "../api.js";
+import { hasKey, post, roundPath } from "../api.js";
 import { code } from "../code.js";
 import { fill, h, notice } from "../dom.js";
-import { askForKey } from "../key.js";
+import { askForKey, failure } from "../key.js";
 import { go } from "../router.js";
 
 const DISHES =
@@ -31,9 +31,7 @@ export function firstSteps() {
       const name = await sampleRound();
       go(["rounds", name]);
     } catch (error) {
-      fill(said, notice("bad", sentenceOf(error)));
-      if (needsKey(error))
-        said.append(h("button", { type: "button", onclick: askForKey }, "Enter another key"));
+      fill(said, failure(error));
     }
     button.disabled = false;
   }

@@ -1,11 +1,11 @@
 // A form that opens a round. Its fields come from the API's description, so it knows no protocol.
 
 import { advice } from "../advice.js";
-import { get, hasKey, needsKey, post, sentenceOf } from "../api.js";
+import { get, hasKey, post } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
 import { count } from "../format.js";
 import { help } from "../help.js";
-import { askForKey } from "../key.js";
+import { askForKey, failure } from "../key.js";
 import { go } from "../router.js";
 
 const AUTO = "auto";
@@ -87,9 +87,7 @@ export async function show({ main, query, signal }) {
       const round = await post("rounds", body);
       go(["rounds", round.name]);
     } catch (error) {
-      fill(said, notice("bad", sentenceOf(error)));
-      if (needsKey(error))
-        said.append(h("button", { type: "button", onclick: askForKey }, "Enter another key"));
+      fill(said, failure(error));
     }
     return undefined;
   };

@@ -1,6 +1,6 @@
 // The results of a plan: a sentence, a table by protocol, curves, and attackers' gain.
 
-import { frame } from "../../chart/frame.js";
+import { frame, numeric } from "../../chart/frame.js";
 import { dots } from "../../chart/dots.js";
 import { lines } from "../../chart/lines.js";
 import { table } from "../../chart/table.js";
@@ -16,12 +16,6 @@ const MARKS = [
   ["mga-a", "square", "third"],
   ["ria", "diamond", "recovered"],
 ];
-const SOLVED = {
-  error: "standard_error",
-  users: "users",
-  epsilon: "epsilon",
-  domain_size: "domain_size",
-};
 
 const points = (value) =>
   value === null || value === undefined
@@ -45,26 +39,24 @@ export function results(place, signal) {
     users: lines(overUsers, signal),
     gains: dots(gained, signal),
   };
-  const parts = {
-    verdict: h("div", {}),
-    protocols: h("section", { class: "card" }),
-  };
+  const said = h("div", {});
+  const ranking = h("section", { class: "card" });
   const charts = h("div", { class: "cards" }, overEpsilon.root, overUsers.root);
   const drawn = [charts, gained.root];
-  for (const each of [...drawn, parts.protocols]) each.hidden = true;
-  place.append(parts.verdict, parts.protocols, ...drawn);
+  for (const each of [...drawn, ranking]) each.hidden = true;
+  place.append(said, ranking, ...drawn);
 
   return (answer) => {
     const able = answer.protocols.filter((each) => each.reason === null);
-    fill(parts.verdict, verdict(answer, able[0]));
-    announce(parts.verdict.textContent);
+    fill(said, verdict(answer, able[0]));
+    announce(said.textContent);
     fill(
-      parts.protocols,
+      ranking,
       h("h2", {}, "Protocols, the one to take first"),
       protocols(answer, able, signal),
       refused(answer),
     );
-    parts.protocols.hidden = false;
+    ranking.hidden = false;
     for (const each of drawn) each.hidden = able.length === 0;
     if (able.length === 0) return;
     curve(overEpsilon, draw.epsilon, answer, "epsilon", "epsilon");
@@ -122,45 +114,28 @@ function opening({ protocol, epsilon, domain_size, retention }) {
 }
 
 function protocols(answer, able, signal) {
-  const solved = SOLVED[answer.solved];
+  const solved = answer.solved === "error" ? "standard_error" : answer.solved;
   const mark = (name, text) => (name === solved ? `${text} ←` : text);
   const columns = [
     { title: "Protocol", kind: "text", value: (row) => title(row.protocol) },
-    {
-      title: mark("domain_size", "Items"),
-      kind: "number",
-      value: (row) => row.domain_size,
-      text: count,
-    },
-    { title: mark("users", "Users"), kind: "number", value: (row) => row.users, text: count },
-    {
-      title: mark("epsilon", "Epsilon"),
-      kind: "number",
-      value: (row) => row.epsilon,
-      text: (value) => number(value),
-    },
-    {
-      title: mark("standard_error", "Error, points"),
-      kind: "number",
-      value: (row) => row.standard_error,
-      text: points,
-    },
-    { title: "± 95 %", kind: "number", value: (row) => row.margin, text: points },
-    { title: "All items, ±", kind: "number", value: (row) => row.margin_of_all, text: points },
-    { title: "Safe lead, points", kind: "number", value: (row) => row.safe_lead, text: points },
-    { title: "Bytes a report", kind: "number", value: (row) => row.report_size, text: count },
-    {
-      title: "Hashes to count",
-      kind: "number",
-      value: (row) => row.hash_tests,
-      text: (value) => (value ? compact(value) : "none"),
-    },
-    {
-      title: "Stored",
-      kind: "number",
-      value: (row) => row.stored_bytes,
-      text: bytes,
-    },
+    numeric(mark("domain_size", "Items"), (row) => row.domain_size, count),
+    numeric(mark("users", "Users"), (row) => row.users, count),
+    numeric(
+      mark("epsilon", "Epsilon"),
+      (row) => row.epsilon,
+      (value) => number(value),
+    ),
+    numeric(mark("standard_error", "Error, points"), (row) => row.standard_error, points),
+    numeric("± 95 %", (row) => row.margin, points),
+    numeric("All items, ±", (row) => row.margin_of_all, points),
+    numeric("Safe lead, points", (row) => row.safe_lead, points),
+    numeric("Bytes a report", (row) => row.report_size, count),
+    numeric(
+      "Hashes to count",
+      (row) => row.hash_tests,
+      (value) => (value ? compact(value) : "none"),
+    ),
+    numeric("Stored", (row) => row.stored_bytes, bytes),
   ];
   return able.length ? table({ columns, rows: able, caption: "Protocols", signal }).root : null;
 }
@@ -216,18 +191,12 @@ function curve(place, draw, { curves, protocols: planned, wish }, name, unit) {
   );
   place.setTable(
     [
-      {
-        title: unit,
-        kind: "number",
-        value: (row) => x[row],
-        text: (value) => (name === "users" ? count(value) : number(value)),
-      },
-      ...names.map((each) => ({
-        title: title(each),
-        kind: "number",
-        value: (row) => errors[each][row],
-        text: points,
-      })),
+      numeric(
+        unit,
+        (row) => x[row],
+        (value) => (name === "users" ? count(value) : number(value)),
+      ),
+      ...names.map((each) => numeric(title(each), (row) => errors[each][row], points)),
     ],
     x.map((_, row) => row),
   );
@@ -261,18 +230,12 @@ function gains(place, draw, able) {
   place.setTable(
     [
       { title: "Protocol", kind: "text", value: (row) => title(row.protocol) },
-      {
-        title: "fake users, %",
-        kind: "number",
-        value: (row) => row.beta,
-        text: (value) => number(100 * value),
-      },
-      ...attacks.map((attack) => ({
-        title: attack,
-        kind: "number",
-        value: (row) => of(row, attack),
-        text: frequency,
-      })),
+      numeric(
+        "fake users, %",
+        (row) => row.beta,
+        (value) => number(100 * value),
+      ),
+      ...attacks.map((attack) => numeric(attack, (row) => of(row, attack), frequency)),
     ],
     able,
   );
