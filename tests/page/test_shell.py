@@ -80,6 +80,15 @@ def test_wheel_has_the_client_of_the_survey() -> None:
     assert names == {f"ldprecover_server/page/static/{name}" for name in served}
 
 
+def test_both_pages_of_the_survey_are_equal() -> None:
+    """Only their addresses differ: the server's is at a short one."""
+    bodies = [
+        page.files()[name].body.partition(b"<body>")[2]
+        for name in ("survey.html", "client/example/survey.html")
+    ]
+    assert bodies[0] == bodies[1] != b""
+
+
 def test_page_is_at_most_150_kb_compressed() -> None:
     assert sum(len(file.gzip_body) for file in page.files().values()) < 150_000
 

@@ -70,7 +70,7 @@ export function isAbort(error) {
 }
 
 /**
- * Call the API and return the JSON of the response, or its text if that is none. `path` is below the page, as
+ * Call the API and return the JSON of the response, or the text of another one. `path` is below the page, as
  * `rounds/ID/stats`. Throws Problem, and AbortError once `signal` has aborted.
  */
 export async function call(method, path, { body, signal, headers = {}, query } = {}) {
