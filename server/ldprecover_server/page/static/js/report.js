@@ -106,12 +106,7 @@ function show(main) {
     const place = h("div", {});
     main.append(root, place);
     frequencies(place, data, best, raised, signal);
-    const sections = [
-      certain(data),
-      recovered(data),
-      alarmed(data, signal),
-      suspected(data, signal),
-    ];
+    const sections = [certain(data), recovered(data), alarmed(data), suspected(data, signal)];
     main.append(...sections.filter(Boolean));
   }
   main.append(

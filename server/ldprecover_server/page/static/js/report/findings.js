@@ -1,10 +1,8 @@
 // Conclusions of a document: recoveries, attack, alarms and suspects.
 
-import { numeric } from "../chart/frame.js";
-import { table } from "../chart/table.js";
 import { h, notice } from "../dom.js";
-import { number, percent, plural } from "../format.js";
-import { concluded, suspectsTable, uselessness } from "../round/conclusions.js";
+import { percent, plural } from "../format.js";
+import { alarmTests, concluded, suspectsTable, uselessness } from "../round/conclusions.js";
 
 const GIVES = {
   distribution: "a distribution",
@@ -65,48 +63,9 @@ export function recovered({ recoveries, refused, frequencies }) {
 }
 
 /** The alarms and their meaning; null without any. */
-export function alarmed({ alarms }, signal) {
+export function alarmed({ alarms }) {
   if (alarms === null) return null;
-  const raised = alarms.alarms.filter((each) => each.raised);
-  const number4 = (value) => number(value, 4);
-  const columns = [
-    { title: "Alarm", kind: "text", value: (row) => row.name },
-    {
-      title: "",
-      kind: "text",
-      value: (row) => (row.raised ? "raised" : "not raised"),
-      node: (row) =>
-        h(
-          "span",
-          { class: row.raised ? "badge bad" : "badge" },
-          row.raised ? "raised" : "not raised",
-        ),
-    },
-    { title: "What it means", kind: "text", value: (row) => row.meaning },
-    numeric("Statistic", (row) => row.statistic, number4),
-    numeric("Threshold", (row) => row.threshold, number4),
-  ];
-  const some = `${plural(raised.length, "alarm")} raised: ${raised.map((each) => each.name).join(", ")}.`;
-  return h(
-    "section",
-    { class: "card" },
-    h("h2", {}, "Alarms"),
-    raised.length
-      ? notice("bad", some)
-      : h(
-          "p",
-          {},
-          "None is raised, which proves nothing: users who lie about their value, and perturb the lie honestly, raise none.",
-        ),
-    alarms.reports_read
-      ? null
-      : h(
-          "p",
-          { class: "quiet" },
-          "The reports are not all kept, so that tests which read them are left out.",
-        ),
-    table({ columns, rows: alarms.alarms, caption: "Alarms", signal }).root,
-  );
+  return h("section", { class: "card" }, h("h2", {}, "Alarms"), alarmTests(alarms));
 }
 
 /** The items that rose since earlier rounds of the series; null without these. */

@@ -3,7 +3,7 @@
 import { numeric } from "../chart/frame.js";
 import { table } from "../chart/table.js";
 import { h, notice } from "../dom.js";
-import { frequency, number, percent, plural } from "../format.js";
+import { count, frequency, number, percent, plural } from "../format.js";
 
 const SHOWN = 20;
 
@@ -110,4 +110,50 @@ export function suspectsTable(suspects, signal) {
     ),
   ];
   return table({ columns, rows: suspects, caption: "Suspects", signal }).root;
+}
+
+/** What an answer of GET /alarms says. */
+export function alarmTests({ alarms, n, reports_read: read }) {
+  const raised = alarms.filter((alarm) => alarm.raised).length;
+  return [
+    h(
+      "p",
+      {},
+      raised
+        ? h(
+            "strong",
+            {},
+            `${plural(raised, "alarm is", "alarms are")} raised: honest users would hardly have sent these reports. `,
+          )
+        : "No alarm is raised. ",
+      raised
+        ? "An alarm says that something is wrong, not what the frequencies are without it."
+        : "That proves nothing: who lies about a value and perturbs the lie honestly raises none.",
+    ),
+    h(
+      "ul",
+      { class: "plain" },
+      alarms.map((alarm) =>
+        h(
+          "li",
+          {},
+          h(
+            "span",
+            { class: `badge ${alarm.raised ? "bad" : "good"}` },
+            alarm.raised ? "raised" : "not raised",
+          ),
+          " ",
+          h("strong", {}, alarm.name),
+          ": ",
+          `${number(alarm.statistic)}, raised above ${number(alarm.threshold)}. `,
+          h("span", { class: "quiet" }, `${alarm.meaning}.`),
+        ),
+      ),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      `Tested at ${count(n)} reports, ${read ? "" : "from their counts alone, as not all are kept, "}each with a false-alarm rate of at most ${percent(alarms[0]?.rate ?? 0.001)}.`,
+    ),
+  ];
 }

@@ -5,7 +5,7 @@ import { fill, h, notice } from "../dom.js";
 import { count, number, percent, plural } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
-import { concluded, suspectsTable, uselessness } from "./conclusions.js";
+import { alarmTests, concluded, suspectsTable, uselessness } from "./conclusions.js";
 
 /** The panel of alarms; `show({answer, error})` takes the last test, `testNow` asks for another. */
 export function alarmPanel(testNow) {
@@ -20,50 +20,7 @@ export function alarmPanel(testNow) {
       if (next === null || next === shown) return undefined;
       shown = next;
       if (!test.answer) return fill(place, notice("bad", sentenceOf(test.error)));
-      const { alarms, n, reports_read: read } = test.answer;
-      const raised = alarms.filter((alarm) => alarm.raised).length;
-      return fill(
-        place,
-        h(
-          "p",
-          {},
-          raised
-            ? h(
-                "strong",
-                {},
-                `${plural(raised, "alarm is", "alarms are")} raised: honest users would hardly have sent these reports. `,
-              )
-            : "No alarm is raised. ",
-          raised
-            ? "An alarm says that something is wrong, not what the frequencies are without it."
-            : "That proves nothing: who lies about a value and perturbs the lie honestly raises none.",
-        ),
-        h(
-          "ul",
-          { class: "plain" },
-          alarms.map((alarm) =>
-            h(
-              "li",
-              {},
-              h(
-                "span",
-                { class: `badge ${alarm.raised ? "bad" : "good"}` },
-                alarm.raised ? "raised" : "not raised",
-              ),
-              " ",
-              h("strong", {}, alarm.name),
-              ": ",
-              `${number(alarm.statistic)}, raised above ${number(alarm.threshold)}. `,
-              h("span", { class: "quiet" }, `${alarm.meaning}.`),
-            ),
-          ),
-        ),
-        h(
-          "p",
-          { class: "quiet" },
-          `Tested at ${count(n)} reports, ${read ? "" : "from their counts alone, as not all are kept, "}each with a false-alarm rate of at most ${percent(alarms[0]?.rate ?? 0.001)}.`,
-        ),
-      );
+      return fill(place, alarmTests(test.answer));
     },
   };
 }

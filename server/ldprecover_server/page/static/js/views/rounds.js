@@ -2,7 +2,7 @@
 
 import { get, hasKey, poll, sentenceOf } from "../api.js";
 import { fill, h, menu, notice, svg } from "../dom.js";
-import { count, day, number, plural, share } from "../format.js";
+import { day, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
 import { wordsOf } from "../round/verdict.js";
