@@ -20,7 +20,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
     opened = poisoned(server, name="week-wednesday", series="week")
     fresh = server.open_round("oue", items=CITIES)
     return {
-        "rounds": ("#/rounds", "week-wednesday"),
+        "rounds": ("#/rounds", "week-wednesday", "Lagos"),  # of a kept verdict
         "round": (
             f"#/rounds/{opened['name']}?targets=19,20,21&with=ldprecover,norm-sub,unmix",
             "Near certain attack",
