@@ -230,6 +230,21 @@ def test_protocol_that_is_not_certified_shows_no_panel(
     expect(page.get_by_role("table", name="What users hold")).not_to_contain_text("Certified")
 
 
+def test_legend_and_files_wait_for_the_band(visitor: Visitor, honest: dict[str, Any]) -> None:
+    held: list[Route] = []
+    visitor.context.route(CERTIFICATE, lambda route: held.append(route))
+    visitor.context.route("**/alarms", lambda _: None)  # else their answer would draw once more
+    with visitor.page.expect_request(CERTIFICATE):
+        page = visitor.open(f"#/rounds/{honest['name']}")
+    file = page.get_by_role("button", name="CSV: What users hold")
+    assert file.is_disabled()
+    legend = page.locator(".legend").first
+    assert "certified, being worked out" in legend.inner_text()
+    held[0].continue_()
+    expect(legend).to_contain_text("certified, if at most 1\u00a0%")
+    expect(file).to_be_enabled()
+
+
 def test_band_does_not_move_the_axis(visitor: Visitor) -> None:
     """A band that comes after the values is cut at the end of the axis."""
     page = visitor.open()

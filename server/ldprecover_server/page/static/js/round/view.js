@@ -239,6 +239,8 @@ function live({ main, query, signal }, round, estimates) {
     if (signal.aborted) return;
     if (!estimates.n) return;
     const best = core.best();
+    if (best || !isUnasked() || known.get(AUTO.name)?.error || round.verdict)
+      certificate?.ask(estimates.n);
     const names = tests ? settings.compared : [];
     const recovered = names
       .map((name) => ({ name, answer: known.get(name)?.answer }))
@@ -258,8 +260,6 @@ function live({ main, query, signal }, round, estimates) {
     });
     tests?.draw(recovered);
     if (best && !round.verdict && !(alarms && best.n < GROWTH * alarms.n)) findAlarms();
-    if (best || !isUnasked() || known.get(AUTO.name)?.error || round.verdict)
-      certificate?.ask(estimates.n);
   }
 
   async function showFresh() {
