@@ -231,8 +231,8 @@ def test_protocol_that_is_not_certified_shows_no_panel(
 
 
 def test_legend_and_files_wait_for_the_band(visitor: Visitor, honest: dict[str, Any]) -> None:
-    held: list[Route] = []
-    visitor.context.route(CERTIFICATE, lambda route: held.append(route))
+    routes: list[Route] = []
+    visitor.context.route(CERTIFICATE, lambda route: routes.append(route))
     visitor.context.route("**/alarms", lambda _: None)  # else their answer would draw once more
     with visitor.page.expect_request(CERTIFICATE):
         page = visitor.open(f"#/rounds/{honest['name']}")
@@ -240,7 +240,7 @@ def test_legend_and_files_wait_for_the_band(visitor: Visitor, honest: dict[str, 
     assert file.is_disabled()
     legend = page.locator(".legend").first
     assert "certified, being worked out" in legend.inner_text()
-    held[0].continue_()
+    routes[0].continue_()
     expect(legend).to_contain_text("certified, if at most 1\u00a0%")
     expect(file).to_be_enabled()
 
