@@ -101,9 +101,9 @@ def canary_labels(items: Sequence[str], canaries: int | Sequence[str] | None) ->
     return tuple(islice((label for label in numbered if label not in taken), canaries))
 
 
-def highest(frequencies: FloatArray, labels: Sequence[str] | None = None, number: int = 5) -> str:
-    """Return the items of the highest frequencies as text: "item 3 12.90 %; item 0 8.12 %"."""
-    indices = (-frequencies).argsort(kind="stable")[:number].tolist()
+def highest(frequencies: FloatArray, labels: Sequence[str] | None = None) -> str:
+    """Return the five items of the highest frequencies as text: "item 3 12.90 %; item 0 8.12 %"."""
+    indices = (-frequencies).argsort(kind="stable")[:5].tolist()
     return "; ".join(
         f"{f'item {i}' if labels is None else labels[i]} {100 * frequencies[i]:.2f} %"
         for i in indices

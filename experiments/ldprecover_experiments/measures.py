@@ -155,15 +155,15 @@ Estimator = Reference | MethodSpec
 """Anything that estimates the frequencies of a round."""
 
 
-def known_targets(round_: PoisonedRound, number: int = TARGETS // 2) -> Targets:
+def known_targets(round_: PoisonedRound) -> Targets:
     """Return the targets that LDPRecover* knows (paper, VI-A).
 
-    For an attack without targets they are the `number` items that rose most.
+    For an attack without targets they are the five items that rose most.
     """
     if round_.targets is not None:
         return round_.targets
     rise = round_.poisoned.frequencies - round_.f_genuine
-    return tuple(sorted(np.argsort(rise, kind="stable")[-number:].tolist()))
+    return tuple(sorted(np.argsort(rise, kind="stable")[-(TARGETS // 2) :].tolist()))
 
 
 def measure(

@@ -75,8 +75,7 @@ class Results:
         """
         counted = self.counted(identifier, key)
         self._rejections.flush_or_warn()  # the stored numbers are returned even if it fails
-        round, _, _ = counted
-        return *counted, self._storage.rounds.rejections(round.seq)
+        return *counted, self._storage.rounds.rejections(counted[0].seq)
 
     def export(self, identifier: str, key: str | None = None) -> RoundExport:
         """Return a round with its tally, to estimate and recover without the server.

@@ -101,10 +101,10 @@ def lognormal(s: float, zero: float, kappa: float, d: int, log_prior: float = 0.
     return _scaled(np.exp(s * x), np.exp(-(x**2) / 2), zero, kappa, d, log_prior)
 
 
-def power_law(s: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
+def power_law(s: float, kappa: float, d: int) -> Shape:
     """Return the law of frequencies proportional to rank^-s, for d ranks."""
     u = np.exp(np.linspace(np.log(0.5), np.log(d + 0.5), _NODES))
-    return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, kappa, d, log_prior)
+    return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, kappa, d, 0.0)
 
 
 def _scaled(
