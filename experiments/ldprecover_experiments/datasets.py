@@ -173,10 +173,10 @@ def _repeated(array: Any) -> Counter[Any]:
 def _counted(name: str, values: Iterable[Any], source: str) -> Dataset:
     counts_by_item: Counter[str] = Counter()
     try:
-        times_held = values if isinstance(values, Counter) else Counter(values)
+        counter = values if isinstance(values, Counter) else Counter(values)
     except TypeError:
         raise DatasetError(f"{name}: every value must be a text or a number") from None
-    for value, times in times_held.items():
+    for value, times in counter.items():
         counts_by_item[_label(value)] += times
     blank = counts_by_item.pop("", 0)
     ordered = sorted(counts_by_item.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -126,7 +126,7 @@ class DatasetPurge:
         for dataset in self._storage.datasets.expired():
             try:
                 first_hour = purge(
-                    dataset.url, dataset.work, dataset.round, dataset.first_kept_hour(now)
+                    dataset.url, dataset.work, dataset.round, dataset.first_stored_hour(now)
                 )
                 _log.info("purged the dataset %s of reports past their retention", dataset.url)
             except FileNotFoundError:
@@ -134,7 +134,7 @@ class DatasetPurge:
                     "the dataset %s is missing: its owner must delete its old reports", dataset.url
                 )
                 # Look again as long as some of its reports may be kept.
-                first_hour = dataset.first_kept_hour(now)
+                first_hour = dataset.first_stored_hour(now)
                 if first_hour > dataset.last:
                     first_hour = None
             except ReportDatasetError as error:

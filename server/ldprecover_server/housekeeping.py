@@ -41,9 +41,9 @@ class Housekeeping:
         self.last_purge: float | None = None
         """When the last purge found nothing left that is past its retention."""
         self.rows_to_delete = 0
-        """Keys and segments of deleted rounds; see `Deletion.rows_left`."""
+        """Keys and segments of deleted rounds; see `Deletion.remaining_rows`."""
         self.rows_to_unlink = 0
-        """Keys and segments of closed rounds to unlink; see `Unlinking.rows_left`."""
+        """Keys and segments of closed rounds to unlink; see `Unlinking.remaining_rows`."""
 
     async def run(self) -> None:
         """Run every few seconds until cancelled; the current chunk is finished first."""
@@ -109,7 +109,7 @@ class Housekeeping:
 
     def _delete(self) -> bool:
         deleted = self._run_for_seconds(self._storage.deletion.delete_rest)
-        self.rows_to_delete = 0 if deleted.done else self._storage.deletion.rows_left()
+        self.rows_to_delete = 0 if deleted.done else self._storage.deletion.remaining_rows()
         return not deleted.done
 
     def _filter(self) -> bool:
@@ -119,7 +119,7 @@ class Housekeeping:
 
     def _unlink(self) -> bool:
         unlinked = self._run_for_seconds(self._storage.unlinking.run)
-        self.rows_to_unlink = 0 if unlinked.done else self._storage.unlinking.rows_left()
+        self.rows_to_unlink = 0 if unlinked.done else self._storage.unlinking.remaining_rows()
         return not unlinked.done
 
     def _erase(self) -> bool:

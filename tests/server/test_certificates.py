@@ -193,7 +193,7 @@ def test_exported_reports_give_the_servers_certificate(
     assert answered["from_reports"]
     assert offline_certificate(in_process, id, tmp_path / "a", ONE_QUESTION) == answered
     in_process.storage.unlinking.run()
-    assert in_process.storage.unlinking.rows_left() == 0
+    assert in_process.storage.unlinking.remaining_rows() == 0
     assert offline_certificate(in_process, id, tmp_path / "b", ONE_QUESTION) == answered
 
 

@@ -128,9 +128,9 @@ def exhaustive_seeds(
         return np.empty(0, dtype=np.uint32)
     start = int(rng.integers(SEEDS))
     aim = _aim(len(items), g, m, limit)
-    while not (found_seeds := _scan(items, g, aim, m, start, limit)).size:
+    while not (matches := _scan(items, g, aim, m, start, limit)).size:
         aim -= 1
-    return np.resize(found_seeds, m)
+    return np.resize(matches, m)
 
 
 def _scan(items: UInt32Array, g: int, aim: int, m: int, start: int, limit: int) -> UInt32Array:
@@ -142,11 +142,11 @@ def _scan(items: UInt32Array, g: int, aim: int, m: int, start: int, limit: int) 
     for block in range(0, limit, _SCAN_BLOCK):
         seeds = steps[: limit - block] + np.uint32((start + block * _STRIDE) % SEEDS)
         if aim == r:
-            found_seeds = {r: _perfect(seeds, items, g)}
+            matches = {r: _perfect(seeds, items, g)}
         else:
             hits = most_hits(seeds[None, :], items[None, :], g)[0]
-            found_seeds = {level: seeds[hits == level] for level in seeds_of_hits}
-        for level, good in found_seeds.items():
+            matches = {level: seeds[hits == level] for level in seeds_of_hits}
+        for level, good in matches.items():
             seeds_of_hits[level].append(good[: missing[level]])
             missing[level] -= seeds_of_hits[level][-1].size
         if missing[r] == 0:

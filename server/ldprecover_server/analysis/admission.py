@@ -43,9 +43,9 @@ class AdmissionQueue:
     largest group makes room. Otherwise one anonymous caller could queue for all places, and nothing
     distinguishes that caller from the others.
 
-    The server's own work takes a place that no caller could take, and gives it up when it
-    `is_wanted`. It takes the last free place only `quiet_seconds` after the last caller who could
-    come again for it: to give it up costs a process.
+    The server's own work takes a place that no caller could take, and releases it when a caller
+    `needs_place`. It takes the last free place only `quiet_seconds` after the last caller who could
+    take it again, because a release costs a process.
     """
 
     def __init__(self, places: int, waiting: int, quiet_seconds: float = _QUIET_SECONDS) -> None:
@@ -75,7 +75,7 @@ class AdmissionQueue:
         return sum(map(len, self._queues.values()))
 
     @property
-    def is_wanted(self) -> bool:
+    def needs_place(self) -> bool:
         """Whether a caller waits for nothing but a free place."""
         return any(
             queue and self._running[kind] < self._max_running[kind]
@@ -87,7 +87,7 @@ class AdmissionQueue:
         loop = asyncio.get_running_loop()
         while True:
             seconds: float | None = None
-            if not self.is_wanted and self.running < self._places:
+            if not self.needs_place and self.running < self._places:
                 is_last = self.running + 1 == self._places
                 seconds = self._released_at + self._quiet_seconds - loop.time()
                 if seconds <= 0 or not is_last:

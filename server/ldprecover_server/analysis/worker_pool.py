@@ -165,7 +165,7 @@ class WorkerPool:
         await admission.acquire_own()
 
         def check(seconds: float) -> None:
-            if admission.is_wanted:
+            if admission.needs_place:
                 raise AnalysesBusyError("a caller needs the worker")
 
         return await self._run(prepare, self._limits[True], admission.release_own, check, _ignore)

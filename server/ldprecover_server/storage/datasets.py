@@ -26,7 +26,7 @@ class StoredDataset:
     first: int
     last: int
 
-    def first_kept_hour(self, now: int) -> int:
+    def first_stored_hour(self, now: int) -> int:
         """Return the first hour whose reports are kept at the hour `now`."""
         return now - self.retention
 

@@ -115,11 +115,11 @@ class Jobs(Repository):
         size = sa.func.length(jobs.c.result)
         others = sa.select(jobs.c.id, size).where(jobs.c.id != id, jobs.c.result.is_not(None))
         newest_first = others.order_by(jobs.c.keyed.desc(), jobs.c.created.desc(), jobs.c.id)
-        bytes_left, surplus = MAX_RESULT_BYTES - len(result or b""), []
+        remaining_bytes, surplus = MAX_RESULT_BYTES - len(result or b""), []
         with self.database.write() as connection:
             for other, length in connection.execute(newest_first).all():
-                bytes_left -= length
-                if bytes_left < 0:
+                remaining_bytes -= length
+                if remaining_bytes < 0:
                     surplus.append(other)
             if surplus:
                 delete_jobs(connection, jobs.c.id.in_(surplus))

@@ -69,7 +69,7 @@ def test_reports_by_coins_support_what_is_expected(oracle: FrequencyOracle, rate
 
 
 @pytest.mark.parametrize("size", [D, D / 2, 1, 0])
-def test_a_bit_vector_has_the_wished_size(size: float) -> None:
+def test_a_bit_vector_has_the_requested_size(size: float) -> None:
     assert OUE(1.0, D).supports(crafter_of(OUE(1.0, D)).report_of_size(size, rng())).sum() == size
 
 

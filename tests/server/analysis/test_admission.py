@@ -115,13 +115,13 @@ async def test_background_work_waits_for_callers() -> None:
     assert not own.done()
     admission.release(keyed=False)
     await own
-    assert (admission.running, admission.is_wanted) == (1, False)
+    assert (admission.running, admission.needs_place) == (1, False)
     caller = asyncio.create_task(admission.acquire(keyed=True, seconds=60))
     await asyncio.sleep(0)
-    assert admission.is_wanted
+    assert admission.needs_place
     admission.release_own()
     await caller
-    assert not admission.is_wanted
+    assert not admission.needs_place
 
 
 async def test_own_work_takes_a_place_that_callers_may_not() -> None:
@@ -131,7 +131,7 @@ async def test_own_work_takes_a_place_that_callers_may_not() -> None:
     waits = asyncio.create_task(admission.acquire(keyed=False, seconds=60))
     await asyncio.sleep(0)
     await admission.acquire_own()
-    assert (admission.running, admission.waiting, admission.is_wanted) == (2, 1, False)
+    assert (admission.running, admission.waiting, admission.needs_place) == (2, 1, False)
     waits.cancel()
 
 

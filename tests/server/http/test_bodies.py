@@ -167,7 +167,7 @@ def test_concurrent_swelling_bodies_stay_within_memory(small_server: ServerProce
     small_server.open_round()
     packed = gzip.compress(b"[" + b"[]," * (MIB // 3) + b"[]]")
 
-    async def crowd() -> list[httpx.Response]:
+    async def send_all() -> list[httpx.Response]:
         async with httpx.AsyncClient(
             base_url=small_server.url, timeout=60, trust_env=False
         ) as http:
@@ -178,7 +178,7 @@ def test_concurrent_swelling_bodies_stay_within_memory(small_server: ServerProce
             return await asyncio.gather(*calls)
 
     before = peak_mib(small_server)
-    answers = asyncio.run(crowd())
+    answers = asyncio.run(send_all())
     assert {problem_of(answer) for answer in answers} == {"unauthorized", "body-too-large"}
     assert peak_mib(small_server) - before < 64 + 16
 
@@ -407,7 +407,7 @@ def test_body_evicts_slowest_anonymous_body() -> None:
     bodies = BodyMemory(100, patience=0.0)
     anonymous = limit(anonymous=True)
 
-    async def crowd() -> tuple[BaseException | None, bytes]:
+    async def send_all() -> tuple[BaseException | None, bytes]:
         never = asyncio.Event()
         sent = asyncio.Event()
 
@@ -427,7 +427,7 @@ def test_body_evicts_slowest_anonymous_body() -> None:
             await waiting
         return waiting.exception(), bytes(arrived)
 
-    refused, arrived = asyncio.run(crowd())
+    refused, arrived = asyncio.run(send_all())
     assert isinstance(refused, BodyTimeoutError)
     assert "'self'" in kept_by(refused)
     assert "aaaa" not in kept_by(refused)

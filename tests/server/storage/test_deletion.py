@@ -103,7 +103,7 @@ def test_deleting_a_round_stops_its_running_jobs(
     fill(storage, seq, commits=1)
     storage.jobs.add("a" * 32, seq, "recovery", keyed=False)
     mark_gone(monkeypatch, storage, seq)
-    assert storage.deletion.rows_left()
+    assert storage.deletion.remaining_rows()
     assert storage.jobs.heartbeat({"a" * 32: ("running", 0.5)}) == {"a" * 32}
 
 
@@ -130,15 +130,15 @@ def test_rows_are_deleted_in_chunks_by_any_process(
     fill(one, seq, 21, each=3)
     one.rounds.add_rejections({(seq, "round-closed"): 4})
     mark_gone(monkeypatch, one, seq)
-    assert one.deletion.rows_left() == 63 + 21
+    assert one.deletion.remaining_rows() == 63 + 21
     assert one.deletion.delete_rest(for_chunks(2)) == Progress(16, False)
-    assert two.deletion.rows_left() == 68
+    assert two.deletion.remaining_rows() == 68
     # The last five segments, a chunk that finds none, and two chunks of keys.
     assert two.deletion.delete_rest(for_chunks(4)) == Progress(21, False)
     assert rows_of(one, seq) == [47, 0, 1, 1, 1]
     assert one.deletion.delete_rest().done
     assert rows_of(one, seq) == [0, 0, 0, 0, 0]
-    assert one.deletion.rows_left() == 0
+    assert one.deletion.remaining_rows() == 0
     assert rows_of(one, other) == [5, 5, 1, 0, 1]
 
 

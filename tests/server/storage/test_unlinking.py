@@ -81,10 +81,10 @@ def test_closed_round_is_unlinked_once(storage: Storage) -> None:
     assert items_in_order(storage, seq) == ITEMS
     close_round(storage, seq)
     rows = 60 + 60 * (storage.database.dialect == "postgresql")
-    assert storage.unlinking.rows_left() == rows
+    assert storage.unlinking.remaining_rows() == rows
     keeper.once()
     assert (is_unlinked(storage, seq), is_unlinked(storage, other)) == (True, False)
-    assert (storage.unlinking.rows_left(), keeper.rows_to_unlink) == (0, 0)
+    assert (storage.unlinking.remaining_rows(), keeper.rows_to_unlink) == (0, 0)
     unlinked = items_in_order(storage, seq)
     assert unlinked != ITEMS  # equal by chance once in 60! / 30!² = 10^17
     assert_unchanged(storage, seq)
@@ -133,10 +133,10 @@ def test_unlinking_continues_and_counts_agree_after_each_chunk(
 ) -> None:
     storages = [open_storage(url) for _ in range(2)]
     seq = fill_and_close(storages[0])
-    remaining = [storages[0].unlinking.rows_left()]
+    remaining = [storages[0].unlinking.remaining_rows()]
     while not storages[len(remaining) % 2].unlinking.run(for_chunks(3)).done:
         assert_unchanged(storages[0], seq)
-        remaining.append(storages[0].unlinking.rows_left())
+        remaining.append(storages[0].unlinking.remaining_rows())
         assert len(remaining) < 40
     assert remaining == sorted(remaining, reverse=True)
     assert len(remaining) >= 4

@@ -91,7 +91,7 @@ class Deletion(Repository):
                     connection.execute(sa.delete(table).where(table.c.round == seq))
                 connection.execute(sa.delete(rounds).where(rounds.c.seq == seq))
 
-    def rows_left(self) -> int:
+    def remaining_rows(self) -> int:
         """Return the number of keys and segments of deleted rounds, at most 1,000,000 of each."""
         with self.database.read() as connection:
             return sum(rows_of_round(connection, seq) for seq in self._deleted_rounds())

@@ -72,7 +72,7 @@ class Unlinking(Repository):
                 update_round(connection, seq, {"unlinked": True}, _TO_UNLINK)
             self._deletion.erase()
 
-    def rows_left(self) -> int:
+    def remaining_rows(self) -> int:
         """Return how many keys and segments are to unlink, at most 1,000,000 of each a round."""
         n = 0
         with self.database.read() as connection:
@@ -194,12 +194,12 @@ def _batches(rows: list[Any]) -> list[list[Any]]:
     batches = []
     for _, of_hour in groupby(sorted(rows, key=lambda row: row.hour), key=lambda row: row.hour):
         batch: list[Any] = []
-        bytes_left = _CHUNK_BYTES
+        remaining_bytes = _CHUNK_BYTES
         for row in of_hour:
-            if batch and (row.size > bytes_left or len(batch) == _MAX_JOINED):
+            if batch and (row.size > remaining_bytes or len(batch) == _MAX_JOINED):
                 batches.append(batch)
-                batch, bytes_left = [], _CHUNK_BYTES
+                batch, remaining_bytes = [], _CHUNK_BYTES
             batch.append(row)
-            bytes_left -= row.size
+            remaining_bytes -= row.size
         batches.append(batch)
     return batches

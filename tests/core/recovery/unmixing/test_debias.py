@@ -11,7 +11,7 @@ from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.unmixing.filters.debias import (
     DebiasedEstimates,
     SetLaw,
-    kept_rates,
+    passing_rates,
     unbiased,
 )
 from ldprecover.recovery.unmixing.filters.rules import DroppedSet, ReportFilter
@@ -136,8 +136,8 @@ def test_rates_of_kept_sizes_are_those_of_all_outcomes() -> None:
     law = np.where(outcomes == 1, rates, 1 - rates).prod(axis=1)
     law[~sizes[outcomes.sum(axis=1)]] = 0
     expected = law @ outcomes / law.sum()
-    assert kept_rates(oracle, sizes) == pytest.approx((expected[0], expected[1]))
-    assert kept_rates(oracle, np.ones(7, np.bool_)) == pytest.approx((oracle.p, oracle.q))
+    assert passing_rates(oracle, sizes) == pytest.approx((expected[0], expected[1]))
+    assert passing_rates(oracle, np.ones(7, np.bool_)) == pytest.approx((oracle.p, oracle.q))
 
 
 def test_does_not_estimate_an_item_with_too_few_reports() -> None:

@@ -16,8 +16,8 @@ def test_worked_example() -> None:
     i, j = np.meshgrid(np.arange(12), np.arange(12), indexing="ij")
     scores = ((7 * i * j + 3 * (i + j)) % 11 - 5) / 5 + 4.0 * ((i < 4) & (j < 4))
     np.fill_diagonal(scores, 0)
-    members_found, score = best_set(scores)
-    assert members_found.tolist() == [0, 1, 2, 3]
+    best_members, score = best_set(scores)
+    assert best_members.tolist() == [0, 1, 2, 3]
     assert score == pytest.approx(34.865442, abs=1e-6)
 
 
@@ -30,9 +30,9 @@ def test_a_set_whose_pairs_are_each_within_noise_is_found(t: int) -> None:
     scores = np.triu(scores, 1) + np.triu(scores, 1).T
     scores[np.ix_(members, members)] += 2.0
     np.fill_diagonal(scores, 0)
-    members_found, score = best_set(scores)
-    assert members_found.tolist() == members.tolist()
-    s = scores[np.ix_(members_found, members_found)].sum() / 2 / math.sqrt(t * (t - 1) / 2)
+    best_members, score = best_set(scores)
+    assert best_members.tolist() == members.tolist()
+    s = scores[np.ix_(best_members, best_members)].sum() / 2 / math.sqrt(t * (t - 1) / 2)
     assert score == pytest.approx(s * s / 2 - log_choose(48, t))
 
 
@@ -52,8 +52,8 @@ def test_items_that_most_users_hold_have_pairs_as_honest_ones_do() -> None:
 
 @pytest.mark.parametrize("m", [0, 1, 2, 5])
 def test_among_fewer_than_six_items_there_is_no_set(m: int) -> None:
-    members_found, score = best_set(np.zeros((m, m)))
-    assert (members_found.size, score) == (0, -1.0)
+    best_members, score = best_set(np.zeros((m, m)))
+    assert (best_members.size, score) == (0, -1.0)
 
 
 def test_no_set_scores_where_no_pair_is_above_zero() -> None:

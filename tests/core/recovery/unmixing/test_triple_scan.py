@@ -13,7 +13,7 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters import set_search
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
-from ldprecover.recovery.unmixing.filters.rules import ReportFilter, triples_kept
+from ldprecover.recovery.unmixing.filters.rules import ReportFilter, triples_passing
 from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
 from ldprecover.recovery.unmixing.prior import Thresholds
 
@@ -50,7 +50,7 @@ def test_triple_score_is_the_standardised_third_central_moment() -> None:
     bits = rng.integers(0, 2, (500, 8), dtype=np.uint8)
     oracle = OUE(1.0, 8)
     scores = triple_scores(
-        triples_kept(
+        triples_passing(
             Sample(oracle, packed(bits)), report_filter=ReportFilter(), items=np.arange(8)
         ),
         oracle.p,
@@ -77,7 +77,7 @@ def test_honest_triples_are_noise_of_deviation_one() -> None:
     rng = np.random.default_rng(2)
     rows = honest(60_000, rng)
     scores = triple_scores(
-        triples_kept(Sample(ORACLE, rows), report_filter=ReportFilter(), items=np.arange(D)),
+        triples_passing(Sample(ORACLE, rows), report_filter=ReportFilter(), items=np.arange(D)),
         ORACLE.p,
         ORACLE.q,
     )
@@ -120,7 +120,7 @@ def test_scores_of_degenerate_reports_are_finite() -> None:
     assert not triple_scores(np.zeros((9, 9, 9), np.int64), 0.5, 0.3).any()
     bits = np.random.default_rng(1).integers(0, 2, (1000, D), dtype=np.uint8)
     bits[:, 0], bits[:, 1] = 0, 1
-    counted = triples_kept(
+    counted = triples_passing(
         Sample(ORACLE, packed(bits)), report_filter=ReportFilter(), items=np.arange(9)
     )
     assert np.isfinite(triple_scores(counted, ORACLE.p, ORACLE.q)).all()

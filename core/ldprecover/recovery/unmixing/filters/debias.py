@@ -84,7 +84,7 @@ class DebiasedEstimates:
     honest_kept: float
 
 
-def kept_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]:
+def passing_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]:
     """Return p and q of honest reports of the sizes k where `sizes[k]` is set."""
     law = oracle.laws.size_law().probabilities()
     k = np.arange(sizes.size)
@@ -111,7 +111,7 @@ def unbiased(
     are not independent, there is at most one set. An item of which too
     little is left is not estimated: it is 1/d, with a large standard deviation.
     """
-    p, q = kept_rates(oracle, sizes)
+    p, q = passing_rates(oracle, sizes)
     rates = counts / n
     z = (rates - q) / (p - q)
     c0 = float(np.median(rates))

@@ -30,7 +30,7 @@ from ldprecover.recovery.unmixing.filters.rules import (
     reports_of_other_sizes,
     set_laws,
     sized_tally,
-    total_over_kept,
+    total_over_passing,
 )
 from ldprecover.recovery.unmixing.filters.set_search import SharedSets, shared_sets
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
@@ -141,7 +141,7 @@ def _balance(
     oracle, chosen = source.oracle, np.array(items)
     if not 2 <= chosen.size <= min(THRESHOLDS.pair_items, oracle.domain_size // 2):
         return None
-    observed = total_over_kept(source, set_histogram, report_filter, items=chosen)
+    observed = total_over_passing(source, set_histogram, report_filter, items=chosen)
     for dropped in report_filter.sets:
         if set(dropped.items.tolist()) == set(items):
             law = SetLaw.of(dropped, oracle)

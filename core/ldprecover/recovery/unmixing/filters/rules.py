@@ -62,7 +62,7 @@ class ReportFilter:
         return sample[self.of(sample.oracle, sample.reports)]
 
 
-def total_over_kept(
+def total_over_passing(
     source: ReportSource, measure: Callable[..., T], report_filter: ReportFilter, **arguments: Any
 ) -> T:
     """Return the sum of `measure(sample, report_filter=..., **arguments)`, one pass.
@@ -179,12 +179,14 @@ def lost(sample: Sample, *, report_filter: ReportFilter, rule: ReportFilter) -> 
     return report_filter.passing(failing).tally()
 
 
-def pairs_kept(sample: Sample, *, report_filter: ReportFilter, items: Int64Array) -> Int64Array:
+def pairs_passing(sample: Sample, *, report_filter: ReportFilter, items: Int64Array) -> Int64Array:
     """Return the pair counts of the reports that pass."""
     return report_filter.passing(sample).pair_counts(items)
 
 
-def triples_kept(sample: Sample, *, report_filter: ReportFilter, items: Int64Array) -> Int64Array:
+def triples_passing(
+    sample: Sample, *, report_filter: ReportFilter, items: Int64Array
+) -> Int64Array:
     """Return the triple counts of the reports that pass."""
     return report_filter.passing(sample).triple_counts(items)
 

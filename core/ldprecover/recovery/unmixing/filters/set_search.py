@@ -22,10 +22,10 @@ from ldprecover.recovery.unmixing.filters.rules import (
     ReportFilter,
     hits_by_item,
     lost,
-    pairs_kept,
+    pairs_passing,
     set_laws,
-    total_over_kept,
-    triples_kept,
+    total_over_passing,
+    triples_passing,
 )
 from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
@@ -88,7 +88,9 @@ def shared_sets(source: ReportSource, report_filter: ReportFilter, tally: Tally)
                 suspicious = items[members]
             break
         dropped_set = DroppedSet(items[best.members], best.bins)
-        taken = total_over_kept(source, lost, report_filter, rule=ReportFilter(sets=(dropped_set,)))
+        taken = total_over_passing(
+            source, lost, report_filter, rule=ReportFilter(sets=(dropped_set,))
+        )
         report_filter, tally = report_filter.without(dropped_set), tally - taken
         searched[items[best.members]] = True
         dropped.append(taken.n)
@@ -109,14 +111,16 @@ class SetSearch:
     def by_pairs(self) -> list[_Scored]:
         """Return the sets whose pairs are supported too often, and too seldom."""
         oracle = self.source.oracle
-        counts = total_over_kept(self.source, pairs_kept, self.report_filter, items=self.items)
+        counts = total_over_passing(
+            self.source, pairs_passing, self.report_filter, items=self.items
+        )
         scores = pair_scores(counts, oracle)
         return [each for each in map(best_set, (scores, -scores)) if each[1] > NO_SCORE]
 
     def by_triples(self) -> list[_Scored]:
         """Return the same by triples, among fewer items: there are many more triples."""
         oracle, few = self.source.oracle, self.items[: THRESHOLDS.triple_items]
-        counts = total_over_kept(self.source, triples_kept, self.report_filter, items=few)
+        counts = total_over_passing(self.source, triples_passing, self.report_filter, items=few)
         scores = triple_scores(counts, oracle.p, oracle.q)
         return [each for each in map(best_set_of_triples, (scores, -scores)) if each[1] > NO_SCORE]
 
@@ -144,7 +148,7 @@ class SetSearch:
     def _tests(self, sets: list[BoolArray]) -> list[_Tested]:
         if not sets:
             return []
-        hits = total_over_kept(
+        hits = total_over_passing(
             self.source, hits_by_item, self.report_filter, items=self.items, sets=np.array(sets)
         )
         oracle = self.source.oracle
