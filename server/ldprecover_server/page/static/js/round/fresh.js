@@ -7,10 +7,10 @@ import { help } from "../help.js";
 
 const SERVER = new URL(".", document.baseURI).href.replace(/\/$/, "");
 const REACH = /^(localhost|127\.|\[::1\])/.test(location.hostname)
-  ? "This address works on this machine only. For others, serve this server's address by https."
+  ? "Only this machine can open this address. To ask others, put the server behind a public address with https."
   : location.protocol === "https:"
     ? "Anyone with this address can answer."
-    : "Browsers report by https only: serve this address by https.";
+    : "Browsers report by https only: put the server behind an address with https.";
 const ACCESS = {
   open: "Anyone can report.",
   key: "Reports need a report key: the operator makes one with ldprecover admin key.",
@@ -52,8 +52,8 @@ export function howToReport(round) {
           {},
           h("a", { class: "button main", href: survey, target: "_blank" }, "Open the survey"),
         ),
+        h("p", {}, REACH),
         picture,
-        h("p", { class: "quiet" }, REACH),
       ),
       h(
         "section",

@@ -59,7 +59,7 @@ export function firstSteps() {
     h(
       "div",
       { class: "ways" },
-      code("A poisoned round, played through", "ldprecover demo"),
+      code("An attack and its repair, played through", "ldprecover demo"),
       code("Attacks and recoveries compared", "ldprecover drill"),
     ),
   );
