@@ -52,9 +52,9 @@ def panel(page: "Page") -> "Locator":
 
 def proven(page: "Page") -> list[tuple[float, float]]:
     """Return the certified ends of the intervals that the table shows, which is opened."""
-    table = page.get_by_role("table", name="What users hold")
+    table = page.get_by_role("table", name="Share of users by item")
     if not table.is_visible():
-        page.get_by_text("What users hold: the numbers").click()
+        page.get_by_text("Share of users by item: the numbers").click()
         table.wait_for()
     head, *rows = page.evaluate(
         "[...document.querySelectorAll('.rows[role=table] .line')]"
@@ -226,8 +226,10 @@ def test_protocol_that_is_not_certified_shows_no_panel(
     page = visitor.open(f"#/rounds/{honest['name']}?with=norm-sub")
     page.get_by_role("article").get_by_text("The nearest probability distribution").wait_for()
     expect(panel(page)).to_be_hidden()
-    page.get_by_text("What users hold: the numbers").click()
-    expect(page.get_by_role("table", name="What users hold")).not_to_contain_text("Certified")
+    page.get_by_text("Share of users by item: the numbers").click()
+    expect(page.get_by_role("table", name="Share of users by item")).not_to_contain_text(
+        "Certified"
+    )
 
 
 def test_legend_and_files_wait_for_the_band(visitor: Visitor, honest: dict[str, Any]) -> None:
@@ -236,7 +238,7 @@ def test_legend_and_files_wait_for_the_band(visitor: Visitor, honest: dict[str, 
     visitor.context.route("**/alarms", lambda _: None)  # else their answer would draw once more
     with visitor.page.expect_request(CERTIFICATE):
         page = visitor.open(f"#/rounds/{honest['name']}")
-    file = page.get_by_role("button", name="CSV: What users hold")
+    file = page.get_by_role("button", name="CSV: Share of users by item")
     assert file.is_disabled()
     legend = page.locator(".legend").first
     assert "certified, being worked out" in legend.inner_text()

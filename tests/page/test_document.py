@@ -108,17 +108,17 @@ def test_report_shows_round_and_conclusions(
         "raised sum-drift",
         "raised support-size",
     ]
-    assert "Near certain attack: about" in shown.locator(".lead").inner_text()
+    assert "Near certain attack: an estimated" in shown.locator(".lead").inner_text()
     assert shown.locator(".tile").count() == 4
     assert re.search(r"A report of \d+ \w+ \d{4}: 4,600 reports", text)
     assert "rose by more than noise explains since 1 earlier round" in text
-    shown.get_by_role("img", name="What users hold").wait_for()
+    shown.get_by_role("img", name="Share of users by item").wait_for()
 
 
 def test_labels_full_of_html_are_text(offline: Callable[..., Any], written: Path) -> None:
     shown = offline(written)
     shown.get_by_label("Sort by").select_option("order of the round")
-    shown.get_by_text("What users hold: the numbers").click()
+    shown.get_by_text("Share of users by item: the numbers").click()
     rows = shown.locator("[role=rowgroup] .line:not(.head)")
     for i, label in enumerate(HOSTILE[:5]):
         assert rows.nth(i).locator(".cell").first.text_content() == label
@@ -131,9 +131,11 @@ def test_search_and_method_choice_work(offline: Callable[..., Any], written: Pat
     shown.get_by_text("6 of 80 items").wait_for()
     shown.get_by_role("checkbox", name="norm-sub").check()
     shown.get_by_role("checkbox", name="unmix").uncheck()
-    shown.get_by_text("What users hold: the numbers").click()
+    shown.get_by_text("Share of users by item: the numbers").click()
     head = (
-        shown.get_by_role("region", name="Table: What users hold").locator("th").all_inner_texts()
+        shown.get_by_role("region", name="Table: Share of users by item")
+        .locator("th")
+        .all_inner_texts()
     )
     assert "norm-sub" in head
     assert not any("unmix" in title for title in head)
@@ -145,7 +147,7 @@ def test_report_is_accessible(
 ) -> None:
     for name, width in WIDTHS.items():
         shown = offline(written, width, scheme)
-        shown.get_by_role("img", name="What users hold").wait_for()
+        shown.get_by_role("img", name="Share of users by item").wait_for()
         assert serious(shown, scheme=scheme) == []
         assert overflow(shown) <= 0
         picture(shown, f"report-{name}-{scheme}")

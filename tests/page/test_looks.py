@@ -126,7 +126,7 @@ def test_keyboard_reaches_every_control(
 
 def test_dialog_keeps_and_returns_focus(visitor: Visitor) -> None:
     page = visitor.open("#/rounds")
-    page.get_by_role("button", name="Key").focus()
+    page.get_by_role("button", name="Enter key").focus()
     page.keyboard.press("Enter")
     page.get_by_role("dialog").wait_for()
     assert serious(page) == []

@@ -231,7 +231,7 @@ def test_form_shows_server_errors(visitor: Visitor, server: ServerProcess) -> No
     visitor.expects = {409, 422}
     name = server.open_round()["name"]
     page = visitor.open("#/open")
-    page.get_by_role("button", name="Key").click()
+    page.get_by_role("button", name="Enter key").click()
     give_key(page)
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Open the round").click()
@@ -243,7 +243,7 @@ def test_form_shows_server_errors(visitor: Visitor, server: ServerProcess) -> No
 
 def test_key_is_forgotten_with_page(visitor: Visitor) -> None:
     page = visitor.open("#/rounds")
-    page.get_by_role("button", name="Key").click()
+    page.get_by_role("button", name="Enter key").click()
     give_key(page)
     page.get_by_role("button", name="Key: admin").wait_for()
     storage = page.evaluate(
@@ -251,7 +251,7 @@ def test_key_is_forgotten_with_page(visitor: Visitor) -> None:
     )
     assert ADMIN_KEY not in storage
     page.reload()
-    page.get_by_role("button", name="Key", exact=True).wait_for()
+    page.get_by_role("button", name="Enter key").wait_for()
 
 
 def test_dead_server_shows_message(visitor: Visitor) -> None:

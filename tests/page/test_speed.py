@@ -100,15 +100,15 @@ def test_ten_thousand_items_have_no_long_task(
     visitor: Visitor, ten_thousand: dict[str, Any]
 ) -> None:
     page = visitor.open(f"#/rounds/{ten_thousand['name']}?with=ldprecover&top=all")
-    table = page.get_by_role("table", name="What users hold")
-    page.get_by_text("What users hold: the numbers").click()
+    table = page.get_by_role("table", name="Share of users by item")
+    page.get_by_text("Share of users by item: the numbers").click()
     table.wait_for()
     page.get_by_text("No alarm is raised").or_(
         page.get_by_text("raised: honest users")
     ).first.wait_for()
     page.get_by_text("η = 0.2").wait_for()
     page.get_by_text("certified, if at most").wait_for()
-    page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
+    page.locator("button[aria-label='CSV: Share of users by item']:enabled").wait_for()
     session = accounted(page)
     spent = []
 
@@ -145,7 +145,7 @@ def test_another_certificate_of_ten_thousand_items_is_little_work(
         page.get_by_text("raised: honest users")
     ).first.wait_for()
     page.get_by_text("certified, if at most 1\u00a0%").wait_for()
-    page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
+    page.locator("button[aria-label='CSV: Share of users by item']:enabled").wait_for()
     session = accounted(page)
     slider = page.get_by_role("slider", name="Share of fake reports")
     slider.focus()
@@ -164,7 +164,7 @@ def test_watching_page_polls_every_three_seconds(
     page = visitor.page
     page.clock.install()
     page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
-    page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
+    page.locator("button[aria-label='CSV: Share of users by item']:enabled").wait_for()
     page.get_by_text("Methods and tests").click()
     page.get_by_text("false-alarm rate").wait_for()
     page.get_by_role("heading", name="Needs targets").wait_for()
@@ -199,7 +199,7 @@ def test_hidden_page_polls_nothing(
     page = visitor.page
     page.clock.install()
     page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
-    page.locator("button[aria-label='CSV: What users hold']:enabled").wait_for()
+    page.locator("button[aria-label='CSV: Share of users by item']:enabled").wait_for()
     page.get_by_text("Methods and tests").click()
     page.get_by_text("false-alarm rate").wait_for()
     page.get_by_role("heading", name="Needs targets").wait_for()

@@ -10,6 +10,7 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import FrequencyOracle, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.evidence.alarms import raise_alarms
+from ldprecover.items import with_labels
 from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.rounds.means import ITEMS, Mean, round_numbers
@@ -109,7 +110,8 @@ def test_a_method_that_reads_reports_gets_those_that_were_sent(in_process: InPro
     answer = in_process.post(f"/rounds/{round}/recover", json={"method": "diffstats"}).json()
     expected = recover(oracle, reports, "diffstats")
     assert answer["recovered"] == pytest.approx(expected.recovered.tolist(), abs=1e-12)
-    assert answer["notes"] == list(expected.notes)
+    labels = [str(item) for item in range(D)]
+    assert answer["notes"] == [with_labels(note, labels) for note in expected.notes]
 
 
 def test_counts_serve_without_stored_reports(in_process: InProcess) -> None:

@@ -26,7 +26,7 @@ function showFailure(place, error) {
 
 function setUp() {
   const keyButton = document.getElementById("key");
-  const showKey = () => fill(keyButton, hasKey() ? `Key: ${keyScope()}` : "Key");
+  const showKey = () => fill(keyButton, hasKey() ? `Key: ${keyScope()}` : "Enter key");
   keyButton.addEventListener("click", async () => (await import("./key.js")).askForKey());
   onKey(showKey);
   showKey();

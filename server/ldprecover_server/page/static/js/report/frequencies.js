@@ -28,7 +28,7 @@ export function frequencies(place, data, best, raised, signal) {
   };
   const on = new Set(series.slice(0, 2).map((each) => each.name));
   const chart = frame({
-    title: "What users hold",
+    title: "Share of users by item",
     name: `${data.round.name}-frequencies`,
     signal,
     caption: () => caption(data.round, n),

@@ -37,7 +37,7 @@ export function howToReport(round) {
     h(
       "p",
       {},
-      `${ACCESS[access] ?? ""} Every answer is changed at random on the user's device before it is sent (ε = ${number(round.epsilon)}). This page shows the results as reports come. `,
+      `${ACCESS[access] ?? ""} The survey and the clients change each answer at random on the user's device before they send it (ε = ${number(round.epsilon)}). This page shows the results as reports come. `,
       help("report"),
     ),
     h(
@@ -59,6 +59,7 @@ export function howToReport(round) {
         "section",
         { class: "card" },
         h("h2", {}, "Try it out"),
+        h("p", { class: "quiet" }, "These reports stay in the round."),
         code(
           "Simulate 5,000 users",
           `ldprecover sim users --round ${name} --users 5000 --url ${SERVER}`,

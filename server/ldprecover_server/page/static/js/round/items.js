@@ -101,7 +101,7 @@ export function caption(round, n) {
 export function itemsChart(round, settings, signal, toggle, changed) {
   let n = round.n;
   const shown = frame({
-    title: "What users hold",
+    title: "Share of users by item",
     name: `${round.name}-frequencies`,
     signal,
     caption: () => caption(round, n),

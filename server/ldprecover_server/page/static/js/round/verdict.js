@@ -42,10 +42,10 @@ export function verdictOf({ conclusions }, least, isAlarmed) {
 function probability(p) {
   if (p === null) return null;
   return p > 0.995
-    ? "probability above 99 %"
+    ? "attack probability above 99 %"
     : p < 0.01
-      ? "probability below 1 %"
-      : `probability ${percent(p, 0)}`;
+      ? "attack probability below 1 %"
+      : `attack probability ${percent(p, 0)}`;
 }
 
 /** "Tucson, Fresno and 8 others". */
@@ -62,7 +62,8 @@ export function named(indices, labels) {
 export function sentences(verdict, labels, { noise = false, bar = null, isOpen = false } = {}) {
   const { attack, malicious_share: fake, raised } = verdict;
   const items = raised.length ? named(raised, labels) : null;
-  const about = fake > 0 ? `${roughly(fake)} of the reports are fake` : "some reports are fake";
+  const about =
+    fake > 0 ? `${roughly(fake, "an estimated")} of the reports are fake` : "some reports are fake";
   const end = isOpen ? " More reports are coming: this can change." : "";
   const blurred = noise ? " There are too few reports to compare items: collect more first." : "";
   switch (attack) {
@@ -88,8 +89,8 @@ export function sentences(verdict, labels, { noise = false, bar = null, isOpen =
             `Collect more reports before you compare items.${end}`,
           ]
         : [
-            `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to within ±\u00a0${points(bar)}`}.`,
-            `You can use the best estimate. Careful lies are never seen; the certified band allows for some.${end}`,
+            `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to within ±\u00a0${points(bar)} at 95 %`}.`,
+            `You can use the best estimate. No test sees fake reports that look honest; the certified band allows for some.${end}`,
           ];
     default:
       return ["The reports are being tested.", "The chart shows them as collected until then."];
@@ -151,8 +152,8 @@ export function tiles(help = () => null) {
 }
 
 /** "about 5 %", or "less than 0.1 %". */
-function roughly(value) {
-  return value < LEAST_SHOWN ? share(value) : `about ${share(value)}`;
+function roughly(value, about = "about") {
+  return value < LEAST_SHOWN ? share(value) : `${about} ${share(value)}`;
 }
 
 /** "at least 5 % proven", or "less than 0.1 % proven". */

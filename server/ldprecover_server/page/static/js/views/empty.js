@@ -41,7 +41,7 @@ export function firstSteps() {
     h(
       "p",
       { class: "lead" },
-      "This server has no rounds yet. A round asks many people one question without learning what anyone answered.",
+      "This server has no rounds yet. A round asks many people one question without being sure of any one answer.",
     ),
     h(
       "p",
