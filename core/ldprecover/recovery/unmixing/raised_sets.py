@@ -103,11 +103,13 @@ class SetSearch:
         """Return the set of the highest score, if that is above `THRESHOLDS.set_evidence`.
 
         A search adds, removes and swaps one item at a time. It starts from the highest estimates.
-        Without such a set the result is empty.
+        Without such a set the result is empty, and so it is for fewer than six items.
         """
         order = np.argsort(-estimates)
         sizes = _STARTS[:: 2 if self._sums.number > _MANY_CELLS else 1]
         starts = [order[:size] for size in sizes if 2 * size <= self._d]
+        if not starts:
+            return ()
         each = (
             max((self._climbed(start, Preference(tilt)) for start in starts), key=_score)
             for tilt in _FIRST_TILTS

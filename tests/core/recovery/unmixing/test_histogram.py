@@ -90,6 +90,16 @@ def test_few_reports_have_finite_estimates(n: int) -> None:
     assert result.n == n
 
 
+@pytest.mark.parametrize("protocol", ["llh", "hr"])
+@pytest.mark.parametrize("d", [2, 3, 5, 6])
+def test_few_items_have_finite_estimates(protocol: str, d: int) -> None:
+    oracle = frequency_oracle(protocol, 1.0, d)
+    reports = oracle.perturb(np.arange(300) % d, np.random.default_rng(1))
+    result = estimates_of_histogram(oracle, Tally.of(oracle, reports))
+    assert np.isfinite(result.z).all()
+    assert not result.dropped
+
+
 def test_error_if_no_report_is_left() -> None:
     oracle = frequency_oracle("llh", 1.0, 30)
     with pytest.raises(ParameterError, match="there are no reports"):
