@@ -1,5 +1,6 @@
 """The command line: all commands; errors become one line and an exit code here."""
 
+import re
 import signal
 import traceback
 import warnings
@@ -149,9 +150,13 @@ def _replace_pydantic_message(error: typer.TyperException) -> None:
 
 
 def _misplaced(error: Any) -> str:
-    """Return a hint if an option stands before the command it belongs to."""
+    """Return a hint for a negative number, and for an option before the command it belongs to."""
     context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
-    if context is None or option is None or not hasattr(context.command, "commands"):
+    if context is None or option is None:
+        return ""
+    if re.match(r"-[\d.]", option):
+        return "; a negative number comes last, behind --, as in `… --round ROUND -- -0.25`"
+    if not hasattr(context.command, "commands"):
         return ""
     return f"; a command's options follow it, as in `{context.command_path} COMMAND {option} …`"
 

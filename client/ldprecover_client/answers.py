@@ -126,7 +126,7 @@ class Verdict:
     """What the recommended recovery, the alarms and a certificate conclude of a closed round.
 
     `attack` is "none_seen", "possible" or "near_certain". `attack_probability` and the visible
-    `malicious_share`, a lower bound, are None if the recovery states none.
+    `malicious_share`, an estimate, are None if the recovery states none.
     `least_malicious_share` is what the counts prove with a confidence of 95 %. `raised` are the
     indices of at most 20 items that reports raised, the most probable first. `top` are the ten
     most frequent items by the recommended recovery, or all of fewer, the first first.

@@ -131,7 +131,7 @@ def with_labels(text: str, labels: Sequence[str]) -> str:
 
     def labelled(match: re.Match[str]) -> str:
         indices = [int(number) for number in match[1].split(", ")]
-        named = ", ".join(repr(labels[i]) for i in indices[:_MOST_LABELS])
+        named = ", ".join(f"'{labels[i]}'" for i in indices[:_MOST_LABELS])
         more = len(indices) - _MOST_LABELS
         return named + (f" and {more} more" if more > 0 else "")
 

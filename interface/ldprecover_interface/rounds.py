@@ -166,7 +166,7 @@ class TopItem(Message):
 
     item: int = Field(ge=0, description="Index.")
     label: Annotated[Text, Field(max_length=MAX_TOP_LABEL)] = Field(
-        description=f"The first {MAX_TOP_LABEL} characters of a longer label."
+        description=f"At most {MAX_TOP_LABEL} characters: a longer label is cut and ends with …."
     )
     estimate: float = Field(description="Recovered frequency.")
 

@@ -115,9 +115,16 @@ def test_options_name_all_choices() -> None:
         ("sim users", "--users"),
         ("sim users --users many", "--users"),
         ("send value", "VALUE"),
+        ("send value -0.25 moods", "a negative number comes last, behind --, as in"),
         ("result frequencies --bottom 3", "--bottom"),
-        ("sim attack bribe lunch --url http://127.0.0.1:9", "attack must be one of aa, apa,"),
-        ("sim attack bribe --round lunch --url http://127.0.0.1:9", "attack must be one of aa,"),
+        (
+            "sim attack bribe lunch --url http://127.0.0.1:9",
+            "neither 'bribe' nor 'lunch' is an attack: name one of aa, apa,",
+        ),
+        (
+            "sim attack bribe --round lunch --url http://127.0.0.1:9",
+            "neither 'bribe' nor 'lunch' is an attack",
+        ),
         ("result recover --background --job j1", "either --background or --job"),
         ("result certify --background --job j1", "either --background or --job"),
         ("round list --url localhost:8000", "http://"),

@@ -99,7 +99,7 @@ def test_inferred_targets_are_empty_if_nothing_rose(in_process: InProcess) -> No
     projected = in_process.post(f"/rounds/{opened}/recover", json={"method": "norm-sub"}).json()
     assert answer["recovered"] == projected["recovered"]
     for body, reason in (
-        ({"method": "detection-all"}, "detection-all needs the attacked items"),
+        ({"method": "detection-all"}, "detection-all needs the attacked items (targets)"),
         ({"malicious_model": "padded"}, "malicious_model padded needs targets"),
     ):
         refused = in_process.post(f"/rounds/{opened}/recover", json=body | {"targets": "infer"})

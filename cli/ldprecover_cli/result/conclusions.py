@@ -19,7 +19,7 @@ def sentences(conclusions: Mapping[str, Any]) -> Iterator[str]:
     if (probability := conclusions.get("attack_probability")) is not None:
         share = ""
         if (beta := conclusions.get("beta")) is not None:
-            share = f"; visible share of malicious reports, a lower bound: {percent(beta)}"
+            share = f"; visible share of malicious reports: about {percent(beta)}"
             low, high = conclusions.get("beta_low"), conclusions.get("beta_high")
             if low is not None and high is not None:
                 share += f" ({percent(low)} to {percent(high)})"

@@ -36,6 +36,9 @@ def frequencies(
     if not result["n"]:
         out.print("No estimates yet: the round has no reports.")
         return
+    if mean := result.get("mean"):
+        interval = f"{mean['low']:.4g} to {mean['high']:.4g}"
+        out.print(f"Mean of the users' numbers: {mean['value']:.4g} (95 %: {interval}).")
     shares = result["frequencies"]
     errors, canaries = result["standard_errors"], result.get("canaries", ())
     print_items(

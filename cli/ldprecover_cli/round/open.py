@@ -25,10 +25,6 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, plain, print_json
 from ldprecover_cli.round.state import fields_of
 
-_RETENTION = (
-    "The tally of {} is the histogram of its reports: with --retention none no report is stored, "
-    "and no method needs one."
-)
 _ACCESS_OPTIONS = {"open": "", "key": " --key KEY", "ticket": " --ticket TICKET"}
 _USERS = 10_000
 
@@ -188,10 +184,9 @@ def open_round(
     if json:
         print_json(fields_of(opened))
         return
-    from ldprecover.planning.choosing import proposed_retention
-
     name = plain(opened.name)
-    why = f" (the best for {counted(users or _USERS, 'user')})" if chosen else ""
+    rivals = " of those that can quarantine" if quarantine else ""
+    why = f" (the best{rivals} for {counted(users or _USERS, 'user')})" if chosen else ""
     console().print(
         f"{name} is open: {len(opened.parameters.items):,} items, {protocol}{why}, "
         f"epsilon {epsilon:g}.\n"
@@ -199,8 +194,6 @@ def open_round(
         f"To watch it: ldprecover round watch {name}",
         soft_wrap=True,
     )
-    if chosen and retention is None and proposed_retention(opened.parameters.oracle) == "none":
-        console().print(_RETENTION.format(protocol), soft_wrap=True)
 
 
 def _best(d: int, epsilon: float, users: int, quarantine: bool) -> str:

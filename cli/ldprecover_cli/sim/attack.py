@@ -195,15 +195,17 @@ def attack(
 def _in_order(name: str, round: str) -> tuple[str, str]:
     """Return an attack and a round, which may be given in either order, or without the attack.
 
-    Raises ParameterError for an unknown attack.
+    Raises UsageError for an unknown attack.
     """
-    from ldprecover_attacker import ATTACKS, attack_options
+    from ldprecover_attacker import ATTACKS
 
     if name not in ATTACKS and round in ATTACKS:
         return round, name
     if name not in ATTACKS and round == CURRENT:
         return _ATTACK, name
-    attack_options(name)
+    if name not in ATTACKS:
+        names = ", ".join(sorted(ATTACKS))
+        raise UsageError(f"neither {name!r} nor {round!r} is an attack: name one of {names}")
     return name, round
 
 

@@ -46,8 +46,8 @@ class Conclusions:
 
     Vectors have one entry for each of the d items. `standard_deviations` are those of the recovered
     frequencies; `lower` and `upper` are the ends of intervals that hold 95 % of the frequencies.
-    `attack_probability` is the probability of an attack. `beta` is the visible share of malicious
-    reports among all, between `beta_low` and `beta_high`: a lower bound on the whole share.
+    `attack_probability` is the probability of an attack. `beta` estimates the visible share of
+    malicious reports among all, between `beta_low` and `beta_high`; the whole share may be larger.
     `suspects` are items that too many reports share, or whose estimates stand out, with the
     probability that reports raised them, the highest first. Innocent items can be among them.
     `dropped` are the reports left out. `history_weight` is the probability that the earlier rounds

@@ -311,7 +311,7 @@ class Method:
             "history": "earlier rounds",
             "n": "the number of reports",
             "reports": "the reports themselves",
-            "targets": "the attacked items",
+            "targets": "the attacked items (targets)",
         }
         missing = [words[need] for need in NEEDS if need in self.needs and need not in available]
         return f"{self.name} needs {' and '.join(missing)}" if missing else None

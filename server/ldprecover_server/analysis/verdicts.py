@@ -213,7 +213,12 @@ def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
         least_malicious_share=least,
         raised=[item for item, _ in conclusions.suspects[:MAX_RAISED]],
         top=[
-            TopItem(item=item, label=labels[item][:MAX_TOP_LABEL], estimate=float(estimates[item]))
+            TopItem(item=item, label=_cut(labels[item]), estimate=float(estimates[item]))
             for item in top
         ],
     )
+
+
+def _cut(label: str) -> str:
+    """Return a label of at most MAX_TOP_LABEL characters, with an ellipsis if it is longer."""
+    return label if len(label) <= MAX_TOP_LABEL else f"{label[: MAX_TOP_LABEL - 1]}…"

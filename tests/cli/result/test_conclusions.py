@@ -82,8 +82,8 @@ def test_every_conclusion_has_a_sentence() -> None:
     }
     assert list(sentences(conclusions)) == [
         (
-            "Probability of an attack: 98.7 %; visible share of malicious reports, a lower bound: "
-            "5.0 % (4.0 % to 6.0 %)."
+            "Probability of an attack: 98.7 %; visible share of malicious reports: about 5.0 % "
+            "(4.0 % to 6.0 %)."
         ),
         "Suspects, with the probability that reports raised them: "
         + ", ".join(f"x{i} (90.0 %)" for i in range(10))

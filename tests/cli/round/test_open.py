@@ -69,18 +69,6 @@ def test_best_protocol_has_what_the_options_need(on_server: Run) -> None:
     assert on_server(f"round open {seeds} --json").json["protocol"] == "llh"
 
 
-def test_protocol_auto_proposes_retention_unless_it_is_stated(on_server: Run, name: str) -> None:
-    sentence = "The tally of llh is the histogram of its reports: with --retention none"
-    line = "--epsilon 1 --domain-size 490"
-    assert sentence in on_server(f"round open {name} {line}").succeeds().out
-    assert on_server(f"round show {name} --json").json["retention"] == "forever"
-    stated = on_server(f"round open {line} --retention none").succeeds().out
-    assert "histogram" not in stated
-    assert "histogram" not in on_server(f"round open {line} --json").succeeds().out
-    few = on_server(f"round open {line.replace('490', '20')}").succeeds().out
-    assert "histogram" not in few
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

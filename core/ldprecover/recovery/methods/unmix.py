@@ -223,8 +223,8 @@ def _notes(conclusions: Conclusions, inputs: RecoveryInputs, *, small: bool) -> 
     probability = conclusions.attack_probability or 0.0
     if probability > _SUSPECT:
         notes.append(
-            "The share of malicious reports is a lower bound: reports that honest users could as "
-            "well have sent, and lies told honestly, are not in it."
+            "The share of malicious reports is an estimate of those that are visible: reports that "
+            "honest users could as well have sent, and lies told honestly, are not in it."
         )
     if any(
         POSSIBLE <= p < NEAR_CERTAIN for p in (probability, *(p for _, p in conclusions.suspects))

@@ -29,7 +29,7 @@ export function concluded(drawn) {
         h(
           "li",
           {},
-          "β, the visible share of fake reports, a lower bound: ",
+          "β, the visible share of fake reports: about ",
           h("strong", {}, percent(drawn.beta)),
           drawn.beta_low !== null && ` (${percent(drawn.beta_low)} to ${percent(drawn.beta_high)})`,
           ".",
