@@ -147,8 +147,11 @@ def upper_means(counts: FloatArray, n: float, log_tail: float) -> FloatArray:
         gap = r - x
         hits = x * np.log1p(np.where(x > 0, -gap / r, 0.0))
         divergence = hits + (1 - x) * np.log1p(gap / (1 - r))
+        beyond = np.maximum(divergence - budget, 0.0)
+        if not beyond.any():
+            break
         slope = gap / (r * (1 - r))
-        r = r - np.maximum(divergence - budget, 0.0) / np.maximum(slope, _TINY)
+        r = r - beyond / np.maximum(slope, _TINY)
     limits[far] = np.minimum(x + (r - x) * (1 + _OUTWARD), 1.0)
     return limits
 

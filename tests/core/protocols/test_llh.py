@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OUE, ParameterError, ReportError, Tally
+from ldprecover.counting import linear_hashing
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.planning import PlanRequest, plan
 from ldprecover.planning.choosing import choose
@@ -54,6 +55,23 @@ def test_two_items_share_a_bucket_under_one_in_g_seeds(d: int, g: int) -> None:
     for v, w in itertools.combinations(some, 2):
         assert np.count_nonzero(buckets[:, v] == buckets[:, w]) * g == oracle.seed_count
     assert [bucket(r, some[-1], g) for r in seeds.tolist()] == buckets[:, some[-1]].tolist()
+
+
+@families
+def test_sums_of_small_and_large_arrays_agree(
+    d: int, g: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit, whichever way they are computed."""
+    oracle, rng = LLH(1.0, d, g), np.random.default_rng(2)
+    weights, values = rng.random(oracle.summary_size), rng.random(oracle.seed_count)
+
+    def sums() -> tuple[bytes, bytes]:
+        of_items = linear_hashing.support_sums(weights, g, oracle.digits)
+        return of_items.tobytes(), linear_hashing.bucket_sums(values, g, oracle.digits).tobytes()
+
+    first = sums()
+    monkeypatch.setattr(linear_hashing, "_SMALL", 1 << 20 if g == 23 else 0)
+    assert sums() == first
 
 
 @families

@@ -10,6 +10,7 @@ frequencies cannot explain.
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -62,11 +63,17 @@ class Preference(NamedTuple):
 
     def logarithm(self, k: FloatArray) -> FloatArray:
         """Return the logarithm of the frequency for each k, -inf for none."""
-        numbers = range(int(k.max(initial=0)) + 1)
-        ways = np.array([float(math.comb(each, self.together)) for each in numbers])
-        with np.errstate(divide="ignore"):
-            logarithms: FloatArray = (self.tilt * np.array(numbers) + np.log(ways))[k.astype(int)]
+        logarithms: FloatArray = _logarithms(self, int(k.max(initial=0)))[k.astype(int)]
         return logarithms
+
+
+@lru_cache(maxsize=256)
+def _logarithms(preference: Preference, largest: int) -> FloatArray:
+    """Return the logarithms for k from 0 to the largest."""
+    numbers = range(largest + 1)
+    ways = np.array([float(math.comb(each, preference.together)) for each in numbers])
+    with np.errstate(divide="ignore"):
+        return np.asarray(preference.tilt * np.array(numbers) + np.log(ways), np.float64)
 
 
 class _Candidate(NamedTuple):
@@ -194,8 +201,8 @@ class SetSearch:
         sent = np.where(self._is_sent, exponents, -np.inf)
         largest = sent.max(axis=1, keepdims=True, initial=0.0)  # no finite one is negative
         for each in more:
-            logarithms = preference.logarithm(np.maximum(hits + each, 0.0))
-            yield np.exp(np.where(self._is_sent, logarithms - largest, -np.inf))
+            changed = preference.logarithm(np.maximum(hits + each, 0.0)) if each else exponents
+            yield np.exp(np.where(self._is_sent, changed - largest, -np.inf))
 
     def _hits(self, items: Int64Array) -> FloatArray:
         """Return the number of the items that each cell supports."""

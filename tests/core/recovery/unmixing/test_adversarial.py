@@ -63,8 +63,11 @@ ORACLES: list[FrequencyOracle] = [OUE(1.0, D), SUE(1.0, D), OLH(1.0, D, 4), SS(1
 by_protocol = pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
 
 
-@by_protocol
-@pytest.mark.parametrize("world", ["steps", "zipf"])
+@pytest.mark.parametrize(
+    ("oracle", "world"),
+    list(zip(ORACLES, ["steps", "zipf", "steps", "zipf"], strict=True)),
+    ids=lambda value: value if isinstance(value, str) else value.protocol,
+)
 def test_framed_popular_items_keep_their_users(oracle: FrequencyOracle, world: str) -> None:
     """1 % of all reports support all of the five most popular items, or none of them.
 
@@ -165,8 +168,11 @@ def test_bait_does_not_have_honest_reports_dropped() -> None:
     assert ratio(result, truth) > 0.95
 
 
-@pytest.mark.parametrize("oracle", [*ORACLES, GRR(1.0, D)], ids=lambda oracle: oracle.protocol)
-@pytest.mark.parametrize("world", ["steps", "two"])
+@pytest.mark.parametrize(
+    ("oracle", "world"),
+    list(zip([*ORACLES, GRR(1.0, D)], ["steps", "two", "steps", "two", "two"], strict=True)),
+    ids=lambda value: value if isinstance(value, str) else value.protocol,
+)
 def test_popular_items_may_be_named_as_targets(oracle: FrequencyOracle, world: str) -> None:
     """Nobody attacks."""
     truth, reports = honest(oracle, world)
@@ -249,7 +255,7 @@ def covered(result: Recovery, truth: np.ndarray) -> float:
 
 @pytest.mark.parametrize(
     ("attack", "rounds"),
-    [(APA((20, 40, 60, 80)), 3), (MGA((20, 40, 60, 80)), 1)],
+    [(APA((20, 40, 60, 80)), 2), (MGA((20, 40, 60, 80)), 1)],
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_intervals_hold_where_reports_have_subsets(attack: Any, rounds: int) -> None:

@@ -24,9 +24,14 @@ def attacked(oracle: FrequencyOracle, targets: tuple[int, ...], n: int) -> tuple
     return honest, honest + Tally(rng.multinomial(m, crafted / crafted.sum()), m)
 
 
-@pytest.mark.parametrize("n", [1_000_000, 10**10])
 @pytest.mark.parametrize(
-    ("epsilon", "d", "r"), [(1.0, 102, 30), (0.5, 102, 3), (2.0, 300, 10), (1.0, 1024, 10)]
+    ("epsilon", "d", "r", "n"),
+    [
+        (1.0, 102, 30, 10**10),
+        (0.5, 102, 3, 1_000_000),
+        (2.0, 300, 10, 10**10),
+        (1.0, 1024, 10, 1_000_000),
+    ],
 )
 def test_estimates_are_as_good_as_from_honest_reports(
     epsilon: float, d: int, r: int, n: int
@@ -47,8 +52,9 @@ def test_estimates_are_as_good_as_from_honest_reports(
     assert result.n == tally.n - dropped.reports
 
 
-@pytest.mark.parametrize("n", [1_000, 10**8])
-@pytest.mark.parametrize("shape", ["item 0", "even", SPREAD])
+@pytest.mark.parametrize(
+    ("shape", "n"), [("item 0", 10**8), ("even", 1_000), (SPREAD, 1_000), (SPREAD, 10**8)]
+)
 @pytest.mark.parametrize(
     ("protocol", "epsilon", "d"),
     [("llh", 0.5, 300), ("llh", 1.0, 102), ("llh", 4.0, 40), ("hr", 1.0, 102)],

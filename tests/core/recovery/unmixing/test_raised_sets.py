@@ -72,9 +72,9 @@ def test_unmixing_takes_away_what_assigned_seeds_let_through(seed: int) -> None:
 
 @pytest.mark.parametrize("assigned", [False, True])
 def test_honest_rounds_show_no_set(assigned: bool) -> None:
-    """With evidence of 6 nats beyond the price, one of 12 rounds shows a set with 3 %."""
+    """With evidence of 6 nats beyond the price, one of 8 rounds shows a set with 2 %."""
     oracle = LLH(1.0, D, 3, assigned_seeds=assigned)
-    for seed in range(12):
+    for seed in range(8):
         _, tally = played(oracle, seed, ())
         estimates = estimates_of_histogram(oracle, tally)
         assert not estimates.suspects
