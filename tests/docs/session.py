@@ -125,15 +125,25 @@ class Session:
             if _DONE.fullmatch(command):
                 continue
             adapted = self._adapted(command)
-            if adapted.startswith("ldprecover ") and not re.search(
+            exporting = re.fullmatch(r"export (\w+)=\$\((ldprecover [^$()|&;<>]+)\)", adapted)
+            if exporting:
+                ended = self._ldprecover(exporting[2])
+                with self._exported.open("a") as exported:
+                    exported.write(f'declare -x {exporting[1]}="{ended.stdout.strip()}"\n')
+                ended.stdout = ""
+            elif adapted.startswith("ldprecover ") and not re.search(
                 r"[^\w\s.,:/='\"-]", adapted
             ):  # nothing for a shell
-                ended = self._python("-m", "ldprecover_cli", *shlex.split(adapted)[1:])
+                ended = self._ldprecover(adapted)
             else:
                 ended = self._started(["bash", "-c", _PRELUDE + adapted + _EPILOGUE])
             self._finished(ended, f"{where}: {command}")
             if re.search(r"\bcurl\b", command):
                 self._status = int(ended.stderr.split()[-1])
+
+    def _ldprecover(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run `ldprecover …` without a shell, which would start an interpreter."""
+        return self._python("-m", "ldprecover_cli", *shlex.split(command)[1:])
 
     def _python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         process = start_python(
