@@ -96,7 +96,10 @@ def test_each_engine_prints_the_same_certificate(
     rows = np.concatenate([oracle.perturb(rng.integers(0, D, 3_000), rng), malicious])
     export = replace(exported(rows, parameters=parameters), seed="0123456789abcdef" * 2)
     written("data", export, rows)
-    line = "file recompute data/_round.json --reports data --malicious-share 0.5 --items 3,7"
+    line = (
+        "file recompute data/_round.json --reports data --malicious-share 0.5 --items 3,7 "
+        "--method norm-sub"
+    )
     certificate = run(line).json["certificate"]
     assert certificate["seed"] == export.seed
     assert run(f"{line} --jobs 2").json["certificate"] == certificate
@@ -112,6 +115,7 @@ def test_certificate_of_some_reports_is_from_the_counts(run: Run) -> None:
     export = replace(exported(rows), seed="0123456789abcdef" * 2)
     written("data", export, rows[:3_000])
     line = "file recompute data/_round.json --reports data --malicious-share 0.5 --partial"
+    line += " --method norm-sub"
     result = run(line).json
     certificate = result["certificate"]
     assert (certificate["n"], certificate["from_reports"]) == (3_400, False)
@@ -123,7 +127,7 @@ def test_certificate_of_some_reports_is_from_the_counts(run: Run) -> None:
 
 
 def test_certificate_of_an_open_round_is_from_the_counts(run: Run, data: ReportDataset) -> None:
-    line = "file recompute data/_round.json --malicious-share 0.5"
+    line = "file recompute data/_round.json --malicious-share 0.5 --method norm-sub"
     note = (
         "The certificate is from the counts of all reports: one from reports needs the seed of a "
         "closed round, and the export has none."

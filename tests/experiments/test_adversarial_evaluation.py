@@ -101,12 +101,12 @@ def test_outcomes_separate_innocent_suspects_from_raised_items() -> None:
         cell, spec = framed(0.05, "", attack=name)
         round_ = simulate_round(cell, users, 0, reports=True)
         (outcome,) = measure(round_, [spec])
-        conclusions = spec.recovery(round_).conclusions
+        recovery = spec.recovery(round_)
+        conclusions = recovery.conclusions
         assert conclusions is not None
         suspects = {p for item, p in conclusions.suspects if name == "joint" or item > 2}
         assert outcome.innocent == max(suspects, default=0.0)
-        recovered = spec.recovery(round_).recovered
-        assert outcome.total == pytest.approx(recovered[:3].sum())
+        assert outcome.total == pytest.approx(recovery.recovered[:3].sum())
         assert outcome.targets_coverage in (0, 1 / 3, 2 / 3, 1)
 
 

@@ -27,7 +27,7 @@ from ldprecover_experiments.parameters import load_genuine_users
 # A round's number modulo the number of protocols is its protocol, and the quotient its attack. A
 # sample has equally many rounds of each protocol if both numbers have no divisor in common.
 _PERIODS = len(PROTOCOLS) * (1 + len(ATTACKS))
-_STEP = next(step for step in itertools.count(35) if math.gcd(step, _PERIODS) == 1)
+_STEP = next(step for step in itertools.count(53) if math.gcd(step, _PERIODS) == 1)
 _SAMPLE = slice(0, 960, _STEP)
 
 

@@ -316,7 +316,7 @@ def test_adversarial_evaluation_writes_its_files_and_resumes(
 ) -> None:
     line = (
         "study adversarial --users 2000 --trials 1 --jobs 1 --out out --only data=steps "
-        "--only part=framing,history --only protocol=oue,grr --share 0.2"
+        "--only part=framing,history --only protocol=oue,grr --share 0.08"
     )
     result = run(line).succeeds()
     first, second, _ = result.err.splitlines()
