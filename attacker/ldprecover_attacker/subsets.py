@@ -130,6 +130,11 @@ class APA(MGAA):
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         each, maximum = self.subset_size(oracle.domain_size), crafter_of(oracle).expected_size
         if each > maximum and oracle.fixed_size != 1:
+            if maximum < 1:
+                raise ParameterError(
+                    f"apa needs more than {oracle.domain_size} items: an honest report supports "
+                    f"{oracle.laws.mean_size:.3g} of them on average"
+                )
             raise ParameterError(
                 f"apa cannot hide {each} targets in a report that supports as many items as an "
                 "honest one, which is"

@@ -73,6 +73,8 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = "it is a folder" if file.is_dir() else error.strerror
+        if isinstance(error, FileExistsError) and file.is_file():
+            reason = "it exists; delete it, or name another file"
         raise UsageError(f"cannot {action} {file}: {reason}") from error
 
 

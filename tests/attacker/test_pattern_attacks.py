@@ -130,6 +130,11 @@ def test_rejects_targets_beyond_an_honest_report(
         APA([0, 1, 2], 3).reports(oracle, 5, rng())
 
 
+def test_rejects_rounds_whose_honest_reports_support_hardly_an_item() -> None:
+    with pytest.raises(ParameterError, match=r"apa needs more than 2 items: .* supports 0\.\d+ of"):
+        APA([0], 1).reports(OUE(1.0, 2), 5, rng())
+
+
 def test_rejects_coins_beyond_an_honest_report() -> None:
     with pytest.raises(ParameterError, match=r"apa2 cannot hide 3\.5 targets"):
         APA2(range(7)).reports(OUE(2.0, 21), 5, rng())

@@ -50,6 +50,8 @@ def test_answers_on_standard_error_name_the_round(run: Run, two_rounds: None) ->
     assert exported.startswith("100 reports of second (the current one) are in second.json")
     written = run("round report -o second.html").succeeds().err
     assert "A report about second (the current one) is in second.html" in written
+    again = run("round report -o second.html").fails(2)
+    assert again == "cannot write second.html: it exists; delete it, or name another file"
     assert "name the round" in run("round close").fails(2)
     assert "name the round" in run("round delete --yes").fails(2)
     assert (
