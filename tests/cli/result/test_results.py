@@ -183,3 +183,11 @@ def test_rejects_invalid_recovery_options(
 def test_names_the_missing_round_of_history(on_server: Run, poisoned: Any) -> None:
     line = f"result recover --method unmix --round {poisoned['name']} --history nonsense"
     assert "no round is called 'nonsense'" in on_server(line).error
+
+
+def test_frequencies_of_a_round_for_numbers_have_their_mean(on_server: Run, name: str) -> None:
+    on_server(f"round open {name} --epsilon 1 --item=-1 --item=1").succeeds()
+    on_server(f"sim users {name} --users 500 --seed 1").succeeds()
+    mean = on_server(f"result frequencies {name} --json").json["mean"]
+    sentence = f"Mean of the users' numbers: {mean['value']:.4g} (95 %: {mean['low']:.4g} to "
+    assert sentence in on_server(f"result frequencies {name}").out
