@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from tests.forked import Process, start_python
-from tools.postgres import Cluster
+from tools.postgres import Cluster, memory_folder
 
 from ldprecover_server.storage import Storage
 
@@ -26,9 +26,6 @@ ADMIN_KEY = "an-admin-key-for-tests"
 DIALECTS = {"sqlite": ["sqlite"], "postgres": ["postgres"], "both": ["sqlite", "postgres"]}
 """The databases of a test with each mark."""
 PACKED = {"Content-Type": "application/vnd.ldprecover.reports"}
-
-MEMORY = Path("/dev/shm")
-"""The folder of temporary files, if it has 4 GiB free and programs in it may run."""
 
 _SERVE = """
 import signal
@@ -251,8 +248,8 @@ StartServer = Callable[..., ServerProcess]
 
 def pytest_configure(config: pytest.Config) -> None:
     # On a disk each commit to SQLite waits milliseconds; a file in memory survives kill -9 as well.
-    if MEMORY.is_dir() and _is_usable(os.statvfs(MEMORY)):
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if memory := memory_folder():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     # Without bytecode, every process that a test starts would compile the project again.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -261,10 +258,6 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, dialects in DIALECTS.items():
         config.addinivalue_line("markers", f"{name}: a test that runs on {' and '.join(dialects)}")
-
-
-def _is_usable(status: os.statvfs_result) -> bool:
-    return status.f_bavail * status.f_frsize > 4 << 30 and not status.f_flag & os.ST_NOEXEC
 
 
 def on_both_databases(metafunc: pytest.Metafunc) -> None:
