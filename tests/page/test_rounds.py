@@ -88,6 +88,52 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     page.get_by_role("heading", name=opened["name"]).wait_for()
 
 
+def test_label_of_other_direction_keeps_the_numbers_apart(
+    visitor: Visitor, server: ServerProcess
+) -> None:
+    """Neither Hebrew nor a character that overrides the direction moves the share."""
+    hebrew, disguised = "שלום", "\u202eerehwyna %99"
+    names = {server.open_round()["name"]: label for label in (hebrew, disguised)}
+
+    def add_verdicts(route: "Route") -> None:
+        response = route.fetch()
+        body = response.json()
+        for round in body["rounds"]:
+            if label := names.get(round["name"]):
+                round["verdict"] = {
+                    "attack": "possible",
+                    "attack_probability": 0.5,
+                    "malicious_share": 0.08,
+                    "least_malicious_share": 0,
+                    "raised": [0],
+                    "top": [{"item": 0, "label": label, "estimate": 0.91}],
+                }
+        route.fulfill(response=response, json=body)
+
+    visitor.context.route("**/rounds?**", add_verdicts)
+    page = visitor.open("#/rounds")
+    for name, label in names.items():
+        leader = card(page, name).locator(".top span")
+        expect(leader).to_contain_text(label.strip("\u202e") + "\u2069 91\u00a0%")
+        boxes = leader.evaluate(
+            """(span) => [...span.childNodes].map((node) => {
+                const range = document.createRange();
+                range.selectNodeContents(node);
+                return range.getBoundingClientRect().left;
+            })"""
+        )
+        assert boxes == sorted(boxes)
+        assert "\u202e" not in leader.inner_text()
+    said = page.evaluate(
+        """async (labels) => {
+          const { named } = await import("/page/js/round/verdict.js");
+          return named([0, 1, 2], labels);
+        }""",
+        [hebrew, disguised, "São Paulo"],
+    )
+    assert said == f"\u2068{hebrew}\u2069, \u2068erehwyna %99\u2069 and São Paulo"
+
+
 def act(page: "Page", name: str, action: str) -> None:
     """Choose an action in the menu of a round."""
     page.get_by_role("button", name=f"Actions on {name}").press("Enter")

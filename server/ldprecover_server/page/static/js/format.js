@@ -83,3 +83,12 @@ export function day(text) {
 export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
+
+const OTHER_DIRECTION =
+  /[\u0590-\u08ff\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/** A label within a sentence: one with right-to-left characters does not reorder the text around it. */
+export function isolated(label) {
+  if (!OTHER_DIRECTION.test(label)) return label;
+  return `\u2068${label.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069`;
+}

@@ -3,7 +3,7 @@
 import { dots } from "../chart/dots.js";
 import { frame, numeric } from "../chart/frame.js";
 import { field, h } from "../dom.js";
-import { change, count, frequency } from "../format.js";
+import { change, count, frequency, isolated } from "../format.js";
 import { bestEstimate, caption, collected, errorBars, others } from "../round/items.js";
 
 /** Show the chart below an element, with the `best` recovery and the items that are `raised`. */
@@ -84,7 +84,7 @@ export function frequencies(place, data, best, raised, signal) {
       chosen: targets,
       text: shown.length ? (i) => frequency(shown[0].values[i]) : null,
       describeItem: (i) =>
-        `${items[i]}: ${shown.map((each) => `${each.name} ${frequency(each.values[i])}`).join(", ")}`,
+        `${isolated(items[i])}: ${shown.map((each) => `${each.name} ${frequency(each.values[i])}`).join(", ")}`,
     });
     const chosen = targets.size ? ` ${count(targets.size)} of them were named as targets.` : "";
     chart.describe(

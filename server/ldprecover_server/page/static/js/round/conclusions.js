@@ -3,7 +3,7 @@
 import { numeric } from "../chart/frame.js";
 import { table } from "../chart/table.js";
 import { h, notice } from "../dom.js";
-import { count, frequency, number, percent, plural } from "../format.js";
+import { count, frequency, isolated, number, percent, plural } from "../format.js";
 
 const SHOWN = 20;
 
@@ -52,7 +52,7 @@ export function concluded(drawn) {
             .slice(0, SHOWN)
             .map((each, k) => [
               k > 0 && ", ",
-              h("strong", {}, each.label),
+              h("strong", {}, isolated(each.label)),
               ` (${percent(each.probability, 0)})`,
             ]),
           drawn.suspects.length > SHOWN && " and others",

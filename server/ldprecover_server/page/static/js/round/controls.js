@@ -1,6 +1,7 @@
 // Controls of "Methods and tests": which methods are compared, and what they assume.
 
 import { field, fill, h } from "../dom.js";
+import { isolated } from "../format.js";
 import { help } from "../help.js";
 import { isFast } from "./recoveries.js";
 import { MAX_COMPARED, reasonAgainst } from "./settings.js";
@@ -156,7 +157,7 @@ export function controls(settings, labels, changed) {
   }
 
   function showTargets() {
-    const names = [...settings.targets].slice(0, 12).map((index) => labels[index]);
+    const names = [...settings.targets].slice(0, 12).map((index) => isolated(labels[index]));
     const clear = h(
       "button",
       {

@@ -4,7 +4,7 @@ import { SERIES } from "../chart/colours.js";
 import { dots } from "../chart/dots.js";
 import { frame, numeric } from "../chart/frame.js";
 import { field, h } from "../dom.js";
-import { change, count, day, frequency, number, share } from "../format.js";
+import { change, count, day, frequency, isolated, number, share } from "../format.js";
 import { SORTS } from "./settings.js";
 
 const WIDE = 1.959964; // standard errors on each side of a normal 95 % interval
@@ -185,7 +185,7 @@ export function itemsChart(round, settings, signal, toggle, changed) {
         onChoose: mayChoose ? toggle : null,
         text: (index) => frequency(series[0].values[index]),
         describeItem: (index) =>
-          `${labels[index]}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}${proven(index)}`,
+          `${isolated(labels[index])}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}${proven(index)}`,
       });
       shown.describe(sentence(rows.order, order, round, estimates, settings, certified));
       const columns = tableColumns(

@@ -1,7 +1,7 @@
 // The verdict on a round: what its reports say of an attack, in tiles and sentences.
 
 import { announce, fill, h } from "../dom.js";
-import { count, percent, points, share } from "../format.js";
+import { count, isolated, percent, points, share } from "../format.js";
 
 const NEAR_CERTAIN = 0.9; // as the server's, which keeps verdicts of closed rounds
 const POSSIBLE = 0.1;
@@ -50,7 +50,9 @@ function probability(p) {
 
 /** "Tucson, Fresno and 8 others". */
 export function named(indices, labels) {
-  const names = indices.slice(0, indices.length === 3 ? 3 : 2).map((index) => labels[index]);
+  const names = indices
+    .slice(0, indices.length === 3 ? 3 : 2)
+    .map((index) => isolated(labels[index]));
   const comma = names.some((name) => name.includes(",")) ? "; " : ", ";
   const others = indices.length - names.length;
   if (others > 0) return `${names.join(comma)} and ${count(others)} others`;

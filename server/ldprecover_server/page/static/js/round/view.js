@@ -2,7 +2,7 @@
 
 import { get, isAbort, needsKey, onKey, poll, roundPath, sentenceOf } from "../api.js";
 import { announce, fill, h, notice } from "../dom.js";
-import { count, number, plural } from "../format.js";
+import { count, isolated, number, plural } from "../format.js";
 import { help } from "../help.js";
 import { header } from "./header.js";
 import { errorBars, itemsChart } from "./items.js";
@@ -132,7 +132,7 @@ function live({ main, query, signal }, round, estimates) {
     if (settings.targets.has(index)) settings.targets.delete(index);
     else settings.targets.add(index);
     const state = settings.targets.has(index) ? "a target" : "no target any more";
-    announce(`${items.labels[index]} is ${state}.`);
+    announce(`${isolated(items.labels[index])} is ${state}.`);
     changed("targets");
   }
 

@@ -2,7 +2,7 @@
 
 import { get, hasKey, poll, sentenceOf } from "../api.js";
 import { fill, h, menu, notice, svg } from "../dom.js";
-import { day, number, plural, share } from "../format.js";
+import { day, isolated, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
 import { wordsOf } from "../round/verdict.js";
@@ -140,8 +140,9 @@ function card(first, changed) {
 /** The most frequent items as bars, and the first of them by name. */
 function mostFrequent({ top, raised }) {
   const [{ label, estimate }] = top;
-  const leader = `${label} ${share(estimate)}`;
-  const marked = top.filter(({ item }) => raised.includes(item)).map((each) => each.label);
+  const marked = top
+    .filter(({ item }) => raised.includes(item))
+    .map((each) => isolated(each.label));
   const fake = marked.length ? `; fake reports raise ${marked.join(", ")}` : "";
   const bars = top.map((each, k) => {
     const height = Math.max(1, (HEIGHT * each.estimate) / estimate);
@@ -149,10 +150,10 @@ function mostFrequent({ top, raised }) {
     return svg("rect", { class: kind, x: BAR * k, y: HEIGHT - height, width: BAR - 2, height });
   });
   const size = { width: BAR * top.length - 2, height: HEIGHT };
-  const text = `The ${plural(top.length, "most frequent item")}, first ${leader}${fake}`;
+  const text = `The ${plural(top.length, "most frequent item")}, first ${isolated(label)} ${share(estimate)}${fake}`;
   return [
     svg("svg", { ...size, role: "img", "aria-label": text }, ...bars),
-    h("span", { "aria-hidden": "true" }, leader),
+    h("span", { "aria-hidden": "true" }, h("bdi", {}, isolated(label)), ` ${share(estimate)}`),
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import { get, poll, roundPath, sentenceOf } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
-import { count, plural } from "../format.js";
+import { count, isolated, plural } from "../format.js";
 import { link, setQuery } from "../router.js";
 import { overTime, roundsOf } from "../series.js";
 
@@ -58,10 +58,10 @@ export async function show({ main, path, query, signal }) {
               {
                 type: "button",
                 class: "small",
-                "aria-label": `Leave out ${labels[index]}`,
+                "aria-label": `Leave out ${isolated(labels[index])}`,
                 onclick: () => choose(chosen.filter((each) => each !== index)),
               },
-              `${labels[index]} ✕`,
+              `${isolated(labels[index])} ✕`,
             ),
           ),
         ),
