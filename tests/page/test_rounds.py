@@ -124,14 +124,14 @@ def test_label_of_other_direction_keeps_the_numbers_apart(
         )
         assert boxes == sorted(boxes)
         assert "\u202e" not in leader.inner_text()
-    said = page.evaluate(
+    text = page.evaluate(
         """async (labels) => {
           const { named } = await import("/page/js/round/verdict.js");
           return named([0, 1, 2], labels);
         }""",
         [hebrew, disguised, "São Paulo"],
     )
-    assert said == f"\u2068{hebrew}\u2069, \u2068erehwyna %99\u2069 and São Paulo"
+    assert text == f"\u2068{hebrew}\u2069, \u2068erehwyna %99\u2069 and São Paulo"
 
 
 def act(page: "Page", name: str, action: str) -> None:
@@ -298,6 +298,35 @@ def test_key_is_forgotten_with_page(visitor: Visitor) -> None:
     assert ADMIN_KEY not in storage
     page.reload()
     page.get_by_role("button", name="Enter key").wait_for()
+
+
+def test_forgotten_key_takes_the_estimates_away(visitor: Visitor, server: ServerProcess) -> None:
+    name = server.open_round(read_access="key")["name"]
+    verdict = {
+        "attack": "none_seen",
+        "attack_probability": 0.01,
+        "malicious_share": 0,
+        "least_malicious_share": 0,
+        "raised": [],
+        "top": [{"item": 0, "label": "secret", "estimate": 0.4}],
+    }
+
+    def add_verdict(route: "Route") -> None:
+        response = route.fetch()
+        body = response.json()
+        for round in body["rounds"]:
+            if round["name"] == name and "authorization" in route.request.headers:
+                round["verdict"] = verdict
+        route.fulfill(response=response, json=body)
+
+    visitor.context.route("**/rounds?**", add_verdict)
+    page = visitor.open("#/rounds")
+    page.get_by_role("button", name="Enter key").click()
+    give_key(page)
+    expect(card(page, name).locator(".top")).to_contain_text("secret")
+    page.get_by_role("button", name="Key: admin").click()
+    page.get_by_role("button", name="Forget the key").click()
+    expect(card(page, name).locator(".top")).to_be_empty()
 
 
 def test_dead_server_shows_message(visitor: Visitor) -> None:

@@ -1,6 +1,6 @@
 // The list of rounds: a card each, with its verdict: a light, its text, and the most frequent items.
 
-import { get, hasKey, poll, sentenceOf } from "../api.js";
+import { get, hasKey, onKey, poll, sentenceOf } from "../api.js";
 import { fill, h, menu, notice, svg } from "../dom.js";
 import { day, isolated, number, plural, share } from "../format.js";
 import { help } from "../help.js";
@@ -83,6 +83,10 @@ export function show({ main, signal }) {
     SECONDS,
     signal,
   );
+  onKey(() => {
+    older = []; // read with the key of before
+    again();
+  }, signal);
 }
 
 function card(first, changed) {
@@ -131,7 +135,7 @@ function card(first, changed) {
       progress.textContent = `${plural(round.n, "report")}, ${date}`;
       top.hidden = !round.verdict;
       const now = JSON.stringify(round.verdict);
-      if (round.verdict && drawn !== now) fill(top, mostFrequent(round.verdict));
+      if (drawn !== now) fill(top, round.verdict && mostFrequent(round.verdict));
       drawn = now;
     },
   };
