@@ -224,6 +224,26 @@ def test_fresh_round_says_how_to_report(visitor: Visitor, server: ServerProcess)
     assert address == f"{server.url}/page/survey.html?round={name}"
 
 
+def test_closed_round_without_reports_offers_nothing(
+    visitor: Visitor, server: ServerProcess
+) -> None:
+    """In its own view, at once when it is closed there, and in the list."""
+    name = server.open_round()["name"]
+    page = visitor.open(f"#/rounds/{name}")
+    page.get_by_role("img", name="QR code").wait_for()
+    act(page, name, "Close the round")
+    give_key(page)
+    page.get_by_role("dialog").get_by_role("button", name="Close the round").click()
+    for _ in range(2):
+        page.get_by_text("This round was closed without reports.").wait_for()
+        assert page.get_by_role("link", name="Open the survey").count() == 0
+        assert page.locator("main pre").count() == 0
+        page.reload()
+    page = visitor.open("#/rounds")
+    expect(card(page, name)).to_contain_text("Closed without reports")
+    expect(card(page, name)).not_to_contain_text("No reports yet")
+
+
 def test_survey_of_the_server_reports(
     new_visitor: Callable[..., Visitor], server: ServerProcess
 ) -> None:

@@ -65,7 +65,7 @@ function live({ main, query, signal }, round, estimates) {
   const verdict = verdictPanel(help, () => estimate(true));
   const known = recoveries(round, () => later(), signal);
   const rate = growth();
-  let fresh = null; // how to report, while there are no reports
+  let fresh = null; // state of the round for which `freshPlace` says that there are no reports
   let tests = null; // methods and tests, once they are opened
   let frame = 0;
   let alarms = null; // {n, answer, error} of the last test; n is that of its request
@@ -263,10 +263,16 @@ function live({ main, query, signal }, round, estimates) {
   }
 
   async function showFresh() {
+    if (round.state === "closed") {
+      if (fresh !== round.state)
+        fill(freshPlace, h("p", { class: "lead" }, "This round was closed without reports."));
+      fresh = round.state;
+      return;
+    }
     const { howToReport } = await import("./fresh.js");
-    if (signal.aborted || fresh) return;
-    fresh = howToReport(round, signal);
-    fill(freshPlace, fresh);
+    if (signal.aborted || fresh || round.state !== "open") return;
+    fresh = round.state;
+    fill(freshPlace, howToReport(round));
   }
 
   let ticks = 0;

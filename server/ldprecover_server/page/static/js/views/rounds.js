@@ -168,7 +168,8 @@ function glance({ n, state, read_access: access, verdict }) {
     const fake = verdict.attack !== "none_seen" && verdict.malicious_share;
     return { text: fake ? `${text}, about ${share(fake)} fake` : text, kind };
   }
-  if (n === 0) return { text: "No reports yet", kind: "" };
+  if (n === 0)
+    return { text: state === "open" ? "No reports yet" : "Closed without reports", kind: "" };
   if (access === "key" && !hasKey()) return { text: "Needs a key", kind: "" };
   return { text: state === "open" ? "Collecting" : "Not tested yet", kind: "" };
 }
