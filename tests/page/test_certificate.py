@@ -186,6 +186,19 @@ def test_impossible_share_proposes_a_larger_one(
     assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
 
 
+def test_proven_attack_is_said_to_be_proven(visitor: Visitor, server: ServerProcess) -> None:
+    """No share that the page offers has a certificate, so that there is no band to point to."""
+    visitor.expects = {409}
+    opened = server.open_round("oue", domain_size=3, epsilon=3.0)
+    every = np.packbits(np.ones((4000, 3), bool), axis=1, bitorder="little")
+    assert server.submit(opened["id"], wire.pack(every)).status_code == 202
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    lead = page.locator(".lead")
+    expect(lead).to_contain_text(re.compile("t least 9.*of the reports are fake.*proven at 95"))
+    expect(page.locator(".tile").nth(2)).to_contain_text(re.compile("at least 9.*proven at 95"))
+    expect(page.get_by_role("region", name="Verdict")).not_to_contain_text("certified band")
+
+
 def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) -> None:
     visitor.expects = {503}
     problem = {"title": "Too many analyses queued", "detail": "try again soon"}

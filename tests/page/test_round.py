@@ -132,7 +132,6 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
     [
         (0.0004, "less than 0.1\u00a0% proven"),
         (0.0, "estimated, not proven ?"),
-        (0.02, "at least 2\u00a0% pr"),
     ],
 )
 def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -> None:
@@ -158,6 +157,49 @@ def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -
     assert proven in texts[0].replace("\n", " ")
     assert "about" not in "".join(texts)
     assert "Near certain attack: less than 0.1\u00a0% of the reports are fake" in texts[1]
+
+
+def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
+    """The tile and the sentence say what is proven, and name no band that is not there."""
+    verdict = {
+        "attack": "possible",
+        "attack_probability": None,
+        "malicious_share": None,
+        "least_malicious_share": 0.987,
+        "raised": [],
+    }
+    page = visitor.open()
+    tiles, cases = page.evaluate(
+        """async (verdict) => {
+          const { fakeShare, sentences, tiles } = await import("/page/js/round/verdict.js");
+          const tile = (verdict) => {
+            const shown = tiles();
+            shown.set({ n: 9, state: "closed", verdict, bar: null, collectedBar: null });
+            return [...shown.root.children[2].children].map((each) => each.textContent);
+          };
+          const unproven = { ...verdict, least_malicious_share: 0 };
+          const certain = { ...verdict, attack: "near_certain", malicious_share: 0.5 };
+          const said = (verdict, hasBand) => sentences(verdict, ["tea"], { hasBand });
+          return [
+            [tile(verdict), tile(unproven), [fakeShare(verdict), fakeShare(unproven)]],
+            [said(verdict, false), said(verdict, true), said(certain, true)],
+          ];
+        }""",
+        verdict,
+    )
+    assert tiles == [
+        ["Fake reports", "at least 98\u00a0%", "proven at 95\u00a0%"],
+        ["Fake reports", "\u2013", "none proven"],
+        ["at least 98\u00a0%", None],
+    ]
+    for first, _ in cases[:2]:
+        assert first.startswith(
+            "At least 98\u00a0% of the reports are fake; that is proven at 95\u00a0%."
+        )
+    assert ["band" in second for _, second in cases[:2]] == [False, True]
+    assert cases[2][0].startswith(
+        "Near certain attack: at least 98\u00a0% of the reports are fake (proven at 95\u00a0%)."
+    )
 
 
 def test_advice_explains_tickets(visitor: Visitor, attacked: dict[str, Any]) -> None:

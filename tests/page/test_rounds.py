@@ -33,7 +33,7 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     verdicts = {
         "none_seen": "No attack seen",
         "possible": "Attack possible, about 8\u00a0% fake",
-        "near_certain": "Near certain attack, about 8\u00a0% fake",
+        "near_certain": "Near certain attack, at least 9.8\u00a0% fake",
     }
     names = {attack: server.open_round()["name"] for attack in verdicts}
 
@@ -47,7 +47,7 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
                         "attack": attack,
                         "attack_probability": 0.5,
                         "malicious_share": 0.08,
-                        "least_malicious_share": 0,
+                        "least_malicious_share": 0.0987 * (attack == "near_certain"),
                         "raised": [2],
                         "top": [
                             {

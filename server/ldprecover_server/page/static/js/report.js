@@ -73,6 +73,7 @@ function verdict(best) {
     ...errorBars(estimates, best),
     noise: (estimates.notes ?? []).some((note) => note.startsWith("The noise")),
     isOpen: round.state === "open",
+    hasBand: certificate !== null,
   };
   const shown = tiles();
   shown.set(facts);

@@ -61,11 +61,25 @@ export function named(indices, labels) {
 }
 
 /** The sentence for a manager, and the one on what to do. */
-export function sentences(verdict, labels, { noise = false, bar = null, isOpen = false } = {}) {
-  const { attack, malicious_share: fake, raised } = verdict;
+export function sentences(
+  verdict,
+  labels,
+  { noise = false, bar = null, isOpen = false, hasBand = true } = {},
+) {
+  const { attack, malicious_share: fake, least_malicious_share: least, raised } = verdict;
   const items = raised.length ? named(raised, labels) : null;
-  const about =
-    fake > 0 ? `${roughly(fake, "an estimated")} of the reports are fake` : "some reports are fake";
+  const proven =
+    least >= LEAST_SHOWN
+      ? `${atLeast(least)} of the reports are fake`
+      : "some of the reports are fake";
+  const about = isProven(verdict)
+    ? `${proven} (proven at 95\u00a0%)`
+    : fake > 0
+      ? `${roughly(fake, "an estimated")} of the reports are fake`
+      : "some reports are fake";
+  const byBand = hasBand
+    ? "Decide only by what the certified band shows"
+    : "Do not decide by these reports";
   const end = isOpen ? " More reports are coming: this can change." : "";
   const blurred = noise ? " There are too few reports to compare items: collect more first." : "";
   switch (attack) {
@@ -75,15 +89,22 @@ export function sentences(verdict, labels, { noise = false, bar = null, isOpen =
         `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}. Tickets in the next round keep fake reports out.${blurred}${end}`,
       ];
     case "possible":
+      if (isProven(verdict))
+        return [
+          `${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : ""} The chart shows the best estimate.`,
+          `${byBand}. Tickets in the next round keep fake reports out.${blurred}${end}`,
+        ];
       return [
         `An attack is possible: ${items ? `fake reports may raise ${items}` : "some reports may be fake"}. The chart shows the best estimate.`,
-        `${items ? "Do not decide by the marked items" : "Decide only by what the certified band shows"}. A next round with tickets would tell.${blurred}${end}`,
+        `${items ? "Do not decide by the marked items" : byBand}. A next round with tickets would tell.${blurred}${end}`,
       ];
     case "none_seen":
       if (verdict.attack_probability === null)
         return [
           "No alarm is raised, but of so few reports or items most attacks are not seen.",
-          `Rely on the certified band, which allows for some fake reports.${end}`,
+          hasBand
+            ? `Rely on the certified band, which allows for some fake reports.${end}`
+            : `Collect more reports before you decide by them.${end}`,
         ];
       return noise
         ? [
@@ -92,7 +113,7 @@ export function sentences(verdict, labels, { noise = false, bar = null, isOpen =
           ]
         : [
             `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to within ±\u00a0${points(bar)} at 95 %`}.`,
-            `You can use the best estimate. No test sees fake reports that look honest; the certified band allows for some.${end}`,
+            `You can use the best estimate. No test sees fake reports that look honest${hasBand ? "; the certified band allows for some" : ""}.${end}`,
           ];
     default:
       return ["The reports are being tested.", "The chart shows them as collected until then."];
@@ -132,16 +153,21 @@ export function tiles(help = () => null) {
       const { malicious_share: fake, least_malicious_share: least } = verdict;
       const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
       const isFake = isTold && fake >= 0.0005;
+      const isLarge = isProven(verdict); // the proven share is the large text
       const isSeen = ["possible", "near_certain"].includes(verdict.attack);
       const proven =
-        least > 0 ? atLeast(floor(least)) : isSeen ? "estimated, not proven" : "none proven";
+        least > 0
+          ? `${atLeast(least)} proven`
+          : isSeen && isFake
+            ? "estimated, not proven"
+            : "none proven";
       made[0].set(count(n), state);
       made[1].set(text, probability(verdict.attack_probability), kind);
       made[2].set(
-        isFake ? roughly(fake) : isTold ? "none seen" : "–",
-        least === null ? "" : proven,
-        isFake ? kind : "",
-        isSeen && least === 0 && help("proven", "estimated, not proven"),
+        isLarge ? atLeast(least) : isFake ? roughly(fake) : isTold ? "none seen" : "–",
+        isLarge ? "proven at 95\u00a0%" : least === null ? "" : proven,
+        isLarge || isFake ? kind : "",
+        isSeen && isFake && least === 0 && help("proven", "estimated, not proven"),
       );
       made[3].set(
         bar === null ? "–" : `±\u00a0${points(bar)}`,
@@ -158,9 +184,20 @@ function roughly(value, about = "about") {
   return value < LEAST_SHOWN ? share(value) : `${about} ${share(value)}`;
 }
 
-/** "at least 5 % proven", or "less than 0.1 % proven". */
+/** A proven share: "at least 5 %", or "less than 0.1 %". */
 function atLeast(value) {
-  return `${value < LEAST_SHOWN ? "" : "at least "}${share(value)} proven`;
+  return value < LEAST_SHOWN ? share(value) : `at least ${share(floor(value))}`;
+}
+
+/** Whether more fake reports are proven than any estimate says. */
+function isProven({ malicious_share: fake, least_malicious_share: least }) {
+  return least > (fake ?? 0);
+}
+
+/** The share of fake reports in a few words, "at least 98 %" if it is proven; null without any. */
+export function fakeShare(verdict) {
+  if (isProven(verdict)) return atLeast(verdict.least_malicious_share);
+  return verdict.malicious_share ? roughly(verdict.malicious_share) : null;
 }
 
 /** A proven share is rounded down. */

@@ -218,6 +218,7 @@ function live({ main, query, signal }, round, estimates) {
       ...errorBars(estimates, best),
       noise: (estimates.notes ?? []).some((note) => note.startsWith("The noise")),
       isOpen: round.state === "open",
+      hasBand: !certificate?.isMissing(),
       offer: isWaiting && (failed || tooMany) ? "Test the reports" : null,
       sentences:
         isWaiting && (failed || tooMany)

@@ -5,7 +5,7 @@ import { fill, h, menu, notice, svg } from "../dom.js";
 import { day, isolated, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
-import { wordsOf } from "../round/verdict.js";
+import { fakeShare, wordsOf } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
@@ -165,8 +165,8 @@ function mostFrequent({ top, raised }) {
 function glance({ n, state, read_access: access, verdict }) {
   if (verdict) {
     const { text, kind } = wordsOf(verdict);
-    const fake = verdict.attack !== "none_seen" && verdict.malicious_share;
-    return { text: fake ? `${text}, about ${share(fake)} fake` : text, kind };
+    const fake = verdict.attack !== "none_seen" && fakeShare(verdict);
+    return { text: fake ? `${text}, ${fake} fake` : text, kind };
   }
   if (n === 0)
     return { text: state === "open" ? "No reports yet" : "Closed without reports", kind: "" };
