@@ -199,6 +199,16 @@ def test_proven_attack_is_said_to_be_proven(visitor: Visitor, server: ServerProc
     expect(page.get_by_role("region", name="Verdict")).not_to_contain_text("certified band")
 
 
+def test_failed_job_says_why(visitor: Visitor, server: ServerProcess) -> None:
+    """The fault is the round's, not the page's."""
+    visitor.expects = {409}
+    opened = server.open_round("oue", items=CITIES, epsilon=3.0)
+    every = np.packbits(np.ones((4000, len(CITIES)), bool), axis=1, bitorder="little")
+    assert server.submit(opened["id"], wire.pack(every)).status_code == 202
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    expect(page.locator(".lead")).to_contain_text("The test failed: all reports would be dropped")
+
+
 def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) -> None:
     visitor.expects = {503}
     problem = {"title": "Too many analyses queued", "detail": "try again soon"}

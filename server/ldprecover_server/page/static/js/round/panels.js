@@ -78,12 +78,7 @@ function card(name, again, cancel) {
       const key = `${found?.error?.message}|${isOld && n}`;
       if (shown && shown.answer === found?.answer && shown.key === key) return;
       shown = { answer: found?.answer, key };
-      fill(
-        body,
-        found?.error
-          ? notice("bad", found.error.job ? `${found.error.message}.` : sentenceOf(found.error))
-          : said(found, isOld, n),
-      );
+      fill(body, found?.error ? notice("bad", sentenceOf(found.error)) : said(found, isOld, n));
     },
   };
 }
