@@ -217,6 +217,38 @@ def test_survey_shows_ticket_and_key_errors(
     says(page, "give a report key")
 
 
+def test_survey_of_closed_round_shows_no_form(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    """Nothing is perturbed; who had the form open reads once that the round is closed."""
+    opened = service.open_round("grr", items=["soup", "salad"])
+    page = visitor.open(survey(site, service, opened["id"]))
+    page.get_by_label("soup").check()
+    service.close_round(opened["id"]).raise_for_status()
+    page.get_by_role("button", name="Report").click()
+    says(page, "The round is closed; nothing of this submission is stored")
+    late = service.open_round("grr", items=["soup", "salad"])
+    service.close_round(late["id"]).raise_for_status()
+    page = visitor.open(survey(site, service, late["name"]))
+    page.get_by_text("This round is closed: it takes no more reports.").wait_for()
+    assert page.get_by_role("button", name="Report").count() == 0
+
+
+def test_survey_asks_for_a_ticket(visitor: Visitor, service: ServerProcess, site: str) -> None:
+    opened = service.open_round("grr", items=["soup", "salad"], access="ticket")
+    minted = service.http.post(
+        f"/rounds/{opened['id']}/tickets", json={"count": 1}, headers=service.admin
+    )
+    page = visitor.open(survey(site, service, opened["id"]))
+    page.get_by_label("Your ticket").fill("nonsense")
+    press(page, "soup")
+    says(page, "a ticket must be 22 characters")
+    page.get_by_label("Your ticket").fill(f" {minted.text.strip()} ")
+    press(page, "soup")
+    says(page, THANKS)
+    assert service.frequencies(opened["id"])["n"] == 1
+
+
 def test_unlisted_origin_reports_nothing(
     visitor: Visitor, service: ServerProcess, site: str
 ) -> None:

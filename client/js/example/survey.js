@@ -7,7 +7,6 @@
 import { AlreadyReportedError, Reporter, Retries, UnansweredError } from "../ldprecover.js";
 
 const query = new URLSearchParams(location.search);
-const options = { ticket: query.get("ticket") };
 const [promise, form, items, status] = ["promise", "form", "items", "status"].map((id) =>
   document.getElementById(id),
 );
@@ -21,6 +20,19 @@ function choice(label) {
   });
   const line = document.createElement("label");
   line.append(input, label);
+  return line;
+}
+
+/** The field for a ticket; a report that has not arrived may go under its first one. */
+function ticketField(required) {
+  const input = Object.assign(document.createElement("input"), {
+    name: "ticket",
+    required,
+    autocomplete: "off",
+    spellcheck: false,
+  });
+  const line = document.createElement("label");
+  line.append("Your ticket", input);
   return line;
 }
 
@@ -45,33 +57,48 @@ function message(error) {
   return [error.message, error.note].filter(Boolean).join(": ");
 }
 
+/** Whether the server says that a round is closed. A server that cannot say will refuse the report. */
+async function isClosed({ id }) {
+  try {
+    const answer = await fetch(new URL(`rounds/${id}`, `${server.replace(/\/+$/, "")}/`));
+    return (await answer.json()).state === "closed";
+  } catch {
+    return false;
+  }
+}
+
 async function start() {
   const name = query.get("round") ?? "current";
-  const reporter = new Reporter(server, name, options);
-  const round = await new Reporter(server, name, { retries: new Retries({ total: 5 }) })
-    .round()
-    .catch((error) => {
-      throw error instanceof UnansweredError && !error.status ? Error(unreachable(error)) : error;
-    });
+  const reader = new Reporter(server, name, { retries: new Retries({ total: 5 }) });
+  const round = await reader.round().catch((error) => {
+    throw error instanceof UnansweredError && !error.status ? Error(unreachable(error)) : error;
+  });
   const times = Math.exp(round.epsilon).toFixed(1);
   promise.textContent =
     "Your answer is changed at random on this device before it is sent. Whatever is sent would be " +
     `at most ${times} times as likely under this answer as under any other.`;
-  const entry = (await reporter.ledger.entries()).find((each) => each.roundId === round.id);
+  const entry = (await reader.ledger.entries()).find((each) => each.roundId === round.id);
   if (entry && entry.state !== "pending") {
     status.textContent = REPORTED;
+    return;
+  }
+  if (!entry && (await isClosed(round))) {
+    promise.textContent = "This round is closed: it takes no more reports.";
     return;
   }
   if (entry)
     status.textContent = "Your report has not arrived yet: press again to send the same one.";
   const shown = round.items.filter((_, index) => !round.canaries.includes(index)).map(choice);
   items.append(...shown);
+  if (round.access === "ticket" && !query.has("ticket")) items.after(ticketField(!entry));
   form.hidden = false;
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     status.textContent = "Reporting.";
     try {
-      await reporter.report(new FormData(form).get("item"));
+      const answers = new FormData(form);
+      const ticket = query.get("ticket") ?? (answers.get("ticket")?.trim() || null);
+      await new Reporter(server, name, { ticket }).report(answers.get("item"));
       status.textContent = "Thank you: your report is counted.";
     } catch (error) {
       status.textContent = message(error);

@@ -81,8 +81,7 @@ export class RefusedError extends ClientError {
    */
   constructor({ status, title, detail = null, type = "about:blank", position = null }) {
     const where = position === null ? "" : ` (report ${position})`;
-    const why = detail && detail !== title ? `: ${detail}` : "";
-    super(`${title}${where}${why}`);
+    super(`${title}${where}${withoutTitle(title, detail)}`);
     Object.assign(this, { status, title, detail, type, position, inDoubt: false });
   }
 
@@ -115,4 +114,13 @@ export class UnansweredError extends ClientError {
     super(message);
     Object.assign(this, { status, retryAfter });
   }
+}
+
+/** Return the detail as it follows its title, which it does not repeat. */
+function withoutTitle(title, detail) {
+  if (!detail) return "";
+  const rest = detail.slice(title.length);
+  const repeats =
+    detail.toLowerCase().startsWith(title.toLowerCase()) && !/^[\p{L}\p{N}]/u.test(rest);
+  return repeats ? rest : `: ${detail}`;
 }

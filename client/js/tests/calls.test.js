@@ -86,6 +86,15 @@ test("plugin-not-loaded is not retried", async () => {
   assert.equal(collector.posts.length, 1);
 });
 
+test("a problem's detail does not repeat its title", () => {
+  const title = "The round is closed";
+  const messageOf = (detail) => new RefusedError({ status: 409, title, detail }).message;
+  assert.equal(messageOf("the round is closed; nothing is stored"), `${title}; nothing is stored`);
+  assert.equal(messageOf("the round is closed"), title);
+  assert.equal(messageOf("the round is closedown"), `${title}: the round is closedown`);
+  assert.equal(messageOf(null), title);
+});
+
 test("UnansweredError has the last status and Retry-After", async () => {
   const collector = await Collector.of({});
   collector.faults = new Array(3).fill(() => problem(503, "queue-full", { "Retry-After": "7" }));

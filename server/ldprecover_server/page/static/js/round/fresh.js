@@ -13,8 +13,9 @@ const REACH = /^(localhost|127\.|\[::1\])/.test(location.hostname)
     : "Browsers report by https only: put the server behind an address with https.";
 const ACCESS = {
   open: "Anyone can report.",
-  key: "Reports need a report key: the operator makes one with ldprecover admin key.",
-  ticket: "Reports need tickets: the operator makes them with ldprecover admin ticket.",
+  key: "Reports need a report key: the operator makes one with ldprecover admin key. The survey takes no key.",
+  ticket:
+    "Reports need tickets: the operator makes them with ldprecover admin ticket. The survey asks for one.",
 };
 
 /** Show how to report to a round. */
