@@ -227,7 +227,7 @@ def test_fresh_round_says_how_to_report(visitor: Visitor, server: ServerProcess)
 def test_closed_round_without_reports_offers_nothing(
     visitor: Visitor, server: ServerProcess
 ) -> None:
-    """In its own view, at once when it is closed there, and in the list."""
+    """In its own view, without a reload, and in the list."""
     name = server.open_round()["name"]
     page = visitor.open(f"#/rounds/{name}")
     page.get_by_role("img", name="QR code").wait_for()

@@ -161,7 +161,7 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
     /** The proven share of fake reports, null before the first answer. */
     least: () => least,
     isPending: () => running !== null,
-    /** Whether there is none: the protocol has none, or the last request failed. */
+    /** Whether the protocol has no certificate, or the last request failed. */
     isMissing: () => root.hidden || (asked !== null && running === null && answer === null),
   };
 }
