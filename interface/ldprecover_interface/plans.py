@@ -67,6 +67,12 @@ class PlannedProtocol(Message):
         description="The retention to open the round with: `none` if the tally is the histogram of "
         "the reports."
     )
+    can_quarantine: bool | None = Field(
+        description="Whether such a round can be opened with `quarantine`."
+    )
+    can_assign_seeds: bool | None = Field(
+        description="Whether such a round can be opened with `assigned_seeds`."
+    )
     targets: int | None
     beta: float | None = Field(description="Share of malicious users among all users.")
     gains: list[PlannedGain]

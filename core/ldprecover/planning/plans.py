@@ -10,6 +10,7 @@ from typing import Any
 
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.theory import WorstChange, worst_change
+from ldprecover.evidence.quarantine import unfit
 from ldprecover.planning.choosing import choose, proposed_retention, stored_bytes
 from ldprecover.planning.curves import Curves, errors_around
 from ldprecover.planning.gains import Gain, gains
@@ -28,7 +29,8 @@ class PlannedRound:
     `margin_of_all` half the 95 % interval of all d estimates at any frequency (Bonferroni).
     `report_size` is in bytes, `hash_tests` counts the items hashed to count all reports.
     `stored_bytes` is what the round stores for methods that read reports, and `retention` the
-    setting that stores no more: "none" if the tally is the histogram of the reports. `beta` is the
+    setting that stores no more: "none" if the tally is the histogram of the reports.
+    `can_quarantine` and `can_assign_seeds` say whether such a round may have these. `beta` is the
     share of malicious users. `gains`, by attack, and `worst`, for any report at all, are the
     most that they add to the estimates of `targets` items that nobody holds. `safe_lead` is the
     least lead, as a frequency, whose certificate they cannot prevent; None if no lead is safe.
@@ -47,6 +49,8 @@ class PlannedRound:
     hash_tests: float | None = None
     stored_bytes: int | None = None
     retention: str | None = None
+    can_quarantine: bool | None = None
+    can_assign_seeds: bool | None = None
     targets: int | None = None
     beta: float | None = None
     gains: tuple[Gain, ...] = ()
@@ -166,6 +170,8 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
         float(oracle.hash_tests) * users,
         stored_bytes(oracle, users),
         proposed_retention(oracle),
+        unfit(oracle) is None,
+        oracle.traits.assignable_seeds,
         r,
         beta,
         tuple(

@@ -139,6 +139,15 @@ def test_protocols_are_in_the_order_of_choice() -> None:
         assert each.retention == proposed_retention(candidate.oracle)
 
 
+@pytest.mark.parametrize(
+    ("domain_size", "able"), [(3, {"hr", "llh", "olh"}), (50, {"hr", "llh", "olh", "oue", "sue"})]
+)
+def test_plan_says_what_a_round_can_have(domain_size: int, able: set[str]) -> None:
+    planned = plan(PlanRequest(domain_size=domain_size, users=10_000, epsilon=1)).rounds
+    assert {each.protocol for each in planned if each.can_quarantine} == able
+    assert {each.protocol for each in planned if each.can_assign_seeds} == {"llh"}
+
+
 def test_protocols_without_a_solution_are_last() -> None:
     planned = plan(PlanRequest(domain_size=1_000, users=300, error=0.001))
     able = [each.reason is None for each in planned.rounds]

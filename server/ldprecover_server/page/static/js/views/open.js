@@ -163,6 +163,8 @@ export async function show({ main, query, signal }) {
     itemsSaid.textContent = fault.text;
     controls.domain_size.disabled = controls.items.value.trim() !== "";
   });
+  for (const control of [controls.items, controls.domain_size])
+    control.addEventListener("input", () => fill(said));
   const wanted = () => ({
     domain_size: labels(controls.items.value).length || Number(controls.domain_size.value),
     epsilon: Number(controls.epsilon.value),
@@ -174,13 +176,25 @@ export async function show({ main, query, signal }) {
     if (controls.retention.value === proposed) controls.retention.value = proposed = retention;
   };
   controls.protocol.addEventListener("change", () => propose(fields.retention.default));
+  controls.quarantine.addEventListener("change", () => {
+    if (controls.quarantine.checked) propose(fields.retention.default);
+  });
   const use = ({ protocol, retention }) => {
     controls.protocol.value = protocol;
     propose(retention);
     more.open ||= controls.retention.value !== fields.retention.default;
   };
   const proposeBest = (best) => controls.protocol.value === AUTO && propose(best.retention);
-  const advised = advice(form, wanted, use, proposeBest, signal);
+  const fitted = (plan) => {
+    const [isQuarantined, isAssigned] = [controls.quarantine, controls.assigned_seeds].map(
+      (control) => control.checked,
+    );
+    if ((isQuarantined && !plan.can_quarantine) || (isAssigned && !plan.can_assign_seeds))
+      return null;
+    // Quarantine reads stored reports.
+    return isQuarantined ? { ...plan, retention: fields.retention.default } : plan;
+  };
+  const advised = advice(form, wanted, fitted, use, proposeBest, signal);
   fill(main, h("h1", {}, "Open a round"), form, advised.root);
 }
 
