@@ -161,7 +161,7 @@ def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -
 
 def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
     """The tile and the sentence say what is proven, and name no band that is not there."""
-    verdict = {
+    verdict: dict[str, Any] = {
         "attack": "possible",
         "attack_probability": None,
         "malicious_share": None,

@@ -48,7 +48,6 @@ class Mixture:
         self._all = tuple(groups(sd, grid, [~empty, empty]))
         apart = [inside & ~empty, ~inside & ~empty, inside & empty, ~inside & empty]
         self._split = tuple(groups(sd, grid, apart)) if targets else ()
-        self._spreads: dict[Shape, tuple[FloatArray, FloatArray]] = {}
 
     def hypotheses(
         self, laws: Sequence[Shape], choices: Sequence[Choice], log_prior: float
@@ -60,20 +59,12 @@ class Mixture:
             split = self._split if first.on_targets else self._all
             places = [each.at(self._z + relation.c, len(group) * len(laws)) for each in split]
             for shape in laws:
-                honest = self._honest(shape, relation.scale, 1)
+                honest = np.fft.rfft(shape.masses(relation.scale, self._grid, 1), axis=1)
                 scores = self._log_likelihood(places, honest, transforms, others) + (
                     log_priors + shape.log_prior
                 )
                 for choice, score in zip(group, scores.tolist(), strict=True):
                     yield Hypothesis(*choice, score, partial(self._moments, shape, *choice))
-
-    def _honest(self, shape: Shape, a: float, powers: int) -> ComplexArray:
-        """Return the transforms of a f, times f^j, as one row for each j < `powers`."""
-        spread = self._spreads.get(shape)
-        if spread is None:
-            spread = self._spreads[shape] = shape.spread(self._grid.step)
-        masses = shape.masses(a, self._grid, powers, spread)
-        return np.asarray(np.fft.rfft(masses, axis=1), np.complex128)
 
     def _transforms(self, choices: Sequence[Choice]) -> tuple[ComplexArray, ComplexArray]:
         """Return the transforms of the targets' spikes and of the others', one row per choice.
@@ -115,7 +106,7 @@ class Mixture:
         if relation.popularity:
             return self._moments_of_popular(shape, relation, spikes)
         d = self._d
-        honest = self._honest(shape, relation.a, 3)
+        honest = np.fft.rfft(shape.masses(relation.a, self._grid, 3), axis=1)
         nobody = np.zeros_like(honest)
         nobody[0] = 1.0  # all mass at frequency 0
         of_targets, of_others = self._transforms([(relation, spikes)])
@@ -157,7 +148,7 @@ class Mixture:
         (g'/g)^2) (Tweedie's formula).
         """
         d, a = self._d, relation.a
-        honest = self._honest(shape, relation.scale, 1)
+        honest = np.fft.rfft(shape.masses(relation.scale, self._grid, 1), axis=1)
         of_targets, of_others = self._transforms([(relation, spikes)])
         derivatives = (1j * self._grid.omega) ** np.arange(3)[:, None]
         g = np.empty((3, d))

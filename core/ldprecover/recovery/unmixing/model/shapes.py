@@ -49,20 +49,15 @@ class Shape:
         inner = float(self.weights @ self.nodes**2)
         return (1 - self.net / self.d) * inner + self.net / (3 * self.d)
 
-    def masses(
-        self,
-        a: float,
-        grid: Grid,
-        powers: int,
-        spread: tuple[FloatArray, FloatArray] | None = None,
-    ) -> FloatArray:
+    def masses(self, a: float, grid: Grid, powers: int) -> FloatArray:
         """Return the masses of a f on the grid, times f^j, as one row for each j < `powers`.
 
-        A mass between two points of the grid is split between them. `spread` is the result
-        of `self.spread(grid.step)`, if it is known.
+        The mean weight of two nodes is spread evenly between them: bare nodes would be further
+        apart than the noise, and estimates would jump between them. A mass between two points of
+        the grid is split between them.
         """
-        f, g = self.spread(grid.step) if spread is None else spread
-        g = g * (1 - self.net / self.d)
+        f, g = self._spread(grid.step)
+        g *= 1 - self.net / self.d
         if self.net:
             reach = min(1.0, 0.999 * grid.top / a)
             points = int(2 * reach / grid.step) + 1
@@ -82,14 +77,10 @@ class Shape:
         rows[0, 0] += self.zero * (1 - self.net / self.d)
         return rows
 
-    def spread(self, step: float) -> tuple[FloatArray, FloatArray]:
-        """Return points of the law at most half a step apart, and their weights.
-
-        The mean weight of two nodes is spread evenly between them: bare nodes would be further
-        apart than the noise, and estimates would jump between them.
-        """
+    def _spread(self, step: float) -> tuple[FloatArray, FloatArray]:
+        """Return points of the law at most half a step apart, and their weights."""
         if self.nodes.size < 2:
-            return self.nodes, self.weights
+            return self.nodes.copy(), self.weights.copy()
         between = (self.weights[:-1] + self.weights[1:]) / 2
         between[0] += self.weights[0] / 2
         between[-1] += self.weights[-1] / 2
