@@ -199,14 +199,31 @@ def test_proven_attack_is_said_to_be_proven(visitor: Visitor, server: ServerProc
     expect(page.get_by_role("region", name="Verdict")).not_to_contain_text("certified band")
 
 
-def test_failed_job_says_why(visitor: Visitor, server: ServerProcess) -> None:
-    """The fault is the round's, not the page's."""
+def test_failed_job_hides_no_proof(visitor: Visitor, server: ServerProcess) -> None:
+    """The job's reason is shown until the certificate proves that reports are fake."""
     visitor.expects = {409}
     opened = server.open_round("oue", items=CITIES, epsilon=3.0)
     every = np.packbits(np.ones((4000, len(CITIES)), bool), axis=1, bitorder="little")
     assert server.submit(opened["id"], wire.pack(every)).status_code == 202
+    waiting: list[Route] = []
+    released = False
+
+    def hold(route: "Route") -> None:
+        if released:
+            route.continue_()
+        else:
+            waiting.append(route)
+
+    visitor.context.route("**/certificate", hold)
     page = visitor.open(f"#/rounds/{opened['name']}")
-    expect(page.locator(".lead")).to_contain_text("The test failed: all reports would be dropped")
+    lead = page.locator(".lead")
+    expect(lead).to_contain_text("The test failed: all reports would be dropped")
+    released = True
+    for route in waiting:
+        route.continue_()
+    expect(lead).to_contain_text("The chart shows the reports as collected.")
+    expect(lead).to_contain_text("that is proven at 95")
+    page.get_by_role("button", name="Test the reports").wait_for()
 
 
 def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ export function named(indices, labels) {
 export function sentences(
   verdict,
   labels,
-  { noise = false, bar = null, isOpen = false, hasBand = true } = {},
+  { noise = false, bar = null, isOpen = false, hasBand = true, hasEstimate = true } = {},
 ) {
   const { attack, malicious_share: fake, least_malicious_share: least, raised } = verdict;
   const items = raised.length ? named(raised, labels) : null;
@@ -91,7 +91,7 @@ export function sentences(
     case "possible":
       if (isProven(verdict))
         return [
-          `${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : ""} The chart shows the best estimate.`,
+          `${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : ""} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
           `${byBand}. Tickets in the next round keep fake reports out.${blurred}${end}`,
         ];
       return [

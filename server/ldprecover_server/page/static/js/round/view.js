@@ -187,8 +187,9 @@ function live({ main, query, signal }, round, estimates) {
     const answer = known.get(AUTO.name)?.answer;
     const isAlarmed = alarms?.answer?.alarms.some((alarm) => alarm.raised) ?? false;
     if (answer) return verdictOf(answer, least, isAlarmed);
+    const untested = known.isPending(AUTO.name) ? "testing" : "untested";
     return {
-      attack: known.isPending(AUTO.name) ? "testing" : "untested",
+      attack: least > 0 ? "possible" : untested,
       attack_probability: null,
       malicious_share: null,
       least_malicious_share: least,
@@ -207,6 +208,7 @@ function live({ main, query, signal }, round, estimates) {
         `${plural(round.quarantined.sizes + (round.quarantined.repeats ?? 0), "report")} quarantined`,
       best && best.n < estimates.n && `tested at ${count(best.n)}`,
     ];
+    const verdict = currentVerdict();
     const isWaiting = !known.isPending(AUTO.name) && !best && !round.verdict;
     const failed = auto?.error && `The test failed: ${sentenceOf(auto.error)}`;
     const tooMany =
@@ -214,14 +216,15 @@ function live({ main, query, signal }, round, estimates) {
     return {
       n: estimates.n,
       state: more.filter(Boolean).join(", "),
-      verdict: currentVerdict(),
+      verdict,
       ...errorBars(estimates, best),
       noise: (estimates.notes ?? []).some((note) => note.startsWith("The noise")),
       isOpen: round.state === "open",
       hasBand: !certificate?.isMissing(),
+      hasEstimate: Boolean(best || round.verdict),
       offer: isWaiting && (failed || tooMany) ? "Test the reports" : null,
       sentences:
-        isWaiting && (failed || tooMany)
+        isWaiting && !(verdict.least_malicious_share > 0) && (failed || tooMany)
           ? [failed || tooMany, "The chart shows them as collected."]
           : null,
     };
