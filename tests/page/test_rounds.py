@@ -408,6 +408,7 @@ def test_auto_takes_protocol_of_what_is_ticked(
     page = visitor.open("#/open")
     page.get_by_role("button", name="Enter key").click()
     give_key(page)
+    page.get_by_role("dialog").wait_for(state="detached")
     page.get_by_label("Or how many items", exact=True).fill(str(domain_size))
     expect(page.locator(".lead")).to_contain_text(f"auto takes {plans[0]['protocol'].upper()}")
     page.get_by_text("Who may report and read, retention").click()
