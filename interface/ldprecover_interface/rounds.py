@@ -177,15 +177,16 @@ class Verdict(Message):
     attack: Annotated[
         str, Field(json_schema_extra={"enum": ["none_seen", "possible", "near_certain"]})
     ] = Field(
-        description="`near_certain` from a probability of 0.9 on; else `possible` from 0.1 on, if "
-        "an alarm is raised, or if a share of malicious reports is proven; else `none_seen`."
+        description="`near_certain` from a probability of 0.9 or a proven share of 0.1 on; else "
+        "`possible` from a probability of 0.1 on, if an alarm is raised, or if any share of "
+        "malicious reports is proven; else `none_seen`."
     )
     attack_probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
         description="Null if the recovery states none."
     )
     malicious_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="Visible share of malicious reports among all, a lower bound; null if the "
-        "recovery states none."
+        description="Estimated visible share of malicious reports among all; null if the recovery "
+        "states none."
     )
     least_malicious_share: Annotated[float, Field(ge=0, le=1)] = Field(
         description="Share of malicious reports that the counts prove, with a confidence of 95 %."

@@ -162,7 +162,7 @@ def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -
 def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
     """The tile and the sentence say what is proven, and name no band that is not there."""
     verdict: dict[str, Any] = {
-        "attack": "possible",
+        "attack": "near_certain",
         "attack_probability": None,
         "malicious_share": None,
         "least_malicious_share": 0.987,
@@ -177,8 +177,8 @@ def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
             shown.set({ n: 9, state: "closed", verdict, bar: null, collectedBar: null });
             return [...shown.root.children[2].children].map((each) => each.textContent);
           };
-          const unproven = { ...verdict, least_malicious_share: 0 };
-          const certain = { ...verdict, attack: "near_certain", malicious_share: 0.5 };
+          const unproven = { ...verdict, attack: "possible", least_malicious_share: 0 };
+          const certain = { ...verdict, attack_probability: 0.99, malicious_share: 0.5 };
           const said = (verdict, hasBand) => sentences(verdict, ["tea"], { hasBand });
           return [
             [tile(verdict), tile(unproven), [fakeShare(verdict), fakeShare(unproven)]],

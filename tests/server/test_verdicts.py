@@ -124,7 +124,7 @@ def test_verdict_has_the_most_frequent_items(start: Start) -> None:
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("protocol", ["oue", "hr"])
-def test_alarms_speak_where_projection_states_nothing(start: Start, protocol: str) -> None:
+def test_alarms_and_proof_speak_where_projection_states_nothing(start: Start, protocol: str) -> None:
     app, d = start(), 8
     honest, attacked = (closed_round(app, protocol, d) for _ in range(2))
     oracle = frequency_oracle(protocol, 1.0, d)
@@ -136,7 +136,7 @@ def test_alarms_speak_where_projection_states_nothing(start: Start, protocol: st
     compute(app)
     nothing: dict[str, Any] = {"attack_probability": None, "malicious_share": None, "raised": []}
     assert verdict_of(app, honest).items() >= ({"attack": "none_seen"} | nothing).items()
-    assert verdict_of(app, attacked).items() >= ({"attack": "possible"} | nothing).items()
+    assert verdict_of(app, attacked).items() >= ({"attack": "near_certain"} | nothing).items()
 
 
 def test_names_the_first_of_many_raised_items() -> None:

@@ -18,17 +18,24 @@ POSSIBLE, NEAR_CERTAIN = 0.1, 0.9
 docs/explanation/unmixing.md has measured how often these are right.
 """
 
+NEAR_CERTAIN_SHARE = 0.1
+"""Least proven malicious share of a near certain attack.
 
-def attack_word(probability: float | None, *, has_evidence: bool) -> Attack:
+Of 136,220 simulated honest rounds 25 had such a share, and 122 any share at all: seven protocols, 2
+to 102 items, 1 to 10,000 reports, epsilon .5 to 4.
+"""
+
+
+def attack_word(probability: float | None, *, proven: float, has_alarm: bool) -> Attack:
     """Return the word for the probability of an attack, None from a method that states none.
 
-    `has_evidence` says whether an alarm is raised, or a certificate proves a malicious share. That
-    is why an attack is possible whatever the probability, and never why it is near certain.
+    `proven` is the share of malicious reports that a certificate proves. Any makes an attack
+    possible whatever the probability, as an alarm does; a large one makes it near certain.
     """
-    if probability is not None and probability >= NEAR_CERTAIN:
+    p = 0.0 if probability is None else probability
+    if p >= NEAR_CERTAIN or proven >= NEAR_CERTAIN_SHARE:
         return "near_certain"
-    is_possible = probability is not None and probability >= POSSIBLE
-    return "possible" if is_possible or has_evidence else "none_seen"
+    return "possible" if p >= POSSIBLE or proven > 0 or has_alarm else "none_seen"
 
 
 @dataclass(frozen=True)

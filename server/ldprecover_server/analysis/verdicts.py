@@ -206,7 +206,7 @@ def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
     least = result.least_malicious_share
     return Verdict(
         attack=attack_word(
-            conclusions.attack_probability, has_evidence=bool(result.alarms) or least > 0
+            conclusions.attack_probability, proven=least, has_alarm=bool(result.alarms)
         ),
         attack_probability=conclusions.attack_probability,
         malicious_share=conclusions.beta,

@@ -4,6 +4,7 @@ import { announce, fill, h } from "../dom.js";
 import { count, isolated, percent, points, share } from "../format.js";
 
 const NEAR_CERTAIN = 0.9; // as the server's, which keeps verdicts of closed rounds
+const NEAR_CERTAIN_SHARE = 0.1;
 const POSSIBLE = 0.1;
 const LEAST_SHOWN = 0.001; // `share` names no smaller one
 
@@ -28,9 +29,10 @@ export function wordsOf({ attack, attack_probability: p }) {
  */
 export function verdictOf({ conclusions }, least, isAlarmed) {
   const probability = conclusions?.attack_probability ?? null;
+  const isNearCertain = probability >= NEAR_CERTAIN || least >= NEAR_CERTAIN_SHARE;
   const isPossible = probability >= POSSIBLE || least > 0 || isAlarmed;
   return {
-    attack: probability >= NEAR_CERTAIN ? "near_certain" : isPossible ? "possible" : "none_seen",
+    attack: isNearCertain ? "near_certain" : isPossible ? "possible" : "none_seen",
     attack_probability: probability,
     malicious_share: conclusions?.beta ?? null,
     least_malicious_share: least,
@@ -82,6 +84,11 @@ export function sentences(
     : "Do not decide by these reports";
   const end = isOpen ? " More reports are coming: this can change." : "";
   const blurred = noise ? " There are too few reports to compare items: collect more first." : "";
+  if (isProven(verdict) && !(verdict.attack_probability >= NEAR_CERTAIN))
+    return [
+      `${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : ""} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
+      `${byBand}. Tickets in the next round keep fake reports out.${blurred}${end}`,
+    ];
   switch (attack) {
     case "near_certain":
       return [
@@ -89,11 +96,6 @@ export function sentences(
         `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}. Tickets in the next round keep fake reports out.${blurred}${end}`,
       ];
     case "possible":
-      if (isProven(verdict))
-        return [
-          `${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : ""} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
-          `${byBand}. Tickets in the next round keep fake reports out.${blurred}${end}`,
-        ];
       return [
         `An attack is possible: ${items ? `fake reports may raise ${items}` : "some reports may be fake"}. The chart shows the best estimate.`,
         `${items ? "Do not decide by the marked items" : byBand}. A next round with tickets would tell.${blurred}${end}`,
