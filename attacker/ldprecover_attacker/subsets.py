@@ -132,8 +132,8 @@ class APA(MGAA):
         if each > maximum and oracle.fixed_size != 1:
             if maximum < 1:
                 raise ParameterError(
-                    f"apa needs more than {oracle.domain_size} items: an honest report supports "
-                    f"{oracle.laws.mean_size:.3g} of them on average"
+                    f"apa can hide no target: of the {oracle.domain_size} items an honest report "
+                    f"supports {oracle.laws.mean_size:.3g} on average, less than one"
                 )
             raise ParameterError(
                 f"apa cannot hide {each} targets in a report that supports as many items as an "

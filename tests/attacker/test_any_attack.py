@@ -17,6 +17,7 @@ from ldprecover.protocols import coins_of, crafter_of
 from ldprecover_attacker import APA, APA2, Attack, Joint, Several
 
 NO_ROOM = "in a report that supports as many items as an honest one"
+TOO_FEW_ITEMS = "apa can hide no target"
 
 
 def rng(seed: int = 5) -> np.random.Generator:
@@ -42,7 +43,8 @@ def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
         return NO_ROOM if len(attack.targets) * attack.rate > coins_of(oracle).room else None
     if isinstance(attack, APA) and oracle.fixed_size != 1:
         each = attack.each or (len(attack.targets) + 1) // 2
-        return NO_ROOM if each > crafter_of(oracle).expected_size else None
+        room = crafter_of(oracle).expected_size
+        return (NO_ROOM if room else TOO_FEW_ITEMS) if each > room else None
     return None
 
 
@@ -136,6 +138,6 @@ def test_expectations_follow_the_items_when_they_are_relabelled(
 def test_an_olh_refusal_is_not_one_of_its_search() -> None:
     """With nothing but other buckets to choose from, the search still gives reports."""
     oracle = OLH(0.5, 3, 65_536)
-    with pytest.raises(ParameterError, match=NO_ROOM):
+    with pytest.raises(ParameterError, match=TOO_FEW_ITEMS):
         APA([0, 1]).reports(oracle, 5, rng())
     oracle.wire.check(APA2([0, 1]).reports(oracle, 5, rng()))

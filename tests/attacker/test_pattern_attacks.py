@@ -131,7 +131,9 @@ def test_rejects_targets_beyond_an_honest_report(
 
 
 def test_rejects_rounds_whose_honest_reports_support_hardly_an_item() -> None:
-    with pytest.raises(ParameterError, match=r"apa needs more than 2 items: .* supports 0\.\d+ of"):
+    with pytest.raises(
+        ParameterError, match=r"apa can hide no target: .* supports 0\.\d+ on average"
+    ):
         APA([0], 1).reports(OUE(1.0, 2), 5, rng())
 
 

@@ -245,7 +245,10 @@ def test_rejects_reports_that_differ_from_the_counts(
         ),
         ("--reports X --jobs 2 --scheduler tls://a:1", "or --scheduler"),
         ("--option alpha", "--option takes a name and a number"),
-        ("--output round.json", "cannot write round.json: the file exists"),
+        (
+            "--output round.json",
+            "cannot write round.json: it exists; delete it, or name another file",
+        ),
     ],
 )
 def test_rejects_options_that_exclude_each_other(run: Run, options: str, message: str) -> None:

@@ -124,7 +124,9 @@ def test_verdict_has_the_most_frequent_items(start: Start) -> None:
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("protocol", ["oue", "hr"])
-def test_alarms_and_proof_speak_where_projection_states_nothing(start: Start, protocol: str) -> None:
+def test_alarms_and_proof_speak_where_projection_states_nothing(
+    start: Start, protocol: str
+) -> None:
     app, d = start(), 8
     honest, attacked = (closed_round(app, protocol, d) for _ in range(2))
     oracle = frequency_oracle(protocol, 1.0, d)

@@ -141,7 +141,7 @@ def recompute(
 
     if output is not None and output.exists():
         with file_errors("write", output):
-            raise FileExistsError(errno.EEXIST, "the file exists")
+            raise FileExistsError(errno.EEXIST, "it exists")
     cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     if reports:
         datasets = _datasets(exported, reports)
