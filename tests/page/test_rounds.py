@@ -299,6 +299,7 @@ def test_form_shows_server_errors(visitor: Visitor, server: ServerProcess) -> No
     page = visitor.open("#/open")
     page.get_by_role("button", name="Enter key").click()
     give_key(page)
+    page.get_by_role("dialog").wait_for(state="detached")
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Open the round").click()
     page.get_by_text("A round needs items").wait_for()
