@@ -111,8 +111,8 @@ def value(
 def _in_order(client: "Client", value: str, round: str) -> tuple[str, str]:
     """Return a value and a round, which may be given in either order.
 
-    The list of rounds decides. A request for a round called like the value would tell the server
-    the value.
+    The list of the latest rounds decides; of others the order given holds. A request for a round
+    called like the value would tell the server the value.
     """
     if round == CURRENT:
         return value, round
