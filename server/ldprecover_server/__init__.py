@@ -17,7 +17,7 @@ from ldprecover_server.administration import (
     revoke_key,
 )
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.serve import serve
+from ldprecover_server.serve import create_app, serve
 from ldprecover_server.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "ConfigurationError",
     "Settings",
     "check",
+    "create_app",
     "create_key",
     "export_reports",
     "list_keys",

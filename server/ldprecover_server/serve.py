@@ -17,6 +17,7 @@ import threading
 import time
 from multiprocessing.process import BaseProcess
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -31,6 +32,9 @@ from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
+
+if TYPE_CHECKING:
+    from ldprecover_server.app import Application
 
 _HEALTHCHECK_SECONDS = 30
 """Seconds without an answer after which uvicorn replaces a server process. One that starts does not
@@ -65,10 +69,7 @@ def serve(settings: Settings) -> None:
     Raises ConfigurationError for settings that cannot work, and OSError if the limit on open files
     is too low.
     """
-    try:
-        plugins.load(settings.plugins)
-    except PluginError as error:
-        raise ConfigurationError(f"plugins: {error}") from error
+    _load_plugins(settings)
     max_connections(settings.connections, settings.analyses)
     with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
         listeners = [listener]
@@ -162,19 +163,47 @@ def _claim_storage(settings: Settings) -> Storage:
 
 def _application(settings: Settings, storage: Storage) -> ASGIApp:
     """Return the application over a claimed storage; its lifespan closes the storage."""
-    # After plugins are loaded: the routes are made from the registered protocols.
-    from ldprecover_server.app import Application
-
     _give_back_memory()
     logs.configure(settings.log_format)
-    storage.prepare()
-    counting.warm_up()
-    app = Application(settings, storage)
+    app = _compose(settings, storage)
     # Objects of the start live as long as the process. Without this, each full collection would
     # walk them and stop all requests for tens of milliseconds.
     gc.collect()
     gc.freeze()
     return app
+
+
+def create_app(settings: Settings | None = None) -> Application:
+    """Return the ASGI application on the database of the settings, by default the environment's.
+
+        uvicorn --factory ldprecover_server:create_app
+
+    It claims the database; its lifespan runs the service and closes it. `ldprecover serve` adds the
+    first admin key, several processes, the log format, limits on memory, and a shutdown in time.
+    Here the admin key is that of the settings, or one of `ldprecover admin key create`.
+
+    Raises ConfigurationError for settings that cannot work.
+    """
+    settings = Settings() if settings is None else settings
+    _load_plugins(settings)
+    return _compose(settings, _claim_storage(settings))
+
+
+def _load_plugins(settings: Settings) -> None:
+    try:
+        plugins.load(settings.plugins)
+    except PluginError as error:
+        raise ConfigurationError(f"plugins: {error}") from error
+
+
+def _compose(settings: Settings, storage: Storage) -> Application:
+    """Return the application over a claimed storage."""
+    # After plugins are loaded: the routes are made from the registered protocols.
+    from ldprecover_server.app import Application
+
+    storage.prepare()
+    counting.warm_up()
+    return Application(settings, storage)
 
 
 class _Server(uvicorn.Server):

@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import httpx
 import pytest
 import sqlalchemy as sa
-from tests.conftest import NewDatabase, ServerProcess, StartServer
+from tests.conftest import ADMIN_KEY, NewDatabase, ServerProcess, StartServer
 
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
 from ldprecover_server.serve import _listen as listen
@@ -187,6 +187,32 @@ def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatc
     for name, field in Settings.model_fields.items():
         assert re.fullmatch(r"[a-z_]+", name)
         assert field.description, name
+
+
+@pytest.mark.sqlite
+def test_application_runs_under_plain_uvicorn(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "uvicorn", "--factory", "ldprecover_server:create_app"]
+    url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
+    environment = {"LDPRECOVER_DATABASE_URL": url, "LDPRECOVER_ADMIN_KEY": ADMIN_KEY}
+    with subprocess.Popen(
+        [*program, "--port", "0"], env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        address = next(
+            match[0] for line in process.stderr if (match := re.search(r"http://[\d.:]+", line))
+        )
+        try:
+            headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+            with httpx.Client(base_url=address, headers=headers, trust_env=False) as http:
+                body = {"name": "r", "protocol": "grr", "epsilon": 1, "domain_size": 4}
+                assert http.post("/rounds", json=body).status_code == 201
+                assert http.post("/rounds/r/reports", json={"reports": [1]}).status_code == 202
+                assert http.get("/rounds/r/frequencies").json()["n"] == 1
+        finally:
+            process.terminate()
+            rest = process.stderr.read()
+    assert "Application shutdown complete" in rest
+    assert "Traceback" not in rest
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
