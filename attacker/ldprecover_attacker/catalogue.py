@@ -91,5 +91,6 @@ def make_attack(
         raise ParameterError(f"attackers must be an integer from 1, not {attackers!r}")
     attack = ATTACKS[name](**options)
     if input_poisoning:
-        attack = InputPoisoning(attack)  # type: ignore[arg-type]  # it raises for one that draws no items
+        # It raises for an attack that draws no items.
+        attack = InputPoisoning(attack)  # type: ignore[arg-type]
     return attack if attackers == 1 else Several([attack] * attackers)

@@ -116,7 +116,8 @@ class Entry:
 
 
 _COLUMNS = ", ".join(column.name for column in fields(Entry))
-_INSERT = f"INSERT INTO reports ({_COLUMNS}) VALUES (:{_COLUMNS.replace(', ', ', :')})"  # noqa: S608
+_VALUES = ", ".join(f":{column.name}" for column in fields(Entry))
+_INSERT = f"INSERT INTO reports ({_COLUMNS}) VALUES ({_VALUES})"  # noqa: S608
 
 
 def default_path() -> Path:
@@ -410,8 +411,8 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
 def _select(
     db: sqlite3.Connection, where: str = "", parameters: tuple[str, ...] = ()
 ) -> tuple[Entry, ...]:
-    rows = db.execute(f"SELECT {_COLUMNS} FROM reports {where} ORDER BY rowid", parameters)  # noqa: S608
-    return tuple(Entry(*row) for row in rows)
+    query = f"SELECT {_COLUMNS} FROM reports {where} ORDER BY rowid"  # noqa: S608
+    return tuple(Entry(*row) for row in db.execute(query, parameters))
 
 
 def _spent(db: sqlite3.Connection) -> Decimal:

@@ -178,4 +178,5 @@ def csv_line(values: Sequence[object]) -> str:
 def _outcome(row: Sequence[str]) -> Outcome:
     fields = dict(zip(COLUMNS, row, strict=True))
     numbers = {name: float(fields[name]) if fields[name] else None for name in _NUMBERS[4:]}
-    return Outcome(fields["method"], **numbers, refused=fields["refused"] or None)  # type: ignore[arg-type]
+    refused = fields["refused"] or None
+    return Outcome(fields["method"], **numbers, refused=refused)  # type: ignore[arg-type]

@@ -40,7 +40,10 @@ def test_attack_beyond_encoded_items_names_the_protocol(name: str) -> None:
 
 @pytest.mark.parametrize(
     "attack",
-    [of_name("ria"), *(InputPoisoning(of_name(name)) for name in ATTACKS)],  # type: ignore[arg-type]
+    [
+        of_name("ria"),
+        *(InputPoisoning(of_name(name)) for name in ATTACKS),  # type: ignore[arg-type]
+    ],
     ids=repr,
 )
 def test_lying_about_the_value_alone_needs_no_crafting(attack: Attack) -> None:

@@ -1,7 +1,6 @@
 """Campaigns over HTTP, against a fake server that unpacks and stores what it is sent."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -92,8 +91,8 @@ def test_attack_that_does_not_fit_sends_nothing() -> None:
 
 def test_progress_counts_up_to_m() -> None:
     updates: list[tuple[int, int]] = []
-    progress: Callable[[int, int], None] = lambda done, total: updates.append((done, total))  # noqa: E731
-    attack_round(open_round("grr"), AA(), 250, batch_size=100).run(progress)
+    campaign = attack_round(open_round("grr"), AA(), 250, batch_size=100)
+    campaign.run(lambda done, total: updates.append((done, total)))
     assert [total for _, total in updates] == [250] * 4
     assert [done for done, _ in updates] == sorted(done for done, _ in updates)
     assert (updates[0], updates[-1]) == ((0, 250), (250, 250))

@@ -356,7 +356,8 @@ def test_figure_has_a_panel_for_each_protocol(number: str) -> None:
 
 
 def test_refused_method_has_no_bar(results: Results) -> None:
-    heights = [bar.get_height() for bar in results.plot().axes[0].patches]  # type: ignore[attr-defined]
+    bars = results.plot().axes[0].patches
+    heights = [bar.get_height() for bar in bars]  # type: ignore[attr-defined]
     assert len(heights) == 2 * 4
     assert np.isnan(heights).sum() == 2
 

@@ -71,6 +71,7 @@ def test_unrelated_variables_pass(monkeypatch: pytest.MonkeyPatch, name: str) ->
 
 
 def test_every_setting_round_trips_through_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in Settings(admin_key="a-key-of-enough-characters").environment().items():  # type: ignore[arg-type]
+    settings = Settings(admin_key="a-key-of-enough-characters")  # type: ignore[arg-type]
+    for name, value in settings.environment().items():
         monkeypatch.setenv(name, value)
     assert Settings().secret_key == "a-key-of-enough-characters"

@@ -18,7 +18,7 @@ def test_privacy_of_the_nominal_probabilities_is_epsilon(oracle: FrequencyOracle
     ratio = {
         "grr": lambda: p / q,
         "oue": lambda: p * (1 - q) / ((1 - p) * q),
-        "olh": lambda: p / ((1 - p) / (replace(oracle).hash_range - 1)),  # type: ignore[attr-defined]
+        "olh": lambda: p * (replace(oracle).hash_range - 1) / (1 - p),  # type: ignore[attr-defined]
     }[oracle.protocol]()
     assert ratio == pytest.approx(e, rel=1e-9)
 

@@ -151,7 +151,9 @@ class _Late(Executor):
     def __init__(self) -> None:
         self.futures: list[Future[object]] = []
 
-    def submit(self, call: object, /, *args: object, **kwargs: object) -> Future[object]:  # type: ignore[override]
+    def submit(  # type: ignore[override]
+        self, call: object, /, *args: object, **kwargs: object
+    ) -> Future[object]:
         self.futures.append(Future())
         if len(self.futures) == 1:
             self.futures[0].set_exception(ArithmeticError("in the first block"))

@@ -82,10 +82,10 @@ def test_every_difference_changes_the_digest() -> None:
 
 
 def test_parameters_are_equal_for_any_label_sequence() -> None:
-    assert RoundParameters("grr", 1, ["a", "b"]) == RoundParameters("grr", 1.0, ("a", "b"))  # type: ignore[arg-type]
-    assert hash(RoundParameters("grr", 1, ["a", "b"])) == hash(  # type: ignore[arg-type]
-        RoundParameters("grr", 1.0, ("a", "b"))
-    )
+    of_list = RoundParameters("grr", 1, ["a", "b"])  # type: ignore[arg-type]
+    of_tuple = RoundParameters("grr", 1.0, ("a", "b"))
+    assert of_list == of_tuple
+    assert hash(of_list) == hash(of_tuple)
 
 
 @pytest.mark.parametrize(

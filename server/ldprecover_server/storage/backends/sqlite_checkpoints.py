@@ -76,8 +76,9 @@ class Checkpoints:
                     connection = self._connect()
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 self.done += 1
-            except Exception as error:  # noqa: BLE001  without the thread the log would grow for ever
-                # No data are lost. The next attempt uses a new connection.
+            except Exception as error:  # noqa: BLE001
+                # No data are lost. The next attempt uses a new connection: without the thread the
+                # log would grow for ever.
                 expected = isinstance(error, sqlite3.Error | ServiceError)
                 _log.warning(
                     "the checkpoint of the write-ahead log failed: %s", error, exc_info=not expected

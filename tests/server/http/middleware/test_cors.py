@@ -161,10 +161,8 @@ def test_origins_come_from_the_environment(start_server: StartServer) -> None:
 def test_origins_parse_from_both_list_forms(value: Any, origins: Any) -> None:
     settings = Settings(cors_origins=value)
     assert settings.cors_origins == origins
-    assert (
-        Settings(cors_origins=settings.environment()["LDPRECOVER_CORS_ORIGINS"]).cors_origins  # type: ignore[arg-type]
-        == origins
-    )
+    text = settings.environment()["LDPRECOVER_CORS_ORIGINS"]
+    assert Settings(cors_origins=text).cors_origins == origins  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
