@@ -21,7 +21,6 @@ FORMER_NAMES = {
     "check": "admin check",
     "cluster": "admin cluster",
     "demo --page": "drill",
-    "document": "round report",
     "export": "round export",
     "frequencies": "result frequencies",
     "key": "admin key",
@@ -40,12 +39,8 @@ FORMER_NAMES = {
     "stats": "round stats",
     "suspects": "result suspects",
     "ticket mint": "admin ticket",
-    "watch": "round watch",
 }
-"""Names that commands had before they were in groups. They work, and no help shows them.
-
-`report` is not among them: it sent a private value, and `round report` writes a file.
-"""
+"""Names that commands had before they were in groups. They work, and no help shows them."""
 
 _HINTS = FORMER_NAMES | {"report": "send value"}
 

@@ -12,7 +12,6 @@ from tests.cli.conftest import Run
     ("line", "action"),
     [
         ("round export {round} --output folder", "write"),
-        ("round report {round} --output folder", "write"),
         ("admin key create --output folder --database-url sqlite:///keys.db", "write"),
         ("file recompute round.json --output folder", "write"),
         ("file recompute folder", "read"),

@@ -36,7 +36,6 @@ def test_every_reader_takes_the_round_in_three_ways(run: Run, two_rounds: None) 
         ("result recover", ""),
         ("round show", ""),
         ("round stats", ""),
-        ("round watch", ""),
     ):
         named = run(f"{command} first {options}").succeeds().out
         assert "first" in named
@@ -48,10 +47,8 @@ def test_every_reader_takes_the_round_in_three_ways(run: Run, two_rounds: None) 
 def test_answers_on_standard_error_name_the_round(run: Run, two_rounds: None) -> None:
     exported = run("round export --output second.json").succeeds().err
     assert exported.startswith("100 reports of second (the current one) are in second.json")
-    written = run("round report -o second.html").succeeds().err
-    assert "A report about second (the current one) is in second.html" in written
-    again = run("round report -o second.html").fails(2)
-    assert again == "cannot write second.html: it exists; delete it, or name another file"
+    again = run("round export --output second.json").fails(2)
+    assert again == "cannot write second.json: it exists; delete it, or name another file"
     assert "name the round" in run("round close").fails(2)
     assert "name the round" in run("round delete --yes").fails(2)
     assert (
@@ -88,7 +85,6 @@ def test_former_name_passes_its_arguments(run: Run, two_rounds: None) -> None:
         ("make an access key", "admin key"),
         ("add up the results of two servers", "file merge"),
         ("rerun the paper", "study paper"),
-        ("write a report of a round for my manager", "round report"),
     ],
 )
 def test_help_names_the_command_of_a_task(run: Run, task: str, path: str) -> None:
@@ -97,10 +93,3 @@ def test_help_names_the_command_of_a_task(run: Run, task: str, path: str) -> Non
     lines = run("--help").out.splitlines()
     row = next(i for i, line in enumerate(lines) if line.startswith(f"│ {group} "))
     assert command in lines[row + 1].replace(",", " ").split(), task
-
-
-def test_report_is_not_a_name_that_sends_a_value(run: Run) -> None:
-    assert "report" not in FORMER_NAMES
-    assert "did you mean `ldprecover round report` or `ldprecover send value`" in run(
-        "report soup --round lunch"
-    ).fails(2)

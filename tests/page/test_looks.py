@@ -134,3 +134,30 @@ def test_dialog_keeps_and_returns_focus(visitor: Visitor) -> None:
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
     assert page.evaluate("document.activeElement.id") == "key"
+
+
+def test_print_shows_figures_without_controls(
+    visitor: Visitor, views: dict[str, tuple[str, ...]]
+) -> None:
+    path, *texts = views["round"]
+    page = visitor.open(path)
+    for text in texts:
+        page.get_by_text(text).first.wait_for()
+    page.get_by_text("Share of users by item: the numbers").click()
+    pictures = set()
+    try:
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme, media="print")
+            for part in (".lead", ".tiles", "figure canvas", "figure .rows .line"):
+                assert page.locator(part).first.is_visible(), part
+            controls = page.evaluate(
+                "[...document.querySelectorAll('button, a.button, input, select, summary, nav')]"
+                ".filter((each) => each.checkVisibility() && !each.closest('.rows'))"
+                ".map((each) => each.outerHTML)"
+            )
+            assert controls == []
+            assert overflow(page) <= 0
+            pictures.add(page.locator("figure canvas").first.evaluate("(each) => each.toDataURL()"))
+        assert len(pictures) == 1, "the theme of the screen is not that of the paper"
+    finally:
+        page.emulate_media(media="screen")

@@ -1,11 +1,11 @@
 """`round`: rounds on a server, from opening to deletion."""
 
 from ldprecover_cli.grammar import group
-from ldprecover_cli.round import export, open, report, state, stats, watch
+from ldprecover_cli.round import export, open, state, stats
 
 app = group(
     "round",
-    """Run a survey (a round): open, watch and close it, write a report.
+    """Run a survey (a round): open, list and close it, export its counts.
 
     A round asks one question, with answers and a privacy that never change. The server does all
     work; `ldprecover serve` starts one.
@@ -15,10 +15,8 @@ app = group(
     open=open.open_round,
     list=state.list_rounds,
     show=state.show_round,
-    watch=watch.watch,
     close=state.close_round,
     delete=state.delete_round,
     stats=stats.stats,
-    report=report.report,
     export=export.export,
 )

@@ -191,7 +191,7 @@ def open_round(
         f"{name} is open: {len(opened.parameters.items):,} items, {protocol}{why}, "
         f"epsilon {epsilon:g}.\n"
         f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}\n"
-        f"To watch it: ldprecover round watch {name}",
+        f"To see its results: ldprecover result frequencies {name}",
         soft_wrap=True,
     )
 

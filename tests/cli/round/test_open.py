@@ -39,7 +39,7 @@ def test_rounds_are_shown_as_text(
     assert opened.succeeds().out.splitlines() == [
         f"{name} is open: 102 items, oue, epsilon 0.5.",
         f"To answer it: ldprecover send value VALUE {name}",
-        f"To watch it: ldprecover round watch {name}",
+        f"To see its results: ldprecover result frequencies {name}",
     ]
     shown = on_server("round show").succeeds()
     for word in (f"{name} (the current one)", "oue", "0.5", "102", "New York, NY; ", "(94 more)"):

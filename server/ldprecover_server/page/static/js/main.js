@@ -48,10 +48,11 @@ function setUp() {
     showTheme();
     dispatchEvent(new Event("themechange"));
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    showTheme();
-    dispatchEvent(new Event("themechange"));
-  });
+  for (const query of ["(prefers-color-scheme: dark)", "print"])
+    matchMedia(query).addEventListener("change", () => {
+      showTheme();
+      dispatchEvent(new Event("themechange"));
+    });
   showTheme();
   document.getElementById("skip").addEventListener("click", () => main.focus());
 }
