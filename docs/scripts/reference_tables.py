@@ -1,4 +1,9 @@
-"""The tables of the server's settings and metrics."""
+"""Print the tables of the server's settings and metrics.
+
+python docs/scripts/reference_tables.py
+"""
+
+import sys
 
 from pydantic import SecretStr
 
@@ -24,3 +29,7 @@ def metrics_table() -> str:
         labels = ", ".join(metric.labels) or "none"
         rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
     return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{settings_table()}\n{metrics_table()}")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ldprecover_experiments.scores import Scores
-
 AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
 _MOST_FREQUENT = 10
 _LOOK: dict[Any, Any] = {
@@ -43,70 +41,6 @@ def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, fo
     with mpl.rc_context(_LOOK):
         for name, figure in _figures(names, data, summary):
             _save(figure, folder / name)
-
-
-def draw_scores(scores: "Scores", folder: Path) -> None:
-    """Draw the error of Norm-Sub over each method's into a folder.
-
-    A bar (attack) or point (varied parameter) is the geometric mean over the data sets.
-    """
-    import matplotlib as mpl
-
-    protocols = scores.by(lambda s: s.cell.protocol)
-    with mpl.rc_context(_LOOK):
-        for part in scores.by(lambda s: s.place.part):
-            figure, axes = grid(1, len(protocols), width=4.0)
-            for panel, (protocol, each) in zip(axes[0], protocols.items(), strict=True):
-                panel.set_title(protocol.upper())
-                _draw_part(panel, each.where(lambda s: s.place.part == part), part, scores.shown)  # noqa: B023
-            axes[0][0].set_ylabel("MSE of Norm-Sub / MSE")
-            _save(figure, folder / f"unmix-{part}")
-
-
-def draw_ratios(ratios: Mapping[str, tuple[float, float]], path: Path) -> None:
-    """Draw the mean and the least ratio of each group as bars."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(_LOOK):
-        figure, ((panel,),) = grid(1, 1, width=10.0)
-        mean, least = zip(*ratios.values(), strict=True)
-        bars(panel, list(ratios), {"geometric mean": mean, "least": least}, fontsize=6)
-        panel.set_yscale("log")
-        panel.axhline(1, color="black", linewidth=0.6)
-        panel.set_ylabel("MSE of projection / MSE")
-        _save(figure, path)
-
-
-def draw_detection(rates: Mapping[tuple[str, ...], tuple[float, float, int]], path: Path) -> None:
-    """Draw the rate of detection over N KL / ln C(d, r), a point for each setting by epsilon."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(_LOOK):
-        figure, ((panel,),) = grid(1, 1, width=6.0)
-        attacked = {setting: each for setting, each in rates.items() if each[0] > 0}
-        for epsilon in sorted({setting[0] for setting in attacked}):
-            points = [each[:2] for s, each in attacked.items() if s[0] == epsilon]
-            panel.plot(*zip(*points, strict=True), "o", markersize=4, label=f"ε = {epsilon}")
-        if attacked:
-            panel.set_xscale("log")
-        panel.axvline(1, color="black", linewidth=0.6)
-        panel.set_xlabel("N·KL(P ‖ nearest honest law) / ln C(d, r)")
-        panel.set_ylabel("rounds with P(attack) > 1/2")
-        _save(figure, path)
-
-
-def _draw_part(panel: "Axes", scores: "Scores", part: str, methods: Sequence[str]) -> None:
-    values = scores.by(lambda s: s.place.value)
-    places = scores.by(lambda s: s.place.attack) if set(values) <= {None} else values
-    series = {m: [each.ratio("norm-sub", m).mean for each in places.values()] for m in methods}
-    if places is values:
-        for method, ratios in series.items():
-            panel.plot([float(x or 0) for x in values], ratios, label=method, **_LINE)
-        panel.set_xlabel(AXES.get(part, part))
-    else:
-        bars(panel, [str(attack).replace(" ", "\n") for attack in places], series, fontsize=6)
-    panel.set_yscale("log")
-    panel.axhline(1, color="black", linewidth=0.6)
 
 
 def _save(figure: "Figure", path: Path) -> None:

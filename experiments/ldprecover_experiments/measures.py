@@ -16,16 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import ContractError, ParameterError, Recovery, RecoveryRequest, project_simplex
+from ldprecover import ContractError, ParameterError, Recovery, RecoveryRequest
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
 from ldprecover_experiments.attacks import TARGETS
-from ldprecover_experiments.oracle_bounds import floor_counts, floor_removed
 from ldprecover_experiments.parameters import ETA
 from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
-
-_RAISED = 0.25
-"""Expected malicious frequency of a raised item, at least."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +32,7 @@ class Outcome:
     then the reason. `fg` is the frequency gain, None without targets. `malicious_mse` is the error
     of the assumed malicious frequencies, None for a method that assumes none. `coverage` is the
     share of items whose 95 % interval holds the truth, `variance` the mean squared standard
-    deviation, and `attack_probability` the method's own; each may be None. So may
-    `targets_coverage`, the coverage of the targets alone, `total`, the sum of the estimates of the
-    targets, and `innocent`, the largest probability that the method states for a suspect that the
-    attack does not raise: no more than a quarter of the malicious users would hold it.
+    deviation, and `attack_probability` the method's own; each may be None.
     """
 
     method: str
@@ -50,9 +43,6 @@ class Outcome:
     coverage: float | None = None
     variance: float | None = None
     attack_probability: float | None = None
-    targets_coverage: float | None = None
-    total: float | None = None
-    innocent: float | None = None
     refused: str | None = None
 
 
@@ -82,14 +72,6 @@ POISONED = Reference("poisoned", lambda round_, eta: round_.poisoned.frequencies
 UNIFORM = Reference(
     "uniform", lambda round_, eta: np.full_like(round_.truth, 1 / round_.truth.size)
 )
-
-ORACLE_BOUNDS = (
-    Reference("genuine, projected", lambda round_, eta: project_simplex(round_.f_genuine)),
-    Reference("floor, attack removed", lambda round_, eta: floor_removed(round_)),
-    Reference("floor, counts", lambda round_, eta: floor_counts(round_)),
-    UNIFORM,
-)
-"""References that show how much room is left below and above a method's error."""
 
 
 @dataclass(frozen=True)
@@ -186,8 +168,6 @@ def measure(
             else mse(estimate.malicious, round_.f_malicious)
         )
         certainty = _certainty(round_, estimate.conclusions)
-        if round_.targets:
-            certainty["total"] = float(estimate.frequencies[list(round_.targets)].sum())
         yield Outcome(estimator.name, squared, gain, malicious_error, seconds, **certainty)
 
 
@@ -207,16 +187,8 @@ def _certainty(round_: PoisonedRound, conclusions: Conclusions | None) -> dict[s
     if conclusions.lower is not None and conclusions.upper is not None:
         covered = (conclusions.lower <= round_.truth) & (round_.truth <= conclusions.upper)
         certainty["coverage"] = float(np.mean(covered))
-        if round_.targets:
-            certainty["targets_coverage"] = float(np.mean(covered[list(round_.targets)]))
     if conclusions.standard_deviations is not None:
         certainty["variance"] = float(np.mean(conclusions.standard_deviations**2))
     if conclusions.attack_probability is not None:
         certainty["attack_probability"] = float(conclusions.attack_probability)
-    if round_.attack is None or round_.targets:
-        raised = np.zeros(round_.truth.size)
-        if round_.attack is not None and round_.malicious.n and conclusions.suspects:
-            raised = round_.oracle.estimate(round_.attack.support(round_.oracle), 1)
-        innocent = (p for item, p in conclusions.suspects if raised[item] <= _RAISED)
-        certainty["innocent"] = float(max(innocent, default=0.0))
     return certainty

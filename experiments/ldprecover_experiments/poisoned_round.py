@@ -210,12 +210,9 @@ class RoundSimulation:
         law = laws.get(self.cell.model, one_hot_tally)
         return law(self.oracle, self.weights, self.m, self.malicious_rng)
 
-    def earlier_tally(self, drift: float) -> Tally:
-        """Return the tally of an earlier clean round of the same number of users."""
-        weights = self.genuine_users.frequencies * np.exp(
-            drift * self.earlier_rng.standard_normal(self.genuine_users.counts.size)
-        )
-        counts = self.earlier_rng.multinomial(self.genuine_users.n, weights / weights.sum())
+    def earlier_tally(self) -> Tally:
+        """Return the tally of an earlier clean round of as many users from the same law."""
+        counts = self.earlier_rng.multinomial(self.genuine_users.n, self.genuine_users.frequencies)
         return self.oracle.simulation.honest_tally(counts, self.earlier_rng)
 
     def genuine_reports(self) -> NDArray[Any]:
@@ -248,13 +245,12 @@ def simulate_round(
     seed: int,
     *,
     reports: bool = False,
-    drift: float | None = None,
+    earlier: bool = False,
 ) -> PoisonedRound:
     """Return a simulated round of a cell.
 
     With `reports`, or if the cell draws random subsets of the users, every report is made. With
-    `drift` there is an earlier clean round of the same number of users; its frequencies are these
-    times exp(drift N(0, 1)) for each item, normalised. `drift` changes no other random draw.
+    `earlier` there is an earlier clean round, which changes no other random draw.
     """
     simulation = RoundSimulation(cell, genuine_users, seed)
     packed = None
@@ -267,7 +263,6 @@ def simulate_round(
             simulation.oracle.simulation.honest_tally(genuine_users.counts, simulation.genuine_rng),
             simulation.malicious_tally(),
         )
-    earlier = None if drift is None else simulation.earlier_tally(drift)
     return PoisonedRound(
         simulation.oracle,
         genuine_users.frequencies,
@@ -275,7 +270,7 @@ def simulate_round(
         malicious,
         simulation.targets,
         packed,
-        earlier,
+        simulation.earlier_tally() if earlier else None,
         simulation.attack,
     )
 

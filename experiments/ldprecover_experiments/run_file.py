@@ -3,7 +3,7 @@
 import csv
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
@@ -14,10 +14,7 @@ from ldprecover_experiments.measures import Outcome
 from ldprecover_experiments.parameters import Cell
 from ldprecover_experiments.runs import Work
 
-_MEASURED = (
-    *("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability"),
-    *("targets_coverage", "total", "innocent"),
-)
+_MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
 COLUMNS = (
     *("data", "digest", "n", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi"),
     *("trial", "seed", "door", "method", *_MEASURED, "seconds"),  # phrases: quoted
@@ -107,47 +104,6 @@ class CellFile:
         lines = [header, *(row for key in self._outcomes for row in rows_by_cell[key])]
         if len(lines) <= len(rows) or len(text.encode()) != len(whole):
             replaced(self.file, "".join(map(csv_line, lines)))
-
-
-class RowFile:
-    """A CSV file of rows, identified by their first `key` columns. A torn last row is dropped.
-
-    Raises ParameterError for a file with other columns.
-    """
-
-    def __init__(self, file: Path, columns: Sequence[str], key: int) -> None:
-        self.file, self.columns, self.key = file, tuple(columns), key
-        self._rows: dict[tuple[str, ...], tuple[str, ...]] = {}
-        text = csv_line(columns)
-        if file.exists():
-            text = file.read_text(encoding="utf-8")
-            header, *rows = list(csv.reader(StringIO(text, newline=""))) or [[]]
-            if tuple(header) != self.columns:
-                raise ParameterError(
-                    f"{file} does not have the columns of this version: name another folder with "
-                    "--out"
-                )
-            whole = rows if text.endswith("\n") else rows[:-1]
-            self._rows = {tuple(r[:key]): tuple(r) for r in whole if len(r) == len(columns)}
-        every = "".join(map(csv_line, (self.columns, *self._rows.values())))
-        if every != text or not file.exists():
-            replaced(file, every)
-
-    def of(self, key: tuple[str, ...]) -> dict[str, str] | None:
-        """Return the row of a key by column, None for a key without a row."""
-        row = self._rows.get(key)
-        return None if row is None else dict(zip(self.columns, row, strict=True))
-
-    def add(self, result: tuple[tuple[str, ...], Mapping[str, str]]) -> int:
-        """Append a row, of a key and other values, which is then on the disk; return 1."""
-        key, values = result
-        row = (*key, *(values[name] for name in self.columns[self.key :]))
-        with self.file.open("ab") as file:
-            file.write(csv_line(row).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        self._rows[key] = row
-        return 1
 
 
 def replaced(file: Path, content: str | bytes) -> None:

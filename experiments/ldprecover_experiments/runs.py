@@ -16,7 +16,6 @@ from ldprecover_cluster import EngineError, Scheduler, engine
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import (
     GENUINE,
-    ORACLE_BOUNDS,
     POISONED,
     Estimator,
     MethodSpec,
@@ -41,16 +40,13 @@ _AHEAD = 2
 class Work:
     """The work on each cell: the users, the seed and the methods to measure.
 
-    Without `methods` they are those of the paper's evaluation. `floors` adds the oracle bounds.
-    `drift` is the change since the earlier round, for methods with history. `over_http` is for
-    `run_over_http`, which sends the reports to a server.
+    Without `methods` they are those of the paper's evaluation. `over_http` is for `run_over_http`,
+    which sends the reports to a server.
     """
 
     users_by_data: Mapping[str, GenuineUsers]
     seed: int
     methods: Sequence[MethodSpec] = ()
-    floors: bool = False
-    drift: float = 0.0
     over_http: bool = False
 
     @property
@@ -70,8 +66,6 @@ class Work:
         if not self.methods:
             return "http" if self.over_http else "in-process"
         lines = [spec.text for spec in self.methods]
-        if self.floors:
-            lines.append(f"floors, drift {self.drift:g}")
         return "methods " + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
     def key(self, cell: Cell) -> tuple[str, ...]:
@@ -82,14 +76,16 @@ class Work:
 
     def run(self, cell: Cell) -> list[Outcome]:
         """Simulate one cell and measure every method on it."""
-        drift = self.drift if any(spec.history for spec in self.methods) else None
         round_ = simulate_round(
-            cell, self.users_by_data[cell.data], self.seed, reports=self.reads_reports, drift=drift
+            cell,
+            self.users_by_data[cell.data],
+            self.seed,
+            reports=self.reads_reports,
+            earlier=any(spec.history for spec in self.methods),
         )
         chosen: Iterable[Estimator] = estimators(round_, cell.xi, cell.trial)
         if self.methods:
-            bounds = ORACLE_BOUNDS if self.floors else ()
-            chosen = (GENUINE, POISONED, *self.methods, *bounds)
+            chosen = (GENUINE, POISONED, *self.methods)
         return list(measure(round_, chosen, cell.eta))
 
 

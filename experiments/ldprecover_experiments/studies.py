@@ -133,6 +133,11 @@ def _method(method: Any) -> MethodSpec:
     return MethodSpec(**form.model_dump() | {"name": form.name or default_name})
 
 
+_PRESETS = Path(__file__).parent / "presets"
+
+PRESETS = tuple(sorted(file.stem for file in _PRESETS.glob("*.toml")))
+"""The names of the studies that are shipped."""
+
 MAX_CELLS = 1_000_000
 """Limit of a study; the fastest cells take some hours then."""
 
@@ -167,11 +172,14 @@ class Study(Form):
 
     @classmethod
     def load(cls, file: str | Path) -> Self:
-        """Return the study of a TOML file. Paths of data files are relative to its folder.
+        """Return the study of a TOML file, or of a name in PRESETS.
 
+        Paths of data files are relative to the file's folder.
         Raises ParameterError for an invalid file; for an unknown key it suggests a near one.
         """
         path = Path(file)
+        if str(file) in PRESETS and not path.exists():
+            path = _PRESETS / f"{file}.toml"
         try:
             document = tomllib.loads(path.read_text(encoding="utf-8"))
             return cls.of({"name": path.stem} | document, path.parent)

@@ -5,24 +5,11 @@ and flat, with several modes and with items that nobody holds.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover_client import Dataset, Population, load_dataset
-
-_USERS = 200_000
-_ranks = np.arange(1.0, 513)
-_SHAPES = {
-    "steps": np.repeat([0.0938, 0.03, 0.004, 0.0013], [5, 10, 25, 60]),
-    "heavy": 150 / (_ranks[:150] - 0.5) - 0.98,  # quantiles of Pareto's law
-    "ring": 1 + 0.8 * np.cos(np.pi * (_ranks[:120] - 1) / 60),
-    "uniform": np.ones(100),
-    "two-spikes": np.append([0.45, 0.25], np.full(98, 0.3 / 98)),
-    "zipf-200": _ranks[:200] ** -1.1,
-    "zipf-512": _ranks**-1.5,
-}
 
 
 def ipums_like() -> Dataset:
@@ -104,5 +91,5 @@ WORLDS: dict[str, Callable[[], Dataset]] = {
     "zipf": zipf,
     "bump": bump,
     "geometric": geometric,
-} | {name: partial(_dealt, name, weights, _USERS, "a formula") for name, weights in _SHAPES.items()}
+}
 """Name -> function that returns the data set."""

@@ -57,9 +57,6 @@ class Mean:
     mse_sd: float | None
     fg: float | None
     malicious_mse: float | None
-    coverage: float | None = None
-    variance: float | None = None
-    attack_probability: float | None = None
 
 
 Summary = Mapping[Cell, Mapping[str, Mean]]
@@ -139,7 +136,7 @@ def shown_gain(value: float | None) -> str:
 def _mean(trials: list[Outcome]) -> Mean:
     errors = np.array([outcome.mse for outcome in trials])
     means = {}
-    for name in ("fg", "malicious_mse", "coverage", "variance", "attack_probability"):
+    for name in ("fg", "malicious_mse"):
         values = [value for outcome in trials if (value := getattr(outcome, name)) is not None]
         means[name] = float(np.mean(values)) if values else None
     sd = float(errors.std(ddof=1)) if len(trials) > 1 else None

@@ -23,12 +23,8 @@ curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\
 """
 _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 
-# A page shows these in full; here fewer users do, or one protocol of three, or one detector of two,
-# or one setting of eleven.
+# A page shows these in full; here fewer users do.
 _SHORTER = {
-    "ldprecover study adversarial": " --share 0.0004",
-    "ldprecover study unmix": " --only protocol=grr --only method=mle",
-    "python research/evasion_search.py": " --detectors alarms --data geometric --users 300",
     "ldprecover demo": " --users 500",
     "ldprecover sim users cities": " --users 2000",
 }
@@ -49,8 +45,7 @@ class Session:
         self.page = page
         self.server = server
         self.folder = folder
-        for tree in ("docs", "research"):
-            (folder / tree).symlink_to(ROOT / tree)
+        (folder / "docs").symlink_to(ROOT / "docs")
         self._exported = folder / "exported"
         self._exported.touch()
         self._environment = {

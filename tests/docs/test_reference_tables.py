@@ -14,7 +14,7 @@ from ldprecover_attacker import ATTACKS
 def test_the_page_has_the_whole_table(page: str) -> None:
     table = getattr(reference_tables, f"{page}_table")()
     text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
-    assert table in text, f"run docs/scripts/tables.py {page}"
+    assert table in text, "run docs/scripts/reference_tables.py"
     rows = re.compile(
         r"^\| `(?:LDPRECOVER|ldprecover)_", re.MULTILINE
     )  # the page may have other tables beside it

@@ -16,6 +16,7 @@ from ldprecover_client import DatasetError
 from ldprecover_experiments import AttackSpec, Cell, MethodSpec, Results, Study
 from ldprecover_experiments.attacks import Mix, parse
 from ldprecover_experiments.poisoned_round import simulate_round
+from ldprecover_experiments.studies import PRESETS
 
 SMALL = 'users = 1000\ntrials = 1\nattacks = ["mga"]\nmethods = ["norm-sub"]\n'
 
@@ -365,3 +366,16 @@ def test_refused_method_has_no_bar(results: Results) -> None:
 def test_rejects_unknown_number(results: Results) -> None:
     with pytest.raises(ParameterError, match="number must be"):
         results.plot("rmse")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_shipped_study_loads_by_name(name: str) -> None:
+    loaded = Study.load(name)
+    assert loaded.name == name
+    assert loaded.cells
+
+
+def test_file_comes_before_a_shipped_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("unmix").write_text('methods = "mle"\nattacks = "none"\n')
+    assert [spec.name for spec in Study.load("unmix").methods] == ["mle"]

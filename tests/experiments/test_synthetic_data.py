@@ -14,13 +14,6 @@ from ldprecover_experiments.parameters import load_genuine_users
         ("zipf", 1024, 1_000_000, 0.18488, 0),
         ("bump", 300, 150_000, 0.00698, 135),
         ("geometric", 57, 100_000, 0.05289, 0),
-        ("steps", 100, 200_000, 0.05965, 0),
-        ("heavy", 150, 200_000, 0.1348, 0),
-        ("ring", 120, 200_000, 0.011, 0),
-        ("uniform", 100, 200_000, 0.01, 0),
-        ("two-spikes", 100, 200_000, 0.2659, 0),
-        ("zipf-200", 200, 200_000, 0.06744, 0),
-        ("zipf-512", 512, 200_000, 0.18869, 0),
     ],
 )
 def test_synthetic_data_has_its_items_users_and_concentration(

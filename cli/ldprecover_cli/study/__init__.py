@@ -1,7 +1,7 @@
-"""`study`: the paper's experiments, evaluations and studies of one's own."""
+"""`study`: the paper's experiments, and studies from TOML files."""
 
 from ldprecover_cli.grammar import group
-from ldprecover_cli.study import adversarial, certificates, paper, run, unmix
+from ldprecover_cli.study import paper, run
 
 app = group(
     "study",
@@ -13,7 +13,4 @@ app = group(
     """,
     run=run.run,
     paper=paper.paper,
-    unmix=unmix.unmix,
-    adversarial=adversarial.adversarial,
-    certificates=certificates.certificates,
 )

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from typer import Option
 
 from ldprecover_cli.engines import scheduler_of
-from ldprecover_cli.errors import CommandError, UsageError, close_to
+from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.output import console, note, plain, plain_table
 from ldprecover_cli.signals import end_on_signals
 
@@ -37,14 +37,7 @@ Data = Annotated[
 Jobs = Annotated[
     int | None, Option(min=1, max=256, help="Worker processes. Default: one for each core.")
 ]
-Only = Annotated[
-    list[str] | None,
-    Option(
-        help="Only the cells with these names; repeat for several keys.", metavar="KEY=NAME[,NAME]"
-    ),
-]
 Out = Annotated[Path, Option(help="Folder for results; existing results in it are continued.")]
-Share = Annotated[float, Option(min=0, max=1, help="Share of the evaluation to run.")]
 Trials = Annotated[int, Option(min=1, max=10_000, help="Trials of each setting.")]
 Users = Annotated[
     int | None,
@@ -94,45 +87,25 @@ def running(
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
 
 
-def selection(only: Sequence[str] | None, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return what --only names, by key: protocol=oue,olh. Raises UsageError."""
-    names: dict[str, tuple[str, ...]] = {}
-    for one in only or ():
-        key, equals, values = one.partition("=")
-        if not equals or key not in keys:
-            near = close_to(key, keys) or ", ".join(keys)
-            raise UsageError(f"--only is KEY=NAME[,NAME], not {one!r}; {near}")
-        names[key] = names.get(key, ()) + tuple(
-            value.strip() for value in values.split(",") if value.strip()
-        )
-    return names
-
-
-def check_parts(names: Sequence[str], parts: Collection[str]) -> None:
-    """Raise UsageError if a name of --only part is no part of the evaluation."""
-    for name in names:
-        if name not in parts:
-            raise UsageError(f"there is no part {name!r}; there are {', '.join(parts)}")
-
-
 def run_missing(
-    runner: Runner, cells: "Collection[Cell]", work: "Work", title: str | None = None
+    runner: Runner, cells: "Collection[Cell]", work: "Work"
 ) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
     """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
 
     They run in processes of this machine, no more than there are cells, on a cluster, or over HTTP.
-    With a title, a note states the cost. Raises UsageError if the folder cannot be made.
+    Raises UsageError if the folder cannot be made.
     """
     from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.run_file import CellFile
     from ldprecover_experiments.runs import run_cells
-    from ldprecover_experiments.unmixing_evaluation import cost
 
-    file = CellFile(folder(runner) / "cells.csv")
+    try:
+        runner.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {runner.out}: {error.strerror}") from error
+    file = CellFile(runner.out / "cells.csv")
     missing = [cell for cell in cells if file.of(work, cell) is None]
     jobs = max(1, min(runner.jobs, len(missing)))
-    if title is not None:
-        note(title + cost(missing, work, jobs))
     running = (
         run_over_http(missing, work)
         if work.over_http
@@ -146,28 +119,14 @@ def run_missing(
         )
     )
 
-    def add(finished: "Done") -> int:
-        file.add(work, finished)
-        return len(finished)
-
-    store_all(running, len(missing), add)
+    _store(running, len(missing), file, work)
     return file, {cell: file.of(work, cell) or [] for cell in cells}
 
 
-def folder(runner: Runner) -> Path:
-    """Make the folder for results and return it. Raises UsageError if it cannot be made."""
-    try:
-        runner.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot make the folder {runner.out}: {error.strerror}") from error
-    return runner.out
-
-
-def store_all(running: "Generator[T, None, None]", number: int, add: "Callable[[T], int]") -> None:
-    """Store the results of a run of `number` cells as they finish, with a bar.
-
-    `add` stores a result and returns the number of its cells.
-    """
+def _store(
+    running: "Generator[Done, None, None]", number: int, file: "CellFile", work: "Work"
+) -> None:
+    """Store the outcomes of `number` cells as they finish, with a bar."""
     from ldprecover_client import progress_bar
 
     done = 0
@@ -177,7 +136,8 @@ def store_all(running: "Generator[T, None, None]", number: int, add: "Callable[[
                 with progress_bar("cells") as on_progress:
                     on_progress(0, number)
                     for finished in running:
-                        done += add(finished)
+                        file.add(work, finished)
+                        done += len(finished)
                         on_progress(done, number)
         except (KeyboardInterrupt, SystemExit) as stopped:
             stopped.add_note(f"{done} of {number} cells were run; the same command continues")
@@ -195,13 +155,6 @@ def write_means(
     replaced(out / "cells.parquet", file.parquet())
     replaced(out / "summary.csv", summary_csv(summary))
     return summary
-
-
-def write_markdown(file: Path, tables: "Iterable[Table]") -> None:
-    """Write tables, each below its title, into a Markdown file."""
-    from ldprecover_experiments.run_file import replaced
-
-    replaced(file, "\n".join(f"{each.title}\n\n{each.markdown()}\n" for each in tables))
 
 
 def show(tables: "Iterable[Table]") -> None:

@@ -1,4 +1,4 @@
-"""`study run`: a study of one's own, described in a TOML file."""
+"""`study run`: a study that a TOML file describes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,14 @@ from ldprecover_cli.study.output import Jobs, Out, run_missing, running, show
 
 
 def run(
-    file: Annotated[Path, Argument(help="TOML file that describes the study.", metavar="FILE")],
+    file: Annotated[
+        Path,
+        Argument(
+            help="TOML file that describes the study, or one that is shipped: clean, crafted, "
+            "framing or unmix.",
+            metavar="FILE",
+        ),
+    ],
     *,
     out: Out = Path("reproduction"),
     jobs: Jobs = None,
@@ -26,6 +33,8 @@ def run(
     name. Finished cells are not run again: after Ctrl-C the same command continues.
 
     Example: ldprecover study run study.toml --jobs 2
+
+    Example: ldprecover study run framing --out framing
 
     Example: ldprecover study run study.toml --scheduler tls://dask.example.org:8786
     """

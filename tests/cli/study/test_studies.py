@@ -190,19 +190,6 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
         ("run nowhere.toml", "cannot read nowhere.toml: No such file or directory"),
         ("run mine.toml --out mine.toml", "cannot make the folder mine.toml"),
         ("paper mine.toml", "`ldprecover study run mine.toml` runs a study"),
-        (
-            "unmix --only attak=MGA",
-            "--only is KEY=NAME[,NAME], not 'attak=MGA'; did you mean 'attack'",
-        ),
-        ("certificates --only part=bribe", "there is no part 'bribe'; there are rounds, counts,"),
-        ("adversarial --only part=bribe", "there is no part 'bribe'; there are framing, rival,"),
-        (
-            "adversarial --only data=steps --only part=history --share 0",
-            "there are no such cells: raise --share",
-        ),
-        ("unmix --only attack", "--only is KEY=NAME[,NAME], not 'attack'"),
-        ("unmix --only attack=bribe --only data=geometric", "there is no attack 'bribe'; "),
-        ("unmix --only data=nowhere", "there is no file nowhere"),
     ],
 )
 def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> None:
@@ -286,83 +273,3 @@ def test_study_resumes_and_runs_other_methods_again(
 def test_help_names_every_table_and_figure(run: Run) -> None:
     words = run("study paper --help").out.replace(",", " ").split()
     assert set(paper.EXPERIMENTS) <= set(words)
-
-
-def test_evaluation_writes_its_files_and_resumes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = (
-        "study unmix --users 2000 --trials 1 --jobs 1 --out out --only data=geometric "
-        "--only part=base,targets --only attack=none,MGA --only method=mle"
-    )
-    result = run(line).succeeds()
-    # Six cells of the base; 3, 7, 14 targets of three protocols: 30 are more than half the items.
-    assert result.err.splitlines()[0].startswith("15 cells of 3 methods and ")
-    assert "overall: n settings" in result.out
-    pictures = {f"unmix-{part}.{kind}" for part in ("base", "targets") for kind in ("png", "svg")}
-    tables = {"cells.csv", "cells.parquet", "summary.csv", "unmix.json", "unmix.md"}
-    assert {file.name for file in OUT.iterdir()} == pictures | tables
-    text = (OUT / "unmix.md").read_text()
-    assert "by targets: n settings" in text
-    assert "| floor, counts |" in text
-    results = Results.from_json((OUT / "unmix.json").read_bytes())
-    assert results.methods[2:5] == ["ldprecover", "norm-sub", "mle"]
-    monkeypatch.setattr(Work, "run", None)
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: None)
-    run(line).succeeds()
-    assert (OUT / "unmix.md").read_text() == text
-
-
-def test_adversarial_evaluation_writes_its_files_and_resumes(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = (
-        "study adversarial --users 2000 --trials 1 --jobs 1 --out out --only data=steps "
-        "--only part=framing,history --only protocol=oue,grr --share 0.08"
-    )
-    result = run(line).succeeds()
-    first, second, _ = result.err.splitlines()
-    assert first.startswith("framing: ")
-    assert second.startswith("history: ")
-    assert "attacks on un-mixing itself" in result.out
-    tables = {"cells.csv", "cells.parquet", "summary.csv", "adversarial.md"}
-    assert {file.name for file in OUT.iterdir()} == tables | {"adversarial.png", "adversarial.svg"}
-    with (OUT / "summary.csv").open(newline="") as file:
-        whole = [row for row in csv.DictReader(file) if row["by"] == "all"]
-    assert [(row["part"], row["knowledge"]) for row in whole] == [
-        ("framing", ""),
-        ("history", "history"),
-    ]
-    unmixed = [row for row in rows() if row["method"].startswith("unmix")]
-    assert sum(int(row["settings"]) for row in whole) == len(unmixed)
-    assert all(row["innocent"] and row["total"] and row["targets_coverage"] for row in unmixed)
-    text = (OUT / "adversarial.md").read_text()
-    monkeypatch.setattr(Work, "run", None)
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: None)
-    run(line).succeeds()
-    assert (OUT / "adversarial.md").read_text() == text
-
-
-def test_certificates_evaluation_writes_its_files_and_resumes(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = (
-        "study certificates --share 0.004 --jobs 1 --out out "
-        "--only part=rounds,counts,detection --trials 1"
-    )
-    first = run(line).succeeds()
-    assert "certificates of all rounds" in first.out
-    tables = {"rounds.csv", "counts.csv", "detection.csv", "certificates.md"}
-    assert {file.name for file in OUT.iterdir()} == tables | {"detection.png", "detection.svg"}
-    text = (OUT / "certificates.md").read_text()
-    with (OUT / "rounds.csv").open(newline="") as file:
-        assert [row["round"] for row in csv.DictReader(file)] == ["0", "1", "2", "3"]
-    torn = (OUT / "rounds.csv").read_text()
-    (OUT / "rounds.csv").write_text(torn[: torn.rindex("\n", 0, -1) + 5])
-    run(line).succeeds()
-    assert (OUT / "rounds.csv").read_text() == torn
-    monkeypatch.setattr("ldprecover_experiments.certificate_rounds.Round.drawn", None)
-    run(line).succeeds()
-    assert (OUT / "certificates.md").read_text() == text
-    (OUT / "rounds.csv").write_text("a,b\n1,2\n")
-    result = run(line)
-    assert result.code == 2
-    assert "out/rounds.csv does not have the columns of this version" in result.err

@@ -1,7 +1,6 @@
 """Estimates against those of pure-LDP (Cormode, Maddock and Maple, PVLDB 2021) on the same reports.
 
-It has no subset selection: that is compared with another peer, which comes as source alone, in
-`bench/estimates.py`.
+It has no subset selection.
 """
 
 import importlib
