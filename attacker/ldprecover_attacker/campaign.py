@@ -13,7 +13,6 @@ from ldprecover import ParameterError
 from ldprecover_attacker.base import Attack
 from ldprecover_client.bulk import BATCH_SIZE, submit_reports
 from ldprecover_client.http import Client, Transport
-from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 from ldprecover_client.seeds import tickets_of, with_tickets
@@ -29,13 +28,17 @@ def campaign_rng(seed: int) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class CampaignResult:
-    """The attack of a campaign, as resolved in the round, and the number of accepted reports."""
+    """The attack of a campaign, as resolved in the round, and the numbers of its reports.
+
+    `accepted` and `duplicates` are those of `ldprecover_client.BulkReceipt`.
+    """
 
     round_id: str
     attack: Attack
     m: int
     seed: int
     accepted: int
+    duplicates: int
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Campaign:
     connections: int = 4
     timeout: float = 30.0
     retries: Retries | None = None
-    journal: Journal | None = field(default=None, repr=False)
+    secret: bytes | None = field(default=None, repr=False)
     transport: Transport | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +109,7 @@ class Campaign:
             reports = attack.reports(seeded, self.m, rng)
             if tickets is not None:
                 tickets = tickets_of(oracle, reports, tickets)
-            accepted = submit_reports(
+            receipt = submit_reports(
                 self.url,
                 round_.id,
                 reports,
@@ -115,10 +118,12 @@ class Campaign:
                 batch_size=self.batch_size,
                 connections=self.connections,
                 progress=move,
-                journal=self.journal,
+                secret=self.secret,
                 timeout=self.timeout,
                 retries=self.retries,
                 transport=self.transport,
                 oracle=oracle,
             )
-        return CampaignResult(round_.id, attack, self.m, self.seed, accepted)
+        return CampaignResult(
+            round_.id, attack, self.m, self.seed, receipt.accepted, receipt.duplicates
+        )

@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.errors import *
     from ldprecover_client.http import *
     from ldprecover_client.jobs import *
-    from ldprecover_client.journal import *
     from ldprecover_client.ledger import *
     from ldprecover_client.population import *
     from ldprecover_client.progress import *
@@ -27,15 +26,14 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
 
 _MODULES = {
     "answers": "Frequencies Round RoundStatus RoundSummary TopItem Verdict",
-    "bulk": "submit_reports",
+    "bulk": "BulkReceipt submit_reports",
     "datasets": "DATASETS Dataset load_dataset",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "
-    "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InvalidAnswerError JournalError "
+    "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InvalidAnswerError "
     "LedgerError LimitError RefusedError SecondSeedError ServerError UnansweredError "
     "UnknownItemError UnknownProtocolError",
     "http": "AsyncClient Client",
     "jobs": "Job",
-    "journal": "Journal",
     "ledger": "Entry Ledger",
     "population": "Population",
     "progress": "progress_bar",

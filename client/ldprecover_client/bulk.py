@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +30,6 @@ from ldprecover_client.errors import (
     UnansweredError,
 )
 from ldprecover_client.http import Client, Transport
-from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress
 from ldprecover_client.retry import Retries
 
@@ -43,6 +43,18 @@ MAX_HASH_TESTS = 1 << 31
 """Item hashes that a server computes by default to count one submission."""
 
 _MAX_CONNECTIONS = 64
+_MIN_SECRET_BYTES = 16
+
+
+@dataclass(frozen=True)
+class BulkReceipt:
+    """The number of accepted reports, and of those that the server already had.
+
+    A `duplicate` came in a submission that was stored earlier under the same key.
+    """
+
+    accepted: int
+    duplicates: int
 
 
 def submit_reports(
@@ -55,28 +67,36 @@ def submit_reports(
     batch_size: int = BATCH_SIZE,
     connections: int = 4,
     progress: Progress | None = None,
-    journal: Journal | None = None,
+    secret: bytes | None = None,
     compress: bool = False,
     timeout: float = 30.0,
     retries: Retries | None = None,
     transport: Transport | None = None,
     oracle: FrequencyOracle | None = None,
-) -> int:
+) -> BulkReceipt:
     """Post reports, rows of the round's `wire.dtype`; return how many were accepted: all.
 
     Each submission has at most `batch_size` reports, and fits a server's default limits. It has a
-    random idempotency key that its retries keep, so no report counts twice. `connections` is the
+    random idempotency key that its retries keep, so no report counts twice within a call.
+
+    A `secret` makes that hold between calls: each key is the HMAC of the position and the batch
+    size under it, so the same secret, reports, and batch size give the same keys. After an
+    interruption a second call sends what is missing, and each report counts once. Other bytes under
+    the same key are refused with 409: the call ends with RefusedError, and nothing counts twice.
+    Take a new secret of at least 16 random bytes for each set of reports in a round, store it
+    before the first call, and keep it from others, who could send reports under its keys.
+
+    `connections` is the
     number of concurrent keep-alive connections. `key` is a report key; without one an open round
     takes one report a submission. If the server limits the key's rate, all connections wait. With
     `tickets` each report is one submission under its ticket; equal or malformed tickets are an
     error before anything is sent. The round's `oracle` allows larger submissions if its protocol is
     fast to count. `compress` gzips the bodies. `progress` is called from the caller's thread before
-    the first submission and after each. A `journal` records the accepted submissions: a second call
-    with it and the same reports sends only the others. The caller removes it.
+    the first submission and after each.
 
     Raises the error of `Client.submit` for the first submission that fails, with a note of how many
     reports were accepted; a 413 names the batch size. No further submission begins then. Raises
-    ArgumentError for sizes below 1 or connections above 64.
+    ArgumentError for sizes below 1, connections above 64 or a short secret.
 
         submit_reports(url, opened.id, oracle.perturb(values, rng), key=key)
     """
@@ -84,18 +104,15 @@ def submit_reports(
         raise ArgumentError("batch_size must be at least 1")
     if not 1 <= connections <= _MAX_CONNECTIONS:
         raise ArgumentError(f"connections must be from 1 to {_MAX_CONNECTIONS}")
+    if secret is not None and len(secret) < _MIN_SECRET_BYTES:
+        raise ArgumentError(f"secret must have at least {_MIN_SECRET_BYTES} bytes")
     n = len(reports)
     if not n:
-        return 0
+        return BulkReceipt(0, 0)
     if tickets is not None:
         _check_tickets(tickets, n)
     size = 1 if tickets is not None else min(batch_size, _largest_size(reports, oracle))
-    if journal is not None:
-        size = journal.begin(reports, size)
-    starts = [
-        start for start in range(0, n, size) if journal is None or not journal.was_accepted(start)
-    ]
-    accepted = n - sum(min(size, n - start) for start in starts)  # by an interrupted run
+    accepted = duplicates = 0
     stop = threading.Event()
 
     def pause(seconds: float) -> None:
@@ -108,12 +125,13 @@ def submit_reports(
         ) as client,
         ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
     ):
-        sender = _Sender(client, round_id, reports, size, [accepted], tickets, journal, compress)
+        sender = _Sender(client, round_id, reports, size, [], tickets, secret, compress)
         try:
             if progress is not None:
                 progress(accepted, n)
-            for sent in _send_all(pool, sender.send, starts, waiting=2 * connections):
-                accepted += sent
+            for sent in _send_all(pool, sender.send, range(0, n, size), waiting=2 * connections):
+                accepted += sent.accepted
+                duplicates += sent.duplicates
                 if progress is not None:
                     progress(accepted, n)
         except BaseException as error:
@@ -121,7 +139,7 @@ def submit_reports(
             pool.shutdown(wait=True, cancel_futures=True)
             error.add_note(f"{sum(sender.stored)} of {n} reports were accepted")
             raise
-    return accepted
+    return BulkReceipt(accepted, duplicates)
 
 
 @dataclass
@@ -137,11 +155,11 @@ class _Sender:
     size: int
     stored: list[int]
     tickets: Sequence[str] | None
-    journal: Journal | None
+    secret: bytes | None
     compress: bool
 
-    def send(self, start: int) -> int:
-        """Send the batch that starts at this index, and return its number of reports."""
+    def send(self, start: int) -> BulkReceipt:
+        """Send the batch that starts at this index."""
         batch = self.reports[start : start + self.size]
         try:
             answer = self._submit(start, batch)
@@ -159,13 +177,11 @@ class _Sender:
                 f"the server accepted {answer['accepted']} of a submission of {len(batch)}"
             )
         self.stored.append(len(batch))
-        if self.journal is not None:
-            self.journal.accept(start)
-        return len(batch)
+        return BulkReceipt(len(batch), len(batch) if answer["duplicate"] else 0)
 
     def _submit(self, start: int, batch: NDArray[Any]) -> Submitted:
         ticket = None if self.tickets is None else self.tickets[start]
-        key = secrets.token_hex(16) if self.journal is None else self.journal.key(start)
+        key = self._key(start)
         while True:
             before = len(self.stored)
             try:
@@ -177,12 +193,17 @@ class _Sender:
                 if error.status != 429 or len(self.stored) == before:
                     raise
 
+    def _key(self, start: int) -> str:
+        if self.secret is None:
+            return secrets.token_hex(16)
+        return hmac.digest(self.secret, f"{start} {self.size}".encode(), "sha256").hex()[:32]
+
 
 def _send_all(
-    pool: Executor, send: Callable[[int], int], starts: Iterable[int], *, waiting: int
-) -> Iterator[int]:
-    """Send batches in threads and yield their sizes as they end; queue at most `waiting`."""
-    sending: set[Future[int]] = set()
+    pool: Executor, send: Callable[[int], BulkReceipt], starts: Iterable[int], *, waiting: int
+) -> Iterator[BulkReceipt]:
+    """Send batches in threads and yield their receipts as they end; queue at most `waiting`."""
+    sending: set[Future[BulkReceipt]] = set()
     for start in starts:
         sending.add(pool.submit(send, start))
         if len(sending) > waiting:

@@ -1,9 +1,9 @@
 """Errors of the client: a tree by cause.
 
 `CallerError` is a wrong argument or request, `LimitError` the user's own privacy limit,
-`LedgerError` and `JournalError` a file on this machine, `RefusedError` a problem stated by the
-server, `ServerError` a response that breaks the interface, and `UnansweredError` the network or a
-busy server. No message contains a user's value: messages may be logged.
+`LedgerError` a file on this machine, `RefusedError` a problem stated by the server, `ServerError`
+a response that breaks the interface, and `UnansweredError` the network or a busy server. No message
+contains a user's value: messages may be logged.
 """
 
 
@@ -64,10 +64,6 @@ class SecondSeedError(LimitError):
 
 class LedgerError(ClientError):
     """The ledger file cannot be opened, trusted or written. Nothing was perturbed."""
-
-
-class JournalError(ClientError):
-    """The journal cannot be read or written, so an interrupted run could not be resumed."""
 
 
 class RefusedError(ClientError):

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import MAX_USERS
-from ldprecover_client.bulk import BATCH_SIZE, submit_reports
+from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, submit_reports
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
 from ldprecover_client.http import Client, Transport
-from ldprecover_client.journal import Journal
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
 from ldprecover_client.seeds import with_tickets
@@ -135,11 +134,11 @@ class Population:
         batch_size: int = BATCH_SIZE,
         connections: int = 4,
         progress: Progress | Literal["bar"] | None = "bar",
-        journal: Journal | None = None,
+        secret: bytes | None = None,
         timeout: float = 30.0,
         retries: Retries | None = None,
         transport: Transport | None = None,
-    ) -> int:
+    ) -> BulkReceipt:
         """Send every user's report to a round; return how many were accepted.
 
         `progress` "bar" shows a bar on standard error, if that is a terminal; `submit_reports`
@@ -167,7 +166,7 @@ class Population:
                 batch_size=batch_size,
                 connections=connections,
                 progress=report_progress,
-                journal=journal,
+                secret=secret,
                 timeout=timeout,
                 retries=retries,
                 transport=transport,

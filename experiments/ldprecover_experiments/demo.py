@@ -84,7 +84,7 @@ class Demo:
     def report_genuine(self, url: str, key: str | None, round: str, stage: Stage) -> int:
         """Have the genuine users report; return the number of accepted reports."""
         with stage("genuine users report") as progress:
-            return self.population.report_to(url, round, key=key, progress=progress)
+            return self.population.report_to(url, round, key=key, progress=progress).accepted
 
     def report_malicious(self, url: str, key: str | None, round: str, stage: Stage) -> int:
         """Have the malicious users report; return the number of accepted reports."""

@@ -220,7 +220,7 @@ def test_simulated_users_report_with_tickets(seeded_round: Any) -> None:
         "progress": None,
     }
     users = Population(np.arange(1, 5), 20, 1)
-    assert users.report_to(seeded_round.URL, "r1", tickets=tickets, **options) == 20
+    assert users.report_to(seeded_round.URL, "r1", tickets=tickets, **options).accepted == 20
     assert [seeded for seeded, _ in seeded_round.sent] == tickets
     for seeded, packed in seeded_round.sent:
         assert ORACLE.seeds(ORACLE.wire.unpack(packed))[0] == ORACLE.seed_of(ticket_bits(seeded))

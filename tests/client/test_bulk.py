@@ -14,6 +14,7 @@ from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
 from ldprecover.protocols.wire import pack
 from ldprecover_client import (
     ArgumentError,
+    BulkReceipt,
     InvalidAnswerError,
     RefusedError,
     Retries,
@@ -22,12 +23,16 @@ from ldprecover_client import (
     submit_reports,
 )
 
+Submit = Callable[..., BulkReceipt]
+
+SECRET = bytes(range(16))
+
 
 @pytest.fixture
-def submit(collector: Collector) -> Any:
+def submit(collector: Collector) -> Submit:
     """Submit to the collector's r1 in memory, without waiting."""
 
-    def call(reports: NDArray[Any], **options: Any) -> Any:
+    def call(reports: NDArray[Any], **options: Any) -> BulkReceipt:
         options = {
             "transport": httpx.MockTransport(collector),
             "retries": collector.AT_ONCE,
@@ -54,17 +59,15 @@ def rows(data: Any, reports: NDArray[Any]) -> Any:
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000, 10_000])
 def test_every_report_is_stored_once(
-    collector: Collector, submit: Callable[..., int], protocol: str, batch_size: Any
+    collector: Collector, submit: Submit, protocol: str, batch_size: Any
 ) -> None:
     reports = reports_of(collector, protocol, 100 if batch_size == 1 else 1000)
-    assert submit(reports, batch_size=batch_size) == len(reports)
+    assert submit(reports, batch_size=batch_size).accepted == len(reports)
     assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
     assert len(collector.stored) == -(-len(reports) // batch_size)
 
 
-def test_every_report_is_stored_once_despite_losses(
-    collector: Collector, submit: Callable[..., int]
-) -> None:
+def test_every_report_is_stored_once_despite_losses(collector: Collector, submit: Submit) -> None:
     reports = reports_of(collector)
     losses = [
         collector.answer_lost,
@@ -73,14 +76,15 @@ def test_every_report_is_stored_once_despite_losses(
         collector.busy(429),
     ]
     collector.faults.extend(losses * 10)
-    assert submit(reports, batch_size=10, retries=Retries(attempts=50, base=0, longest=0)) == 1000
+    assert (
+        submit(reports, batch_size=10, retries=Retries(attempts=50, base=0, longest=0)).accepted
+        == 1000
+    )
     assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
     assert len(collector.posts) == 140
 
 
-def test_progress_reaches_end_in_callers_thread(
-    collector: Collector, submit: Callable[..., int]
-) -> None:
+def test_progress_reaches_end_in_callers_thread(collector: Collector, submit: Submit) -> None:
     updates, threads = [], set()
 
     def progress(done: int, total: int) -> None:
@@ -92,7 +96,7 @@ def test_progress_reaches_end_in_callers_thread(
     assert threads == {threading.current_thread()}
 
 
-def test_connections_work_concurrently(collector: Collector, submit: Callable[..., int]) -> None:
+def test_connections_work_concurrently(collector: Collector, submit: Submit) -> None:
     """Each of the first submissions waits until there are as many as connections."""
     together = threading.Barrier(3, timeout=60)
 
@@ -101,32 +105,32 @@ def test_connections_work_concurrently(collector: Collector, submit: Callable[..
         return send()
 
     collector.faults.extend([wait_for_the_others] * 3)
-    assert submit(reports_of(collector), batch_size=100, connections=3) == 1000
+    assert submit(reports_of(collector), batch_size=100, connections=3).accepted == 1000
 
 
 def test_connections_are_kept_alive(collector: Collector) -> None:
     reports = reports_of(collector)
     with collector.listening() as url:
-        assert submit_reports(url, "r1", reports, batch_size=50, connections=2) == 1000
+        assert submit_reports(url, "r1", reports, batch_size=50, connections=2).accepted == 1000
     assert len(collector.posts) == 20
     assert 1 <= len(collector.connections) <= 2
 
 
-def test_no_reports_make_no_request(collector: Collector, submit: Callable[..., int]) -> None:
-    assert submit(reports_of(collector)[:0]) == 0
+def test_no_reports_make_no_request(collector: Collector, submit: Submit) -> None:
+    assert submit(reports_of(collector)[:0]).accepted == 0
     assert not collector.requests
 
 
 def test_submission_fits_body_limit(
-    collector: Collector, submit: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+    collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "MAX_BODY_BYTES", 1000)
     reports = reports_of(collector)
-    assert submit(reports) == 1000
+    assert submit(reports).accepted == 1000
     assert max(len(post.content) for post in collector.posts) == 996, "166 reports of 6 bytes"
 
 
-def test_rejection_names_batch_size(collector: Collector, submit: Callable[..., int]) -> None:
+def test_rejection_names_batch_size(collector: Collector, submit: Submit) -> None:
     reports = reports_of(collector)
     collector.faults.append(lambda send: collector.problem(413, "body-too-large"))
     with pytest.raises(
@@ -136,30 +140,30 @@ def test_rejection_names_batch_size(collector: Collector, submit: Callable[..., 
 
 
 def test_submission_fits_counting_limit(
-    collector: Collector, submit: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+    collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the oracle the largest domain of the slowest protocol is assumed."""
     monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 100 * MAX_DOMAIN_SIZE)
     for protocol in PROTOCOLS:
-        assert submit(reports_of(collector, protocol)) == 1000
+        assert submit(reports_of(collector, protocol)).accepted == 1000
         assert len(collector.stored) == 10
         collector.stored.clear()
 
 
 def test_oracle_allows_larger_submission(
-    collector: Collector, submit: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+    collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for protocol in PROTOCOLS:
         reports = reports_of(collector, protocol)
         oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
         monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 250 * len(collector.ITEMS))
-        assert submit(reports, oracle=oracle) == 1000
+        assert submit(reports, oracle=oracle).accepted == 1000
         assert len(collector.stored) == (4 if oracle.hash_tests else 1)
         collector.stored.clear()
 
 
 def test_rate_limited_submission_waits_while_others_succeed(
-    collector: Collector, submit: Callable[..., int]
+    collector: Collector, submit: Submit
 ) -> None:
     """Its retries end while another submission is accepted: it starts again under its key."""
     reports = reports_of(collector)
@@ -189,7 +193,7 @@ def test_rate_limited_submission_waits_while_others_succeed(
             taken.set()
 
     submitted = submit(reports, batch_size=500, connections=2, progress=moved, **options)
-    assert submitted == 1000
+    assert submitted.accepted == 1000
     assert collector.stored[keys[0]] == first
     assert len(set(keys)) == 1
     assert len(collector.stored) == 2
@@ -200,16 +204,14 @@ def test_rate_limited_submission_waits_while_others_succeed(
     [(Collector.busy(429), "429"), (Collector.request_lost, "connection refused")],
 )
 def test_gives_up_without_success(
-    collector: Collector, submit: Callable[..., int], fault: Any, words: str
+    collector: Collector, submit: Submit, fault: Any, words: str
 ) -> None:
     collector.faults.extend([fault] * 1000)
     with pytest.raises(UnansweredError, match=words):
         submit(reports_of(collector), batch_size=500)
 
 
-def test_refusal_stops_rest_and_notes_count(
-    collector: Collector, submit: Callable[..., int]
-) -> None:
+def test_refusal_stops_rest_and_notes_count(collector: Collector, submit: Submit) -> None:
     """One connection with one submission queued: nothing after the refusal is sent."""
     reports = reports_of(collector)
     collector.faults.extend([lambda send: send()] * 3)
@@ -223,7 +225,7 @@ def test_refusal_stops_rest_and_notes_count(
     assert len(collector.posts) < 10
 
 
-def test_failure_wakes_waiting_retries(collector: Collector, submit: Callable[..., int]) -> None:
+def test_failure_wakes_waiting_retries(collector: Collector, submit: Submit) -> None:
     """One submission would wait for an hour; the failure of another ends that wait."""
     waiting = threading.Event()
     reports = reports_of(collector)
@@ -248,7 +250,7 @@ def test_failure_wakes_waiting_retries(collector: Collector, submit: Callable[..
         )
 
 
-def test_failing_progress_stops_rest(collector: Collector, submit: Callable[..., int]) -> None:
+def test_failing_progress_stops_rest(collector: Collector, submit: Submit) -> None:
     def progress(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
@@ -257,7 +259,7 @@ def test_failing_progress_stops_rest(collector: Collector, submit: Callable[...,
     assert len(collector.posts) < 10
 
 
-def test_rejects_wrong_accepted_count(collector: Collector, submit: Callable[..., int]) -> None:
+def test_rejects_wrong_accepted_count(collector: Collector, submit: Submit) -> None:
     reports = reports_of(collector)
     collector.faults.append(
         collector.instead(202, json={"round": "r1", "accepted": 999, "duplicate": False})
@@ -266,7 +268,7 @@ def test_rejects_wrong_accepted_count(collector: Collector, submit: Callable[...
         submit(reports)
 
 
-def test_keys_are_unique(collector: Collector, submit: Callable[..., int]) -> None:
+def test_keys_are_unique(collector: Collector, submit: Submit) -> None:
     """Even for another run of the same reports, which is another population."""
     reports = reports_of(collector)
     submit(reports, batch_size=100)
@@ -274,10 +276,42 @@ def test_keys_are_unique(collector: Collector, submit: Callable[..., int]) -> No
     assert len({key for key, _ in collector.sent}) == 20
 
 
-@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"connections": 0}, {"connections": 65}])
-def test_rejects_sizes_out_of_range(
-    collector: Collector, submit: Callable[..., int], wrong: Any
+@pytest.mark.parametrize("fault", ["answer_lost", "request_lost"])
+@pytest.mark.parametrize("after", [0, 3, 9])
+def test_second_call_with_secret_sends_the_rest(
+    collector: Collector, submit: Submit, fault: str, after: int
 ) -> None:
+    reports = reports_of(collector, n=950)
+    options: dict[str, Any] = {"batch_size": 100, "connections": 1, "secret": SECRET}
+    collector.faults.extend([lambda send: send()] * after + [getattr(collector, fault)])
+    with pytest.raises(UnansweredError):
+        submit(reports, retries=Retries(attempts=1), **options)
+    stored = sum(len(body) // 6 for body in collector.stored.values())
+    assert submit(reports, **options) == BulkReceipt(950, stored)
+    assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
+    assert submit(reports, **options) == BulkReceipt(950, 950)
+
+
+def test_rejects_other_reports_under_a_secret(collector: Collector, submit: Submit) -> None:
+    reports = reports_of(collector)
+    submit(reports, secret=SECRET)
+    with pytest.raises(RefusedError) as caught:
+        submit(reports[::-1].copy(), secret=SECRET)
+    assert caught.value.slug == "idempotency-key-reused"
+    assert len(collector.stored) == 1
+
+
+def test_keys_depend_on_secret_and_batch_size(collector: Collector, submit: Submit) -> None:
+    reports = reports_of(collector)
+    for options in ({"secret": SECRET}, {"secret": SECRET[::-1]}, {"batch_size": 999}):
+        submit(reports, **{"batch_size": 100, "secret": SECRET, **options})
+    assert len(collector.stored) == 22
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"batch_size": 0}, {"connections": 0}, {"connections": 65}, {"secret": b"short"}]
+)
+def test_rejects_sizes_out_of_range(collector: Collector, submit: Submit, wrong: Any) -> None:
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         submit(reports_of(collector), **wrong)
 
@@ -285,11 +319,11 @@ def test_rejects_sizes_out_of_range(
 TICKETS = [f"{i:022d}.{i:022d}" for i in range(10)]
 
 
-def test_each_report_has_its_ticket(collector: Collector, submit: Callable[..., int]) -> None:
+def test_each_report_has_its_ticket(collector: Collector, submit: Submit) -> None:
     reports = reports_of(collector, n=10)
     collector.rounds["r1"]["access"] = "ticket"
     collector.tickets |= set(TICKETS)
-    assert submit(reports, tickets=TICKETS) == 10
+    assert submit(reports, tickets=TICKETS).accepted == 10
     assert [collector.stored[ticket] for ticket in TICKETS] == [
         pack(reports[i : i + 1]) for i in range(10)
     ]
@@ -305,7 +339,7 @@ def test_each_report_has_its_ticket(collector: Collector, submit: Callable[..., 
     ids=["too few", "one twice", "none at all"],
 )
 def test_rejects_bad_tickets_before_sending(
-    collector: Collector, submit: Callable[..., int], tickets: Any, words: str
+    collector: Collector, submit: Submit, tickets: Any, words: str
 ) -> None:
     with pytest.raises(ArgumentError, match=words):
         submit(reports_of(collector, n=10), tickets=tickets)

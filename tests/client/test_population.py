@@ -146,7 +146,7 @@ def test_all_users_report_to_round(collector: Collector) -> None:
         collector.URL, batch_size=100, progress=None, transport=httpx.MockTransport(collector)
     )
     oracle = RoundParameters("olh", 0.5, collector.ITEMS).oracle
-    assert sent == 1234
+    assert sent.accepted == 1234
     assert sum(map(len, collector.stored.values())) == 1234 * oracle.wire.size
     bodies = {post.content for post in collector.posts}
     packed = pack(users.reports(oracle))
@@ -185,7 +185,7 @@ def test_no_bar_without_terminal(
     if closed:
         monkeypatch.setattr(sys, "stderr", None)
     users = Population(WEIGHTS, 100, 9)
-    assert users.report_to(collector.URL, transport=httpx.MockTransport(collector)) == 100
+    assert users.report_to(collector.URL, transport=httpx.MockTransport(collector)).accepted == 100
     assert capsys.readouterr() == ("", "")
 
 

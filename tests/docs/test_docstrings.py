@@ -29,6 +29,7 @@ WITHOUT = {
     # What calls return.
     *(
         "Recovery",
+        "BulkReceipt",
         "Entry",
         "Frequencies",
         "Receipt",

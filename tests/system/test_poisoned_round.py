@@ -26,17 +26,14 @@ def test_a_poisoned_round_is_estimated_as_theory_says(server: ServerProcess, pro
     items = tuple(f"city {i}" for i in range(D))
     users = Population(1 / np.arange(1, D + 1), 20_000, seed=11, items=items)
     opened = server.open_round(protocol, 0.5, items=items)
-    assert users.report_to(server.url, opened["id"], key=server.admin_key, progress=None) == users.n
+    users.report_to(server.url, opened["id"], key=server.admin_key, progress=None)
     oracle = RoundParameters(protocol, 0.5, items, opened["hash_range"]).oracle
     clean = server.frequencies(opened["id"])
     assert clean["n"] == users.n
 
     m = 1_000
     malicious = MGA(TARGETS).reports(oracle, m, np.random.default_rng(12))
-    assert (
-        submit_reports(server.url, opened["id"], malicious, key=server.admin_key, batch_size=300)
-        == m
-    )
+    submit_reports(server.url, opened["id"], malicious, key=server.admin_key, batch_size=300)
     poisoned = server.frequencies(opened["id"])
     n = users.n + m
     assert poisoned["n"] == n
@@ -76,10 +73,7 @@ def test_olh_reports_have_the_support_probabilities_p_and_q(
     opened = server.open_round("olh", 0.5, domain_size=D)
     oracle = RoundParameters("olh", 0.5, tuple(opened["items"]), opened["hash_range"]).oracle
     reports = oracle.perturb(np.full(n, item))
-    assert (
-        submit_reports(server.url, opened["id"], reports, key=server.admin_key, batch_size=100_000)
-        == n
-    )
+    submit_reports(server.url, opened["id"], reports, key=server.admin_key, batch_size=100_000)
     frequencies = server.frequencies(opened["id"])
     supported = np.array(frequencies["counts"]) / n
     expected = np.full(D, 1 / opened["hash_range"])

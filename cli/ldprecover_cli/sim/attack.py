@@ -20,25 +20,19 @@ from ldprecover_cli.options import (
 )
 from ldprecover_cli.output import console, counted, joined, print_json
 from ldprecover_cli.sim.runs import (
-    Resume,
     RunSeed,
     Users,
     Wait,
-    chosen_seed,
-    interrupted,
-    new_journal,
+    draw_seed,
+    print_repeat_options,
+    run_secret,
     sending,
+    sent_line,
 )
-from ldprecover_cli.sim.ticket_files import (
-    Tickets,
-    check_access,
-    check_enough,
-    fingerprint,
-    read_tickets,
-)
+from ldprecover_cli.sim.ticket_files import Tickets, check_access, check_enough, read_tickets
 
 if TYPE_CHECKING:
-    from ldprecover_client import Client, Journal, RoundStatus
+    from ldprecover_client import Client, RoundStatus
 
 # As in the paper's evaluation (VI-A).
 _ATTACK = "mga"
@@ -112,7 +106,6 @@ def attack(
     tickets: Tickets = None,
     seed: RunSeed = None,
     wait: Wait = False,
-    resume: Resume = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -132,6 +125,11 @@ def attack(
     from ldprecover_attacker import Campaign, attack_options, make_attack
 
     name, round = _in_order(name, round)
+    if users is not None and beta is not None:
+        raise UsageError("give either --users or --beta")
+    ticket_list = read_tickets(tickets)
+    if users is None and beta is None and ticket_list is not None:
+        users = len(ticket_list)
     plan: dict[str, Any] = {
         "model": model,
         "search": search_budget(search),
@@ -142,54 +140,48 @@ def attack(
         "item": item,
         "against": against,
         "input_poisoning": input_poisoning,
+        "attackers": attackers,
     }
-    if resume:
-        options = {
-            "users": users,
-            "beta": beta,
-            "target": target,
-            "targets": targets,
-            "seed": seed,
-            **plan,
-            "attackers": None if attackers == 1 else attackers,
-            "tickets": tickets,
-        }
-        journal, ticket_list, url = interrupted("attack", round, url, options)
-    elif users is not None and beta is not None:
-        raise UsageError("give either --users or --beta")
-    else:
-        ticket_list = read_tickets(tickets)
-        if users is None and beta is None:
-            users, beta = (None, _BETA) if ticket_list is None else (len(ticket_list), None)
-        options = {
-            "name": name,
-            "plan": plan | {"attackers": attackers},
-            "seed": chosen_seed(seed),
-            "tickets": fingerprint(tickets, ticket_list),
-        }
-        journal = new_journal("attack", round, options)
-    options = journal.facts["options"]
-    with sending(journal, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
-        status = client.round(journal.facts["round"])
+    with sending(round, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
+        status = client.round(round)
         check_access(status, ticket_list)
-        if not resume:
-            options["targets"] = _targets(name, target, targets, status, options["seed"])
-            if item is not None:
-                check_items([item], status.parameters.items, status.name)
-            options["users"] = users if users is not None else _share(beta or 0.0, status)
-            check_enough(ticket_list, options["users"])
-            if "share" in attack_options(name) and not input_poisoning and status.n:
-                options["plan"] |= _knowledge(client, status, options["users"])
-            journal.facts |= {
-                "url": client.url,
-                "round": status.id,
-                "name": status.name,
-                "n": status.n,
-            }
-        attack = make_attack(options["name"], targets=options["targets"], **options["plan"])
-        campaign = Campaign(url, status.id, attack, options["users"], options["seed"], **delivery)
+        m = _share(_BETA if beta is None else beta, status) if users is None else users
+        check_enough(ticket_list, m)
+        if item is not None:
+            check_items([item], status.parameters.items, status.name)
+        run_seed = draw_seed() if seed is None else seed
+        labels = _targets(name, target, targets, status, run_seed)
+        secret = run_secret(
+            run_seed, "sim attack", status.id, {"attack": name, "targets": labels, **plan}
+        )
+        if "share" in attack_options(name) and not input_poisoning and status.n:
+            plan |= _knowledge(client, status, m)
+        attack = make_attack(name, targets=labels, **plan)
+        print_repeat_options(
+            round=status.name if round == CURRENT else None,
+            # A share of the reports is another number after a part of the run was sent.
+            users=m if users is None else None,
+            seed=run_seed if seed is None else None,
+        )
+        campaign = Campaign(url, status.id, attack, m, run_seed, secret=secret, **delivery)
         sent = campaign.run(progress=None if json else "bar")
-    _show_attack(journal, sent.accepted, round, json=json)
+        n = client.round(status.id).n
+    if json:
+        print_json(
+            {
+                "round": status.id,
+                "accepted": sent.accepted,
+                "duplicates": sent.duplicates,
+                "attack": name,
+                "targets": labels,
+                "beta": sent.accepted / n,
+                "seed": str(run_seed),
+            }
+        )
+        return
+    purpose = f" to raise {joined(labels)}" if labels else ""
+    title = titled(status.name, round)
+    console().print(sent_line(sent.accepted, sent.duplicates, "malicious user", title, purpose))
 
 
 def _in_order(name: str, round: str) -> tuple[str, str]:
@@ -207,27 +199,6 @@ def _in_order(name: str, round: str) -> tuple[str, str]:
         names = ", ".join(sorted(ATTACKS))
         raise UsageError(f"neither {name!r} nor {round!r} is an attack: name one of {names}")
     return name, round
-
-
-def _show_attack(journal: "Journal", accepted: int, round: str, *, json: bool) -> None:
-    facts, options = journal.facts, journal.facts["options"]
-    seed, targets = options["seed"], options["targets"]
-    if json:
-        print_json(
-            {
-                "round": facts["round"],
-                "accepted": accepted,
-                "attack": options["name"],
-                "targets": targets,
-                "beta": accepted / (facts["n"] + accepted),
-                "seed": seed,
-            }
-        )
-        return
-    purpose = f" to raise {joined(targets)}" if targets else ""
-    title = titled(facts["name"], round)
-    console().print(f"{counted(accepted, 'malicious user')} reported to {title}{purpose}.")
-    console().print(f"To repeat the same reports: --seed {seed}")
 
 
 def _targets(

@@ -1,10 +1,9 @@
 """Tickets of simulated users, one a line in a text file."""
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -60,28 +59,6 @@ def check_enough(tickets: tuple[str, ...] | None, users: int) -> None:
         raise UsageError(f"{counted(users, 'user')} need {users:,} tickets, not {len(tickets):,}")
 
 
-def fingerprint(file: Path | None, tickets: tuple[str, ...] | None) -> dict[str, str] | None:
-    """Return the path and digest of a ticket file for a run's journal, which holds no tickets."""
-    if file is None or tickets is None:
-        return None
-    digest = hashlib.sha256("\n".join(tickets).encode()).hexdigest()
-    return {"file": str(file.absolute()), "digest": digest}
-
-
-def read_again(journaled: Mapping[str, Any] | None) -> tuple[str, ...] | None:
-    """Return the tickets of a resumed run.
-
-    Raises UsageError if the file has changed: other tickets would count reports twice.
-    """
-    if journaled is None:
-        return None
-    file = Path(journaled["file"])
-    tickets = read_tickets(file)
-    if fingerprint(file, tickets) != journaled:
-        raise UsageError(f"{file} no longer contains the tickets of the interrupted run")
-    return tickets
-
-
 def check_access(round: "Round", tickets: tuple[str, ...] | None) -> None:
     """Raise UsageError if the round needs tickets and has none, or takes none and has some."""
     if round.access == "ticket" and tickets is None:
@@ -95,15 +72,20 @@ def check_access(round: "Round", tickets: tuple[str, ...] | None) -> None:
 
 
 @contextmanager
-def explain_used_tickets(tickets: tuple[str, ...] | None) -> Iterator[None]:
+def explain_used_keys(tickets: tuple[str, ...] | None) -> Iterator[None]:
     """Translate the error of a reused idempotency key: under a ticket the ticket is the key."""
     from ldprecover_client import RefusedError
 
     try:
         yield
     except RefusedError as error:
-        if tickets is None or error.slug != "idempotency-key-reused":
+        if error.slug != "idempotency-key-reused":
             raise
-        raise CommandError(
-            "a ticket of the file has admitted another report: give unused tickets"
-        ) from error
+        if tickets is not None:
+            message = "a ticket of the file has admitted another report: give unused tickets"
+        else:
+            message = (
+                "the round has other reports of this command and seed: repeat a run with the "
+                "options that it printed, or give another --seed"
+            )
+        raise CommandError(message) from error

@@ -1,8 +1,5 @@
 """`sim users`: many simulated genuine users."""
 
-from pathlib import Path
-from typing import Any
-
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
     CURRENT,
@@ -15,24 +12,18 @@ from ldprecover_cli.options import (
     Url,
     titled,
 )
-from ldprecover_cli.output import console, counted, print_json
+from ldprecover_cli.output import console, print_json
 from ldprecover_cli.sim.runs import (
-    Resume,
     RunSeed,
     Users,
     Wait,
-    chosen_seed,
-    interrupted,
-    new_journal,
+    draw_seed,
+    print_repeat_options,
+    run_secret,
     sending,
+    sent_line,
 )
-from ldprecover_cli.sim.ticket_files import (
-    Tickets,
-    check_access,
-    check_enough,
-    fingerprint,
-    read_tickets,
-)
+from ldprecover_cli.sim.ticket_files import Tickets, check_access, check_enough, read_tickets
 
 
 def users(
@@ -44,7 +35,6 @@ def users(
     tickets: Tickets = None,
     seed: RunSeed = None,
     wait: Wait = False,
-    resume: Resume = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -56,63 +46,49 @@ def users(
     Example: ldprecover sim users cities --dataset cities --users 100000
 
     Example: ldprecover sim users members --tickets tickets.txt
-
-    Example: ldprecover sim users --resume --wait
     """
     from ldprecover_client import Population, load_dataset
 
-    options: dict[str, Any] = {
-        "users": users,
-        "dataset": dataset,
-        "column": column,
-        "tickets": tickets,
-        "seed": seed,
-    }
-    if resume:
-        journal, ticket_list, url = interrupted("users", round, url, options)
-    elif users is None and tickets is None:
-        raise UsageError(
-            "give the number of genuine users with --users, or --resume an interrupted run"
-        )
-    elif column is not None and dataset is None:
+    if users is None and tickets is None:
+        raise UsageError("give the number of genuine users with --users")
+    if column is not None and dataset is None:
         raise UsageError("--column belongs to --dataset")
-    else:
-        ticket_list = read_tickets(tickets)
-        n = len(ticket_list or ()) if users is None else users
-        check_enough(ticket_list, n)
-        options |= {
-            "users": n,
-            "dataset": _absolute(dataset),
-            "tickets": fingerprint(tickets, ticket_list),
-            "seed": chosen_seed(seed),
-        }
-        journal = new_journal("users", round, options)
-    options = journal.facts["options"]
-    with sending(journal, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
-        target = client.parameters(journal.facts["round"])
+    ticket_list = read_tickets(tickets)
+    n = len(ticket_list or ()) if users is None else users
+    check_enough(ticket_list, n)
+    data = None if dataset is None else load_dataset(dataset, column)
+    with sending(round, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
+        target = client.parameters(round)
         check_access(target, ticket_list)
-        journal.facts |= {"url": client.url, "round": target.id, "name": target.name}
-        n, seed = options["users"], options["seed"]
-        if options["dataset"] is not None:
-            population = Population.of(load_dataset(options["dataset"], options["column"]), n, seed)
+        run_seed = draw_seed() if seed is None else seed
+        if data is not None:
+            counts = data.counts.tolist()
+            population = Population.of(data, n, run_seed)
         else:
             parameters = target.parameters
-            items = len(parameters.items) - len(parameters.canaries)
-            population = Population([1] * items, n, seed)
-        accepted = population.report_to(
-            url, target.id, progress=None if json else "bar", **delivery
+            counts = [1] * (len(parameters.items) - len(parameters.canaries))
+            population = Population(counts, n, run_seed)
+        print_repeat_options(
+            round=target.name if round == CURRENT else None,
+            seed=run_seed if seed is None else None,
+        )
+        sent = population.report_to(
+            url,
+            target.id,
+            progress=None if json else "bar",
+            secret=run_secret(run_seed, "sim users", target.id, {"counts": counts}),
+            **delivery,
         )
     if json:
-        counts = population.counts.tolist()
-        print_json({"round": target.id, "accepted": accepted, "seed": seed, "true_counts": counts})
+        print_json(
+            {
+                "round": target.id,
+                "accepted": sent.accepted,
+                "duplicates": sent.duplicates,
+                "seed": str(run_seed),
+                "true_counts": population.counts.tolist(),
+            }
+        )
     else:
         title = titled(target.name, round)
-        console().print(f"{counted(accepted, 'genuine user')} reported to {title}.")
-        console().print(f"To repeat the same reports: --seed {seed}")
-
-
-def _absolute(dataset: str | None) -> str | None:
-    """Return a data set by a name that is valid in any working directory."""
-    from ldprecover_client import DATASETS
-
-    return dataset if dataset is None or dataset in DATASETS else str(Path(dataset).absolute())
+        console().print(sent_line(sent.accepted, sent.duplicates, "genuine user", title))

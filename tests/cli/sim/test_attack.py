@@ -26,12 +26,13 @@ def test_genuine_users_follow_data_set_and_seed(
     assert on_server(f"{line} --json").json == {
         "round": cities["id"],
         "accepted": 5000,
-        "seed": 4,
+        "duplicates": 0,
+        "seed": "4",
         "true_counts": population.counts.tolist(),
     }
     assert server.frequencies(cities["id"])["n"] == 5000
-    assert on_server(line).out == (
-        f"5,000 genuine users reported to {cities['name']}.\nTo repeat the same reports: --seed 4\n"
+    assert on_server(line.replace("--seed 4", "--seed 5")).out == (
+        f"5,000 genuine users reported to {cities['name']}.\n"
     )
 
 
@@ -61,9 +62,10 @@ def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities: Any, comman
     assert first["seed"] != second["seed"]
     assert first != {**second, "seed": first["seed"]}
     again = on_server(f"{line} --seed {first['seed']} --json").json
-    assert again | {"beta": None} == first | {"beta": None}
-    shown = on_server(line).out
-    assert re.search(r"^To repeat the same reports: --seed \d+$", shown, re.MULTILINE)
+    assert again["duplicates"] == 40
+    assert again | {"beta": None, "duplicates": 0} == first | {"beta": None}
+    shown = on_server(line).err
+    assert re.search(r"the same command with --seed \d+ sends the rest\.$", shown, re.MULTILINE)
 
 
 def test_new_seeds_raise_no_alarm_for_repeated_reports(
@@ -98,7 +100,7 @@ def test_rejects_data_that_do_not_fit(
     on_server: Run, cities: Any, options: str, message: str
 ) -> None:
     Path("bad.csv").write_text("item,count\na,1\nb,-2\n")
-    result = on_server(f"sim users --round {cities['name']} --users 10 {options}")
+    result = on_server(f"sim users --round {cities['name']} --users 10 --seed 1 {options}")
     assert message in result.fails(2)
 
 
@@ -161,10 +163,11 @@ def test_share_is_of_the_reports_in_the_round(
     assert on_server(f"sim attack --beta 0.05 --targets 3 --seed 9 {at} --json").json == {
         "round": cities["id"],
         "accepted": 100,
+        "duplicates": 0,
         "attack": "mga",
         "targets": [cities["items"][i] for i in draw_targets(102, 3, 9)],
         "beta": 0.05,
-        "seed": 9,
+        "seed": "9",
     }
     assert server.frequencies(cities["id"])["n"] == 2000
 
@@ -202,7 +205,7 @@ def test_rejects_a_share_of_less_than_one_user(
         ("--users 5 --beta 0.1", "--beta"),
         ("manip --beta 1", "beta"),
         ("mla --users 5 --item reno", "did you mean 'Reno, NV'"),
-        ("apa2 --users 5 --target 'Reno, NV'", "grr"),
+        ("apa2 --users 5 --seed 1 --target 'Reno, NV'", "grr"),
         ("rpa --users 5 --targets 2", "does not belong to rpa"),
         ("--users 5 --targets 3 --target 'Reno, NV'", "--targets"),
         ("--users 5 --targets 102", "101"),
@@ -258,9 +261,8 @@ def test_users_and_attackers_report_once_under_each_ticket(
     frequencies = server.frequencies(members["id"])
     assert frequencies["n"] == 65
     assert frequencies["counts"][4] >= 5
-    again = on_server(f"sim users {at} users.txt").fails(1)
+    again = on_server(f"sim users {at} users.txt --seed 1").fails(1)
     assert "a ticket of the file has admitted another report" in again
-    assert "--resume" not in again
     too_many = on_server(f"sim attack manip {at} stolen.txt --beta 0.2").fails(2)
     assert "16 users need 16 tickets, not 7" in too_many
     # Fewer users leave the last tickets unused; editors leave empty lines.
@@ -304,8 +306,8 @@ def test_round_without_tickets_takes_none(
 def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
     on_server(f"round close {cities['name']}")
     for command, note in (
-        ("sim users --users 3", "0 of 3 reports were accepted"),
-        ("sim attack manip --users 3", "0 of 3 reports were accepted"),
+        ("sim users --users 3 --seed 1", "0 of 3 reports were accepted"),
+        ("sim attack manip --users 3 --seed 1", "0 of 3 reports were accepted"),
     ):
         assert on_server(f"{command} --round {cities['name']}").fails(1) == (
             f"The round is closed; nothing of this submission is stored ({note}); "
@@ -317,7 +319,7 @@ def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
 def test_json_comes_without_bars_on_a_terminal(
     on_server: Run, lunch: Any, watched: Any, command: str
 ) -> None:
-    shown = watched(f"{command} --users 50 --round {lunch['name']} --json")
+    shown = watched(f"{command} --users 50 --round {lunch['name']} --json --seed 1")
     code, out = shown.ended()
     assert (code, shown.shown) == (0, "")
     assert json.loads(out)["accepted"] == 50
@@ -346,9 +348,6 @@ def test_signal_says_how_many_reports_were_accepted(
     assert users.ended() == (128 + number, "")
     accepted = server.frequencies(lunch["id"])["n"]
     assert 0 < accepted < 2_000_000
-    rest = f"`ldprecover {' '.join(command.split()[:2])} --resume` sends the rest"
     ended = "Interrupted" if number == signal.SIGINT else "Ended"
-    assert users.shown.endswith(
-        f"{ended}. ({accepted} of 2000000 reports were accepted; {rest})\r\n"
-    )
+    assert users.shown.endswith(f"{ended}. ({accepted} of 2000000 reports were accepted)\r\n")
     assert "Traceback" not in users.shown

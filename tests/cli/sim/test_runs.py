@@ -1,5 +1,6 @@
-"""Interrupted runs of simulated users continue after the server or the program was killed."""
+"""Interrupted runs of simulated users are completed by the same command with the same seed."""
 
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,12 +32,6 @@ def mortal(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> Server
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    """The folder of journals."""
-    return tmp_path / "state" / "ldprecover" / "runs"
-
-
-@pytest.fixture
 def at_first_progress(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """Call a function once the first submission of a run is accepted, in place of a bar."""
 
@@ -63,128 +58,85 @@ def test_run_waits_for_a_killed_server(
 ) -> None:
     round_ = mortal.open_round()
     at_first_progress(mortal.restart)
-    result = run(f"{command} --users {N} --round {round_['name']} --wait").succeeds()
+    result = run(f"{command} --users {N} --round {round_['name']} --wait --seed 1").succeeds()
     assert mortal.frequencies(round_["id"])["n"] == N
     waiting = "The server accepts no reports now. Waiting until it does; Ctrl-C ends this.\n"
     assert result.err in ("", waiting)
 
 
 @BOTH
-def test_resumes_a_run_on_its_own_server_and_round(
-    run: Run,
-    mortal: ServerProcess,
-    start_server: StartServer,
-    at_first_progress: Interrupt,
-    runs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
+def test_same_command_and_seed_send_the_rest(
+    run: Run, mortal: ServerProcess, at_first_progress: Interrupt, command: str
 ) -> None:
-    round_, resume = mortal.open_round(), f"{' '.join(command.split()[:2])} --resume"
+    round_ = mortal.open_round()
+    line = f"{command} --users {N} --round {round_['name']} --seed 3"
     at_first_progress(mortal.kill)
-    error = run(f"{command} --users {N} --round {round_['name']} --seed 3").fails(1)
-    assert f"`ldprecover {resume}` sends the rest" in error
-    (journal,) = runs.iterdir()
-    assert f"removing {journal} discards the run" in run(resume).fails(1)
-    assert "in round another" in run(f"{resume} --round another").fails(2)
+    assert "reports were accepted" in run(line).fails(1)
     mortal.start()
-    mortal.open_round()  # is the current round now
-    assert 0 < mortal.frequencies(round_["id"])["n"] < N
-    monkeypatch.setenv("LDPRECOVER_URL", start_server().url)
-    assert run(resume).fails(1) == (
-        f"this server lacks the round {round_['name']} of the interrupted run, which is on "
-        f"{mortal.url}: name that server with --url, or remove {journal} to discard the run"
-    )
-    sent = run(f"{resume} --url {mortal.url} --json").json
-    assert (sent["accepted"], sent["seed"], sent["round"]) == (N, 3, round_["id"])
+    sent_before = mortal.frequencies(round_["id"])["n"]
+    assert 0 < sent_before < N
+    rest = run(f"{line} --json").json
+    assert (rest["accepted"], rest["duplicates"]) == (N, sent_before)
     assert mortal.frequencies(round_["id"])["n"] == N
-    assert not list(runs.iterdir())
-    assert f"no interrupted run of `ldprecover {' '.join(command.split()[:2])}`" in run(
-        resume
-    ).fails(2)
+    assert run(line).succeeds().words == (
+        f"Nothing new was sent: {round_['name']} has these {N:,} reports already."
+    )
+    assert mortal.frequencies(round_["id"])["n"] == N
 
 
 @BOTH
-def test_resumes_with_the_same_tickets(
-    run: Run,
-    mortal: ServerProcess,
-    at_first_progress: Interrupt,
-    runs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
+def test_interrupted_run_of_tickets_is_completed(
+    run: Run, mortal: ServerProcess, at_first_progress: Interrupt, tmp_path: Path, command: str
 ) -> None:
-    round_, resume = (
-        mortal.open_round(
-            protocol="llh", access="ticket", assigned_seeds=True, tickets=900, domain_size=6
-        ),
-        f"{' '.join(command.split()[:2])} --resume",
-    )
-    tickets = run(f"admin ticket {round_['name']} --count 400").out
+    round_ = mortal.open_round(access="ticket", domain_size=6)
     file = tmp_path / "t.txt"
-    file.write_text(tickets)
+    file.write_text(run(f"admin ticket {round_['name']} --count 400").out)
+    line = f"{command} --tickets t.txt --round {round_['name']} --seed 5"
     at_first_progress(mortal.kill)
-    error = run(f"{command} --tickets t.txt --round {round_['name']}").error
-    assert f"`ldprecover {resume}` sends the rest" in error
-    (journal,) = runs.iterdir()
-    assert tickets.split()[0] not in journal.read_text()
+    assert "reports were accepted" in run(line).fails(1)
     mortal.start()
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    file.write_text("\n".join(tickets.split()[::-1]))
-    assert "no longer contains the tickets of the interrupted run" in run(resume).fails(2)
-    assert "leave out --tickets" in run(f"{resume} --tickets {file}").error
-    file.write_text(tickets)
-    assert run(f"{resume} --json").json["accepted"] == 400
+    assert run(f"{line} --json").json["accepted"] == 400
     assert mortal.frequencies(round_["id"])["n"] == 400
 
 
-def test_resumes_after_a_kill_from_another_folder(
-    run: Run, mortal: ServerProcess, watched: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path("menu.csv").write_text("item,count\na,3\nb,1\n")
+def test_killed_run_has_printed_its_seed(run: Run, mortal: ServerProcess, watched: Any) -> None:
     n, round_ = 1_000_000, mortal.open_round(items=["a", "b"])
-    users = watched(f"sim users --users {n} --dataset menu.csv --round {round_['name']}")
+    line = f"sim users --users {n}"
+    users = watched(line)
     assert users.watch(until=f"0000/{n}")
     users.process.send_signal(signal.SIGKILL)
     users.ended()
-    mortal.restart()
+    options = re.search(r"the same command with (.+) sends the rest\.", users.shown)
+    assert options
+    assert f"--round {round_['name']} --seed " in options[1]
     assert 0 < mortal.frequencies(round_["id"])["n"] < n
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    run(f"sim users --resume --round {round_['name']}").succeeds()
+    mortal.open_round()  # is the current round now
+    run(f"{line} {options[1]}").succeeds()
     assert mortal.frequencies(round_["id"])["n"] == n
 
 
-def test_discards_a_run_that_the_round_rejects_permanently(
-    run: Run, mortal: ServerProcess, at_first_progress: Interrupt, runs: Path
+def test_run_by_share_prints_its_number_of_users(
+    run: Run, mortal: ServerProcess, at_first_progress: Interrupt
 ) -> None:
+    """A share of the reports is another number after a part of the run was sent."""
     round_ = mortal.open_round()
-    at_first_progress(
-        lambda: mortal.http.post(f"/rounds/{round_['id']}/close", headers=mortal.admin)
-    )
-    error = run(f"sim users --users 600000 --round {round_['name']}").error
-    assert "The round is closed" in error
-    assert "--resume" not in error
-    assert not list(runs.iterdir())
+    at = f"--round {round_['name']}"
+    run(f"sim users {at} --users 60000").succeeds()
+    at_first_progress(mortal.kill)
+    err = run(f"sim attack mga {at} --beta 0.5").err
+    options = re.search(r"the same command with (--users 60000 --seed \d+) sends the rest\.", err)
+    assert options
+    mortal.start()
+    run(f"sim attack mga {at} {options[1]}").succeeds()
+    assert mortal.frequencies(round_["id"])["n"] == 120_000
 
 
-@pytest.mark.parametrize("command", ["sim users", "attack"])
-def test_rejects_other_options_of_a_resumed_run(run: Run, command: str) -> None:
-    error = run(f"{command} --resume --users 5 --seed 1").fails(2)
-    assert "leave out --users, --seed" in error
-
-
-def test_resumes_the_run_of_the_named_server(
-    run: Run, mortal: ServerProcess, start_server: StartServer, at_first_progress: Interrupt
+@BOTH
+def test_same_seed_with_other_users_counts_nothing_twice(
+    run: Run, mortal: ServerProcess, command: str
 ) -> None:
-    other = start_server()
-    other.keep_port()
-    rounds = {}
-    for server in (mortal, other):
-        rounds[server.url] = server.open_round()
-        at_first_progress(server.kill)
-        run(f"sim users --users {N} --round {rounds[server.url]['name']} --url {server.url}")
-        server.start()
-    for url, slash in ((mortal.url, "/"), (other.url, "")):
-        resumed = run(f"sim users --resume --url {url}{slash} --json").json
-        assert resumed["round"] == rounds[url]["id"]
+    round_ = mortal.open_round("olh", 0.5)
+    line = f"{command} --round {round_['name']} --seed 3 --users"
+    run(f"{line} 500").succeeds()
+    assert "give another --seed" in run(f"{line} 400").fails(1)
+    assert mortal.frequencies(round_["id"])["n"] == 500
