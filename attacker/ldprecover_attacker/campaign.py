@@ -15,7 +15,6 @@ from ldprecover_client.bulk import BATCH_SIZE, submit_reports
 from ldprecover_client.http import Client, Transport
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
-from ldprecover_client.seeds import tickets_of, with_tickets
 
 _STREAM = 2
 """Stream of the seed; simulated populations of the same seed use the streams 0 and 1."""
@@ -105,10 +104,7 @@ class Campaign:
         bar = progress_bar("malicious users report", first="malicious users craft their reports")
         with bar if progress == "bar" else nullcontext(progress) as move:
             tickets = None if self.tickets is None else self.tickets[: self.m]
-            seeded = oracle if tickets is None else with_tickets(oracle, tickets)
-            reports = attack.reports(seeded, self.m, rng)
-            if tickets is not None:
-                tickets = tickets_of(oracle, reports, tickets)
+            reports = attack.reports(oracle, self.m, rng)
             receipt = submit_reports(
                 self.url,
                 round_.id,

@@ -36,7 +36,7 @@ _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 """Problems of the request, not of the round's or the server's state."""
 
 _PARAMETERS = (
-    "access against assigned_seeds attackers beta by_name confidence domain_size drift each "
+    "access against attackers beta by_name confidence domain_size drift each "
     "epsilon error frequency gain hash_range item kind lead malicious_share malicious_tickets "
     "max_epsilon max_total_epsilon model protocol rate read_access retention search series size "
     "subset_size sum_of tickets users"

@@ -48,8 +48,6 @@ export class Ledger {
   entries(): Promise<readonly Entry[]>;
   /** The sum of epsilon over all rounds. */
   spent(): Promise<number>;
-  /** The seed that a ticket assigned for a round, or null. */
-  seed(roundId: string): Promise<number | null>;
 }
 
 /**
@@ -82,8 +80,6 @@ export interface Round {
   readonly d: number;
   /** The hash range of olh, the subset size of ss, null of the others. */
   readonly own: number | null;
-  /** Whether tickets assign the seeds of reports. */
-  readonly assignedSeeds: boolean;
   /** Indices of items that no honest user has. */
   readonly canaries: readonly number[];
   readonly quarantine: boolean;
@@ -169,8 +165,6 @@ export class LimitError extends ClientError {}
 export class EpsilonTooHighError extends LimitError {}
 /** With this round, the epsilon of all rounds exceeds the user's total. */
 export class EpsilonSpentError extends LimitError {}
-/** The ticket assigns another seed than the first one for this round. */
-export class SecondSeedError extends LimitError {}
 /** The ledger cannot be read, trusted or written. Nothing was perturbed. */
 export class LedgerError extends ClientError {}
 /** The server refused with a problem (RFC 9457). */

@@ -12,7 +12,6 @@ export {
   LedgerError,
   LimitError,
   RefusedError,
-  SecondSeedError,
   ServerError,
   UnansweredError,
   UnknownItemError,

@@ -30,7 +30,7 @@ _MODULES = {
     "datasets": "DATASETS Dataset load_dataset",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "
     "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InvalidAnswerError "
-    "LedgerError LimitError RefusedError SecondSeedError ServerError UnansweredError "
+    "LedgerError LimitError RefusedError ServerError UnansweredError "
     "UnknownItemError UnknownProtocolError",
     "http": "AsyncClient Client",
     "jobs": "Job",

@@ -92,10 +92,6 @@ class Round:
                     f"the round states {name} = {stated}, but {oracle.protocol} with its "
                     f"parameters has {right}"
                 )
-        if oracle.assigned_seeds and self.access != "ticket":
-            raise InconsistentRoundError(
-                "the round has assigned seeds, and takes reports without tickets"
-            )
         if self.digest != self.parameters.digest:
             raise InconsistentRoundError("the round's digest is not that of its parameters")
 
@@ -166,7 +162,6 @@ class RoundSummary:
     series: str | None
     opened_at: str
     closed_at: str | None
-    assigned_seeds: bool = False
     canaries: tuple[int, ...] = ()
     quarantine: bool = False
     quarantined: Quarantined | None = None
@@ -206,7 +201,6 @@ class RoundStatus(Round):
             epsilon=parameters.epsilon,
             domain_size=len(parameters.items),
             own={**dict.fromkeys(own_parameters()), **parameters.own},
-            assigned_seeds=parameters.assigned_seeds,
             canaries=parameters.canaries,
             quarantine=parameters.quarantine,
             **_common(self, RoundSummary),
@@ -561,7 +555,6 @@ def _immutable(message: rounds.Parameters | rounds.Round) -> JsonObject:
             message.epsilon,
             message.items,
             message.own,
-            assigned_seeds=message.assigned_seeds,
             canaries=message.canaries,
             quarantine=message.quarantine,
         )

@@ -58,10 +58,6 @@ class EpsilonSpentError(LimitError):
     """With this round, the epsilon of all rounds in the ledger exceeds the user's total."""
 
 
-class SecondSeedError(LimitError):
-    """A ticket assigns another seed than the first one; two seeds reveal more of a value."""
-
-
 class LedgerError(ClientError):
     """The ledger file cannot be opened, trusted or written. Nothing was perturbed."""
 

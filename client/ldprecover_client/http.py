@@ -362,8 +362,6 @@ class Client(_BaseClient):
         series: str | None = None,
         canaries: int | Iterable[str] | None = None,
         quarantine: bool | None = None,
-        assigned_seeds: bool | None = None,
-        tickets: int | None = None,
         **own: int | None,
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
@@ -374,8 +372,7 @@ class Client(_BaseClient):
         days such as "36h" or "7d". `series` names the rounds over the same items to compare with.
         `canaries` are labels or a number of items to add that no honest user has. `quarantine`
         quarantines reports that no honest user sends. `own` has the protocol's parameters by name:
-        `hash_range` for olh. With `assigned_seeds` the tickets of the round, of which there will be
-        `tickets`, assign the seeds of reports.
+        `hash_range` for olh.
         """
         fields = {
             "name": name,
@@ -390,8 +387,6 @@ class Client(_BaseClient):
             "series": series,
             "canaries": list(canaries) if isinstance(canaries, Iterable) else canaries,
             "quarantine": quarantine,
-            "assigned_seeds": assigned_seeds,
-            "tickets": tickets,
         }
         return self._call(calls.open_round(fields))
 

@@ -13,9 +13,6 @@ A ticket replaces the key, so the same bytes under two tickets could count twice
 ticket is recorded as open before it is sent. It is no longer open when the server certainly did not
 take it: the server refused the ticket, or was never reached. The report may be sent under another
 ticket only while no try is open. A try that a crash interrupts stays open.
-
-In a round with assigned seeds the first ticket's seed is on disk before the value is perturbed, and
-no ticket with another seed is ever used for that round.
 """
 
 from __future__ import annotations
@@ -38,7 +35,6 @@ from ldprecover_client.errors import (
     EpsilonSpentError,
     InconsistentRoundError,
     LedgerError,
-    SecondSeedError,
 )
 
 MAX_TOTAL_EPSILON = 4.0
@@ -52,7 +48,7 @@ _IN_MEMORY = ":memory:"
 _APPLICATION_ID = 0x4C445052  # "LDPR": marks an SQLite file as a ledger
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 100  # bytes of an SQLite file's header
-_SCHEMA_VERSION = 4
+_SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE reports (
     round_id   TEXT PRIMARY KEY NOT NULL,
@@ -66,12 +62,6 @@ CREATE TABLE reports (
     ticket     TEXT,
     open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0),
     round_name TEXT
-)
-"""
-_SEEDS = """
-CREATE TABLE seeds (
-    round_id   TEXT PRIMARY KEY NOT NULL,
-    seed       INTEGER NOT NULL
 )
 """
 # By version, the statements that lead to the next one.
@@ -89,7 +79,6 @@ _MIGRATIONS = {
         """,
     ),
     2: ("ALTER TABLE reports ADD COLUMN round_name TEXT",),
-    3: (_SEEDS,),
 }
 _LOCK_TIMEOUT = 30.0  # seconds
 
@@ -182,18 +171,13 @@ class Ledger:
         perturb: Callable[[], bytes],
         ticket: str | None = None,
         round_name: str | None = None,
-        seed: int | None = None,
     ) -> tuple[Entry, bool]:
         """Return the round's entry, and whether it is new.
 
         Only without an entry is `perturb` called, under the lock, and its packed report written
-        with a new random key and the ticket. `seed` is the ticket's, if seeds are assigned: it is
-        on disk before `perturb` is called. Raises EpsilonSpentError if the total would exceed its
-        limit, InconsistentRoundError if the round had other parameters before, and SecondSeedError
-        if it had another seed and its report is pending or not made yet.
+        with a new random key and the ticket. Raises EpsilonSpentError if the total would exceed
+        its limit, and InconsistentRoundError if the round had other parameters before.
         """
-        if seed is not None:
-            self._record_seed(round_id, seed, epsilon)
         with self._transaction() as db:
             for entry in _select(db, "WHERE round_id = ?", (round_id,)):
                 if entry.digest != digest:
@@ -215,29 +199,6 @@ class Ledger:
             )
             db.execute(_INSERT, vars(entry))
             return entry, True
-
-    def seed(self, round_id: str) -> int | None:
-        """Return the seed that a ticket assigned for a round, or None."""
-        with self._connection() as db:
-            return _seed(db, round_id)
-
-    def _record_seed(self, round_id: str, seed: int, epsilon: float) -> None:
-        """Record a round's seed. Raises SecondSeedError if it has another and is not settled."""
-        with self._transaction() as db:
-            entries = _select(db, "WHERE round_id = ?", (round_id,))
-            if entries and entries[0].state != "pending":
-                return
-            if not entries:
-                self._check_total(db, epsilon)
-            recorded = _seed(db, round_id)
-            if recorded is None:
-                db.execute("INSERT INTO seeds (round_id, seed) VALUES (?, ?)", (round_id, seed))
-            elif recorded != seed:
-                raise SecondSeedError(
-                    "this ticket assigns another seed than your first one for this round, and a "
-                    "value under two seeds tells more of it: report with the first ticket, or one "
-                    "that assigns the same seed"
-                )
 
     def _check_total(self, db: sqlite3.Connection, epsilon: float) -> None:
         spent = _spent(db)
@@ -341,7 +302,6 @@ class Ledger:
             _pragma(db, name) for name in ("application_id", "user_version", "schema_version")
         ):
             db.execute(_SCHEMA)
-            db.execute(_SEEDS)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         elif (
@@ -419,11 +379,6 @@ def _spent(db: sqlite3.Connection) -> Decimal:
     return sum(
         (_decimal(epsilon) for (epsilon,) in db.execute("SELECT epsilon FROM reports")), Decimal(0)
     )
-
-
-def _seed(db: sqlite3.Connection, round_id: str) -> int | None:
-    row = db.execute("SELECT seed FROM seeds WHERE round_id = ?", (round_id,)).fetchone()
-    return None if row is None else int(row[0])
 
 
 def _decimal(epsilon: float) -> Decimal:

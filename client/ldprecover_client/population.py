@@ -19,7 +19,6 @@ from ldprecover_client.errors import ArgumentError
 from ldprecover_client.http import Client, Transport
 from ldprecover_client.progress import Progress, progress_bar
 from ldprecover_client.retry import Retries
-from ldprecover_client.seeds import with_tickets
 
 # Streams of the seed. Values have their own, so they are the same for every protocol.
 _VALUES, _REPORTS = 0, 1
@@ -155,8 +154,7 @@ class Population:
         oracle = parameters.parameters.oracle
         bar = progress_bar("genuine users report", first="genuine users perturb their values")
         with bar if progress == "bar" else nullcontext(progress) as report_progress:
-            seeded = oracle if tickets is None else with_tickets(oracle, tickets[: self.n])
-            reports = self.reports(seeded, canaries)
+            reports = self.reports(oracle, canaries)
             return submit_reports(
                 url,
                 parameters.id,

@@ -13,7 +13,6 @@ from typing import Any, Generic, Literal, TypeVar
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols.wire import pack
 from ldprecover.rounds.means import is_for_numbers, round_numbers
-from ldprecover.rounds.tickets import ticket_bits
 from ldprecover_client.answers import Round, Submitted
 from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
@@ -142,15 +141,11 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
             raise UnknownItemError(
                 "the value is a canary of the round, an item that nobody holds; nothing is sent"
             )
-        oracle, seed = parameters.oracle, None
-        if oracle.assigned_seeds and self._ticket is not None:
-            seed = oracle.seed_of(ticket_bits(self._ticket))
-            oracle = oracle.with_seeds([seed])
 
         def perturb() -> bytes:
             self._check_access(round_, self._ticket)
             # Without a generator `perturb` uses the operating system's randomness.
-            return pack(oracle.perturb([item]))
+            return pack(parameters.oracle.perturb([item]))
 
         entry, new = self.ledger.claim(
             server_url=self._url,
@@ -160,7 +155,6 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
             perturb=perturb,
             ticket=self._ticket,
             round_name=round_.name,
-            seed=seed,
         )
         if not new and entry.state == "pending" and entry.server_url != self._url:
             # The bytes and their key are for that server only. This one may claim any round id.
@@ -245,8 +239,6 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
             if entry.ticket is not None and error.slug in _TICKET_PROBLEMS:
                 in_doubt = error.in_doubt or entry.open_tries > 1  # one is this try
                 note = _KEEPS_TICKET if in_doubt else _ANOTHER_TICKET
-                if not in_doubt and self.ledger.seed(entry.round_id) is not None:
-                    note = _SAME_SEED
                 if error.slug == "idempotency-key-reused":
                     note = f"{_USED_TICKET}; {note}"
             elif _is_final(error):
@@ -272,7 +264,6 @@ _ANOTHER_TICKET = (
     "the report is written down, and the same one goes out when you report again "
     "with another ticket"
 )
-_SAME_SEED = f"{_ANOTHER_TICKET} that assigns the same seed"
 _USED_TICKET = "another report was sent under this ticket"
 _KEEPS_TICKET = (
     "an earlier try under this ticket had no answer and may have been counted, so the "
@@ -348,8 +339,7 @@ class Reporter(_BaseReporter[Client, Transport]):
     and `transport` are those of `Client`. Raises ArgumentError and LedgerError.
 
     `ticket` is a ticket, if the round needs one. The report is sent under another ticket only if
-    every earlier try had its ticket refused or never reached the server. With assigned seeds a
-    ticket with another seed than the first one's raises SecondSeedError.
+    every earlier try had its ticket refused or never reached the server.
 
     `by_name` sends the report to the round's name, for several deployments behind a proxy: the
     round has another id on each. Set it from the first report on, and use the name for no other
@@ -366,8 +356,8 @@ class Reporter(_BaseReporter[Client, Transport]):
         must be an item and is otherwise ignored.
 
         Raises, before anything is perturbed: UnknownItemError, EpsilonTooHighError,
-        EpsilonSpentError, SecondSeedError, AccessError, InconsistentRoundError,
-        AlreadyReportedError, LedgerError. Raises RefusedError, UnansweredError or
+        EpsilonSpentError, AccessError, InconsistentRoundError, AlreadyReportedError, LedgerError.
+        Raises RefusedError, UnansweredError or
         InvalidAnswerError as `Client` does. The report then stays in the ledger, its epsilon stays
         spent, and `resume` or `report` sends it again unless the server refused it for good.
         """

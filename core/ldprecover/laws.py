@@ -195,14 +195,12 @@ class ReportSums:
     """Sums over a list of all M reports, each item supported by Mq of them, any two by Mq^2.
 
     `masses(values)` sums the values of the items that each report supports. `counts(weights)` sums
-    the weights of the reports that support each item. A user may send one of `choices` consecutive
-    reports: all M of them, or with an assigned seed those of this seed.
+    the weights of the reports that support each item.
     """
 
     number: int
     masses: Callable[[FloatArray], FloatArray]
     counts: Callable[[FloatArray], FloatArray]
-    choices: int
 
 
 @dataclass(frozen=True)

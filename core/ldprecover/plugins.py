@@ -60,7 +60,6 @@ _USES = tuple(
 )
 _NOT_FREE = {
     "access",
-    "assigned_seeds",
     "checksum",
     "closed_at",
     "counts",

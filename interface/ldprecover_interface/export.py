@@ -11,9 +11,7 @@ from ldprecover_interface.rounds import Canaries, Items, Quarantined
 class Export(OwnParametersMixin):
     """A round with its parameters, tally and checksum."""
 
-    model_config = ConfigDict(
-        json_schema_extra=optional("assigned_seeds", "canaries", "quarantined", "seed")
-    )
+    model_config = ConfigDict(json_schema_extra=optional("canaries", "quarantined", "seed"))
 
     own_required = False
 
@@ -24,9 +22,6 @@ class Export(OwnParametersMixin):
     epsilon: float
     items: Items
     hash_range: int | None
-    assigned_seeds: Literal[True] | None = Field(
-        default=None, description="Only of rounds with assigned seeds."
-    )
     canaries: Canaries = Field(default=[])
     quarantined: Quarantined | None = Field(
         default=None, description="Only of rounds that quarantine reports."

@@ -70,9 +70,6 @@ class PlannedProtocol(Message):
     can_quarantine: bool | None = Field(
         description="Whether such a round can be opened with `quarantine`."
     )
-    can_assign_seeds: bool | None = Field(
-        description="Whether such a round can be opened with `assigned_seeds`."
-    )
     targets: int | None
     beta: float | None = Field(description="Share of malicious users among all users.")
     gains: list[PlannedGain]

@@ -52,7 +52,6 @@ class ProblemType(Enum):
     SHARE_TOO_SMALL = 409, "Malicious share too small"
     STORAGE_FULL = 507, "Disk full"
     STORE_UNAVAILABLE = 503, "Database unavailable"
-    TOO_FEW_REPORTS = 409, "Too few reports for seeds"
     TOO_MANY_REPORTS = 413, "Too many reports"
     UNAUTHORIZED = 401, "Key required"
     UNSUPPORTED_MEDIA_TYPE = 415, "Unsupported media type"

@@ -51,9 +51,6 @@ Canaries = Annotated[
     list[Annotated[int, Field(ge=0)]],
     Field(fail_fast=True, description="Indices, in ascending order, of items that no user holds."),
 ]
-AssignedSeeds = Annotated[
-    bool, Field(description="Whether tickets assign the seeds of reports; `llh` only.")
-]
 Quarantine = Annotated[
     bool,
     Field(
@@ -101,12 +98,6 @@ class NewRound(OwnParametersMixin, Request):
         default=None, description="Number of items d, which are labelled `0` to `d-1`."
     )
     access: Access = "open"
-    assigned_seeds: AssignedSeeds = False
-    tickets: Annotated[int, Field(ge=1)] | None = Field(
-        default=None,
-        description="Number of tickets that will be minted; with `assigned_seeds` only, which need "
-        "100 for each seed.",
-    )
     read_access: ReadAccess = "public"
     retention: Annotated[Retention, Field(pattern=RETENTION)] = "forever"
     canaries: (
@@ -213,12 +204,10 @@ class _RoundHead(OwnParametersMixin):
         description="Null if the protocol is a plugin that the server has not loaded."
     )
     q: float | None = Field(description="Null as p is.")
-    assigned_seeds: AssignedSeeds
     canaries: Canaries
     quarantine: Quarantine
     digest: Text = Field(
-        description="SHA-256 of protocol, epsilon, hash range, items, canaries, quarantine and "
-        "assigned seeds."
+        description="SHA-256 of protocol, epsilon, hash range, items, canaries and quarantine."
     )
     # Texts here, so that a client can name a kind of access that it does not know.
     access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})]

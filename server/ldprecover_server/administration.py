@@ -65,17 +65,10 @@ def export_reports(
 
     `step` is called with the numbers of written and of all reports. A round that does not store all
     its reports is rejected unless `partial`. The server may be running. Raises ConfigurationError,
-    RoundNotFoundError, TooFewReportsError and ReportDatasetError.
+    RoundNotFoundError and ReportDatasetError.
     """
     with _database(settings) as storage:
-        return write_reports(
-            storage,
-            round,
-            folder,
-            reports_per_seed=settings.reports_per_seed,
-            partial=partial,
-            step=step,
-        )
+        return write_reports(storage, round, folder, partial=partial, step=step)
 
 
 @contextlib.contextmanager

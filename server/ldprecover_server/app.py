@@ -139,7 +139,6 @@ class Application:
         round_directory = Rounds(
             storage,
             settings.max_domain_size,
-            settings.reports_per_seed,
             LABELS_BYTES // settings.workers,
         )
         submissions = Submissions(

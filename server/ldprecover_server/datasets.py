@@ -7,8 +7,6 @@ from collections.abc import Callable
 from ldprecover import RoundExport
 from ldprecover_cluster import DatasetWriter, ReportDataset, ReportDatasetError, purge
 from ldprecover_server.errors import ServiceError
-from ldprecover_server.rounds import check_shared
-from ldprecover_server.settings import REPORTS_PER_SEED
 from ldprecover_server.storage import Snapshot, Storage, StoredRound
 
 _log = logging.getLogger(__name__)
@@ -21,18 +19,15 @@ def export_reports(
     identifier: str,
     folder: str,
     *,
-    reports_per_seed: int = REPORTS_PER_SEED,
     partial: bool = False,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> ReportDataset:
     """Write a round's stored reports as a dataset, or continue an unfinished one; return it.
 
     All reports are of one moment. `step` is called with the numbers of written reports and of all.
-    Raises ReportDatasetError, also if reports are missing without `partial`, and ServiceError, also
-    if fewer than `reports_per_seed` share each assigned seed.
+    Raises ReportDatasetError, also if reports are missing without `partial`, and ServiceError.
     """
     round = storage.rounds.find(identifier)
-    check_shared(round.oracle, round.n, reports_per_seed)
     with DatasetWriter(folder) as writer:
         begun = writer.unfinished()
         if begun is None:

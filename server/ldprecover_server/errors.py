@@ -454,17 +454,6 @@ class ReportsGoneError(ServiceError):
     type = ProblemType.REPORTS_NOT_KEPT
 
 
-class TooFewReportsError(ServiceError):
-    """Too few reports share a seed that tickets assigned.
-
-    An export of a round with assigned seeds, and a dataset of its reports, contain seeds. The
-    issuer of tickets knows the seed of each user, so these leave the server only after a number of
-    reports for each seed (a setting). Frequencies, counts and analyses are available before.
-    """
-
-    type = ProblemType.TOO_FEW_REPORTS
-
-
 class AnalysesBusyError(ServiceError):
     """Too many analyses are queued.
 

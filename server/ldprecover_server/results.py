@@ -80,11 +80,10 @@ class Results:
     def export(self, identifier: str, key: str | None = None) -> RoundExport:
         """Return a round with its tally, to estimate and recover without the server.
 
-        Raises as `counted` does, and TooFewReportsError.
+        Raises as `counted` does.
         """
         # Before the tally: with a seed the round is closed, and the tally is final.
         stored, _ = self.look_up(identifier, key)
         round, tally, quarantined = self.counted(stored.id, key)
-        self._rounds.check_shared(round, tally.n)
         parameters = self._storage.rounds.parameters(round.seq)
         return RoundExport(round.id, round.name, parameters, tally, quarantined, seed=stored.seed)

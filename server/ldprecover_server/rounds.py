@@ -10,8 +10,7 @@ from ldprecover import FrequencyOracle, ParameterError, RoundParameters
 from ldprecover.evidence.quarantine import judges_sizes
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_server.byte_cache import ByteCache
-from ldprecover_server.errors import ReportsGoneError, TooFewReportsError
-from ldprecover_server.settings import REPORTS_PER_SEED
+from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
 _CACHE_SIZE = 256  # rounds, without their labels
@@ -65,12 +64,10 @@ class Rounds:
         self,
         storage: Storage,
         max_domain_size: int,
-        reports_per_seed: int = REPORTS_PER_SEED,
         labels_bytes: int = LABELS_BYTES,
     ) -> None:
         self._storage = storage
         self._max_domain_size = max_domain_size
-        self._reports_per_seed = reports_per_seed
         self._infos: _Cache[RoundInfo] = _Cache()
         self._ids: _Cache[str] = _Cache()
         """Ids by name, as last looked up."""
@@ -85,11 +82,8 @@ class Rounds:
         read_access: str = "public",
         retention: int | None = None,
         series: str | None = None,
-        tickets: int | None = None,
     ) -> tuple[StoredRound, RoundInfo]:
         """Open a round. `retention` is in hours, None for ever; the default name has the protocol.
-
-        `tickets` is the number of tickets that will be minted, for assigned seeds.
 
         Raises NameTakenError, SeriesMismatchError, ReportsGoneError for a quarantine that needs
         stored reports, or ParameterError.
@@ -101,7 +95,6 @@ class Rounds:
                 )
         if name == CURRENT:
             raise ParameterError(f"name: {CURRENT!r} is reserved for the round opened last")
-        self._check_tickets(parameters, access, tickets)
         if parameters.quarantine and retention == 0 and not judges_sizes(parameters.oracle):
             raise ReportsGoneError(
                 f"quarantine: {parameters.protocol} reports are judged when the round has closed, "
@@ -124,32 +117,6 @@ class Rounds:
             series=series,
         )
         return stored, self.info(stored)
-
-    def _check_tickets(self, parameters: RoundParameters, access: str, tickets: int | None) -> None:
-        """Raise ParameterError unless the number of tickets fits a round with these parameters."""
-        if not parameters.assigned_seeds:
-            if tickets is not None:
-                raise ParameterError(
-                    "tickets: only a round with assigned_seeds states their number"
-                )
-            return
-        if access != "ticket":
-            raise ParameterError(
-                "assigned_seeds: tickets assign the seeds, so access must be 'ticket', not "
-                f"{access!r}"
-            )
-        least = least_reports(parameters.oracle, self._reports_per_seed)
-        if tickets is None or tickets < least:
-            raise ParameterError(
-                f"tickets: a round with {parameters.oracle.seed_count:,} assigned seeds needs at "
-                f"least {least:,}, so that a seed does not name a user, not "
-                f"{'none' if tickets is None else format(tickets, ',')}; without assigned_seeds "
-                "any number will do"
-            )
-
-    def check_shared(self, round: RoundInfo, n: int) -> None:
-        """Raise TooFewReportsError if n reports of a round may not leave with their seeds."""
-        check_shared(round.oracle, n, self._reports_per_seed)
 
     def close(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
         """Close a round to reports. Raises RoundNotFoundError and PluginNotLoadedError."""
@@ -228,18 +195,3 @@ class Rounds:
         if self._ids.get(stored.name) != stored.id:
             self._ids.add(stored.name, stored.id)
         return info
-
-
-def least_reports(oracle: FrequencyOracle, reports_per_seed: int) -> int:
-    """Return the number of reports after which those of a round may leave with their seeds."""
-    return reports_per_seed * oracle.seed_count if oracle.assigned_seeds else 0
-
-
-def check_shared(oracle: FrequencyOracle, n: int, reports_per_seed: int) -> None:
-    """Raise TooFewReportsError if n reports may not leave the server with their seeds."""
-    least = least_reports(oracle, reports_per_seed)
-    if n < least:
-        raise TooFewReportsError(
-            f"the round has {n:,} reports, and at least {least:,} must share its "
-            f"{oracle.seed_count:,} assigned seeds before reports leave with them"
-        )

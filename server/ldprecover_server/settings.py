@@ -22,7 +22,6 @@ from ldprecover_server.file_limits import LEAST_CONNECTIONS
 from ldprecover_server.logs import LogFormat
 
 MIB = 1 << 20
-REPORTS_PER_SEED = 100
 
 _PREFIX = "LDPRECOVER_"
 _TYPO_SIMILARITY = 0.75
@@ -143,9 +142,6 @@ class Settings(BaseSettings):
     plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_list)] = ()
     """Installed plugins to load, by the names of their protocols and recovery methods, separated by
     commas or as a JSON list; no other plugin is imported."""
-    reports_per_seed: Positive = REPORTS_PER_SEED
-    """Reports for each seed of a round with assigned seeds before its exports and datasets, which
-    contain seeds, leave the server; also the tickets for each seed that opening it needs."""
     max_domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE)] = MAX_DOMAIN_SIZE
     """Items of a round."""
     body_seconds: Positive = 30

@@ -1,7 +1,5 @@
 """Submissions: size limits by caller, checks, and the hand-over to the writer."""
 
-import numpy as np
-
 from ldprecover import FrequencyOracle, ReportError
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.errors import (
@@ -75,8 +73,6 @@ class Submissions:
         reports = len(packed) // round.oracle.wire.size
         if reports > 1 or sender.key is not None:
             self._admit(round, sender, reports)
-        if round.oracle.assigned_seeds:
-            _check_seed(round.oracle, sender, packed)
         submission = Submission(
             round.seq, round.oracle, submission_key, packed, quarantine=round.quarantine
         )
@@ -127,14 +123,3 @@ class Submissions:
         if free is not None and free < required:
             raise StorageFullError(f"the disk has {free} bytes free, and {required} are required")
         self._ingest.check_ready()
-
-
-def _check_seed(oracle: FrequencyOracle, sender: Sender, packed: bytes | bytearray) -> None:
-    """Raise ReportError unless the report has the seed that its ticket assigns."""
-    assert sender.ticket_bits is not None  # only rounds of tickets have assigned seeds
-    seed = oracle.seed_of(sender.ticket_bits)
-    sent = int(oracle.seeds(np.frombuffer(packed, oracle.wire.dtype))[0])
-    if sent != seed:
-        raise ReportError(
-            f"the ticket assigns the seed {seed}, and the report has the seed {sent}", 0
-        )

@@ -102,12 +102,9 @@ class Collector:
         state: str = "open",
         access: str = "open",
         canaries: tuple[int, ...] = (),
-        assigned_seeds: bool = False,
     ) -> dict[str, Any]:
         """Open a round; return its fields, which tests may change."""
-        parameters = RoundParameters(
-            protocol, epsilon, items, canaries=canaries, assigned_seeds=assigned_seeds
-        )
+        parameters = RoundParameters(protocol, epsilon, items, canaries=canaries)
         self.rounds[id] = round_message(
             parameters, id=id, name=f"name-of-{id}", access=access, state=state, n=0
         )

@@ -20,7 +20,6 @@ def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]
         "digits": oracle.derived.get("digits"),
         "p": oracle.p,
         "q": oracle.q,
-        "assigned_seeds": parameters.assigned_seeds,
         "canaries": list(parameters.canaries),
         "quarantine": parameters.quarantine,
         "digest": parameters.digest,

@@ -37,7 +37,7 @@ PROTOCOL: dict[str, object] = {
     **dict.fromkeys(
         ("margin_of_all", "safe_lead", "report_size", "hash_tests", "targets", "beta", "worst")
     ),
-    **dict.fromkeys(("stored_bytes", "retention", "can_quarantine", "can_assign_seeds")),
+    **dict.fromkeys(("stored_bytes", "retention", "can_quarantine")),
     "gains": [],
 }
 PLAN: dict[str, object] = {

@@ -397,7 +397,6 @@ def test_form_proposes_retention_of_protocol(visitor: Visitor) -> None:
     [
         ("Quarantine", 3, "can_quarantine"),
         ("Quarantine", 490, "can_quarantine"),
-        ("assigned seeds", 3, "can_assign_seeds"),
     ],
 )
 def test_auto_takes_protocol_of_what_is_ticked(
@@ -415,11 +414,7 @@ def test_auto_takes_protocol_of_what_is_ticked(
     page.get_by_text("Who may report and read, retention").click()
     page.get_by_label(ticked, exact=True).check()
     expect(page.locator(".lead")).to_contain_text(f"auto takes {best.upper()}")
-    if ticked == "Quarantine":
-        expect(page.get_by_label("Retention of reports")).to_have_value("forever")
-    else:
-        page.get_by_label("Who may report").select_option("ticket")
-        page.get_by_label("tickets", exact=True).fill("2000")
+    expect(page.get_by_label("Retention of reports")).to_have_value("forever")
     page.get_by_role("button", name="Open the round").click()
     page.get_by_text("This round has no reports yet").wait_for()
     name = page.url.rpartition("/")[2]

@@ -11,7 +11,6 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import OUE, Estimates, RoundExport, RoundParameters, Tally, frequency_oracle
 from ldprecover.evidence.quarantine import Quarantined, report_threshold
-from ldprecover.rounds.tickets import ticket_bits
 
 pytestmark = pytest.mark.sqlite
 
@@ -130,27 +129,12 @@ def test_an_export_says_what_was_set_aside(app: InProcess) -> None:
 
 
 @pytest.mark.both
-@pytest.mark.parametrize("assigned", [False, True])
-def test_repeats_are_quarantined_after_the_close(app: InProcess, assigned: bool) -> None:
-    fields: dict[str, Any] = {"domain_size": 9, "hash_range": 3, "quarantine": True}
-    if assigned:
-        fields |= {"assigned_seeds": True, "access": "ticket", "tickets": 1800}
-    oracle = frequency_oracle("llh", 1.0, 9, 3, assigned_seeds=assigned)
-    id = app.open_round("llh", 1.0, **fields)
+def test_repeats_are_quarantined_after_the_close(app: InProcess) -> None:
+    oracle = frequency_oracle("llh", 1.0, 9, 3)
+    id = app.open_round("llh", 1.0, domain_size=9, hash_range=3, quarantine=True)
     rng = np.random.default_rng(1)
     reports = np.concatenate([oracle.perturb(rng.integers(9, size=200), rng), [4] * 90])
-    if assigned:
-        tickets = app.post(f"/rounds/{id}/tickets", json={"count": 1800}, headers=app.admin)
-        of_seed: dict[int, list[str]] = {seed: [] for seed in range(9)}
-        for ticket in tickets.text.splitlines():
-            of_seed[oracle.seed_of(ticket_bits(ticket))].append(ticket)
-        for report in reports.tolist():
-            headers = {"Authorization": f"Ticket {of_seed[report // 3].pop()}"}
-            body = {"reports": [report]}
-            answer = app.post(f"/rounds/{id}/reports", json=body, headers=headers)
-            assert answer.status_code == 202
-    else:
-        assert app.submit(id, reports.astype("<u4"), "a").status_code == 202
+    assert app.submit(id, reports.astype("<u4"), "a").status_code == 202
     assert app.frequencies(id)["quarantined"] == {"sizes": 0, "repeats": None}
     app.close_round(id)
     app.storage.filters.run()

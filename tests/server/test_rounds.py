@@ -65,7 +65,6 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
         "series",
         "subset_size",
         "digits",
-        "assigned_seeds",
         "canaries",
         "quarantine",
         "quarantined",

@@ -4,7 +4,6 @@ The formulas are those of docs/explanation/protocols.md, in integers and fractio
 floats. Nothing here imports the library.
 """
 
-import base64
 import gzip
 import json
 import math
@@ -176,36 +175,6 @@ def test_bad_report_rejects_its_submission(
         "accepted": 1,
         "duplicate": False,
     }
-
-
-@pytest.mark.parametrize(("d", "g"), [(9, 3), (10, 2)])
-def test_tickets_assign_seeds(server: ServerProcess, d: int, g: int) -> None:
-    """A seed is x g^k >> 64, x the first 8 bytes of the ticket's MAC; the bucket is free."""
-    numbers, expected = random.Random(1), Arithmetic(1.0, d, g)
-    seeds = g**expected.k
-    fields = {"access": "ticket", "assigned_seeds": True, "tickets": 100 * seeds}
-    round_ = opened(server, 1.0, d, g, **fields)
-    path = f"/rounds/{round_['id']}"
-    minted = server.post(f"{path}/tickets", json={"count": 30}, headers=server.admin)
-    reports = []
-    for number, ticket in enumerate(minted.text.split()):
-        mac = base64.urlsafe_b64decode(ticket.partition(".")[2] + "==")
-        seed = int.from_bytes(mac[:8], "little") * seeds >> 64
-        headers = {"Authorization": f"Ticket {ticket}"}
-        other = (seed + 1) % seeds * g
-        answer = server.post(f"{path}/reports", json={"reports": [other]}, headers=headers)
-        assert (answer.status_code, answer.json()["position"]) == (422, 0)
-        reports.append(seed * g + numbers.randrange(g))
-        body: dict[str, Any] = {"json": {"reports": reports[-1:]}}
-        if number % 2:
-            body, headers = {"content": packed(reports[-1:])}, headers | PACKED
-        assert server.post(f"{path}/reports", **body, headers=headers).status_code == 202
-    shown = server.frequencies(round_["id"])
-    counts = expected.counts(reports)
-    frequencies, errors = expected.estimates(counts, len(reports))
-    assert (shown["n"], shown["counts"]) == (30, counts)
-    assert shown["frequencies"] == pytest.approx(frequencies, rel=1e-9, abs=1e-9)
-    assert shown["standard_errors"] == pytest.approx(errors, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ Nothing here imports the package under test. Hashes come from the `xxhash` packa
 value, so that what is printed is right to the last digit of a double.
 """
 
-import base64
 import hashlib
 import json
 import math
@@ -363,7 +362,6 @@ def drawn(
     d: int,
     parameter: int | None,
     item: int,
-    seed: int | None,
     word: Words,
 ) -> bytes:
     """Return the packed report of these words."""
@@ -379,7 +377,7 @@ def drawn(
         return struct.pack("<IH", seed, bucket if keeps else other)
     if protocol == "llh":
         assert parameter is not None
-        seed = word.below(seeds_of(d, parameter)[1]) if seed is None else seed
+        seed = word.below(seeds_of(d, parameter)[1])
         bucket = linear_bucket(seed, item, d, parameter)
         keeps, other = word() < t, (bucket + 1 + word.below(parameter - 1)) % parameter
         return struct.pack("<I", seed * parameter + (bucket if keeps else other))
@@ -402,44 +400,41 @@ def drawn(
 def reports() -> dict[str, Any]:
     top = (1 << 64) - 1
     cases = []
-    settings: list[tuple[str, float, int, int | None, int, int | None, Sequence[int | str]]] = [
-        *(("grr", 1.0, 5, None, item, None, []) for item in (0, 2, 4)),
-        ("grr", 0.5, 2, None, 1, None, []),
-        ("grr", 0.5, 100_000, None, 99_999, None, ["t"]),
-        ("grr", 1.0, 5, None, 2, None, ["t-1"]),
-        ("grr", 1.0, 5, None, 2, None, ["t"]),
-        ("grr", 1.0, 4, None, 3, None, [top, top, 4]),  # 2^64 - 1 is the biased tail of thirds
-        *(("oue", 1.0, d, None, d - 1, None, []) for d in (2, 8, 9, 64, 65, 200)),
-        ("oue", 0.5, 20, None, 0, None, ["open"] * 8),
-        *(("oue", 0.5, 20, None, 5, None, [*["open"] * 8, name]) for name in ("rest", "rest-1")),
-        ("oue", 10.0, 70, None, 3, None, []),
-        *(("sue", 1.0, d, None, 1, None, []) for d in (2, 9, 130)),
-        ("sue", 2.0, 70, None, 69, None, ["open"] * 16),
-        *(("sue", 1.0, 9, None, 8, None, [*[0] * 8, name]) for name in ("t", "t-1")),
-        *(("olh", 1.0, 6, 4, item, None, []) for item in (0, 3, 5)),
-        ("olh", 0.5, 100_000, 65_536, 77_777, None, []),
-        ("olh", 0.5, 9, 2, 8, None, [top, "t-1"]),
-        ("olh", 0.5, 9, 2, 8, None, [top, "t"]),
-        ("olh", 0.5, 9, 4, 1, None, [0, top, top, 5]),
-        *(("ss", 1.0, 9, k, 4, None, []) for k in (1, 3, 8)),
-        *(("ss", 1.0, 9, k, 8, None, [edge]) for k in (1, 3, 8) for edge in (0, top)),
-        ("ss", 0.5, 4, 2, 0, None, [0, 7 << 32, 7 << 32 | 7]),  # three equal keys: drawn again
-        ("ss", 0.5, 2, 1, 1, None, []),
-        *(("hr", 1.0, d, None, d - 1, None, []) for d in (2, 3, 4, 40, 100_000)),
-        ("hr", 1.0, 4, None, 1, None, ["t-1", 5]),
-        ("hr", 1.0, 4, None, 1, None, ["t", 5]),
-        *(("llh", 1.0, 10, 3, item, None, []) for item in (0, 1, 5, 9)),
-        ("llh", 0.5, 2, 2, 1, None, []),
-        ("llh", 0.2, 100_000, 2, 99_999, None, []),
-        ("llh", 1.0, 100_000, 3, 77_777, None, []),
-        ("llh", 0.5, 10, 3, 8, None, [top, 25, "t-1"]),  # 2^64 - 1 is the biased tail of 27
-        ("llh", 0.5, 10, 3, 8, None, [25, "t", 0]),
-        ("llh", 3.0, 102, 23, 101, None, [528, top, top, 21]),
-        *(("llh", 0.5, 102, 2, item, 77, []) for item in (0, 101)),
-        ("llh", 1.0, 10, 3, 8, 0, []),
-        ("llh", 1.0, 10, 3, 8, 26, ["t"]),
+    settings: list[tuple[str, float, int, int | None, int, Sequence[int | str]]] = [
+        *(("grr", 1.0, 5, None, item, []) for item in (0, 2, 4)),
+        ("grr", 0.5, 2, None, 1, []),
+        ("grr", 0.5, 100_000, None, 99_999, ["t"]),
+        ("grr", 1.0, 5, None, 2, ["t-1"]),
+        ("grr", 1.0, 5, None, 2, ["t"]),
+        ("grr", 1.0, 4, None, 3, [top, top, 4]),  # 2^64 - 1 is the biased tail of thirds
+        *(("oue", 1.0, d, None, d - 1, []) for d in (2, 8, 9, 64, 65, 200)),
+        ("oue", 0.5, 20, None, 0, ["open"] * 8),
+        *(("oue", 0.5, 20, None, 5, [*["open"] * 8, name]) for name in ("rest", "rest-1")),
+        ("oue", 10.0, 70, None, 3, []),
+        *(("sue", 1.0, d, None, 1, []) for d in (2, 9, 130)),
+        ("sue", 2.0, 70, None, 69, ["open"] * 16),
+        *(("sue", 1.0, 9, None, 8, [*[0] * 8, name]) for name in ("t", "t-1")),
+        *(("olh", 1.0, 6, 4, item, []) for item in (0, 3, 5)),
+        ("olh", 0.5, 100_000, 65_536, 77_777, []),
+        ("olh", 0.5, 9, 2, 8, [top, "t-1"]),
+        ("olh", 0.5, 9, 2, 8, [top, "t"]),
+        ("olh", 0.5, 9, 4, 1, [0, top, top, 5]),
+        *(("ss", 1.0, 9, k, 4, []) for k in (1, 3, 8)),
+        *(("ss", 1.0, 9, k, 8, [edge]) for k in (1, 3, 8) for edge in (0, top)),
+        ("ss", 0.5, 4, 2, 0, [0, 7 << 32, 7 << 32 | 7]),  # three equal keys: drawn again
+        ("ss", 0.5, 2, 1, 1, []),
+        *(("hr", 1.0, d, None, d - 1, []) for d in (2, 3, 4, 40, 100_000)),
+        ("hr", 1.0, 4, None, 1, ["t-1", 5]),
+        ("hr", 1.0, 4, None, 1, ["t", 5]),
+        *(("llh", 1.0, 10, 3, item, []) for item in (0, 1, 5, 9)),
+        ("llh", 0.5, 2, 2, 1, []),
+        ("llh", 0.2, 100_000, 2, 99_999, []),
+        ("llh", 1.0, 100_000, 3, 77_777, []),
+        ("llh", 0.5, 10, 3, 8, [top, 25, "t-1"]),  # 2^64 - 1 is the biased tail of 27
+        ("llh", 0.5, 10, 3, 8, [25, "t", 0]),
+        ("llh", 3.0, 102, 23, 101, [528, top, top, 21]),
     ]
-    for i, (protocol, epsilon, d, parameter, item, seed, first) in enumerate(settings):
+    for i, (protocol, epsilon, d, parameter, item, first) in enumerate(settings):
         t = threshold(protocol, epsilon, d, parameter)
         blocks = -(-d // 64)
         # Words after which all numbers of a block equal the threshold so far.
@@ -451,7 +446,7 @@ def reports() -> dict[str, Any]:
             for j, w in enumerate(first)
         ]
         words = Words(f"report {i}", prefix)
-        packed = drawn(protocol, epsilon, d, parameter, item, seed, words)
+        packed = drawn(protocol, epsilon, d, parameter, item, words)
         assert words.taken[: len(prefix)] == prefix
         cases.append(
             {
@@ -460,7 +455,6 @@ def reports() -> dict[str, Any]:
                 "domain_size": d,
                 **own(protocol, parameter),
                 "item": item,
-                **({} if seed is None else {"assigned_seeds": True, "seed": seed}),
                 "words": [str(word) for word in words.taken],
                 "packed": packed.hex(),
             }
@@ -488,33 +482,6 @@ def reports() -> dict[str, Any]:
     }
 
 
-def assigned_seeds() -> dict[str, Any]:
-    cases = []
-    for mac in (bytes(16), b"\xff" * 16, bytes(range(16)), hashlib.sha256(b"mac").digest()[:16]):
-        id, text = (
-            base64.urlsafe_b64encode(part).rstrip(b"=").decode()
-            for part in (bytes(range(16, 32)), mac)
-        )
-        bits = int.from_bytes(mac[:8], "little")
-        for d, g in ((2, 2), (102, 2), (102, 3), (23, 23), (100_000, 3)):
-            cases.append(
-                {
-                    "ticket": f"{id}.{text}",
-                    "domain_size": d,
-                    "hash_range": g,
-                    "seed": bits * seeds_of(d, g)[1] >> 64,
-                }
-            )
-    return {
-        "about": (
-            "LLH with assigned seeds: seed = x * g^k >> 64, with x the first 8 bytes of the MAC "
-            "behind the ticket's dot, little-endian, and k the least number for which g^k is at "
-            "least the number of items."
-        ),
-        "cases": cases,
-    }
-
-
 def digests() -> dict[str, Any]:
     cases = []
     plain: tuple[list[int], bool] = [], False
@@ -532,8 +499,6 @@ def digests() -> dict[str, Any]:
         ("grr", 1.0, ["a", "b", "canary 1", "canary 2"], None, ([2, 3], False)),
         ("olh", 1.0, ["a", "b"], 4, ([], True)),
         ("olh", 1.0, ["a", "b", "c"], 4, ([2], True)),
-        ("llh", 2.0, ["a", "b", "c"], 7, plain),
-        ("llh", 2.0, ["a", "b", "c", "d"], 7, ([1], False)),
     ):
         data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, parameter or 0, len(items))
         for label in items:
@@ -543,9 +508,6 @@ def digests() -> dict[str, Any]:
             data += b"".join(struct.pack("<I", canary) for canary in canaries)
         if quarantine:
             data += b"quarantine\0"
-        seeds = {"assigned_seeds": True} if (protocol, epsilon) == ("llh", 2.0) else {}
-        if seeds:
-            data += b"assigned_seeds\0"
         p, q = p_q(protocol, epsilon, len(items), parameter)
         cases.append(
             {
@@ -555,7 +517,6 @@ def digests() -> dict[str, Any]:
                 **own(protocol, parameter),
                 **({"canaries": canaries} if canaries else {}),
                 **({"quarantine": True} if quarantine else {}),
-                **seeds,
                 "p": float(p),
                 "q": float(q),
                 "digest": hashlib.sha256(data).hexdigest(),
@@ -569,8 +530,7 @@ def digests() -> dict[str, Any]:
             "little-endian. With canaries "
             "then canaries in ASCII, a zero byte, their number and each index as u4; with "
             "quarantine then quarantine "
-            "in ASCII and a zero byte; with assigned_seeds then assigned_seeds in ASCII and a zero "
-            "byte."
+            "in ASCII and a zero byte."
         ),
         "cases": cases,
     }
@@ -695,7 +655,6 @@ def recoveries() -> dict[str, Any]:
 FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "columns.json": columns,
     "linear_hashes.json": linear_hashes,
-    "assigned_seeds.json": assigned_seeds,
     "hash.json": hashes,
     "wire.json": wire_forms,
     "thresholds.json": thresholds,

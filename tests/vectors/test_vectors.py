@@ -22,7 +22,6 @@ from ldprecover import (
 )
 from ldprecover.protocols import GRR, HR, LLH, MAX_HASH_RANGE, OLH, OUE, SS, SUE, wire
 from ldprecover.rounds.means import round_numbers
-from ldprecover.rounds.tickets import ticket_bits
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.name for path in HERE.glob("*.json"))
@@ -128,16 +127,9 @@ def words_of(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Callable[
 
 def test_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     for case in cases("reports.json"):
-        oracle = frequency_oracle(
-            case["protocol"],
-            case["epsilon"],
-            case["domain_size"],
-            own(case),
-            assigned_seeds=case.get("assigned_seeds", False),
-        )
-        holder = oracle.with_seeds([case["seed"]]) if "seed" in case else oracle
+        oracle = frequency_oracle(case["protocol"], case["epsilon"], case["domain_size"], own(case))
         words_left = words_of(case, monkeypatch)
-        assert wire.pack(holder.perturb([case["item"]])).hex() == case["packed"], case
+        assert wire.pack(oracle.perturb([case["item"]])).hex() == case["packed"], case
         assert words_left() == 0, case
 
 
@@ -165,12 +157,6 @@ def test_linear_hashes() -> None:
         assert oracle.support_counts(reports).tolist() == case["counts"]
 
 
-def test_assigned_seeds() -> None:
-    for case in cases("assigned_seeds.json"):
-        oracle = LLH(1.0, case["domain_size"], case["hash_range"], assigned_seeds=True)
-        assert oracle.seed_of(ticket_bits(case["ticket"])) == case["seed"], case
-
-
 def test_parameters() -> None:
     for case in cases("parameters.json"):
         parameters = RoundParameters(
@@ -180,7 +166,6 @@ def test_parameters() -> None:
             own(case),
             canaries=tuple(case.get("canaries", [])),
             quarantine=case.get("quarantine", False),
-            assigned_seeds=case.get("assigned_seeds", False),
         )
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)

@@ -68,17 +68,6 @@ def open_round(
         int | None,
         Option(help="k, only for ss; max(1, round(d/(e^epsilon + 1))) when absent."),
     ] = None,
-    assigned_seeds: Annotated[
-        bool,
-        Option(
-            "--assigned-seeds",
-            help="Let tickets assign the seeds of reports, only for llh with --access ticket.",
-        ),
-    ] = False,
-    tickets: Annotated[
-        int | None,
-        Option(help="Number of tickets that will be minted, for --assigned-seeds."),
-    ] = None,
     parameter: Annotated[
         list[str] | None,
         Option(help="A parameter of another protocol of the server.", metavar="NAME=N"),
@@ -161,7 +150,7 @@ def open_round(
         d = (len(labels) if labels is not None else domain_size or 0) + (
             len(canary) if canary else canaries or 0
         )
-        protocol = "llh" if assigned_seeds else _best(d, epsilon, users or _USERS, quarantine)
+        protocol = _best(d, epsilon, users or _USERS, quarantine)
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
     with connected(url, key) as client, _explain_protocols(protocol, own):
@@ -178,8 +167,6 @@ def open_round(
             series=series,
             canaries=canary or canaries,
             quarantine=quarantine or None,
-            assigned_seeds=assigned_seeds or None,
-            tickets=tickets,
         )
     if json:
         print_json(fields_of(opened))

@@ -168,7 +168,6 @@ def _show(status: "RoundStatus", title: str) -> None:
         "p": f"{fields['p']:.6g}, the probability that a report supports its user's item",
         "q": f"{fields['q']:.6g}, the probability that it supports another item",
         "digest": f"{fields['digest']}, the hash of the parameters",
-        "assigned_seeds": status.parameters.assigned_seeds or None,
         "quarantine": status.parameters.quarantine or None,
         "quarantined": _quarantined(status),
         "verdict": status.verdict and f"attack: {status.verdict.attack.replace('_', ' ')}",

@@ -64,10 +64,6 @@ export class EpsilonSpentError extends LimitError {
   static errorName = "EpsilonSpentError";
 }
 
-export class SecondSeedError extends LimitError {
-  static errorName = "SecondSeedError";
-}
-
 export class LedgerError extends ClientError {
   static errorName = "LedgerError";
 }

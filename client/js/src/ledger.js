@@ -11,16 +11,12 @@
 // A ticket replaces the key, so the same report under two tickets could count twice. A try under a
 // ticket is recorded as open before it is sent, and no longer open once the server has refused that
 // ticket. The report may be sent under another ticket only while no try is open.
-//
-// With assigned seeds the seed of the first ticket is stored before the value is perturbed,
-// and is the only one for that round.
 import {
   ArgumentError,
   ClientError,
   EpsilonSpentError,
   InconsistentRoundError,
   LedgerError,
-  SecondSeedError,
   rejectUnknown,
 } from "./errors.js";
 
@@ -58,28 +54,21 @@ export class Ledger {
     return this.#transact((book) => Number(total(book)) / 10 ** DIGITS);
   }
 
-  /** Return the seed that a ticket assigned for a round, or null. */
-  seed(roundId) {
-    return this.#transact((book) => book.seeds[roundId] ?? null);
-  }
-
   /**
    * Return the round's entry, and whether it is new. Only without an entry `perturb` is called, and
-   * its report stored with the key. Throws EpsilonSpentError, InconsistentRoundError,
-   * SecondSeedError and LedgerError.
+   * its report stored with the key. Throws EpsilonSpentError, InconsistentRoundError and
+   * LedgerError.
    */
-  claim({ round, serverUrl, key, ticket = null, seed = null, perturb }) {
+  claim({ round, serverUrl, key, ticket = null, perturb }) {
     return this.#transact(async (book, save) => {
       const known = book.reports[round.id];
-      if (!known) this.#checkTotal(book, round.epsilon);
-      if (seed !== null && (!known || known.state === "pending"))
-        await recordSeed(book, round.id, seed, save);
       if (known) {
         if (known.digest === round.digest) return { entry: known, isNew: false };
         throw new InconsistentRoundError(
           "the round had other parameters when it was first reported to",
         );
       }
+      this.#checkTotal(book, round.epsilon);
       const entry = {
         roundId: round.id,
         roundName: round.name,
@@ -176,32 +165,19 @@ export class Ledger {
   }
 }
 
-async function recordSeed(book, roundId, seed, save) {
-  const recorded = book.seeds[roundId];
-  if (recorded === undefined) {
-    book.seeds[roundId] = seed;
-    await save();
-  } else if (recorded !== seed) {
-    throw new SecondSeedError(
-      "this ticket assigns another seed than your first one for this round, and a value under two " +
-        "seeds tells more of it: report with the first ticket, or one that assigns the same seed",
-    );
-  }
-}
-
 function read(text) {
-  let book = { form: FORM, reports: {}, seeds: {} };
+  let book = { form: FORM, reports: {} };
   if (text !== null && text !== undefined) {
     try {
       book = JSON.parse(text);
     } catch {
       book = null;
     }
-    const isBook = book?.form === FORM && isTable(book.reports) && isTable(book.seeds);
+    const isBook = book?.form === FORM && isTable(book.reports);
     if (!isBook) throw new LedgerError("the store has no ledger that this version reads");
   }
   // The server chooses a round's id, which may be "constructor".
-  for (const table of [book.reports, book.seeds]) Object.setPrototypeOf(table, null);
+  Object.setPrototypeOf(book.reports, null);
   return book;
 }
 

@@ -1,8 +1,8 @@
 // The frequency oracles: probabilities, thresholds, and the randomised report of an item.
 //
 // Each method takes the parameters of a round: epsilon, the number of items d and the protocol's
-// own parameter. `perturb` also needs the thresholds, an item's index, a source of words and, with
-// assigned seeds, the ticket's seed; it returns the packed report. It takes words in the order of
+// own parameter. `perturb` also needs the thresholds, an item's index and a source of words; it
+// returns the packed report. It takes words in the order of
 // tests/vectors/README.md, so the same words make the same report in every language.
 import { bucketOf } from "./hashing.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "./thresholds.js";
@@ -107,12 +107,11 @@ const llh = {
   own: "hash_range",
   ownRange: () => [2, 1021],
   allows: ({ d, own: g }) => isPrime(g) && seedsOf(d, g) * g <= 2 ** 20,
-  seedCount: ({ d, own: g }) => seedsOf(d, g),
   chances: olh.chances,
   thresholds: olh.thresholds,
-  perturb(round, item, words, assigned = null) {
+  perturb(round, item, words) {
     const g = round.own;
-    const seed = assigned ?? below(seedsOf(round.d, g), words);
+    const seed = below(seedsOf(round.d, g), words);
     const bucket = linearBucket(seed, item, g);
     const [word] = words(1);
     const other = (bucket + 1 + below(g - 1, words)) % g;
@@ -129,20 +128,6 @@ export const PROTOCOLS = new Map(Object.entries({ grr, oue, olh, sue, ss, hr, ll
 export function roundNumber(x, words) {
   const [word] = words(1);
   return Number(word >> 11n) * 2 ** -53 < (1 + x) / 2 ? 1 : 0;
-}
-
-/**
- * Return the seed that a ticket `id.mac` assigns: x S >> 64, x the MAC's first 64 bits and S the
- * number of seeds of the round.
- */
-export function seedOfTicket(ticket, round) {
-  const mac = ticket
-    .slice(ticket.indexOf(".") + 1)
-    .replace(/-/g, "+")
-    .replace(/_/g, "/");
-  const bytes = Uint8Array.from(atob(mac), (character) => character.charCodeAt(0));
-  const bits = new DataView(bytes.buffer).getBigUint64(0, true);
-  return Number((bits * BigInt(PROTOCOLS.get(round.protocol).seedCount(round))) >> 64n);
 }
 
 function u4(value) {

@@ -14,7 +14,7 @@ import {
   rejectUnknown,
 } from "./errors.js";
 import { Ledger } from "./ledger.js";
-import { PROTOCOLS, roundNumber, seedOfTicket } from "./protocols.js";
+import { PROTOCOLS, roundNumber } from "./protocols.js";
 import { Retries } from "./retries.js";
 import { field, hex, printable, readRound } from "./rounds.js";
 import { browserStore } from "./stores.js";
@@ -154,17 +154,15 @@ export class Reporter {
         "the value is a canary of the round, an item that nobody holds; nothing is sent",
       );
     }
-    const seed = round.assignedSeeds && ticket !== null ? seedOfTicket(ticket, round) : null;
     const { entry, isNew } = await this.#ledger.claim({
       round: byName ? { ...round, id: round.name } : round,
       serverUrl: url,
       // 128 random bits: nobody can guess another user's key and send a report under it.
       key: hex(crypto.getRandomValues(new Uint8Array(16))),
       ticket,
-      seed,
       perturb: () => {
         this.#checkAccess(round, ticket);
-        return hex(PROTOCOLS.get(round.protocol).perturb(round, item, words, seed));
+        return hex(PROTOCOLS.get(round.protocol).perturb(round, item, words));
       },
     });
     if (isNew) return { entry, isNew };
@@ -261,9 +259,7 @@ export class Reporter {
     if (entry.ticket !== null && TICKET_PROBLEMS.includes(error.slug)) {
       if (!error.inDoubt) await this.#ledger.endTry(entry.roundId);
       const isBound = error.inDoubt || entry.openTries > 1; // one is this try
-      const same =
-        (await this.#ledger.seed(entry.roundId)) === null ? "" : " that assigns the same seed";
-      error.note = isBound ? KEEPS_TICKET : `${PENDING} with another ticket${same}`;
+      error.note = isBound ? KEEPS_TICKET : `${PENDING} with another ticket`;
     } else if (isFinal(error)) {
       await this.#ledger.settle(entry.roundId, "refused", error.message);
       error.note = REFUSED;

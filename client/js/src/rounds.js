@@ -19,7 +19,6 @@ const OWN = ["hash_range", "subset_size"];
  * @property {string[]} items
  * @property {number | null} hash_range
  * @property {number | null} subset_size
- * @property {boolean} assigned_seeds
  * @property {number} p
  * @property {number} q
  * @property {number[]} canaries
@@ -83,7 +82,6 @@ export async function readRound(body, crypto) {
     items,
     d: items.length,
     own: ownParameter(body, protocol, name),
-    assignedSeeds: field.flag(body, "assigned_seeds"),
     canaries: canaries(body, items.length),
     quarantine: field.flag(body, "quarantine"),
     access: field.text(body, "access"),
@@ -110,7 +108,6 @@ export async function digestOf(round, crypto) {
   if (round.canaries.length)
     parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
   if (round.quarantine) parts.push(text("quarantine\0"));
-  if (round.assignedSeeds) parts.push(text("assigned_seeds\0"));
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;
   for (const part of parts) {
@@ -159,7 +156,7 @@ function canaries(body, d) {
   return indices;
 }
 
-function checkRanges({ protocol: name, epsilon, d, own, assignedSeeds, access }, protocol) {
+function checkRanges({ protocol: name, epsilon, d, own }, protocol) {
   if (!(epsilon >= 0.01 && epsilon <= 10)) inconsistent(`epsilon ${epsilon}, not 0.01 to 10`);
   if (protocol.own) {
     const [low, high] = protocol.ownRange({ d });
@@ -167,13 +164,6 @@ function checkRanges({ protocol: name, epsilon, d, own, assignedSeeds, access },
     if (protocol.allows && !protocol.allows({ d, own })) {
       inconsistent(`${protocol.own} ${own}, which ${name} over ${d} items does not allow`);
     }
-  }
-  if (!assignedSeeds) return;
-  if (!protocol.seedCount) inconsistent(`assigned seeds, which ${name} has not`);
-  if (access !== "ticket") {
-    throw new InconsistentRoundError(
-      "the round has assigned seeds, and takes reports without tickets",
-    );
   }
 }
 

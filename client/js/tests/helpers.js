@@ -42,29 +42,18 @@ export async function statedRound(fields = {}) {
     items: ["a", "b", "c", "d"],
     hash_range: null,
     subset_size: null,
-    assigned_seeds: false,
     canaries: [],
     quarantine: false,
     access: "open",
     ...fields,
   };
-  const {
-    protocol,
-    epsilon,
-    items,
-    hash_range,
-    subset_size,
-    assigned_seeds: assignedSeeds,
-    canaries,
-    quarantine,
-  } = body;
+  const { protocol, epsilon, items, hash_range, subset_size, canaries, quarantine } = body;
   const round = {
     protocol,
     epsilon,
     items,
     d: items.length,
     own: hash_range ?? subset_size,
-    assignedSeeds,
     canaries,
     quarantine,
   };

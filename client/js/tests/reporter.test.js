@@ -15,12 +15,10 @@ import {
   RefusedError,
   Reporter,
   Retries,
-  SecondSeedError,
   UnansweredError,
   UnknownItemError,
   memoryStore,
 } from "../ldprecover.js";
-import { seedOfTicket } from "../src/protocols.js";
 import { Collector, answerLost, problem, requestLost } from "./helpers.js";
 
 const TICKET = `${"A".repeat(22)}.${"A".repeat(22)}`;
@@ -289,31 +287,6 @@ test("a refusal after a lost response keeps the ticket", async () => {
   const error = await reporter.report("a").catch((caught) => caught);
   assert.match(error.note, /under no other/);
   assert.equal((await reporter.ledger.entries())[0].openTries, 1);
-});
-
-test("the report has its ticket's seed, and the round no other", async () => {
-  const collector = await Collector.of({
-    protocol: "llh",
-    hash_range: 5,
-    assigned_seeds: true,
-    access: "ticket",
-  });
-  collector.tickets.add(OTHER);
-  const round = { protocol: "llh", d: 4, own: 5 };
-  assert.notEqual(seedOfTicket(TICKET, round), seedOfTicket(OTHER, round));
-  const ledger = new Ledger(memoryStore());
-  const error = await collector
-    .reporter({ ledger, ticket: TICKET })
-    .report("a")
-    .catch((caught) => caught);
-  assert.match(error.note, /assigns the same seed/);
-  const sent = new DataView(
-    Uint8Array.from(collector.posts[0].body.match(/../g), (x) => parseInt(x, 16)).buffer,
-  );
-  assert.equal(Math.floor(sent.getUint32(0, true) / 5), seedOfTicket(TICKET, round));
-  assert.equal(await ledger.seed("R1"), seedOfTicket(TICKET, round));
-  await assert.rejects(collector.reporter({ ledger, ticket: OTHER }).report("a"), SecondSeedError);
-  assert.equal(collector.posts.length, 1);
 });
 
 test("the key goes in Authorization", async () => {

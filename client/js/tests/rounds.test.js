@@ -22,7 +22,6 @@ test("accepts a valid round of each protocol", async () => {
       [protocol, 4, Object.values(OWN[protocol] ?? { own: null })[0]],
     );
   }
-  await read({ protocol: "llh", hash_range: 3, assigned_seeds: true, access: "ticket" });
   await read({ canaries: [2, 3] });
   await read({ protocol: "olh", hash_range: 4, quarantine: true });
   await read({ items: ["Zürich", "東京", "😀"] });
@@ -51,7 +50,6 @@ test("rejects a contradictory round", async () => {
     [{ items: ["a", "b", "c", "\ud800"] }, /no text/],
     [{ items: ["a", "b", "c", ""] }, /no text/],
     [{ hash_range: 4 }, /hash_range/],
-    [{ assigned_seeds: true }, /assigned seeds, which grr has not/],
     [{ thresholds: { keep_below: String(BigInt(thresholds.keep_below) + 1n) } }, /keep_below/],
     [{ thresholds: { keep_below: String(BigInt(thresholds.keep_below) - 1n) } }, /keep_below/],
     [{ thresholds: { keep_below: Number(thresholds.keep_below) } }, /keep_below/],
@@ -65,9 +63,6 @@ test("rejects a contradictory round", async () => {
   const olh = { protocol: "olh", hash_range: 4 };
   await assert.rejects(read(olh, { hash_range: 5 }), /states p/);
   await assert.rejects(read(olh, { hash_range: 1 }), InconsistentRoundError);
-  const llh = { protocol: "llh", hash_range: 3 };
-  await assert.rejects(read(llh, { assigned_seeds: true, access: "ticket" }), /digest/);
-  await assert.rejects(read({ ...llh, assigned_seeds: true }), /takes reports without tickets/);
   // Right in all but their range.
   await assert.rejects(read({ protocol: "olh", hash_range: 65537 }), /can have hash_range/);
   await assert.rejects(read({ protocol: "ss", subset_size: 4 }), /can have subset_size/);
@@ -95,7 +90,6 @@ test("names a missing or malformed field", async () => {
     ["canaries", [4]],
     ["canaries", 1],
     ["quarantine", 1],
-    ["assigned_seeds", 64],
     ["access", 1],
     ["thresholds", "1"],
   ]) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { bucketOf, hashItem } from "../src/hashing.js";
-import { PROTOCOLS, roundNumber, seedOfTicket } from "../src/protocols.js";
+import { PROTOCOLS, roundNumber } from "../src/protocols.js";
 import { digestOf, hex } from "../src/rounds.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "../src/thresholds.js";
 import { systemCrypto } from "../src/words.js";
@@ -12,12 +12,6 @@ import { cases, fixedWords, parametersOf } from "./helpers.js";
 test("hashes and buckets", () => {
   for (const { seed, item, hash, hash_range, bucket } of cases("hash.json")) {
     assert.deepEqual([hashItem(seed, item), bucketOf(seed, item, hash_range)], [hash, bucket]);
-  }
-});
-
-test("the seed that a ticket assigns", () => {
-  for (const { ticket, domain_size: d, hash_range: own, seed } of cases("assigned_seeds.json")) {
-    assert.equal(seedOfTicket(ticket, { protocol: "llh", d, own }), seed);
   }
 });
 
@@ -38,7 +32,6 @@ test("digests, p and q of parameters", async () => {
       items: fields.items,
       canaries: fields.canaries ?? [],
       quarantine: fields.quarantine ?? false,
-      assignedSeeds: fields.assigned_seeds ?? false,
     };
     assert.equal(await digestOf(round, await systemCrypto()), fields.digest);
     PROTOCOLS.get(fields.protocol)
@@ -54,12 +47,7 @@ test("fixed words make the report of the vectors", () => {
   const seen = new Set();
   for (const fields of cases("reports.json")) {
     const [words, left] = fixedWords(fields.words);
-    const packed = PROTOCOLS.get(fields.protocol).perturb(
-      parametersOf(fields),
-      fields.item,
-      words,
-      fields.seed,
-    );
+    const packed = PROTOCOLS.get(fields.protocol).perturb(parametersOf(fields), fields.item, words);
     assert.equal(hex(packed), fields.packed, JSON.stringify(fields));
     assert.equal(left(), 0);
     seen.add(fields.protocol);

@@ -1,4 +1,4 @@
-"""Crafting reports under seeds that tickets assign: a malicious user chooses a bucket alone."""
+"""Crafting reports under assigned seeds: a malicious user chooses a bucket alone."""
 
 import math
 from collections.abc import Callable

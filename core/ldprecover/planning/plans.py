@@ -30,7 +30,7 @@ class PlannedRound:
     `report_size` is in bytes, `hash_tests` counts the items hashed to count all reports.
     `stored_bytes` is what the round stores for methods that read reports, and `retention` the
     setting that stores no more: "none" if the tally is the histogram of the reports.
-    `can_quarantine` and `can_assign_seeds` say whether such a round may have these. `beta` is the
+    `can_quarantine` says whether such a round may have a quarantine. `beta` is the
     share of malicious users. `gains`, by attack, and `worst`, for any report at all, are the
     most that they add to the estimates of `targets` items that nobody holds. `safe_lead` is the
     least lead, as a frequency, whose certificate they cannot prevent; None if no lead is safe.
@@ -50,7 +50,6 @@ class PlannedRound:
     stored_bytes: int | None = None
     retention: str | None = None
     can_quarantine: bool | None = None
-    can_assign_seeds: bool | None = None
     targets: int | None = None
     beta: float | None = None
     gains: tuple[Gain, ...] = ()
@@ -171,7 +170,6 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
         stored_bytes(oracle, users),
         proposed_retention(oracle),
         unfit(oracle) is None,
-        oracle.traits.assignable_seeds,
         r,
         beta,
         tuple(

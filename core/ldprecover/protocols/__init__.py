@@ -83,7 +83,7 @@ def frequency_oracle(
     """Return the oracle of the protocol named `protocol`.
 
     `parameter` is the protocol's own integer parameter, such as the hash range of olh; None takes
-    its default. With `assigned_seeds` tickets assign the seeds of reports.
+    its default. With `assigned_seeds` users do not choose the seeds of their reports.
 
         oracle = frequency_oracle("olh", epsilon=1.0, domain_size=100)
         reports = oracle.perturb([3, 17, 3])

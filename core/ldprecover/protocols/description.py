@@ -15,7 +15,7 @@ class Traits:
     - `independent_bits`: the items that it supports are independent given the user's item; for a
       protocol that hashes, under an ideal hash.
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
-    - `assignable_seeds`: its seed is one of a few, and tickets may assign it.
+    - `assignable_seeds`: its seed is one of a few, and may be assigned to the user.
     - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
       (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, if it has one.
     - `histogram`: it is an integer, and entry z of a summary is the number of the reports z. A
@@ -35,8 +35,8 @@ class OwnParameter:
     """A protocol's own integer parameter, which is the third field of its class.
 
     `name` is the name of that field, `meaning` describes it in one line. The value is from `low` to
-    `high`; `default(epsilon, domain_size)` is the value of a round that states none, and
-    `assigned_default`, if any, that of such a round with assigned seeds.
+    `high`; `default(epsilon, domain_size)` is the value if none is stated, and
+    `assigned_default`, if any, that with assigned seeds.
     """
 
     name: str

@@ -151,9 +151,7 @@ class HR(FrequencyOracle):
             super().laws,
             hits=_HadamardHits(self.p, self.q, self.domain_size, self._hits),
             all_supporting=AllSupporting(0, self.everything),
-            report_sums=ReportSums(
-                self.summary_size, self._masses, self._weights, self.summary_size
-            ),
+            report_sums=ReportSums(self.summary_size, self._masses, self._weights),
             log_likelihood=self._log_likelihood,
         )
 

@@ -90,7 +90,7 @@ class LLH(FrequencyOracle):
     Item 0 is in bucket 0 under every seed, and under seed 0 all items are: report 0 supports every
     item. An honest report is 0 with probability p/S.
 
-    With `assigned_seeds` a ticket assigns the seed, uniform over all S, and the user perturbs the
+    With `assigned_seeds` the seed, uniform over all S, is assigned, and the user perturbs the
     bucket. Reports have the same laws, and epsilon-LDP holds whoever knows or chooses the seed. For
     g = 2 this is Hadamard response with public coins, one bit a user.
 
@@ -293,12 +293,7 @@ class LLH(FrequencyOracle):
             hits=_LinearHits(self.p, self.q, self),
             joint_support=JointSupport(joint_support),
             all_supporting=AllSupporting(0, self.everything),
-            report_sums=ReportSums(
-                self.summary_size,
-                self._masses,
-                self._weights,
-                self.hash_range if self.assigned_seeds else self.summary_size,
-            ),
+            report_sums=ReportSums(self.summary_size, self._masses, self._weights),
             log_likelihood=self._log_likelihood,
         )
 

@@ -195,20 +195,13 @@ class FrequencyOracle(ABC):
 
     @property
     def assigned_seeds(self) -> bool:
-        """Whether tickets assign the seeds of reports."""
+        """Whether seeds are assigned to users, who do not choose them."""
         return False
 
     @property
     def seed_count(self) -> int:
         """S, the number of seeds. Raises ParameterError if seeds are not assignable."""
         raise self.lacks("assigned seeds")
-
-    def seed_of(self, ticket_bits: int) -> int:
-        """Return the seed that a ticket assigns, whose 64 pseudorandom bits are `ticket_bits`.
-
-        Raises ParameterError if seeds are not assignable.
-        """
-        return ticket_bits * self.seed_count >> 64
 
     def with_seeds(self, seeds: ArrayLike) -> Self:
         """Return the protocol for users to whom these seeds are assigned.

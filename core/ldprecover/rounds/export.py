@@ -38,10 +38,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 }
 """Fields of every file, except that a round without canaries omits them."""
 
-_OTHERS = {
-    *("format", "digest", "checksum", "quarantined", "merged", "reports", "seed"),
-    "assigned_seeds",
-}
+_OTHERS = {"format", "digest", "checksum", "quarantined", "merged", "reports", "seed"}
 
 _SEED = re.compile("[0-9a-f]{32}")
 
@@ -152,7 +149,6 @@ class RoundExport:
             # in the file of every protocol, as the files before other protocols had it
             "hash_range": None,
             **parameters.own,
-            **({"assigned_seeds": True} if parameters.assigned_seeds else {}),
             **({"canaries": list(parameters.canaries)} if parameters.canaries else {}),
             **({} if self.quarantined is None else {"quarantined": asdict(self.quarantined)}),
             **({"merged": [asdict(each) for each in self.merged]} if self.merged else {}),
@@ -215,7 +211,6 @@ class RoundExport:
                 fields["epsilon"],
                 fields["items"],
                 own,
-                assigned_seeds=document.get("assigned_seeds") is True,
                 canaries=fields["canaries"],
                 quarantine=quarantined is not None,
             ),
@@ -329,7 +324,6 @@ def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
             (name, first.own.get(name), second.own.get(name))
             for name in sorted({*first.own, *second.own})
         ),
-        ("assigned_seeds", first.assigned_seeds, second.assigned_seeds),
         ("canaries", first.canaries, second.canaries),
         ("quarantine", first.quarantine, second.quarantine),
     ]

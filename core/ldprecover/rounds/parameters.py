@@ -22,7 +22,7 @@ class RoundParameters:
     `items` are 2 to 100,000 distinct labels, none blank or with a control character; item i is the
     i-th. `parameter` is the protocol's own integer parameter, such as OLH's hash range; `own` has
     it by name. It is stored, so neither side recomputes it; None takes the protocol's default when
-    the round is opened. With `assigned_seeds` tickets assign the seeds of reports.
+    the round is opened.
 
     `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two
     other items remain. With `quarantine` the round sets aside reports that no honest user sends:
@@ -35,7 +35,6 @@ class RoundParameters:
     epsilon: float
     items: tuple[str, ...]
     parameter: int | None = None
-    assigned_seeds: bool = field(default=False, kw_only=True)
     canaries: tuple[int, ...] = field(default=(), kw_only=True)
     quarantine: bool = field(default=False, kw_only=True)
 
@@ -69,7 +68,6 @@ class RoundParameters:
         items: Iterable[str],
         own: Mapping[str, int | None],
         *,
-        assigned_seeds: bool = False,
         canaries: Iterable[int] = (),
         quarantine: bool = False,
     ) -> Self:
@@ -82,7 +80,6 @@ class RoundParameters:
             epsilon,
             tuple(items),
             own_parameter(protocol, own),
-            assigned_seeds=assigned_seeds,
             canaries=tuple(canaries),
             quarantine=quarantine,
         )
@@ -100,7 +97,6 @@ class RoundParameters:
             self.epsilon,
             len(self.items),
             self.parameter,
-            assigned_seeds=self.assigned_seeds,
         )
 
     @cached_property
@@ -111,7 +107,6 @@ class RoundParameters:
         range or subset size (0 for none) and the number of items as u4, then each label by
         `text_bytes`. For a round with canaries then `canaries` in ASCII, a zero byte, their number
         and each index as u4. For a round that quarantines `quarantine` in ASCII and a zero byte.
-        For a round with assigned seeds `assigned_seeds` in ASCII and a zero byte.
         """
         canaries = self.canaries
         sha = hashlib.sha256(self.protocol.encode("ascii") + b"\0")
@@ -121,8 +116,6 @@ class RoundParameters:
             sha.update(b"canaries\0" + struct.pack(f"<I{len(canaries)}I", len(canaries), *canaries))
         if self.quarantine:
             sha.update(b"quarantine\0")
-        if self.assigned_seeds:
-            sha.update(b"assigned_seeds\0")
         return sha.hexdigest()
 
 

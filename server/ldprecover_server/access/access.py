@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from ldprecover import ParameterError
-from ldprecover.rounds.tickets import ticket_bits
 from ldprecover_server.access import tickets
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.errors import (
@@ -41,12 +40,11 @@ class Sender:
     """The sender of a submission: the holder of a key or of a ticket, or an anonymous caller.
 
     A sender has a report key, or a ticket, or neither. A ticket determines the submission key,
-    which is None for the others, and `ticket_bits`, which assign a seed.
+    which is None for the others.
     """
 
     key: HashedKey | None = None
     submission_key: str | None = None
-    ticket_bits: int | None = None
 
 
 ANYONE = Sender()
@@ -113,7 +111,7 @@ class Access:
                     "this round takes reports with tickets alone: send Authorization: Ticket TICKET"
                 )
             submission_key = tickets.submission_key(await self._ticket_key(round_id), value)
-            return Sender(submission_key=submission_key, ticket_bits=ticket_bits(value))
+            return Sender(submission_key=submission_key)
         if scheme.lower() == "ticket":
             raise InvalidTicketError("this round takes no tickets")
         if scheme.lower() != "bearer" or not value:

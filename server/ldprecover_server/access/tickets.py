@@ -3,10 +3,6 @@
 A ticket is `id.mac`: 128 random bits, and the first 128 bits of their HMAC-SHA256 under the round's
 key, both in base64url. The round's key is derived from the server's secret and the round's id
 (HKDF, RFC 5869), so that a ticket is invalid in another round and on another server.
-
-In a round with assigned seeds the MAC assigns one (`ldprecover.rounds.tickets`). Its bits are
-pseudorandom to anyone without the key, so neither a user nor the issuer of tickets can choose a
-ticket for its seed without minting many.
 """
 
 import base64

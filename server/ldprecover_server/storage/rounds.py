@@ -33,7 +33,7 @@ CURRENT = "current"
 NOT_GONE = rounds.c.state != "gone"
 """Condition for rounds that are not deleted; see `maintenance.deletion`."""
 
-_PARAMETERS = ("protocol", "epsilon", "parameter", "assigned_seeds", "quarantine")
+_PARAMETERS = ("protocol", "epsilon", "parameter", "quarantine")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class StoredRound:
     protocol: str
     epsilon: float
     parameter: int | None
-    assigned_seeds: bool
     p: float
     q: float
     domain_size: int
@@ -268,13 +267,7 @@ def oracle_of(round: Any) -> FrequencyOracle:
         raise PluginNotLoadedError(
             f"this server has not loaded the plugin {round.protocol!r}, the protocol of the round"
         )
-    return frequency_oracle(
-        round.protocol,
-        round.epsilon,
-        round.domain_size,
-        round.parameter,
-        assigned_seeds=round.assigned_seeds,
-    )
+    return frequency_oracle(round.protocol, round.epsilon, round.domain_size, round.parameter)
 
 
 def decode_labels(items: bytes) -> list[str]:
@@ -300,7 +293,6 @@ def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
         row.epsilon,
         tuple(decode_labels(read_labels(connection, seq))),
         row.parameter,
-        assigned_seeds=row.assigned_seeds,
         canaries=_canaries(row),
         quarantine=row.quarantine,
     )

@@ -44,8 +44,6 @@ rounds = sa.Table(
     _column("protocol", sa.String(16)),
     _column("epsilon", sa.Double),
     sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null for none
-    # Whether tickets assign the seeds of reports.
-    _column("assigned_seeds", sa.Boolean, server_default=sa.false()),
     _column("p", sa.Double),
     _column("q", sa.Double),
     _column("domain_size", sa.Integer),  # number of items

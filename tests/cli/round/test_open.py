@@ -65,8 +65,6 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
 
 def test_best_protocol_has_what_the_options_need(on_server: Run) -> None:
     assert on_server(f"round open {FOUR} --quarantine --json").json["protocol"] != "grr"
-    seeds = "--epsilon 1 --domain-size 4 --access ticket --assigned-seeds --tickets 3200"
-    assert on_server(f"round open {seeds} --json").json["protocol"] == "llh"
 
 
 @pytest.mark.parametrize(
@@ -87,18 +85,6 @@ def test_best_protocol_has_what_the_options_need(on_server: Run) -> None:
         ("--protocol kue --parameter dummies=3", "--protocol 'kue' is not known"),
         ("--users 0", "--users"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
-        (
-            "--assigned-seeds --protocol llh",
-            "--assigned-seeds: tickets assign the seeds, so access must be 'ticket'",
-        ),
-        (
-            "--assigned-seeds --access ticket --protocol oue",
-            "--assigned-seeds belongs to llh; oue has none",
-        ),
-        (
-            "--assigned-seeds --access ticket --protocol llh --tickets 5",
-            "--tickets: a round with 9 assigned seeds needs at least 900",
-        ),
         ("--canary x --canaries 1", "either --canaries or --canary"),
         ("--protocol grr --quarantine", "no size is impossible"),
         ("--protocol grr --hash-range 3", "--hash-range"),
@@ -135,17 +121,6 @@ def test_rejects_options_that_do_not_fit(on_server: Run, options: str, message: 
 )
 def test_error_begins_with_the_option(on_server: Run, options: str, start: str) -> None:
     assert on_server(f"round open {options}").fails(2).startswith(start)
-
-
-def test_seeds_are_assigned_in_rounds_of_tickets(on_server: Run, name: str) -> None:
-    options = "--epsilon 0.5 --domain-size 20 --protocol llh --assigned-seeds --tickets 3200"
-    opened = on_server(f"round open {name} {options} --access ticket").succeeds()
-    assert f"VALUE {name} --ticket TICKET\n" in opened.out
-    shown = on_server(f"round show {name}")
-    assert re.search(r"^assigned_seeds +True *$", shown.out, re.MULTILINE)
-    assert on_server(f"round show {name} --json").json["assigned_seeds"] is True
-    ticket = on_server(f"admin ticket {name} --count 1").out.strip()
-    on_server(f"send value 7 --round {name} --ticket {ticket}").succeeds()
 
 
 def test_shows_series_canaries_and_quarantine(on_server: Run, name: str) -> None:

@@ -236,9 +236,8 @@ def test_round_of_tickets_needs_a_file_of_them(
 
 @pytest.fixture(params=["grr", "llh"])
 def members(request: pytest.FixtureRequest, server: ServerProcess) -> Any:
-    """A round of tickets; of LLH with assigned seeds."""
-    seeds = {"assigned_seeds": True, "tickets": 5000} if request.param == "llh" else {}
-    return server.open_round(request.param, 1.0, access="ticket", domain_size=6, **seeds)
+    """A round of tickets."""
+    return server.open_round(request.param, 1.0, access="ticket", domain_size=6)
 
 
 def minted(on_server: Run, round_: Any, file: str, count: int) -> list[str]:

@@ -211,29 +211,22 @@ def test_repeats_are_the_first_of_each_value(
     assert pairs(others) == [(x, remaining[x]) for x in values]
 
 
-@pytest.mark.parametrize("assigned", [False, True])
 @pytest.mark.parametrize(("protocol", "d", "x"), [("hr", 102, 2 / 128), ("llh", 102, 1 / 243)])
 def test_report_threshold_is_the_least_with_a_small_family_rate(
-    protocol: str, d: int, x: float, assigned: bool
+    protocol: str, d: int, x: float
 ) -> None:
-    if assigned and protocol == "hr":
-        return
-    oracle = frequency_oracle(protocol, 1.0, d, assigned_seeds=assigned)
+    oracle = frequency_oracle(protocol, 1.0, d)
     law = stats.binom(200_000, x * oracle.p)
     t = report_threshold(oracle, 200_000)
     rates = oracle.summary_size * law.sf([t - 1, t - 2])
     assert rates[0] <= IMPOSSIBLE < rates[1]
 
 
-@pytest.mark.parametrize("protocol", ["hr", "llh", "assigned"])
+@pytest.mark.parametrize("protocol", ["hr", "llh"])
 @pytest.mark.parametrize("item", [0, 7, None], ids=str)
 def test_honest_reports_do_not_repeat(protocol: str, item: int | None) -> None:
     """Users of one item fill its reports the most; a round loses a report once in 10^9."""
-    oracle = (
-        frequency_oracle("llh", 1.0, 30, assigned_seeds=True)
-        if protocol == "assigned"
-        else frequency_oracle(protocol, 1.0, 30)
-    )
+    oracle = frequency_oracle(protocol, 1.0, 30)
     rng = np.random.default_rng(1)
     items = rng.integers(30, size=100_000) if item is None else np.full(100_000, item)
     tally = Tally.of(oracle, oracle.perturb(items, rng))

@@ -126,8 +126,6 @@ def test_any_bytes_are_json_or_refused(
             "canaries": st.none() | st.integers(-1, 5) | st.lists(st.text(max_size=2), max_size=3),
             "quarantine": st.booleans(),
             "access": st.sampled_from(["open", "ticket"]),
-            "assigned_seeds": st.booleans(),
-            "tickets": st.none() | st.integers(-1, 10**6),
         },
     )
 )
@@ -141,13 +139,11 @@ def test_any_json_opens_the_requested_round_or_none(in_process: InProcess, body:
             opened["epsilon"],
             tuple(opened["items"]),
             {name: opened[name] for name in own_parameters()},
-            assigned_seeds=opened["assigned_seeds"],
             canaries=opened["canaries"],
             quarantine=opened["quarantine"],
         )
         assert round_parameters.digest == opened["digest"]
         requested = {name: value for name, value in body.items() if value is not None}
-        requested.pop("tickets", None)
         added, d = requested.pop("canaries", 0), len(opened["items"])
         number = added if isinstance(added, int) else len(added)
         assert opened["canaries"] == list(range(d - number, d))

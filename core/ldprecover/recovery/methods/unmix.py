@@ -94,7 +94,8 @@ def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
     Raises ParameterError for frequencies that no counts give.
     """
     oracle, z = inputs.oracle, inputs.poisoned
-    if inputs.reports is not None and oracle.laws.report_sums is not None:
+    is_histogram = oracle.laws.report_sums is not None and not oracle.assigned_seeds
+    if inputs.reports is not None and is_histogram:
         return estimates_of_histogram(oracle, inputs.reports.tally(), inputs.targets)
     reason = unfit_for_filters(oracle)
     if inputs.reports is not None and reason is None:
@@ -229,13 +230,12 @@ def _notes(conclusions: Conclusions, inputs: RecoveryInputs, *, small: bool) -> 
     if any(
         POSSIBLE <= p < NEAR_CERTAIN for p in (probability, *(p for _, p in conclusions.suspects))
     ):
-        others = "" if inputs.canaries else "canaries, "
-        others += "seeds assigned by the server (tickets)"
-        others += "" if inputs.history else ", an earlier clean round"
-        first, comma, last = others.rpartition(", ")
+        lacking = [] if inputs.canaries else ["canaries"]
+        lacking += [] if inputs.history else ["an earlier clean round"]
+        advice = f": {' or '.join(lacking)} would decide" if lacking else ""
         notes.append(
             "The reports do not tell whether an attack raised items or they are popular, and "
-            f"perhaps framed: {first}{comma and ' or '}{last} would decide."
+            f"perhaps framed{advice}."
         )
     if conclusions.history_weight is not None:
         notes.append("The earlier rounds are taken to be clean.")

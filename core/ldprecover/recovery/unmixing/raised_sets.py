@@ -87,8 +87,8 @@ class _Candidate(NamedTuple):
 class SetSearch:
     """The search for the set that malicious reports raise, in the residual of a histogram.
 
-    In the law of a set with some preference, a user sends one of the reports that it may choose
-    from, by how many of the items they support.
+    In the law of a set with some preference, a user sends a report by how many of the items it
+    supports.
     """
 
     def __init__(self, cells: Cells, histogram: Int64Array) -> None:
@@ -97,14 +97,8 @@ class SetSearch:
         self._filled = cells.filled(histogram)
         self._n = float(self._filled.sum())
         self._residual = cells.residual(histogram)
-        # Malicious users with private coins do not send what supports every item: it stands out.
-        sizes = self._sums.masses(np.ones(self._d))
-        self._is_sent = self._in_groups(sizes) < (self._d - 0.5 if self._is_free else math.inf)
-
-    @property
-    def _is_free(self) -> bool:
-        """Whether a user chooses among all reports."""
-        return self._sums.choices == self._sums.number
+        # Malicious users do not send what supports every item: it stands out.
+        self._is_sent = self._sums.masses(np.ones(self._d)) < self._d - 0.5
 
     def best(self, estimates: FloatArray) -> tuple[int, ...]:
         """Return the set of the highest score, if that is above `THRESHOLDS.set_evidence`.
@@ -163,24 +157,17 @@ class SetSearch:
         return estimates
 
     def _likeliest(self, items: Int64Array, number: int) -> list[Preference]:
-        """Return the preferences with which a set explains most.
-
-        Whoever has an assigned seed chooses a bucket, which cannot support any items together.
-        """
+        """Return the preferences with which a set explains most."""
         preferences = [Preference(tilt) for tilt in _TILTS]
-        if self._is_free:
-            largest = int(self._hits(items)[self._is_sent].max())
-            preferences += [Preference(together=each) for each in range(2, largest + 1)]
+        largest = int(self._hits(items)[self._is_sent].max())
+        preferences += [Preference(together=each) for each in range(2, largest + 1)]
         return sorted(preferences, key=lambda each: -self._candidate(items, each).score)[:number]
 
     def _law(self, items: Int64Array, preference: Preference) -> FloatArray:
-        """Return the probability of each cell; with private coins, among those that are kept."""
-        (weights,) = self._weights(items, preference, (0,))
-        totals = weights.sum(axis=1, keepdims=True)
-        weights /= np.maximum(totals, _LEAST_NORM) * len(weights)
-        law = weights.reshape(-1)
-        if self._is_free:
-            law /= max(float(self._without_dropped(law).sum()), _LEAST_NORM)
+        """Return the probability of each cell among those that are kept."""
+        (law,) = self._weights(items, preference, (0,))
+        law /= max(float(law.sum()), _LEAST_NORM)
+        law /= max(float(self._without_dropped(law).sum()), _LEAST_NORM)
         return law
 
     def _without_dropped(self, law: FloatArray) -> FloatArray:
@@ -194,12 +181,12 @@ class SetSearch:
     ) -> Iterator[FloatArray]:
         """Yield the frequency of each cell if it supported some more of the items than it does.
 
-        The unit is the largest one of the cell's group.
+        The unit is the largest one.
         """
         hits = self._hits(items)
         exponents = preference.logarithm(hits)
         sent = np.where(self._is_sent, exponents, -np.inf)
-        largest = sent.max(axis=1, keepdims=True, initial=0.0)  # no finite one is negative
+        largest = sent.max(initial=0.0)  # no finite one is negative
         for each in more:
             changed = preference.logarithm(np.maximum(hits + each, 0.0)) if each else exponents
             yield np.exp(np.where(self._is_sent, changed - largest, -np.inf))
@@ -208,11 +195,8 @@ class SetSearch:
         """Return the number of the items that each cell supports."""
         chosen = np.zeros(self._d)
         chosen[items] = 1.0
-        return self._in_groups(np.rint(self._sums.masses(chosen)))
-
-    def _in_groups(self, cells: FloatArray) -> FloatArray:
-        """Return an array over the cells with a row for each group that a user may choose from."""
-        return cells.reshape(-1, self._sums.choices)
+        hits: FloatArray = np.rint(self._sums.masses(chosen))
+        return hits
 
     def _candidate(self, items: Int64Array, preference: Preference) -> _Candidate:
         """Return a set with its score, by the mean content of the cells where its law is far."""
@@ -285,18 +269,13 @@ class SetSearch:
         the cells that support each item serves all items.
         """
         weights, of_more, of_less = self._weights(items, preference, (0, 1, -1))
-        residual = self._in_groups(self._residual)
-        total = weights.sum(axis=1, keepdims=True)
-        product = (weights * residual).sum(axis=1, keepdims=True)
+        total, product = weights.sum(), (weights * self._residual).sum()
 
         def changed(others: FloatArray) -> FloatArray:
             added = others - weights
-            if self._is_free:
-                products = self._sums.counts((added * residual).reshape(-1)) + product.item()
-                totals = self._sums.counts(added.reshape(-1)) + total.item()
-                return np.asarray(products / np.maximum(totals, _LEAST_NORM))
-            each = (product + added * residual) / (total + added)
-            return self._sums.counts(np.asarray(each.reshape(-1)))
+            products = self._sums.counts(added * self._residual) + product
+            totals = self._sums.counts(added) + total
+            return np.asarray(products / np.maximum(totals, _LEAST_NORM))
 
         return changed(of_more), changed(of_less)
 

@@ -29,7 +29,6 @@ from ldprecover_server.errors import (
     ReportsGoneError,
     RoundNotFoundError,
     SeriesMismatchError,
-    TooFewReportsError,
 )
 from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.dependencies import (
@@ -55,7 +54,7 @@ _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
 _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "canaries", "digest"),
-    *("assigned_seeds", "access", "read_access", "series"),
+    *("access", "read_access", "series"),
 )
 """Fields that a response copies from the stored round."""
 _FOREVER = "public, max-age=31536000, immutable"
@@ -100,7 +99,6 @@ def _open(services: Services, new: NewRound) -> Response:
         new.epsilon,
         items + canaries,
         new.own,
-        assigned_seeds=new.assigned_seeds,
         canaries=range(len(items), len(items) + len(canaries)),
         quarantine=new.quarantine,
     )
@@ -111,7 +109,6 @@ def _open(services: Services, new: NewRound) -> Response:
         read_access=new.read_access,
         retention=hours(new.retention),
         series=new.series,
-        tickets=new.tickets,
     )
     return _round(services, None, stored, info, 201, {"Location": paths.round_path(stored.id)})
 
@@ -249,7 +246,7 @@ async def get_stats(round: RoundReference, caller: Reader) -> Stats:
 @router.get(
     paths.ROUND + paths.EXPORT,
     response_model=Export,
-    responses=problems(RoundNotFoundError, TooFewReportsError, *ADMIN, *STORAGE),
+    responses=problems(RoundNotFoundError, *ADMIN, *STORAGE),
     openapi_extra=KEY_IF_NEEDED,
 )
 async def export_round(round: RoundReference, caller: Reader) -> Response:

@@ -9,13 +9,13 @@ from ldprecover import Tally, project_simplex, recover
 from ldprecover.protocols import LLH
 from ldprecover.recovery import Recovery
 from ldprecover.recovery.unmixing import estimates_of_histogram
-from ldprecover.recovery.unmixing.cells import Cells, without_full_cells
-from ldprecover.recovery.unmixing.raised_sets import Preference, SetSearch
+from ldprecover.recovery.unmixing.cells import Cells
+from ldprecover.recovery.unmixing.raised_sets import Preference
 from ldprecover_attacker import make_attack
 
 D, N, FAKES = 32, 400_000, 21_000
 TARGETS = (2, 9, 13, 18, 22, 27, 30)
-ORACLE = LLH(0.5, D, 3, assigned_seeds=True)
+ORACLE = LLH(0.5, D, 3)
 
 
 @cache
@@ -38,58 +38,14 @@ def error(frequencies: np.ndarray, truth: np.ndarray) -> float:
     return float(((frequencies - truth) ** 2).sum())
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_set_of_an_attack_under_assigned_seeds_is_found(seed: int) -> None:
-    """Counts do not show it: the likelihood of the histogram does, by more than its price."""
-    _, tally = played(ORACLE, seed)
-    estimates = estimates_of_histogram(ORACLE, tally)
-    assert tuple(sorted(estimates.suspects)) == TARGETS
-    raising = [each for each in estimates.additions if each.is_raising]
-    best = max(raising, key=lambda each: each.log_likelihood)
-    assert abs(best.share - FAKES / tally.n) < 5 * best.error
-    # What the law adds is what the attack adds, by its exact law.
-    support = ORACLE.crafter.crafted_support(
-        np.isin(np.arange(D), TARGETS).astype(float), len(TARGETS)
-    )
-    added = (support - ORACLE.q) / (ORACLE.p - ORACLE.q)
-    each = min(estimates.additions, key=lambda each: float(np.abs(each.estimates - added).max()))
-    np.testing.assert_allclose(each.estimates, added, atol=0.02)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_unmixing_takes_away_what_assigned_seeds_let_through(seed: int) -> None:
-    truth, tally = played(ORACLE, seed)
-    result = recovered(ORACLE, tally)
-    projected = project_simplex(ORACLE.estimate(tally.counts(ORACLE), tally.n))
-    chosen = list(TARGETS)
-    raised, remaining = (float((f - truth)[chosen].sum()) for f in (projected, result.recovered))
-    assert raised > 0.3
-    assert abs(remaining) < raised / 4
-    assert error(result.recovered, truth) < error(projected, truth) / 4
-    assert result.conclusions is not None
-    assert {item for item, _ in result.conclusions.suspects} == set(TARGETS)
-
-
-@pytest.mark.parametrize("assigned", [False, True])
-def test_honest_rounds_show_no_set(assigned: bool) -> None:
+def test_honest_rounds_show_no_set() -> None:
     """With evidence of 6 nats beyond the price, one of 8 rounds shows a set with 2 %."""
-    oracle = LLH(1.0, D, 3, assigned_seeds=assigned)
+    oracle = LLH(1.0, D, 3)
     for seed in range(8):
         _, tally = played(oracle, seed, ())
         estimates = estimates_of_histogram(oracle, tally)
         assert not estimates.suspects
         assert not estimates.dropped
-
-
-def test_set_within_a_subspace_of_used_codes_does_not_show() -> None:
-    """Items 0 to 26 are all codes of three digits: what raises some of them looks like frequency.
-
-    It is the limit of the evidence: then un-mixing works with the counts.
-    """
-    targets = (1, 4, 8, 13, 17, 22, 25)
-    _, tally = played(ORACLE, 0, targets)
-    cells = without_full_cells(ORACLE, tally.summary)
-    assert not SetSearch(cells, tally.summary).on(targets)
 
 
 def test_named_targets_are_measured_and_not_searched() -> None:

@@ -14,7 +14,6 @@ from ldprecover.types import Reports
 ORACLE, N = OUE(1.0, 40), 20_000
 LAW = np.append([0.12, 0.1, 0.09, 0.08, 0.07], np.full(35, 0.54 / 35))
 UNMIX = "ldprecover.recovery.methods.unmix.unmix"
-SEEDS = "seeds assigned by the server (tickets)"
 
 
 @cache
@@ -29,22 +28,22 @@ def undecided(canaries: tuple[int, ...] = (), **fields: Any) -> list[str]:
     """Return the notes on what would decide."""
     request = RecoveryRequest("unmix", **fields)
     notes = recover(ORACLE, reports(), request, canaries=canaries).notes
-    return [note for note in notes if "would decide" in note]
+    return [note for note in notes if "perhaps framed" in note]
 
 
 def test_note_names_what_would_decide_of_named_popular_items() -> None:
     """P(attack) is near .1 where they are named, and below .01 where none is."""
     (note,) = undecided(targets=[0, 1, 2])
-    assert note.endswith(f": canaries, {SEEDS} or an earlier clean round would decide.")
+    assert note.endswith(": canaries or an earlier clean round would decide.")
     assert not undecided()
 
 
 @pytest.mark.parametrize(
     ("canaries", "history", "named"),
     [
-        ((39,), [], f"{SEEDS} or an earlier clean round"),
-        ((), [(ORACLE, Tally.of(ORACLE, reports(1)))], f"canaries or {SEEDS}"),
-        ((39,), [(ORACLE, Tally.of(ORACLE, reports(1)))], SEEDS),
+        ((39,), [], ": an earlier clean round would decide."),
+        ((), [(ORACLE, Tally.of(ORACLE, reports(1)))], ": canaries would decide."),
+        ((39,), [(ORACLE, Tally.of(ORACLE, reports(1)))], "perhaps framed."),
     ],
 )
 def test_note_leaves_out_what_the_round_has(
@@ -52,7 +51,7 @@ def test_note_leaves_out_what_the_round_has(
 ) -> None:
     monkeypatch.setattr(UNMIX, lambda *a, **fields: replace(unmix(*a, **fields), p_attack=0.5))
     (note,) = undecided(canaries, history=history)
-    assert note.endswith(f": {named} would decide.")
+    assert note.endswith(named)
 
 
 @pytest.mark.parametrize(("probability", "noted"), [(0.6, True), (0.96, False)])

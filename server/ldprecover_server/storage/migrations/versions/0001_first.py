@@ -41,7 +41,6 @@ def upgrade() -> None:
         _column("protocol", sa.String(16)),
         _column("epsilon", sa.Double()),
         sa.Column("parameter", sa.Integer),
-        _column("assigned_seeds", sa.Boolean(), server_default=sa.false()),
         _column("p", sa.Double()),
         _column("q", sa.Double()),
         _column("domain_size", sa.Integer()),

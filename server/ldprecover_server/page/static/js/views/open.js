@@ -186,11 +186,8 @@ export async function show({ main, query, signal }) {
   };
   const proposeBest = (best) => controls.protocol.value === AUTO && propose(best.retention);
   const fitted = (plan) => {
-    const [isQuarantined, isAssigned] = [controls.quarantine, controls.assigned_seeds].map(
-      (control) => control.checked,
-    );
-    if ((isQuarantined && !plan.can_quarantine) || (isAssigned && !plan.can_assign_seeds))
-      return null;
+    const isQuarantined = controls.quarantine.checked;
+    if (isQuarantined && !plan.can_quarantine) return null;
     // Quarantine reads stored reports.
     return isQuarantined ? { ...plan, retention: fields.retention.default } : plan;
   };
