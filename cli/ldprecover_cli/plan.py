@@ -71,13 +71,6 @@ def plan(
             "percentage points. With it --error may be absent too."
         ),
     ] = None,
-    thorough: Annotated[
-        bool,
-        Option(
-            "--thorough",
-            help="Also compute gains that take seconds, such as those of a seed search.",
-        ),
-    ] = False,
     json: Json = False,
 ) -> None:
     """Compute the users, privacy and error of a round before you open it.
@@ -110,7 +103,7 @@ def plan(
     request = PlanRequest(
         domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain, lead
     )
-    result = planned(request, protocol or None, thorough=thorough)
+    result = planned(request, protocol or None)
     if json:
         print_json(result.to_dict())
     else:
@@ -122,23 +115,25 @@ def _show(result: "Plan") -> None:
     feasible = [each for each in result.rounds if each.reason is None]
     if feasible:
         out.print(f"Computed: {_SOLVED[result.request.solved]}. The first protocol is the best.")
-        out.print(_rounds(feasible))
+        out.print(_rounds(feasible, share=result.request.gain is not None))
     for each in result.rounds:
         if each.reason is not None:
             out.print(f"Not with {plain(each.protocol)}: {plain(each.reason)}.")
     if not feasible:
         return
     best = feasible[0]
+    out.print(_gain(best))
     out.print(_safe_lead(best))
     out.print(_command(best), soft_wrap=True)
-    targets = "one target" if best.targets == 1 else f"{best.targets} targets together"
-    out.print()
-    out.print(
-        f"Largest gain of malicious users on the estimates of {targets}, in percentage points:"
+
+
+def _gain(planned: "PlannedRound") -> str:
+    """Return a sentence on what malicious users add to the estimates of their targets."""
+    targets = "one target" if planned.targets == 1 else f"{planned.targets} targets together"
+    return (
+        f"With {planned.protocol} {100 * (planned.beta or 0):.3g} % malicious users raise the "
+        f"estimates of {targets} by up to {_points(planned.gain)} points."
     )
-    out.print(_gains(feasible))
-    if any("long" in (gain.reason or "") for each in feasible for gain in each.gains):
-        out.print("--thorough also computes the gains that take long.")
 
 
 def _safe_lead(planned: "PlannedRound") -> str:
@@ -167,7 +162,8 @@ def _command(planned: "PlannedRound") -> str:
     )
 
 
-def _rounds(feasible: "list[PlannedRound]") -> Any:
+def _rounds(feasible: "list[PlannedRound]", *, share: bool) -> Any:
+    """Return the table; `share` shows the malicious share in place of the gain it follows from."""
     rows = (
         (
             each.protocol,
@@ -177,6 +173,7 @@ def _rounds(feasible: "list[PlannedRound]") -> Any:
             _points(each.standard_error),
             _points(each.margin),
             _points(each.margin_of_all),
+            _points(each.beta if share else each.gain),
             _points(each.safe_lead),
             f"{each.report_size:,}",
             byte_size(each.stored_bytes or 0),
@@ -191,28 +188,14 @@ def _rounds(feasible: "list[PlannedRound]") -> Any:
         "error, %",
         "± 95 %",
         "all, ±",
-        "safe lead",
+        "share" if share else "gain",
+        "lead",
         "bytes",
         "stored",
         rows=rows,
-        numbers=9,
+        numbers=10,
         gap=1,  # fits into 80 columns
     )
-
-
-def _gains(feasible: "list[PlannedRound]") -> Any:
-    worst = [each.worst for each in feasible if each.worst is not None]
-    rows = (
-        ("share of malicious users", *(f"{100 * (each.beta or 0):.3g} %" for each in feasible)),
-        *(
-            (gains[0].attack, *(_points(each.gain) for each in gains))
-            for gains in zip(*(each.gains for each in feasible), strict=True)
-        ),
-        ("any report at all", *(_points(each.rise) for each in worst)),
-        ("the same, projected", *(_points(each.projected_rise) for each in worst)),
-    )
-    protocols = (each.protocol for each in feasible)
-    return plain_table("attack", *protocols, rows=rows, numbers=len(feasible))
 
 
 def _points(share: float | None) -> str:

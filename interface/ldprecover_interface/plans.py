@@ -22,27 +22,6 @@ class PlanRequest(Message):
     lead: float | None
 
 
-class PlannedGain(Message):
-    """The largest rise that an attack causes in the sum of the targets' estimates.
-
-    No honest user holds the targets.
-    """
-
-    attack: Text
-    sends: str
-    gain: float | None
-    reason: str | None = Field(description="Why no gain is stated.")
-
-
-class WorstGain(Message):
-    """How far malicious reports of any kind can move the sum of these estimates."""
-
-    rise: float
-    fall: float
-    projected_rise: float = Field(description="The rise if the result is made a distribution.")
-    projected_fall: float
-
-
 class PlannedProtocol(Message):
     """The plan of one protocol; fields are null if the protocol cannot meet it."""
 
@@ -67,26 +46,16 @@ class PlannedProtocol(Message):
         description="The retention to open the round with: `none` if the tally is the histogram of "
         "the reports."
     )
-    can_quarantine: bool | None = Field(
-        description="Whether such a round can be opened with `quarantine`."
-    )
     targets: int | None
     beta: float | None = Field(description="Share of malicious users among all users.")
-    gains: list[PlannedGain]
-    worst: WorstGain | None
+    gain: float | None = Field(
+        description="The most that MGA by these users adds to the estimates of the targets "
+        "together, as a frequency, if nobody holds them."
+    )
     safe_lead: float | None = Field(
         description="The least lead of one estimate over another that a certificate at 95 % proves "
         "if a share beta of the reports is malicious; null if it proves none."
     )
-
-
-class PlannedCurves(Message):
-    """Standard errors by protocol, over epsilon and over users; null where there is no plan."""
-
-    epsilon: list[float]
-    users: list[int]
-    over_epsilon: dict[str, list[float | None]]
-    over_users: dict[str, list[float | None]]
 
 
 class Plans(Message):
@@ -95,6 +64,5 @@ class Plans(Message):
     solved: Literal["domain_size", "users", "epsilon", "error"] = Field(
         description="The parameter that follows from the others."
     )
-    wish: PlanRequest | None
+    request: PlanRequest
     protocols: list[PlannedProtocol]
-    curves: PlannedCurves | None = Field(description="If they were requested.")

@@ -23,8 +23,8 @@ def test_rejects_non_finite_number(value: float) -> None:
 
 
 def test_plan_query_has_given_fields() -> None:
-    call = plan({"domain_size": 10, "users": None, "epsilon": 0.5, "error": 1e-3, "curves": True})
-    assert call.path == "/plan?domain_size=10&epsilon=0.5&error=0.001&curves=true"
+    call = plan({"domain_size": 10, "users": None, "epsilon": 0.5, "error": 1e-3})
+    assert call.path == "/plan?domain_size=10&epsilon=0.5&error=0.001"
     with pytest.raises(ArgumentError, match="error must be a finite number"):
         plan({"error": math.nan})
 
@@ -35,16 +35,18 @@ PROTOCOL: dict[str, object] = {
     "reason": None,
     **dict.fromkeys(("domain_size", "users", "epsilon", "standard_error", "margin")),
     **dict.fromkeys(
-        ("margin_of_all", "safe_lead", "report_size", "hash_tests", "targets", "beta", "worst")
+        ("margin_of_all", "safe_lead", "report_size", "hash_tests", "targets", "beta", "gain")
     ),
-    **dict.fromkeys(("stored_bytes", "retention", "can_quarantine")),
-    "gains": [],
+    **dict.fromkeys(("stored_bytes", "retention")),
 }
 PLAN: dict[str, object] = {
     "solved": "users",
-    "wish": None,  # a field of the interface; phrases: quoted
+    "request": {
+        **dict.fromkeys(("domain_size", "users", "epsilon", "error", "frequency")),
+        **dict.fromkeys(("targets", "beta", "gain", "lead")),
+        "sum_of": 1,
+    },
     "protocols": [],
-    "curves": None,
 }
 
 
@@ -54,7 +56,7 @@ PLAN: dict[str, object] = {
         ({"protocols": None}, "protocols"),
         ({"protocols": [PROTOCOL | {"users": "many"}]}, "users"),
         ({"solved": "error", "protocols": [PROTOCOL]}, "standard"),
-        ({"protocols": [PROTOCOL | {"users": 7, "gains": [{}]}]}, "attack"),
+        ({"protocols": [PROTOCOL | {"users": 7, "gain": "large"}]}, "gain"),
     ],
 )
 def test_invalid_plan_names_field(changes: dict[str, object], message: str) -> None:

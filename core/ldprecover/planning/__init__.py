@@ -1,4 +1,4 @@
-"""Plans of rounds: items, users, epsilon or error from the other three, and attackers' gains.
+"""Plans of rounds: items, users, epsilon or error from the other three, and an attacker's gain.
 
 The error is the standard error of one item's estimate, or of the sum of several items, such as a
 bin or a range, at a given frequency (paper, Lemma 2; `estimation.partial_sum_variance`). It
@@ -6,8 +6,7 @@ falls with the square root of the number of users, so the users follow from an e
 Epsilon and the number of items are searched for.
 """
 
-from ldprecover.planning.curves import Curves
 from ldprecover.planning.plans import Plan, PlannedRound, plan
-from ldprecover.planning.request import MAX_TARGETS, PlanRequest, Unknown
+from ldprecover.planning.request import PlanRequest, Unknown
 
-__all__ = ["MAX_TARGETS", "Curves", "Plan", "PlanRequest", "PlannedRound", "Unknown", "plan"]
+__all__ = ["Plan", "PlanRequest", "PlannedRound", "Unknown", "plan"]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
 
 from ldprecover.errors import ParameterError
-from ldprecover.estimation.theory import WorstChange, worst_change
-from ldprecover.evidence.quarantine import unfit
+from ldprecover.estimation.theory import worst_change
 from ldprecover.planning.choosing import choose, proposed_retention, stored_bytes
-from ldprecover.planning.curves import Curves, errors_around
-from ldprecover.planning.gains import Gain, gains
 from ldprecover.planning.request import PlanRequest, Unknown
 from ldprecover.planning.solving import solve
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
@@ -30,10 +27,12 @@ class PlannedRound:
     `report_size` is in bytes, `hash_tests` counts the items hashed to count all reports.
     `stored_bytes` is what the round stores for methods that read reports, and `retention` the
     setting that stores no more: "none" if the tally is the histogram of the reports.
-    `can_quarantine` says whether such a round may have a quarantine. `beta` is the
-    share of malicious users. `gains`, by attack, and `worst`, for any report at all, are the
-    most that they add to the estimates of `targets` items that nobody holds. `safe_lead` is the
-    least lead, as a frequency, whose certificate they cannot prevent; None if no lead is safe.
+
+    `gain` is the most that MGA by a share `beta` of malicious users adds to the estimates of
+    `targets` items together that nobody holds: beta (h - rq)/(p - q) for r targets, of which one
+    report supports at most h. h is r, or the size of a report if that is fixed and less.
+    `safe_lead` is the least lead, as a frequency, whose certificate they cannot prevent; None if no
+    lead is safe.
     """
 
     protocol: str
@@ -49,11 +48,9 @@ class PlannedRound:
     hash_tests: float | None = None
     stored_bytes: int | None = None
     retention: str | None = None
-    can_quarantine: bool | None = None
     targets: int | None = None
     beta: float | None = None
-    gains: tuple[Gain, ...] = ()
-    worst: WorstChange | None = None
+    gain: float | None = None
     safe_lead: float | None = None
 
     def __repr__(self) -> str:
@@ -81,23 +78,13 @@ class Plan:
         first = self.rounds[0]
         return first if first.reason is None else None
 
-    def to_dict(self, curves: Curves | None = None) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the plan in the form of JSON."""
         return {
             "solved": self.request.solved,
-            "wish": asdict(self.request),  # phrases: quoted
+            "request": asdict(self.request),
             "protocols": [asdict(each) for each in self.rounds],
-            "curves": None if curves is None else asdict(curves),
         }
-
-    def curves(self) -> Curves | None:
-        """Return the errors of all protocols around the best solution; None without one."""
-        best = self.best
-        if best is None or best.domain_size is None or best.users is None or best.epsilon is None:
-            return None
-        return errors_around(
-            self.request, best.domain_size, best.users, best.epsilon, self.protocols
-        )
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -105,14 +92,11 @@ class Plan:
         return tuple(each.protocol for each in self.rounds)
 
 
-def plan(
-    request: PlanRequest, protocols: Iterable[str] | None = None, *, thorough: bool = False
-) -> Plan:
+def plan(request: PlanRequest, protocols: Iterable[str] | None = None) -> Plan:
     """Return each protocol's solution of a request; of all registered protocols unless given.
 
-    `choosing.choose` orders the solutions, in the setting of the protocol that needs least. With
-    `thorough` the slow gains are computed too (`gains`). Raises ParameterError for an unknown
-    protocol, and for an empty list.
+    `choosing.choose` orders the solutions, in the setting of the protocol that needs least. Raises
+    ParameterError for an unknown protocol, and for an empty list.
 
         plan(PlanRequest(domain_size=102, epsilon=0.5, error=0.005)).best
     """
@@ -121,7 +105,7 @@ def plan(
         raise ParameterError("protocols must name at least one")
     for name in names:
         frequency_oracle(name, 1.0, 2)  # raises for an unknown protocol
-    rounds = [_round(request, name, thorough=thorough) for name in names]
+    rounds = [_round(request, name) for name in names]
     able = [each for each in rounds if each.reason is None]
     order = {name: len(names) for name in names}
     if able:
@@ -136,7 +120,7 @@ def plan(
     return Plan(request, tuple(sorted(rounds, key=lambda each: order[each.protocol])))
 
 
-def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRound:
+def _round(request: PlanRequest, protocol: str) -> PlannedRound:
     try:
         oracle, users = solve(request, protocol)
         standard_error = request.error_of(oracle, users)
@@ -144,14 +128,8 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
         return PlannedRound(protocol, {}, str(error))
     d = oracle.domain_size
     r = min(request.targets_of(d), d - 1)
-    per_beta = gains(oracle, r, thorough=thorough)
-    bound = worst_change(oracle, 1.0, r, 0.0).rise
-    beta = request.share
-    if request.gain is not None:
-        beta = min(
-            1.0,
-            request.gain / max([bound, *(each.gain for each in per_beta if each.gain is not None)]),
-        )
+    gain = worst_change(oracle, 1.0, r, 0.0).rise  # in units of beta
+    beta = request.share if request.gain is None else min(1.0, request.gain / gain)
     # The variance is linear in the frequency, so its maximum is at an end.
     largest = math.sqrt(max(float(oracle.variance(f, users)) for f in (0.0, 1.0)))
     normal = NormalDist()
@@ -169,13 +147,9 @@ def _round(request: PlanRequest, protocol: str, *, thorough: bool) -> PlannedRou
         float(oracle.hash_tests) * users,
         stored_bytes(oracle, users),
         proposed_retention(oracle),
-        unfit(oracle) is None,
         r,
         beta,
-        tuple(
-            each if each.gain is None else replace(each, gain=beta * each.gain) for each in per_beta
-        ),
-        worst_change(oracle, beta, r, 0.0),
+        beta * gain,
         request.leads_of(oracle, users).least_safe(beta),
     )
 

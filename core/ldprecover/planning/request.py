@@ -18,9 +18,6 @@ from ldprecover.protocols import (
     FrequencyOracle,
 )
 
-MAX_TARGETS = 100
-"""Maximum targets of a planned attack: the time of the law of a seed search grows with them."""
-
 _TARGETS = 10  # default number of targets, as in the paper (VI-A)
 _BETA = 0.05  # default share of malicious users, as in the paper (VI-A)
 
@@ -38,9 +35,9 @@ class PlanRequest:
     to 10. `error`, above 0 and at most 1, is the standard error of the sum of `sum_of` items that
     have the `frequency` together; by default one item, and 1/d for each item.
 
-    `targets` is the number of items that an attacker raises together, at most 100, by default
-    min(10, d/2). Give `beta`, the share of malicious users, or `gain`, the tolerated rise of the
-    targets' estimates; the other follows. By default beta is 0.05.
+    `targets` is the number of items that an attacker raises together, by default min(10, d/2). Give
+    `beta`, the share of malicious users, or `gain`, the tolerated rise of the targets' estimates;
+    the other follows. By default beta is 0.05.
 
     `lead`, above 0 and at most 1, is a difference of two estimates. The round's certificate must
     prove that the first item is ahead, with 95 % confidence, if a share beta of its reports is
@@ -80,7 +77,7 @@ class PlanRequest:
         _check_real("lead", self.lead, 0, 1, above=True)
         d = self.domain_size or MAX_DOMAIN_SIZE
         _check_whole("sum_of", self.sum_of, 1, d - 1)
-        _check_whole("targets", self.targets, 1, min(MAX_TARGETS, d - 1))
+        _check_whole("targets", self.targets, 1, d - 1)
         if self.beta is not None and self.gain is not None:
             raise ParameterError("beta or gain may be given, not both: the other follows")
         if self.lead is not None and self.gain is not None:

@@ -61,7 +61,7 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
         (Export, app.get(f"{path}/export").content),
         (analysis.Methods, app.get(f"{path}/methods").content),
         (analysis.Alarms, app.get(f"{path}/alarms").content),
-        (plans.Plans, app.get("/plan?domain_size=4&users=9&epsilon=1&curves=true").content),
+        (plans.Plans, app.get("/plan?domain_size=4&users=9&epsilon=1").content),
         (operation.Version, app.get("/version").content),
         (operation.KeyScope, app.get("/key", headers=app.admin).content),
         (operation.Status, app.get("/healthz").content),

@@ -115,7 +115,7 @@ SUBMISSION = post("/reports", BODY, close=False)
 # No two are alike, so that none is remembered.
 PLANS = [
     get(
-        f"/plan?domain_size=100000&users={1_000_000 + i}&error=0.0001&targets=100&curves=true",
+        f"/plan?domain_size=100000&users={1_000_000 + i}&error=0.0001&targets=100",
         close=False,
     )
     for i in range(2_000)

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from ldprecover.planning import MAX_TARGETS, PlanRequest, plan
+from ldprecover.planning import PlanRequest, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MAX_USERS, MIN_EPSILON
 from ldprecover_interface import paths
 from ldprecover_interface.plans import Plans
@@ -16,7 +16,7 @@ from ldprecover_server.http.problems import problems
 
 router = APIRouter(tags=["rounds"])
 
-_CACHED = 256  # plans, of some 10 KB each
+_CACHED = 256  # plans, of some 5 KB each
 
 Finite = {"allow_inf_nan": False}
 
@@ -64,7 +64,9 @@ async def get_plan(
     targets: Annotated[
         int | None,
         Query(
-            ge=1, le=MAX_TARGETS, description="Items that an attacker raises; absent: min(10, d/2)."
+            ge=1,
+            le=MAX_DOMAIN_SIZE,
+            description="Items that an attacker raises; absent: min(10, d/2).",
         ),
     ] = None,
     beta: Annotated[
@@ -90,7 +92,6 @@ async def get_plan(
             "malicious reports. With it the error may be absent too.",
         ),
     ] = None,
-    curves: Annotated[bool, Query(description="Errors over epsilon and over users too.")] = False,
 ) -> Response:
     """Plan a round: give all but one of domain_size, users, epsilon and error; or a lead for the
     error.
@@ -99,12 +100,11 @@ async def get_plan(
         domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain, lead
     )
     return Response(
-        await caller.run(_planned, plan_request, protocol, curves), media_type="application/json"
+        await caller.run(_planned, plan_request, protocol), media_type="application/json"
     )
 
 
 @functools.lru_cache(maxsize=_CACHED)
-def _planned(request: PlanRequest, protocol: str | None, with_curves: bool) -> bytes:
+def _planned(request: PlanRequest, protocol: str | None) -> bytes:
     plans = plan(request, None if protocol is None else [protocol])
-    curves = plans.curves() if with_curves else None
-    return Plans.model_validate(plans.to_dict(curves), strict=False).to_json()
+    return Plans.model_validate(plans.to_dict(), strict=False).to_json()

@@ -86,7 +86,7 @@ function protocols(plans, use, signal) {
     numeric("Stored", (row) => row.stored_bytes, bytes),
     numeric(
       `${percent(best?.beta, 0)} fake reports add to ${plural(best?.targets ?? 0, "item")}`,
-      (row) => row.worst.rise,
+      (row) => row.gain,
       (value) => `up to ${points(value)}`,
     ),
     {

@@ -65,7 +65,7 @@ const MORE = {
   targets: {
     label: "Targets of an attacker",
     least: 1,
-    most: 100,
+    most: 99999,
     step: 1,
     usual: "",
     help: "empty: ten, or half of few items",
@@ -195,7 +195,7 @@ export async function show({ main, query, signal }) {
     const d =
       solve.value === "domain_size" ? ALL.domain_size.most : Number(inputs.domain_size.value) || 2;
     inputs.sum_of.max = String(Math.max(1, d - 1));
-    inputs.targets.max = String(Math.max(1, Math.min(100, d - 1)));
+    inputs.targets.max = String(Math.max(1, d - 1));
   }
 
   // Remove the old plan: readers would take it for the plan of these values.
@@ -221,7 +221,7 @@ export async function show({ main, query, signal }) {
     );
     try {
       const answer = await get("plan", {
-        query: { ...wish, curves: true },
+        query: wish,
         signal: AbortSignal.any([asked.signal, signal]),
       });
       fill(said);
