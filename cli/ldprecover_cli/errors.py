@@ -213,9 +213,8 @@ _NO_ANSWER_HINT = (
     "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
 )
 _SLOW_HINT = (
-    "the server answers, but it or the network is slow: "
-    "with --background, `ldprecover result recover` and `ldprecover result certify` start a job "
-    "and return"
+    "the server answers, but it or the network is slow; with an analyst or admin key a running "
+    "analysis continues, and the same command again shows its result"
 )
 _TLS_HINT = (
     "use http:// for a server without TLS; a server with TLS needs a certificate that this "

@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.datasets import *
     from ldprecover_client.errors import *
     from ldprecover_client.http import *
-    from ldprecover_client.jobs import *
     from ldprecover_client.ledger import *
     from ldprecover_client.population import *
     from ldprecover_client.progress import *
@@ -33,7 +32,6 @@ _MODULES = {
     "LedgerError LimitError RefusedError ServerError UnansweredError "
     "UnknownItemError UnknownProtocolError",
     "http": "AsyncClient Client",
-    "jobs": "Job",
     "ledger": "Entry Ledger",
     "population": "Population",
     "progress": "progress_bar",

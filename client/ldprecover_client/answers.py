@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from ldprecover_client.errors import (
     UnknownProtocolError,
 )
 from ldprecover_client.notebook import data_frame, html_table
-from ldprecover_interface import analysis, certificates, plans, results, rounds, submissions
+from ldprecover_interface import certificates, plans, results, rounds, submissions
 from ldprecover_interface.base import REFERENCE as _REFERENCE
 from ldprecover_interface.base import Message
 from ldprecover_interface.invalid_fields import invalid_fields
@@ -271,22 +271,6 @@ class Submitted(TypedDict):
     duplicate: bool
 
 
-@dataclass(frozen=True)
-class JobStatus:
-    """The state of an analysis that the server works on; `progress` is from 0 to 1.
-
-    `analysis` is "recovery" or "certificate". `result` is what a job that is done has computed,
-    `problem` the error of one that failed.
-    """
-
-    id: str
-    analysis: str
-    state: str
-    progress: float
-    result: JsonObject | None = field(default=None, repr=False)
-    problem: RefusedError | None = None
-
-
 def problem_in(answer: Answer) -> RefusedError | None:
     """Return the problem (RFC 9457) in a response, None if it has none.
 
@@ -436,41 +420,6 @@ def read_export(answer: Answer) -> JsonObject:
 def read_recovery(answer: Answer) -> JsonObject:
     """Read POST /rounds/{id}/recover."""
     message, body = _read(results.Recovered, answer)
-    _check_recovery(message)
-    return body
-
-
-def read_certificate(answer: Answer, questions: int) -> JsonObject:
-    """Read POST /rounds/{id}/certificate."""
-    message, body = _read(certificates.Certified, answer)
-    _check_certificate(message, questions)
-    return body
-
-
-def read_job(answer: Answer, questions: int | None = None) -> JobStatus:
-    """Read a job, the response of starting it and of asking for it.
-
-    If it is a certificate with a known number of questions, it must answer all of them.
-    """
-    message, body = _read(analysis.JobStatus, answer)
-    status = JobStatus(message.job, message.analysis, message.state, message.progress)
-    if status.state == "done":
-        match message.analysis, message.result:
-            case "recovery", results.Recovered() as recovery:
-                _check_recovery(recovery)
-            case "certificate", certificates.Certified() as certificate:
-                _check_certificate(certificate, questions)
-            case _:
-                raise InvalidAnswerError(f"a {status.analysis} that is done must have its result")
-        return replace(status, result=body["result"])
-    if status.state == "failed":
-        if message.problem is None or message.problem.status < 400:
-            raise InvalidAnswerError("a job that failed must have a problem")
-        return replace(status, problem=_problem(body["problem"], message.problem.status))
-    return status
-
-
-def _check_recovery(message: results.Recovered) -> None:
     d = len(message.items)
     _check_columns(message, d, "poisoned", "malicious", "genuine", "recovered")
     _check_items("targets", message.targets, d)
@@ -480,18 +429,22 @@ def _check_recovery(message: results.Recovered) -> None:
             conclusions, d, *(name for name in columns if getattr(conclusions, name) is not None)
         )
         _check_items("suspects", [suspect.item for suspect in conclusions.suspects], d)
+    return body
 
 
-def _check_certificate(message: certificates.Certified, questions: int | None) -> None:
+def read_certificate(answer: Answer, questions: int) -> JsonObject:
+    """Read POST /rounds/{id}/certificate."""
+    message, body = _read(certificates.Certified, answer)
     d = len(message.items)
     _check_columns(message, d, "lower", "upper")
-    if questions is not None and len(message.answers) != questions:
+    if len(message.answers) != questions:
         raise InvalidAnswerError(
             f"answers must be those of the {questions} questions, not {len(message.answers)}"
         )
     for each in message.answers:
         for name in ("items", "ahead", "certain", "possible"):
             _check_items(name, getattr(each, name, []), d)
+    return body
 
 
 def body_of(model: type[Message]) -> Callable[[Answer], JsonObject]:

@@ -14,7 +14,6 @@ from ldprecover.recovery import AUTO
 from ldprecover_client import answers
 from ldprecover_client.answers import (
     Answer,
-    JobStatus,
     JsonObject,
     RoundStatus,
     RoundSummary,
@@ -44,10 +43,8 @@ class Call(Generic[T]):
     content: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
-    other_readers: Mapping[int, Callable[[Answer], T]] = field(default_factory=dict)
-    """Readers of responses with other successful statuses."""
     is_analysis: bool = False
-    """Whether the server may compute for minutes, each time that the call is sent."""
+    """Whether the server may compute for minutes."""
 
     def parse(self, answer: Answer) -> T:
         """Return the parsed response.
@@ -55,14 +52,13 @@ class Call(Generic[T]):
         Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for a
         response that does not fit this interface.
         """
-        read = self.read if answer.status == self.status else self.other_readers.get(answer.status)
-        if read is None:
+        if answer.status != self.status:
             problem = answers.problem_in(answer)
             if problem is not None and answer.status >= 400:
                 raise problem
             raise InvalidAnswerError(f"{self}: {_unexpected_status(answer)}")
         try:
-            return read(answer)
+            return self.read(answer)
         except (InvalidAnswerError, InconsistentRoundError) as error:
             raise type(error)(f"{self}: {error}") from None
 
@@ -169,40 +165,6 @@ def certify(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
     return replace(call, is_analysis=True)
 
 
-def start_recovery(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
-    """POST /rounds/{id}/recover as a job, or with a result. Repeatable: it changes nothing."""
-    return _as_job(recover(reference, fields), "recovery")
-
-
-def start_certificate(reference: str, fields: Mapping[str, Any]) -> Call[JobStatus]:
-    """POST /rounds/{id}/certificate as a job, or with a result. Repeatable as `certify` is."""
-    return _as_job(certify(reference, fields), "certificate")
-
-
-def _as_job(call: Call[JsonObject], analysis: str) -> Call[JobStatus]:
-    return Call(
-        call.method,
-        call.path,
-        answers.read_job,
-        202,
-        call.content,
-        {**call.headers, "Prefer": "respond-async"},
-        other_readers={200: lambda answer: JobStatus("", analysis, "done", 1.0, call.read(answer))},
-    )
-
-
-def job(reference: str, id_: str, questions: int | None = None) -> Call[JobStatus]:
-    """GET /rounds/{id}/jobs/{job}, of a certificate with this many questions if that is known."""
-    return Call(
-        "GET", _job_path(reference, id_), lambda answer: answers.read_job(answer, questions)
-    )
-
-
-def cancel_job(reference: str, id_: str) -> Call[None]:
-    """DELETE /rounds/{id}/jobs/{job}."""
-    return Call("DELETE", _job_path(reference, id_), answers.read_nothing, status=204)
-
-
 def alarms(reference: str, rate: float) -> Call[JsonObject]:
     """GET /rounds/{id}/alarms."""
     _check_finite({"rate": rate})
@@ -246,10 +208,6 @@ def ready() -> Call[None]:
 
 def _path(reference: str, rest: str = "") -> str:
     return paths.round_path(_reference(reference)) + rest
-
-
-def _job_path(reference: str, id_: str) -> str:
-    return paths.job_path(_reference(reference), _reference(id_))
 
 
 def _reference(reference: str) -> str:

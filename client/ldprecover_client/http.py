@@ -22,7 +22,6 @@ from ldprecover_client import calls
 from ldprecover_client.answers import (
     Answer,
     Frequencies,
-    JobStatus,
     JsonObject,
     Round,
     RoundStatus,
@@ -37,7 +36,6 @@ from ldprecover_client.errors import (
     RefusedError,
     UnansweredError,
 )
-from ldprecover_client.jobs import Job
 from ldprecover_client.retry import (
     Backoff,
     Retries,
@@ -470,7 +468,8 @@ class Client(_BaseClient):
     def recover(self, reference: str, **fields: Any) -> JsonObject:
         """Return a recovery of the round; fields are those of POST /rounds/{id}/recover.
 
-        The method is `auto` unless `method` names another.
+        The method is `auto` unless `method` names another. With an analyst or admin key, a recovery
+        that runs when this call gives up continues, and the same call again returns its result.
         """
         return self._call(calls.recover(reference, fields))
 
@@ -487,22 +486,6 @@ class Client(_BaseClient):
         """
         fields = {"malicious_share": malicious_share, **fields}
         return self._call(calls.certify(reference, fields))
-
-    def start_recovery(self, reference: str, **fields: Any) -> Job:
-        """Start a recovery as a job, which outlives this connection; fields as in `recover`."""
-        return self._job(reference, self._call(calls.start_recovery(reference, fields)))
-
-    def start_certificate(
-        self, reference: str, malicious_share: float | None = None, **fields: Any
-    ) -> Job:
-        """Start a certificate as a job, which outlives this connection; fields as in `certify`."""
-        fields = {"malicious_share": malicious_share, **fields}
-        status = self._call(calls.start_certificate(reference, fields))
-        return self._job(reference, status, len(fields.get("questions") or ()))
-
-    def job(self, reference: str, id: str) -> Job:
-        """Return a job that was started earlier."""
-        return self._job(reference, self._call(calls.job(reference, id)))
 
     def export(self, reference: str) -> JsonObject:
         """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""
@@ -523,14 +506,6 @@ class Client(_BaseClient):
         except InvalidAnswerError:
             return False
         return isinstance(outcome, Answer) and outcome.status == 200
-
-    def _job(self, reference: str, status: JobStatus, questions: int | None = None) -> Job:
-        return Job(
-            status,
-            poll=lambda: self._call(calls.job(reference, status.id, questions)),
-            cancel=lambda: self._call(calls.cancel_job(reference, status.id)),
-            sleep=self._sleep,
-        )
 
     def _call(self, call: Call[T]) -> T:
         backoff = self._backoff()

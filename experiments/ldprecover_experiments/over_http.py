@@ -1,16 +1,15 @@
 """Experiment runs on a real server, which receives every report and recovers the round."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ldprecover import Recovery, RecoveryRequest, RoundParameters, Tally, frequency_oracle
 from ldprecover.estimation.simulation import tally_of_counts
 from ldprecover.protocols import crafter_of
-from ldprecover_client import Client, ClientError, RoundStatus, submit_reports
+from ldprecover_client import Client, RoundStatus, submit_reports
 from ldprecover_experiments.local_server import local_server
 from ldprecover_experiments.measures import measure
 from ldprecover_experiments.paper import estimators
@@ -35,34 +34,15 @@ def estimate_on_server(server: Client, round: str) -> Vector:
     return np.asarray(server.frequencies(round).frequencies, dtype=np.float64)
 
 
-def recover_on_server(
-    server: Client,
-    round: str,
-    request: RecoveryRequest,
-    progress: Callable[[int, int], None] | None = None,
-) -> Recovery:
-    """Return the server's recovery of a round, without conclusions. Raises ClientError.
-
-    With `progress` the server works on it as a job, and progress is reported in percent. The job is
-    cancelled if waiting for it ends early.
-    """
-    fields: dict[str, Any] = {
-        "method": request.method,
-        "eta": request.eta,
-        "targets": list(request.targets),
-        "malicious_model": request.malicious_model,
-    }
-    if progress is None:
-        answer = server.recover(round, **fields)
-    else:
-        job = server.start_recovery(round, **fields)
-        try:
-            answer = job.wait(lambda share: progress(int(100 * share), 100))
-        except BaseException:
-            with suppress(ClientError):
-                job.cancel()
-            raise
-
+def recover_on_server(server: Client, round: str, request: RecoveryRequest) -> Recovery:
+    """Return the server's recovery of a round, without conclusions. Raises ClientError."""
+    answer = server.recover(
+        round,
+        method=request.method,
+        eta=request.eta,
+        targets=list(request.targets),
+        malicious_model=request.malicious_model,
+    )
     columns = ("poisoned", "malicious", "genuine", "recovered")
     poisoned, malicious, genuine, recovered = (
         np.asarray(answer[name], dtype=np.float64) for name in columns

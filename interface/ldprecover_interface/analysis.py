@@ -1,13 +1,10 @@
-"""Analyses: recovery methods, alarms, suspects and jobs."""
+"""Analyses: recovery methods, alarms and suspects."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ldprecover_interface.base import Count, Message, Reference, Text
-from ldprecover_interface.certificates import Certified
-from ldprecover_interface.problems import Problem
-from ldprecover_interface.results import Recovered
+from ldprecover_interface.base import Count, Message, Text
 
 
 class MethodOption(Message):
@@ -96,17 +93,3 @@ class Suspects(Message):
     earlier: list[str] = Field(description="The earlier rounds, the last one first.")
     rate: float = Field(description="False-discovery rate.")
     suspects: list[Suspect]
-
-
-class JobStatus(Message):
-    """An analysis that was requested with `Prefer: respond-async`."""
-
-    job: Reference
-    round: str
-    analysis: Literal["recovery", "certificate"] = Field(
-        description="Says which of its two forms `result` has."
-    )
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
-    progress: float = Field(ge=0, le=1, description="Grows from 0 to 1.")
-    result: Recovered | Certified | None = Field(description="Of a job that is done.")
-    problem: Problem | None = Field(description="Of a job that failed.")

@@ -33,7 +33,6 @@ METHODS = "/methods"
 ALARMS = "/alarms"
 SUSPECTS = "/suspects"
 CERTIFICATE = "/certificate"
-JOB = "/jobs/{job}"
 
 _SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
 
@@ -41,11 +40,6 @@ _SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
 def round_path(round_id: str) -> str:
     """Return the path of a round."""
     return f"{ROUNDS}/{round_id}"
-
-
-def job_path(round_id: str, job_id: str) -> str:
-    """Return the path of a job of a round."""
-    return round_path(round_id) + JOB.format(job=job_id)
 
 
 def is_submission(path: str) -> bool:

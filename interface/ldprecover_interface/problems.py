@@ -32,7 +32,6 @@ class ProblemType(Enum):
     INVALID_REPORT = 422, "Invalid report"
     INVALID_REQUEST = 422, "Invalid request"
     INVALID_TICKET = 401, "Ticket required"
-    JOB_NOT_FOUND = 404, "Job not found"
     MALFORMED_BODY = 400, "Malformed gzip body"
     METHOD_NOT_ALLOWED = 405, "Method not allowed"
     NAME_TAKEN = 409, "Round name taken"

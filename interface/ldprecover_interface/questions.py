@@ -1,6 +1,5 @@
 """Questions to a certificate and the numbers that answer them; workers import no Pydantic."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -168,13 +167,11 @@ def certificate_result(
     questions: tuple[Question, ...],
     reports: ReportSource | None = None,
     seed: str | None = None,
-    on_progress: Callable[[float], object] | None = None,
 ) -> CertificateResult:
     """Return the certificate of a round with answers to questions.
 
     It is from the `reports` and their `seed`, 128 bits in hex, or without these from the counts.
-    Calls `on_progress` with the share of the questions that are answered. Raises ParameterError as
-    `certify` does.
+    Raises ParameterError as `certify` does.
     """
     certificate = certify(
         oracle,
@@ -187,11 +184,7 @@ def certificate_result(
     )
     estimates = oracle.estimate(tally.counts(oracle), tally.n)
     is_possible = certificate.is_possible
-    answers = []
-    for each in questions if is_possible else ():
-        answers.append(each.answer(certificate, estimates))
-        if on_progress is not None:
-            on_progress(len(answers) / len(questions))
+    answers = [each.answer(certificate, estimates) for each in (questions if is_possible else ())]
     return CertificateResult(
         n=certificate.evidence.n,
         quarantined=quarantined,

@@ -20,7 +20,6 @@ from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.cache import ResultCache
-from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.analysis.worker import Cluster
@@ -49,7 +48,6 @@ from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
 from ldprecover_server.http.problems import problem_response
 from ldprecover_server.http.routes import (
     analysis,
-    jobs,
     operation,
     page,
     planning,
@@ -125,7 +123,6 @@ class Application:
             metrics=self.metrics,
             cluster=cluster,
         )
-        self.jobs = Jobs(storage, waiting=settings.analysis_queue, metrics=self.metrics)
         connections = ConnectionLimit(
             max_connections(settings.connections, settings.analyses),
             on_count=self.metrics.connections.set,
@@ -165,7 +162,6 @@ class Application:
             analyses=Analyses(
                 reader, self.workers, ResultCache(settings.analysis_cache_bytes // settings.workers)
             ),
-            jobs=self.jobs,
             verdicts=self.verdicts,
             access=access,
             bodies=self.bodies,
@@ -237,7 +233,6 @@ class Application:
         api.include_router(results.router)
         api.include_router(results.round_router)
         api.include_router(analysis.router)
-        api.include_router(jobs.router)
         api.include_router(rounds.router)
         api.include_router(planning.router)
         api.include_router(operation.router)
@@ -259,7 +254,6 @@ class Application:
             yield {EDGE: self.edge}
         finally:
             verdicts.cancel()
-            await self.jobs.stop()
             await self.workers.stop()
             housekeeping.cancel()
             await wait([housekeeping, verdicts])  # cancelled or failed

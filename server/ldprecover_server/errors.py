@@ -405,16 +405,6 @@ class KeyReusedError(ServiceError):
 # The analysis cannot run, or not now.
 
 
-class JobNotFoundError(ServiceError):
-    """The round has no such job, or the job was removed.
-
-    The id is wrong, the job belongs to another round, or it was removed: one hour after it was
-    requested, or because many newer jobs followed.
-    """
-
-    type = ProblemType.JOB_NOT_FOUND
-
-
 class NoReportsError(ServiceError):
     """The round has no reports to analyse.
 

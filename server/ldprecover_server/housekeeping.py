@@ -70,7 +70,6 @@ class Housekeeping:
             self._filter,
             self._unlink,
             self._erase,
-            self._expire,
         )
         is_left = [self._try(task) for task in tasks]
         self.last_run = time.time()
@@ -126,10 +125,6 @@ class Housekeeping:
         if not self._storage.deletion.is_erased:
             self._storage.deletion.erase()
         return not self._storage.deletion.is_erased
-
-    def _expire(self) -> bool:
-        self._storage.jobs.expire()
-        return False
 
     def _run_for_seconds(self, work: Callable[[Callable[[], bool]], Progress]) -> Progress:
         return work(for_seconds(_TASK_SECONDS, unless=self._stopping.is_set))

@@ -125,8 +125,6 @@ def test_options_name_all_choices() -> None:
             "sim attack bribe --round lunch --url http://127.0.0.1:9",
             "neither 'bribe' nor 'lunch' is an attack",
         ),
-        ("result recover --background --job j1", "either --background or --job"),
-        ("result certify --background --job j1", "either --background or --job"),
         ("round list --url localhost:8000", "http://"),
         ("--users 3 sim users", "options follow it, as in `ldprecover COMMAND --users …`"),
         ("round --epsilon 1 open", "follow it, as in `ldprecover round COMMAND --epsilon …`"),

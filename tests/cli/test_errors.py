@@ -110,7 +110,7 @@ def _unanswered(cause: Exception) -> UnansweredError:
         (RefusedError(404, "None", type="/docs/errors#no-current-round"), "ldprecover round open"),
         (RefusedError(409, "Empty", type="/docs/errors#no-reports"), "ldprecover sim users"),
         (UnansweredError("down"), "ldprecover serve"),
-        (_unanswered(httpx.ReadTimeout("timed out")), "`ldprecover result certify` start a job"),
+        (_unanswered(httpx.ReadTimeout("timed out")), "the same command again"),
         (_unanswered(httpx.ConnectError("refused")), "ldprecover serve"),
         (_unanswered(httpx.ConnectTimeout("timed out")), "ldprecover serve"),
         (EpsilonTooHighError("high"), "--max-epsilon"),

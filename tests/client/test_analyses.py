@@ -22,17 +22,12 @@ ANALYSES: list[Callable[[Client], Any]] = [
 OTHERS: list[Callable[[Client], Any]] = [
     lambda server: server.frequencies("r1"),
     lambda server: server.methods("r1"),
-    lambda server: server.start_recovery("r1"),
-    lambda server: server.start_certificate("r1", 0.1),
-    lambda server: server.job("r1", "j1"),
     lambda server: server.submit("r1", bytes(4), "key"),
 ]
 analyses = pytest.mark.parametrize(
     "call", ANALYSES, ids=["recover", "certify", "alarms", "suspects"]
 )
-others = pytest.mark.parametrize(
-    "call", OTHERS, ids=["frequencies", "methods", "start", "start certificate", "job", "submit"]
-)
+others = pytest.mark.parametrize("call", OTHERS, ids=["frequencies", "methods", "submit"])
 
 
 def busy() -> httpx.Response:

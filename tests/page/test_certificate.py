@@ -199,9 +199,9 @@ def test_proven_attack_is_said_to_be_proven(visitor: Visitor, server: ServerProc
     expect(page.get_by_role("region", name="Verdict")).not_to_contain_text("certified band")
 
 
-def test_failed_job_hides_no_proof(visitor: Visitor, server: ServerProcess) -> None:
-    """The job's reason is shown until the certificate proves that reports are fake."""
-    visitor.expects = {409}
+def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess) -> None:
+    """The reason of the failure is shown until the certificate proves that reports are fake."""
+    visitor.expects = {409, 422}
     opened = server.open_round("oue", items=CITIES, epsilon=3.0)
     every = np.packbits(np.ones((4000, len(CITIES)), bool), axis=1, bitorder="little")
     assert server.submit(opened["id"], wire.pack(every)).status_code == 202
@@ -217,7 +217,7 @@ def test_failed_job_hides_no_proof(visitor: Visitor, server: ServerProcess) -> N
     visitor.context.route("**/certificate", hold)
     page = visitor.open(f"#/rounds/{opened['name']}")
     lead = page.locator(".lead")
-    expect(lead).to_contain_text("The test failed: all reports would be dropped")
+    expect(lead).to_contain_text("The test failed: Invalid parameter: all reports would be dropped")
     released = True
     for route in waiting:
         route.continue_()

@@ -175,29 +175,6 @@ def test_round_is_opened_closed_deleted(visitor: Visitor, server: ServerProcess)
     assert server.get("/rounds/made-here").status_code == 404
 
 
-def test_job_of_a_deleted_round_is_not_cancelled(visitor: Visitor, server: ServerProcess) -> None:
-    """It is deleted with the round, so that the server would answer 404."""
-    opened = poisoned(server)
-    methods: list[str] = []
-
-    def hold(route: "Route") -> None:
-        methods.append(route.request.method)
-        job = {"job": "J", "state": "running", "progress": 0.4}
-        route.fulfill(status=202, json=job)
-
-    visitor.context.route("**/jobs/J", hold)
-    visitor.context.route("**/recover", hold)
-    page = visitor.open(f"#/rounds/{opened['name']}")
-    page.get_by_text("Testing …").wait_for()
-    act(page, opened["name"], "Delete the round")
-    give_key(page)
-    box = page.get_by_role("dialog", name=f"Delete {opened['name']}?")
-    box.get_by_label("To confirm").fill(opened["name"])
-    box.get_by_role("button", name="Delete round and reports").click()
-    page.get_by_role("heading", name="Rounds", exact=True).wait_for()
-    assert "DELETE" not in methods
-
-
 def test_command_of_a_label_with_a_dash(visitor: Visitor, server: ServerProcess) -> None:
     """The label comes last, behind "--", so that it is no option."""
     name = server.open_round("oue", items=["-5 to 0", "-x"])["name"]

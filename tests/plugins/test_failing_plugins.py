@@ -227,19 +227,6 @@ def test_watchdog_ends_a_server_that_a_protocol_holds_in_a_loop(
     assert words in server.log.read_text()
 
 
-def test_failed_job_names_its_method(with_methods: ServerProcess, place: str) -> None:
-    http, admin = with_methods.http, with_methods.admin
-    headers = {**admin, "Prefer": "respond-async"}
-    job = http.post(f"{place}/recover", json={"method": "raises"}, headers=headers)
-    assert job.status_code == 202
-    state = job.json()
-    while state["state"] in ("queued", "running"):
-        state = http.get(job.headers["Location"], headers=admin).json()
-    assert "the method 'raises' of the distribution others raised ValueError: boom" in json.dumps(
-        state
-    )
-
-
 def test_failing_attack_is_named_and_sends_nothing(
     server: ServerProcess, failing: Path, run: Run
 ) -> None:

@@ -1,7 +1,6 @@
 """`result certify`: what a round proves, whatever malicious users sent."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 from typer import Option
@@ -10,7 +9,6 @@ from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import JsonObject, console, counted, plain, plain_table, print_json
-from ldprecover_cli.result.jobs import Background, JobId, check_job_options, start_job, wait_for_job
 
 MaliciousShare = Annotated[
     float | None,
@@ -81,8 +79,6 @@ def certify(
             "totals, leads and shares.",
         ),
     ] = False,
-    background: Background = False,
-    job: JobId = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -97,11 +93,8 @@ def certify(
     Example: ldprecover result certify cities --malicious-share 0.01 --items "Reno, NV" --reports
 
     Example: ldprecover result certify cities --malicious-share 0.01 --ahead "Reno, NV;Tucson, AZ"
-
-    Example: ldprecover result certify cities --malicious-share 0.01 --reports --background
     """
-    check_job_options(background, job)
-    if job is None and (malicious_share is None) is (malicious_tickets is None):
+    if (malicious_share is None) is (malicious_tickets is None):
         raise UsageError(
             "give either --malicious-share or --malicious-tickets, as in --malicious-share 0.05"
         )
@@ -115,16 +108,7 @@ def certify(
         if items or ahead or top or mean_above:
             labels = client.parameters(round).parameters.items
             fields["questions"] = questions_of(items, ahead, top, mean_above, labels, round)
-        result: JsonObject | None
-        if job is not None:
-            result = wait_for_job(client, round, job, "certificate")
-        elif background:
-            start = partial(client.start_certificate, malicious_share=malicious_share, **fields)
-            result = start_job(client, round, start, json=json)
-        else:
-            result = client.certify(round, malicious_share, **fields)
-    if result is None:
-        return
+        result = client.certify(round, malicious_share, **fields)
     if json:
         print_json(result)
     else:

@@ -1,7 +1,6 @@
 """`result recover`: a round's frequencies, recovered from poisoned reports."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Annotated, Any
 
 from typer import Option
@@ -27,9 +26,8 @@ from ldprecover_cli.options import (
     method_options,
     support_of,
 )
-from ldprecover_cli.output import JsonObject, console, counted, plain, print_json
+from ldprecover_cli.output import console, counted, plain, print_json
 from ldprecover_cli.result.conclusions import interval, sentences
-from ldprecover_cli.result.jobs import Background, JobId, check_job_options, start_job, wait_for_job
 
 
 def recover(
@@ -46,8 +44,6 @@ def recover(
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
     history: History = None,
-    background: Background = False,
-    job: JobId = None,
     top: Top = 20,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -64,12 +60,9 @@ def recover(
     Example: ldprecover result recover cities --method unmix --history cities-in-may
 
     Example: ldprecover result recover cities --method fiad --option least=3
-
-    Example: ldprecover result recover cities --method k-means --background
     """
     if target and infer_targets:
         raise UsageError("give either --target or --infer-targets")
-    check_job_options(background, job)
     options, shares = method_options(option), support_of(support)
     with connected_to(round, url, key, others=history or ()) as (client, chosen):
         round = chosen.reference
@@ -85,16 +78,7 @@ def recover(
         }
         if history:
             fields["history"] = history
-        result: JsonObject | None
-        if job is not None:
-            result = wait_for_job(client, round, job, "recovery")
-        elif background:
-            start = partial(client.start_recovery, **fields)
-            result = start_job(client, round, start, json=json)
-        else:
-            result = client.recover(round, **fields)
-    if result is None:
-        return
+        result = client.recover(round, **fields)
     if json:
         print_json(result)
     else:

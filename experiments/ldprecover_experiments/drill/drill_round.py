@@ -89,20 +89,18 @@ class DrillRound:
                     after = certify(server, opened.id, share, questions)
                 recovered = {}
                 for spec in self.methods:
-                    with job.stage(f"{_RECOVER} {spec.name}") as progress:
-                        recovered[spec.name] = self._recover(server, opened.id, spec, progress)
+                    with job.stage(f"{_RECOVER} {spec.name}"):
+                        recovered[spec.name] = self._recover(server, opened.id, spec)
         truth = demo.population.frequencies
         items, targets = demo.parameters.items, demo.targets
         score = Score(items, targets, truth, genuine, poisoned, recovered, demo.malicious_users)
         return score.as_json() | {"certificates": {"before": before, "after": after}}
 
-    def _recover(self, server: Client, round: str, spec: MethodSpec, progress: Any) -> Recovered:
-        method = METHODS[spec.method]
+    def _recover(self, server: Client, round: str, spec: MethodSpec) -> Recovered:
         targets = self.demo.targets if spec.targets else None
         request = RecoveryRequest(spec.method, eta=self.demo.settings.eta, targets=targets or ())
-        as_job = method.long or "reports" in method.needs
         try:
-            recovery = recover_on_server(server, round, request, progress if as_job else None)
+            recovery = recover_on_server(server, round, request)
         except RefusedError as error:  # such as a method that does not fit the protocol
             return Recovered(None, refused=" ".join(str(error).split()))
         return Recovered(recovery.recovered, recovery.notes)

@@ -20,7 +20,7 @@ from ldprecover_server.analysis.kinds import (
 )
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import AlarmsResult, RecoverResult
-from ldprecover_server.analysis.worker_pool import OnProgress, WorkerPool
+from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import AnalysisFailedError, ShareTooSmallError
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
@@ -88,7 +88,6 @@ class Analyses:
         targets: Targets,
         history: Sequence[str],
         caller: Caller,
-        on_progress: OnProgress | None = None,
     ) -> RecoverResult:
         """Return a recovery; `targets` and `history` replace those of the request.
 
@@ -96,7 +95,7 @@ class Analyses:
         ContractError for a method that breaks its contract.
         """
         analysis = RecoveryAnalysis(self._reader, round, request, targets, history)
-        return await self._run(analysis, caller, on_progress)
+        return await self._run(analysis, caller)
 
     async def alarms(self, round: RoundInfo, rate: float, caller: Caller) -> AlarmsResult:
         """Return the alarms of a round. Raises NoReportsError and what `WorkerPool.run` raises."""
@@ -113,11 +112,7 @@ class Analyses:
         return await self._run(analysis, caller), analysis.earlier
 
     async def certify(
-        self,
-        round: RoundInfo,
-        request: CertificateRequest,
-        caller: Caller,
-        on_progress: OnProgress | None = None,
+        self, round: RoundInfo, request: CertificateRequest, caller: Caller
     ) -> tuple[CertificateResult, tuple[AnyQuestion, ...]]:
         """Return what a round proves, and the questions about its items.
 
@@ -125,15 +120,13 @@ class Analyses:
         RoundOpenError and ReportsGoneError, and what `WorkerPool.run` raises.
         """
         analysis = CertificateAnalysis(self._reader, round, request)
-        result = await self._run(analysis, caller, on_progress)
+        result = await self._run(analysis, caller)
         if not result.is_possible:
             error = ImpossibleShareError(result)
             raise ShareTooSmallError(str(error), error.least_malicious_share)
         return result, analysis.questions
 
-    async def _run(
-        self, analysis: Analysis[R], caller: Caller, on_progress: OnProgress | None = None
-    ) -> R:
+    async def _run(self, analysis: Analysis[R], caller: Caller) -> R:
         def begin() -> tuple[bytes, R | None]:
             # In one call: between two of them, hundreds of callers would hold their tallies.
             analysis.look_up(caller.key)
@@ -144,18 +137,18 @@ class Analyses:
             return computed
         keyed = caller.is_known
 
-        async def work(report_progress: OnProgress) -> bytes:
+        async def work(on_start: Callable[[], None]) -> bytes:
             if (stored := await caller.run(analysis.stored)) is not None:
                 return stored
             return await self._workers.run(
                 analysis.prepare,
                 keyed=keyed,
                 group=(analysis.round.seq, caller.key if keyed else None),
-                on_progress=report_progress,
+                on_start=on_start,
             )
 
         try:
-            packed = await self._cache.get(key, work, keyed=keyed, on_progress=on_progress)
+            packed = await self._cache.get(key, work, keyed=keyed)
         except AnalysisFailedError as error:
             plugins = analysis.plugins
             if not plugins or any(plugin in str(error) for plugin in plugins):

@@ -14,8 +14,6 @@ END_OF_REPORTS = b"E"
 # From the worker.
 SEND_REPORTS = b"W"
 """Requests the reports, at most once per task; not for a task that is rejected before."""
-PROGRESS = b"P"
-"""The share that is done, a double from 0 to 1."""
 RESULT = b"A"
 """The packed result; the worker is ready for the next task."""
 REJECTED = b"N"

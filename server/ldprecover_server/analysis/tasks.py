@@ -1,6 +1,5 @@
 """The tasks of workers and their results, packed and unpacked alike in server and worker."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -29,8 +28,6 @@ from ldprecover_interface.questions import (
 )
 
 T = TypeVar("T")
-
-Progress = Callable[[float], None]
 
 RoundTallies = tuple[tuple[FrequencyOracle, Tally], ...]
 """Other rounds over the same items, each as its oracle and its tally."""
@@ -84,13 +81,8 @@ class RecoverTask:
     reads: bool
     canaries: tuple[int, ...] = ()
 
-    def run(
-        self, reports: ReportSource | None, on_progress: Progress | None = None
-    ) -> RecoverResult:
-        """Return the recovery. Raises ParameterError.
-
-        Calls `on_progress` with the share that is done of the work after the reports are read.
-        """
+    def run(self, reports: ReportSource | None) -> RecoverResult:
+        """Return the recovery. Raises ParameterError."""
         request, notes = self.request, list[str]()
         no_suspects = False
         if self.earlier is not None:
@@ -111,7 +103,6 @@ class RecoverTask:
                     n=self.tally.n,
                     reports=reports,
                     canaries=self.canaries,
-                    progress=on_progress,
                 )
             )
         except ParameterError as error:
@@ -131,9 +122,7 @@ class AlarmsTask:
     reads: bool
     canaries: tuple[int, ...] = ()
 
-    def run(
-        self, reports: ReportSource | None, on_progress: Progress | None = None
-    ) -> AlarmsResult:
+    def run(self, reports: ReportSource | None) -> AlarmsResult:
         """Return the alarms. Raises ParameterError."""
         alarms = raise_alarms(
             self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries
@@ -152,7 +141,7 @@ class SuspectsTask:
     rate: float
     drift: float
 
-    def run(self, reports: ReportSource | None, on_progress: Progress | None = None) -> Suspects:
+    def run(self, reports: ReportSource | None) -> Suspects:
         """Return the suspects. Raises ParameterError."""
         return suspects(self.oracle, self.tally, self.earlier, rate=self.rate, drift=self.drift)
 
@@ -174,13 +163,8 @@ class CertificateTask:
     reads: bool
     seed: str | None
 
-    def run(
-        self, reports: ReportSource | None, on_progress: Progress | None = None
-    ) -> CertificateResult:
-        """Return the certificate. Raises ParameterError.
-
-        Calls `on_progress` with the share of the questions that are answered.
-        """
+    def run(self, reports: ReportSource | None) -> CertificateResult:
+        """Return the certificate. Raises ParameterError."""
         share = self.malicious_share
         if share is None:
             n = self.tally.n + self.quarantined
@@ -194,7 +178,6 @@ class CertificateTask:
             self.questions,
             reports,
             self.seed,
-            on_progress,
         )
 
 
@@ -221,9 +204,7 @@ class VerdictTask:
         """Whether reports are available: the alarms read them."""
         return self.alarms.reads
 
-    def run(
-        self, reports: ReportSource | None, on_progress: Progress | None = None
-    ) -> VerdictResult:
+    def run(self, reports: ReportSource | None) -> VerdictResult:
         """Return the results of the three. Raises ParameterError."""
         return VerdictResult(
             self.recovery.run(reports if self.recovery.reads else None),

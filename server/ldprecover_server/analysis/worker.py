@@ -5,17 +5,14 @@ unnamed temporary file; the file is gone with the process.
 """
 
 import contextlib
-import math
 import os
 import pickle
 import queue
 import resource
 import signal
-import struct
 import sys
 import tempfile
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,14 +26,6 @@ from ldprecover.types import Reports
 from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, engine
 from ldprecover_server.analysis import framing
 from ldprecover_server.analysis.tasks import CertificateTask, Task, pack
-
-PROGRESS_SECONDS = 0.1
-"""Seconds between two reports of progress."""
-RECEIVED = 0.1
-"""Progress when the worker has all reports. Until then the server reports progress itself, because
-it cannot read while writing."""
-_COMPUTED = 0.99
-"""The largest progress before the result is there."""
 
 NICE = 10
 """The niceness of a worker, so that the server comes first when both want the processor."""
@@ -139,11 +128,10 @@ def _run_next(inbox: Inbox, sink: BinaryIO, idle_bytes: int | None) -> int | Non
 
 def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> tuple[bytes, bytes]:
     """Return the final message of the task. Raises MemoryError."""
-    progress = _Progress(sink, task.tally.n)
     with contextlib.closing(_ReportFile(task, limits.disk_bytes, inbox, sink)) as file:
         try:
-            with _report_source(task, limits, file, progress) as source:
-                return framing.RESULT, pack(task.run(source, progress.after_reading))
+            with _report_source(task, limits, file) as source:
+                return framing.RESULT, pack(task.run(source))
         except MemoryError:
             raise
         except ParameterError as error:
@@ -160,36 +148,6 @@ def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> tuple[
             message = f"{name} raised {kind}" if (name := plugins.blamed(error)) else ""
             reply = framing.FAILED, f"{message}\n{traceback.format_exc()}"
     return reply[0], reply[1].encode()
-
-
-class _Progress:
-    """Reports the progress of one task to the server, at most every PROGRESS_SECONDS."""
-
-    def __init__(self, sink: BinaryIO, n: int) -> None:
-        self._sink = sink
-        self._n = n
-        self._progress = 0.0
-        self._read: float | None = None
-        self._reported_at = -math.inf
-
-    def reading(self, passes: int, reports: int) -> None:
-        """Report complete passes over the reports, and reports of the next pass.
-
-        Nobody knows how many passes a method makes, so each pass halves the rest, or less.
-        """
-        self._report(RECEIVED + (1 - RECEIVED) * (1 - 1 / (1 + passes + reports / self._n)))
-
-    def after_reading(self, share: float) -> None:
-        """Report the share that is done of the work after the reports are read."""
-        if self._read is None:
-            self._read = self._progress
-        self._report(self._read + (_COMPUTED - self._read) * share)
-
-    def _report(self, progress: float) -> None:
-        now = time.monotonic()
-        if progress > self._progress and now - self._reported_at >= PROGRESS_SECONDS:
-            self._progress, self._reported_at = progress, now
-            framing.write(self._sink, framing.PROGRESS, struct.pack("<d", progress))
 
 
 class _ReportFile:
@@ -252,7 +210,7 @@ class _ReportFile:
 
 @contextlib.contextmanager
 def _report_source(
-    task: Task, limits: TaskLimits, file: _ReportFile, progress: _Progress
+    task: Task, limits: TaskLimits, file: _ReportFile
 ) -> Iterator[ReportSource | None]:
     """Yield the source of the task's reports, here or on a cluster, or None. Raises EngineError.
 
@@ -264,7 +222,7 @@ def _report_source(
     elif task.oracle.traits.histogram:
         yield ReportSource.of_tally(task.oracle, task.tally)
     elif scheduler is None:
-        yield ReportSource(task.oracle, file.arrays, progress=progress.reading)
+        yield ReportSource(task.oracle, file.arrays)
     else:
         size = file.dtype.itemsize
         reports = max(1, min(_CHUNK_BYTES // size, _CHUNK_CELLS // task.oracle.domain_size))
@@ -274,7 +232,6 @@ def _report_source(
                 task.oracle,
                 _Chunks(file, reports),
                 executor=executor,
-                progress=progress.reading,
                 apart=True,
             )
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from ldprecover_server.analysis.admission import AdmissionQueue
@@ -17,9 +17,6 @@ from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, Ana
 from ldprecover_server.metrics import Metrics
 
 _log = logging.getLogger(__name__)
-
-OnProgress = Callable[[float], None]
-"""Called in the event loop with the share that is done, from 0 to 1, in ascending order."""
 
 Prepare = Callable[[], tuple[Task, Iterable[bytes] | None]]
 """Returns a task, and the packed reports of the same moment if it reads them; may block."""
@@ -34,10 +31,6 @@ _STOP_SECONDS = 1.0
 """Seconds that `stop` waits for threads that wait for the database."""
 
 
-def _ignore(progress: float) -> None:
-    pass
-
-
 @dataclass(eq=False)
 class _Run:
     worker: WorkerProcess
@@ -45,7 +38,6 @@ class _Run:
     release: Callable[[], None]
     """Releases the place."""
     result: "asyncio.Future[bytes]"
-    on_progress: OnProgress = field(default=_ignore)
 
 
 class WorkerPool:
@@ -132,18 +124,19 @@ class WorkerPool:
         *,
         keyed: bool = False,
         group: Hashable = None,
-        on_progress: OnProgress = _ignore,
+        on_start: Callable[[], None] = lambda: None,
     ) -> bytes:
         """Return the packed result of a task; a cancellation kills its worker.
 
-        The task is prepared after admission, for which the groups take turns. Raises
-        AnalysesBusyError if the queue is full, AnalysisTimeoutError, AnalysisTooLargeError,
-        AnalysisFailedError, ParameterError, and the errors of `prepare`.
+        After admission, for which the groups take turns, `on_start` is called and the task is
+        prepared. Raises AnalysesBusyError if the queue is full, AnalysisTimeoutError,
+        AnalysisTooLargeError, AnalysisFailedError, ParameterError, and the errors of `prepare`.
         """
         self._check_running()
         limits, admission = self._limits[keyed], self._admission
         with self._metrics.analyses_waiting.track_inprogress():
             await admission.acquire(keyed=keyed, seconds=limits.seconds, group=group)
+        on_start()
 
         def check(seconds: float) -> None:
             if not keyed and seconds >= limits.seconds * CONTENDED and admission.waiting:
@@ -153,7 +146,7 @@ class WorkerPool:
                 )
 
         release = partial(admission.release, keyed=keyed)
-        return await self._run(prepare, limits, release, check, on_progress)
+        return await self._run(prepare, limits, release, check)
 
     async def run_own(self, prepare: Prepare) -> bytes:
         """Return the packed result of a task of the server itself, which no caller waits for.
@@ -168,7 +161,7 @@ class WorkerPool:
             if admission.needs_place:
                 raise AnalysesBusyError("a caller needs the worker")
 
-        return await self._run(prepare, self._limits[True], admission.release_own, check, _ignore)
+        return await self._run(prepare, self._limits[True], admission.release_own, check)
 
     async def _run(
         self,
@@ -176,18 +169,16 @@ class WorkerPool:
         limits: TaskLimits,
         release: Callable[[], None],
         check: Check,
-        on_progress: OnProgress,
     ) -> bytes:
         """Return the packed result of an admitted task. Raises what `check` raises too."""
         try:
-            run = self._begin(prepare, limits, release, on_progress)
+            run = self._begin(prepare, limits, release)
         except BaseException:
             release()
             raise
         began = time.monotonic()
         self._metrics.analyses_running.inc()
         try:
-            on_progress(0.0)  # it is admitted
             await self._wait(run, check)
             return run.result.result()
         finally:
@@ -215,13 +206,7 @@ class WorkerPool:
         if self._is_stopped:
             raise _stopping()
 
-    def _begin(
-        self,
-        prepare: Prepare,
-        limits: TaskLimits,
-        release: Callable[[], None],
-        on_progress: OnProgress,
-    ) -> _Run:
+    def _begin(self, prepare: Prepare, limits: TaskLimits, release: Callable[[], None]) -> _Run:
         self._check_running()
         loop = asyncio.get_running_loop()
         worker = self._idle.pop()
@@ -231,7 +216,7 @@ class WorkerPool:
                     worker.close()
                     worker = None
                 worker = WorkerProcess()
-            run = _Run(worker, limits, release, loop.create_future(), on_progress)
+            run = _Run(worker, limits, release, loop.create_future())
             # A daemon thread, so that a database that hangs does not keep the server from exiting.
             threading.Thread(
                 target=self._converse, args=(loop, run, prepare), name="analysis", daemon=True
@@ -245,14 +230,10 @@ class WorkerPool:
 
     def _converse(self, loop: asyncio.AbstractEventLoop, run: _Run, prepare: Prepare) -> None:
         """Run the task in a thread, and then free its place."""
-
-        def report_progress(progress: float) -> None:
-            _call(loop, lambda: None if run.result.done() else run.on_progress(progress))
-
         result, failure = b"", None
         try:
             task, reports = prepare()
-            result = run.worker.run(task, run.limits, reports, report_progress)
+            result = run.worker.run(task, run.limits, reports)
         except BaseException as error:  # noqa: BLE001  raised again by `run`
             failure = error
         worker: WorkerProcess | None = run.worker

@@ -2,14 +2,11 @@
 
 import contextlib
 import logging
-import math
 import os
 import pickle
-import struct
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,7 +15,7 @@ from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
 from ldprecover_server.analysis import framing
 from ldprecover_server.analysis.tasks import Task
-from ldprecover_server.analysis.worker import PROGRESS_SECONDS, RECEIVED, TaskLimits
+from ldprecover_server.analysis.worker import TaskLimits
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
 _log = logging.getLogger(package)
@@ -74,26 +71,18 @@ class WorkerProcess:
         """
         return self._is_killed or not self._is_in_step or self._process.poll() is not None
 
-    def run(
-        self,
-        task: Task,
-        limits: TaskLimits,
-        reports: Iterable[bytes] | None,
-        on_progress: Callable[[float], None],
-    ) -> bytes:
+    def run(self, task: Task, limits: TaskLimits, reports: Iterable[bytes] | None) -> bytes:
         """Return the packed result of a task, sending the packed reports if the worker asks.
 
         Raises ParameterError if the worker rejects the task. The process is over after all other
-        errors: AnalysisTooLargeError, AnalysisFailedError, and those of `reports` and
-        `on_progress`.
+        errors: AnalysisTooLargeError, AnalysisFailedError, and those of `reports`.
         """
         if self.is_over:
             raise AnalysisFailedError("its worker process has ended")
         self._is_in_step = False
         try:
             framing.write(self._in, framing.TASK, pickle.dumps((task, limits)))
-            total_bytes = task.tally.n * task.oracle.wire.size
-            kind, body = self._converse(reports or (), total_bytes, on_progress)
+            kind, body = self._converse(reports or ())
         except (EOFError, BrokenPipeError) as error:
             self.kill()  # without effect on the exit status of a process that has closed its pipes
             if self._process.wait() == framing.OUT_OF_MEMORY:
@@ -112,35 +101,24 @@ class WorkerProcess:
             raise ParameterError(body.decode())
         return body
 
-    def _converse(
-        self, reports: Iterable[bytes], total_bytes: int, on_progress: Callable[[float], None]
-    ) -> tuple[bytes, bytes]:
+    def _converse(self, reports: Iterable[bytes]) -> tuple[bytes, bytes]:
         """Return the final message of a task."""
         while True:
             kind, body = framing.read(self._out)
-            if kind == framing.PROGRESS:
-                on_progress(struct.unpack("<d", body)[0])
-            elif kind == framing.SEND_REPORTS:
-                self._send(reports, total_bytes, on_progress)
+            if kind == framing.SEND_REPORTS:
+                self._send(reports)
             elif kind in framing.FINAL:
                 return kind, body
             else:
                 raise EOFError(f"a message of the unknown kind {kind!r}")
 
-    def _send(
-        self, reports: Iterable[bytes], total_bytes: int, on_progress: Callable[[float], None]
-    ) -> None:
+    def _send(self, reports: Iterable[bytes]) -> None:
         # A pipe holds 64 KiB and the worker reads no faster than its disk writes, so this process
         # holds one item of `reports` at a time.
-        sent_bytes, reported_at = 0, -math.inf
         for piece in reports:
             view = memoryview(piece)
             for start in range(0, len(view), _PIECE_BYTES):
                 framing.write(self._in, framing.REPORTS, view[start : start + _PIECE_BYTES])
-            sent_bytes += len(view)
-            if (now := time.monotonic()) - reported_at >= PROGRESS_SECONDS:
-                reported_at = now
-                on_progress(RECEIVED * min(1.0, sent_bytes / total_bytes))
         framing.write(self._in, framing.END_OF_REPORTS)
 
     def kill(self) -> None:

@@ -12,7 +12,6 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
-from ldprecover_server.analysis.jobs import Jobs
 from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.http.bodies import BodyMemory
@@ -45,7 +44,6 @@ class Services:
     submissions: Submissions
     results: Results
     analyses: Analyses
-    jobs: Jobs
     verdicts: Verdicts
     access: Access
     bodies: BodyMemory

@@ -1,16 +1,10 @@
-"""Cancels work when its client disconnects, or moves it into a job."""
+"""Cancels work when its client disconnects."""
 
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from fastapi import Header, Request
-from starlette.requests import ClientDisconnect
-
-PREFER = Header(
-    description="`respond-async` (RFC 7240) answers 202 and a job that does the work.",
-    max_length=256,
-)
+from starlette.requests import ClientDisconnect, Request
 
 T = TypeVar("T")
 
@@ -37,11 +31,3 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -
 async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def wants_job(prefer: str | None) -> bool:
-    """Return whether the header Prefer contains `respond-async` (RFC 7240, section 4.1)."""
-    return any(
-        preference.partition(";")[0].strip().lower() == "respond-async"
-        for preference in (prefer or "").split(",")
-    )

@@ -8,6 +8,7 @@ from fastapi.security import APIKeyHeader
 
 from ldprecover.protocols import PROTOCOLS, ReportForms, frequency_oracle, wire
 from ldprecover_interface import paths
+from ldprecover_interface.problems import Problem
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader
@@ -116,6 +117,9 @@ def _complete(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
+    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(problem.pop("$defs"))
+    schemas[Problem.__name__] = problem
     forms = {protocol: frequency_oracle(protocol, 1.0, 2).wire.forms for protocol in PROTOCOLS}
     for protocol, each in forms.items():
         schemas[_schema_name(protocol)] = _form(protocol, each)

@@ -100,13 +100,6 @@ MANIFEST = (
         "Connections of clients that were closed to make room for others (evicted).",
     ),
     Metric(
-        "ldprecover_jobs_total",
-        "counter",
-        "Ended jobs (analyses in the background) by state: done or failed; cancelled ones count "
-        "as failed.",
-        ("state",),
-    ),
-    Metric(
         "ldprecover_verdicts_total",
         "counter",
         "Verdicts on closed rounds by outcome: kept, or failed, because of an error or a limit of "

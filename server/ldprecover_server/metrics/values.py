@@ -38,7 +38,6 @@ class Metrics:
         self.pool: Gauge = values["ldprecover_pool_connections"]
         self.connections: Gauge = values["ldprecover_connections"]
         self.connections_evicted: Counter = values["ldprecover_connections_evicted_total"]
-        self.jobs: Counter = values["ldprecover_jobs_total"]
         self.verdicts: Counter = values["ldprecover_verdicts_total"]
         self.last_housekeeping: Gauge = values["ldprecover_last_housekeeping_timestamp_seconds"]
         self.last_purge: Gauge = values["ldprecover_last_purge_timestamp_seconds"]

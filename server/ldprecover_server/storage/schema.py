@@ -158,22 +158,6 @@ secrets = sa.Table(
     _column("value", sa.LargeBinary(32)),
 )
 
-# Analyses that a caller reads later; deleted with their round.
-jobs = sa.Table(
-    "jobs",
-    metadata,
-    _column("id", sa.String(32), primary_key=True),  # random: only its creator knows it
-    _round_column(ondelete="CASCADE"),
-    _column("analysis", sa.String(11)),  # recovery, certificate
-    _column("keyed", sa.Boolean),  # created with an access key
-    _column("state", sa.String(9)),  # queued, running, done, failed, cancelled
-    _column("progress", sa.Double),
-    _column("created", sa.BigInteger),  # seconds since the epoch
-    _column("heartbeat", sa.BigInteger),  # last sign of life of the process that runs it
-    sa.Column("result", sa.LargeBinary),
-    sa.Column("problem", sa.Text),  # JSON
-)
-
 # What the recommended recovery of a closed round concludes. A revision that changes the form of a
 # verdict or a recovery deletes the rows: servers compute them again.
 verdicts = sa.Table(

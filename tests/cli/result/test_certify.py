@@ -47,15 +47,6 @@ def test_certificate_as_json_is_the_servers(
     assert shown == server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
 
 
-def test_certificate_of_a_job_is_the_servers(
-    on_server: Run, server: ServerProcess, counted: Any
-) -> None:
-    started = on_server(f"result certify {counted['name']} {QUESTIONS} --background --json").json
-    assert started["round"] == counted["id"]
-    shown = on_server(f"result certify {counted['name']} --job {started['job']} --json").json
-    assert shown == server.post(f"/rounds/{counted['id']}/certificate", json=REQUEST).json()
-
-
 def test_recompute_gives_the_servers_certificate(
     on_server: Run, server: ServerProcess, counted: Any
 ) -> None:

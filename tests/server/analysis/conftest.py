@@ -2,15 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import psutil
-import pytest
 
 from ldprecover import FrequencyOracle, RecoveryRequest, Tally, frequency_oracle
-from ldprecover_server.analysis.tasks import AlarmsTask, RecoverTask
+from ldprecover_server.analysis.tasks import AlarmsTask, RecoverTask, Task
 from ldprecover_server.analysis.worker_pool import Prepare, WorkerPool
 from ldprecover_server.metrics import Metrics
 
@@ -70,20 +69,20 @@ def endless() -> Prepare:
     return lambda: (task, (REPORTS.tobytes() for _ in range(many)))
 
 
-class Begun:
-    """Tells when an analysis has begun, and keeps what was said of its progress."""
+async def begin(run: Callable[[Prepare], Coroutine[Any, Any, bytes]]) -> "asyncio.Task[bytes]":
+    """Begin a task that takes many minutes; return when its worker receives the reports."""
+    loop, has_begun = asyncio.get_running_loop(), asyncio.Event()
 
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
-        self.heard: list[float] = []
+    def prepare() -> tuple[Task, Iterable[bytes]]:
+        task, reports = endless()()
+        assert reports is not None
 
-    def __call__(self, progress: float) -> None:
-        self.heard.append(progress)
-        if progress > 0:  # its reports are on their way
-            self.event.set()
+        def pieces() -> Iterator[bytes]:
+            loop.call_soon_threadsafe(has_begun.set)
+            yield from reports
 
+        return task, pieces()
 
-@pytest.fixture
-def begun() -> Begun:
-    """What an analysis says of its progress."""
-    return Begun()
+    task = asyncio.create_task(run(prepare))
+    await has_begun.wait()
+    return task

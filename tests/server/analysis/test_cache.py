@@ -1,28 +1,31 @@
 """The cache of results: single flight, cancellation, and eviction."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from ldprecover_server.analysis.cache import ResultCache, Work
-from ldprecover_server.analysis.worker_pool import OnProgress
 
 pytestmark = pytest.mark.anyio
 
 
 class CountedWork:
-    """Work that ends on a signal and counts its starts and cancellations."""
+    """Work that ends on a signal and counts its starts and cancellations.
 
-    def __init__(self, answer: bytes = b"answer") -> None:
+    If it `is_queued`, it never runs.
+    """
+
+    def __init__(self, answer: bytes = b"answer", *, is_queued: bool = False) -> None:
         self.begun = self.cancelled = 0
         self.answer = answer
         self.finish = asyncio.Event()
-        self.report_progress: OnProgress | None = None
+        self.is_queued = is_queued
 
-    async def __call__(self, report_progress: OnProgress) -> bytes:
+    async def __call__(self, on_start: Callable[[], None]) -> bytes:
         self.begun += 1
-        self.report_progress = report_progress
-        report_progress(0.5)
+        if not self.is_queued:
+            on_start()
         try:
             await self.finish.wait()
         except asyncio.CancelledError:
@@ -70,6 +73,30 @@ async def test_work_is_cancelled_with_its_last_caller() -> None:
     assert await third == b"answer"
 
 
+async def test_running_work_of_a_keyed_caller_outlives_it() -> None:
+    cache, work = ResultCache(1000), CountedWork()
+    first = request(cache, b"key", work, keyed=True)
+    await run_tasks()
+    first.cancel()
+    await run_tasks()
+    second = request(cache, b"key", work, keyed=True)
+    await run_tasks()
+    second.cancel()
+    work.finish.set()
+    await run_tasks()
+    assert await cache.get(b"key", work, keyed=False) == b"answer"
+    assert (work.begun, work.cancelled) == (1, 0)
+
+
+async def test_queued_work_is_cancelled_with_its_keyed_caller() -> None:
+    cache, work = ResultCache(1000), CountedWork(is_queued=True)
+    first = request(cache, b"key", work, keyed=True)
+    await run_tasks()
+    first.cancel()
+    await run_tasks()
+    assert (work.begun, work.cancelled) == (1, 1)
+
+
 async def test_caller_does_not_join_cancelled_work() -> None:
     cache, work = ResultCache(1000), CountedWork()
     first = request(cache, b"key", work)
@@ -93,7 +120,7 @@ async def test_keyed_caller_does_not_share_work_of_others() -> None:
 async def test_error_reaches_all_callers_and_is_not_cached() -> None:
     cache = ResultCache(1000)
 
-    async def fail(report_progress: OnProgress) -> bytes:
+    async def fail(on_start: Callable[[], None]) -> bytes:
         await asyncio.sleep(0)
         raise RuntimeError("no answer")
 
@@ -104,20 +131,6 @@ async def test_error_reaches_all_callers_and_is_not_cached() -> None:
     work = CountedWork()
     work.finish.set()
     assert await cache.get(b"key", work, keyed=False) == b"answer"
-
-
-async def test_later_caller_receives_current_progress() -> None:
-    cache, work = ResultCache(1000), CountedWork()
-    first = request(cache, b"key", work)
-    await run_tasks()
-    heard: list[float] = []
-    second = asyncio.create_task(cache.get(b"key", work, keyed=False, on_progress=heard.append))
-    await run_tasks()
-    assert work.report_progress is not None
-    work.report_progress(0.75)
-    work.finish.set()
-    await asyncio.gather(first, second)
-    assert heard == [0.5, 0.75]
 
 
 @pytest.mark.parametrize("size", [0, 5, 10, 11])

@@ -1,6 +1,7 @@
 """Analyses over HTTP: reports meanwhile, errors, disconnects and shutdown."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -129,22 +130,41 @@ def test_timed_out_analysis_is_504_while_reports_are_accepted(start_server: Star
     assert problem_of(answer) == "analysis-timeout"
 
 
-def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
-    server = start_server(analyses=2)
-    id = long_round(server)
-    body = b'{"method": "em", "options": {"iterations": 1000, "tolerance": 0}}'
-    head = f"POST /rounds/{id}/recover HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
-    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+def disconnect_while_running(
+    server: ServerProcess, path: str, fields: dict[str, Any], **headers: str
+) -> int:
+    """Post a request, and reset the connection when a worker has the reports; return its pid."""
+    body = json.dumps(fields)
+    head = {"Host": "test", "Content-Type": "application/json", "Content-Length": len(body)}
+    lines = [f"{name}: {value}\r\n" for name, value in (head | headers).items()]
     with server.connect() as caller:
         # Reset at the end: a half-closed connection would be served for 5 seconds more.
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        caller.sendall(request)
+        caller.sendall(f"POST {path} HTTP/1.1\r\n{''.join(lines)}\r\n{body}".encode())
         wait_until(lambda: busy(server))
         (worker,) = busy(server)
+    return worker
+
+
+def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
+    server = start_server(analyses=2)
+    worker = disconnect_while_running(server, f"/rounds/{long_round(server)}/recover", LONG)
     wait_until(lambda: worker not in worker_processes(server))
     wait_until(lambda: len(worker_processes(server)) == 1)  # another in its place
     assert busy(server) == set()
     assert 'code="499"' in server.get("/metrics", headers=server.admin).text
+
+
+def test_analysis_of_a_keyed_caller_outlives_the_connection(start_server: StartServer) -> None:
+    server = start_server(analyses=1)
+    path = f"/rounds/{long_round(server)}/recover"
+    fields = {"method": "em", "options": {"iterations": 40, "tolerance": 0}}
+    worker = disconnect_while_running(server, path, fields, **server.admin)
+    wait_until(lambda: 'code="499"' in server.get("/metrics", headers=server.admin).text)
+    assert server.post(path, json=fields, headers=server.admin).status_code == 200
+    assert set(worker_processes(server)) == {worker}
+    metrics = server.get("/metrics", headers=server.admin).text
+    assert "ldprecover_analysis_seconds_count 1.0" in metrics
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

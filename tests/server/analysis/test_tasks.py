@@ -1,13 +1,12 @@
-"""Tasks report their progress, and results round-trip through their packed form."""
+"""Results round-trip through their packed form."""
 
 from dataclasses import fields
 
 import numpy as np
 
-from ldprecover import GRR, Tally
+from ldprecover import GRR
 from ldprecover.recovery import Conclusions, Dropped, Recovery, recover
-from ldprecover_interface.questions import First, LeadOf
-from ldprecover_server.analysis.tasks import CertificateTask, RecoverResult, pack, unpack
+from ldprecover_server.analysis.tasks import RecoverResult, pack, unpack
 
 
 def test_packed_recovery_with_conclusions_round_trips() -> None:
@@ -31,12 +30,3 @@ def test_packed_recovery_with_conclusions_round_trips() -> None:
         getattr(concluded, name) for name in rest
     ]
     assert unpack(RecoverResult, pack(RecoverResult(7, plain))).recovery.conclusions is None
-
-
-def test_certificate_reports_the_share_of_answered_questions() -> None:
-    tally = Tally(np.array([700, 200, 100]), 1000)
-    questions = (First(1), LeadOf(0, 1), LeadOf(1, 2), First(2))
-    task = CertificateTask(GRR(3, 3), tally, 0, 0.1, None, 0.95, questions, False, None)
-    heard = list[float]()
-    task.run(None, heard.append)
-    assert heard == [0.25, 0.5, 0.75, 1.0]

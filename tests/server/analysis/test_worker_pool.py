@@ -4,10 +4,8 @@ import asyncio
 import os
 import resource
 import signal
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +15,8 @@ from tests.server.analysis.conftest import (
     ORACLE,
     REPORTS,
     TALLY,
-    Begun,
     alarms,
+    begin,
     endless,
     recovery,
     running_pool,
@@ -28,7 +26,6 @@ from ldprecover import ParameterError, RecoveryRequest, Tally, frequency_oracle,
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import ReportSource
-from ldprecover_server.analysis import framing, worker
 from ldprecover_server.analysis.tasks import (
     AlarmsResult,
     AlarmsTask,
@@ -37,7 +34,6 @@ from ldprecover_server.analysis.tasks import (
     Task,
     unpack,
 )
-from ldprecover_server.analysis.worker import RECEIVED
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.analysis.worker_process import environment
 from ldprecover_server.errors import (
@@ -123,30 +119,6 @@ def test_workers_do_without_numba_like_their_server(
     assert environment(of_the_server)[KERNELS] == of_a_worker
 
 
-async def test_progress_advances_between_passes_over_reports() -> None:
-    """`em` reads the reports once, and goes over what it made of them a thousand times."""
-    heard: list[float] = []
-    far = asyncio.Event()
-
-    def hear(progress: float) -> None:
-        heard.append(progress)
-        if progress > RECEIVED + (1 - RECEIVED) * 3 / 4:  # three passes
-            far.set()
-
-    async with running_pool(count=1) as pool:
-        analysis = asyncio.create_task(pool.run(endless(), on_progress=hear))
-        first, _ = await asyncio.wait(
-            [analysis, asyncio.create_task(far.wait())],
-            timeout=60,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        analysis.cancel()
-        assert first
-        assert far.is_set()
-    assert heard == sorted(heard)
-    assert heard[-1] < 1
-
-
 async def test_rejects_invalid_task_before_reading_reports() -> None:
     def pieces() -> Iterator[bytes]:
         pytest.fail("reports were read")
@@ -160,11 +132,10 @@ async def test_rejects_invalid_task_before_reading_reports() -> None:
         await pool.run(alarms())
 
 
-async def test_killed_worker_fails_its_analysis_alone(begun: Begun) -> None:
+async def test_killed_worker_fails_its_analysis_alone() -> None:
     async with running_pool(count=1) as pool:
         pid = await only_worker(pool)
-        analysis = asyncio.create_task(pool.run(endless(), on_progress=begun))
-        await begun.event.wait()
+        analysis = await begin(pool.run)
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(AnalysisFailedError):
             await analysis
@@ -191,11 +162,10 @@ async def test_timeout_kills_the_worker() -> None:
         assert not psutil.pid_exists(pid)
 
 
-async def test_cancellation_kills_the_worker(begun: Begun) -> None:
+async def test_cancellation_kills_the_worker() -> None:
     async with running_pool(count=1) as pool:
         pid = await only_worker(pool)
-        analysis = asyncio.create_task(pool.run(endless(), on_progress=begun))
-        await begun.event.wait()
+        analysis = await begin(pool.run)
         analysis.cancel()
         with pytest.raises(asyncio.CancelledError):
             await analysis
@@ -277,48 +247,6 @@ async def test_worker_error_is_logged_and_hidden_from_the_caller(
     assert "ValueError" in caplog.text
 
 
-async def test_progress_grows_from_zero_and_stays_below_one(begun: Begun) -> None:
-    """It is told a few times a second: reports come one by one until it has been."""
-    tally = Tally(TALLY.summary * 10_000, TALLY.n * 10_000)
-
-    def pieces() -> Iterator[bytes]:
-        while len(begun.heard) < 6:
-            yield REPORTS[:1].tobytes()
-
-    async with running_pool(count=1) as pool:
-        await pool.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()), on_progress=begun)
-    assert begun.heard[0] == 0.0
-    assert begun.heard == sorted(set(begun.heard))
-    assert begun.heard[-1] < 1
-
-
-async def test_unmixing_reports_progress(begun: Begun) -> None:
-    task = recovery("unmix", reads=False)
-
-    async with running_pool(count=1) as pool:
-        await pool.run(lambda: (task, None), on_progress=begun)
-    assert begun.heard[0] == 0.0
-    assert len(begun.heard) > 1  # the first word is not put off
-    assert begun.heard == sorted(set(begun.heard))
-    assert begun.heard[-1] < 1
-
-
-def test_progress_continues_after_reading(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(worker, "PROGRESS_SECONDS", 0.0)
-    sink = BytesIO()
-    progress = worker._Progress(sink, TALLY.n)
-    progress.reading(2, 0)
-    for share in (0.0, 0.5, 1.0):
-        progress.after_reading(share)
-    sink.seek(0)
-    heard = [struct.unpack("<d", framing.read(sink)[1])[0] for _ in range(3)]
-    read = RECEIVED + (1 - RECEIVED) * 2 / 3
-    assert heard == pytest.approx([read, (read + 0.99) / 2, 0.99])
-    assert not sink.read()
-
-
 async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-that-nobody-may-see")
     monkeypatch.setenv(
@@ -345,7 +273,7 @@ async def test_worker_is_nice_and_imports_no_server_libraries() -> None:
             assert module not in mapped
 
 
-async def test_huge_round_passes_through_little_memory(begun: Begun) -> None:
+async def test_huge_round_passes_through_little_memory() -> None:
     """Of 600 MB the server holds a few pieces, and the worker, whose file it is, as much as it
     may.
     """
@@ -366,10 +294,9 @@ async def test_huge_round_passes_through_little_memory(begun: Begun) -> None:
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
 
 
-async def test_callers_with_a_key_have_priority(begun: Begun) -> None:
+async def test_callers_with_a_key_have_priority() -> None:
     async with running_pool(count=2, waiting=4) as pool:
-        first = asyncio.create_task(pool.run(endless(), on_progress=begun))
-        await begun.event.wait()
+        first = await begin(pool.run)
         others = [asyncio.create_task(pool.run(alarms())) for _ in range(2)]
         await asyncio.sleep(0)
         assert pool.waiting == 2
@@ -379,21 +306,19 @@ async def test_callers_with_a_key_have_priority(begun: Begun) -> None:
         await asyncio.gather(*others)
 
 
-async def test_anonymous_analysis_gives_way_to_those_that_wait(begun: Begun) -> None:
+async def test_anonymous_analysis_gives_way_to_those_that_wait() -> None:
     """It has the sixth part of its time then, and all of it before."""
     async with running_pool(count=1, seconds=3) as pool:
-        first = asyncio.create_task(pool.run(endless(), on_progress=begun))
-        await begun.event.wait()
+        first = await begin(pool.run)
         other = asyncio.create_task(pool.run(alarms(), keyed=True))
         with pytest.raises(AnalysisTimeoutError, match=r"0\.5 seconds, .* while others wait"):
             await first
         await other
 
 
-async def test_stop_fails_running_and_waiting_analyses(begun: Begun) -> None:
+async def test_stop_fails_running_and_waiting_analyses() -> None:
     async with running_pool(count=1) as pool:
-        first = asyncio.create_task(pool.run(endless(), on_progress=begun))
-        await begun.event.wait()
+        first = await begin(pool.run)
         second = asyncio.create_task(pool.run(alarms()))
         await asyncio.sleep(0)
         await pool.stop()
@@ -417,22 +342,9 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
     assert result.recovered.tolist() == expected.recovered.tolist()
 
 
-async def begin_own_task(pool: WorkerPool) -> "asyncio.Task[bytes]":
-    """Begin a task of the server itself that takes many minutes."""
-    loop, has_begun = asyncio.get_running_loop(), asyncio.Event()
-
-    def prepare() -> tuple[Task, Iterable[bytes] | None]:
-        loop.call_soon_threadsafe(has_begun.set)
-        return endless()()
-
-    task = asyncio.create_task(pool.run_own(prepare))
-    await has_begun.wait()
-    return task
-
-
 async def test_own_task_gives_way_to_a_caller() -> None:
     async with running_pool(count=1) as pool:
-        own = await begin_own_task(pool)
+        own = await begin(pool.run_own)
         assert await pool.run(alarms())
         with pytest.raises(AnalysesBusyError, match="a caller needs the worker"):
             await own
@@ -441,7 +353,7 @@ async def test_own_task_gives_way_to_a_caller() -> None:
 
 async def test_cancelled_own_task_frees_its_worker() -> None:
     async with running_pool(count=1) as pool:
-        own = await begin_own_task(pool)
+        own = await begin(pool.run_own)
         own.cancel()
         with pytest.raises(asyncio.CancelledError):
             await own

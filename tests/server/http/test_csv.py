@@ -89,8 +89,7 @@ def test_recovery_contains_conclusions(server: ServerProcess, poisoned: dict[str
     path = f"/rounds/{poisoned['id']}/recover"
     expected = {"method": "ldprecover", "targets": [3]}
     answered = server.post(path, json=expected).json()
-    # A job would have JSON for its result, so none is made.
-    answer = server.post(f"{path}?format=csv", json=expected, headers={"Prefer": "respond-async"})
+    answer = server.post(f"{path}?format=csv", json=expected)
     assert (answer.status_code, answer.headers["content-type"]) == (
         200,
         "text/csv; charset=utf-8; header=present",

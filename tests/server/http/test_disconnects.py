@@ -1,4 +1,4 @@
-"""Work for callers who go, and for those who do not wait."""
+"""Work is cancelled when its caller disconnects."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from ldprecover_server.http.disconnects import cancel_on_disconnect, wants_job
+from ldprecover_server.http.disconnects import cancel_on_disconnect
 
 
 class Caller:
@@ -63,21 +63,3 @@ def test_the_work_ends_before_the_call_does(ends: str) -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("prefer", "expected"),
-    [
-        (None, False),
-        ("", False),
-        ("respond-async", True),
-        ("Respond-Async", True),
-        ("wait=10, respond-async", True),
-        ("respond-async; foo=bar", True),
-        ("respond-asynchronously", False),
-        ("return=minimal", False),
-        ('x="y", wait', False),
-    ],
-)
-def test_prefer_requests_a_job(prefer: str | None, expected: bool) -> None:
-    assert wants_job(prefer) is expected

@@ -31,16 +31,10 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
     )
     path = opened.headers["location"]
     accepted = app.post(f"{path}/reports", json=reports, headers=app.admin)
-    prefer = {"Prefer": "respond-async"}
-    job = app.post(f"{path}/recover", headers=prefer)
-    share = {"malicious_share": 0.1}
-    other_job = app.post(f"{path}/certificate", json=share, headers=prefer)
     numbers = app.open_round("grr", items=["-1", "1"])
     responses: list[tuple[type[Message], bytes]] = [
         (rounds.Round, opened.content),
         (submissions.Accepted, accepted.content),
-        (analysis.JobStatus, job.content),
-        (analysis.JobStatus, other_job.content),
         (rounds.Round, app.get(path).content),
         (rounds.Rounds, app.get("/rounds").content),
         (rounds.Parameters, app.get(f"{path}/parameters").content),

@@ -39,8 +39,6 @@ CALLS = {
     ("get", "/rounds/{round}/methods"),
     ("get", "/rounds/{round}/alarms"),
     ("get", "/rounds/{round}/suspects"),
-    ("get", "/rounds/{round}/jobs/{job}"),
-    ("delete", "/rounds/{round}/jobs/{job}"),
 }
 
 
@@ -119,7 +117,6 @@ def test_which_calls_need_a_key_and_which_may(document: dict[str, Any]) -> None:
         "frequencies",
         "recover",
         "certificate",
-        "{job}",
         "methods",
         "alarms",
         "suspects",

@@ -96,17 +96,6 @@ def test_deleted_round_is_gone_before_its_rows(
     assert storage.rounds.tally(again.seq, 6).n == 1
 
 
-def test_deleting_a_round_stops_its_running_jobs(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seq = open_round(storage)
-    fill(storage, seq, commits=1)
-    storage.jobs.add("a" * 32, seq, "recovery", keyed=False)
-    mark_gone(monkeypatch, storage, seq)
-    assert storage.deletion.remaining_rows()
-    assert storage.jobs.heartbeat({"a" * 32: ("running", 0.5)}) == {"a" * 32}
-
-
 def test_deleted_round_is_never_the_current_one(
     open_storage: OpenStorage, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

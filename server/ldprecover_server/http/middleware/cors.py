@@ -27,7 +27,6 @@ class Cors(CORSMiddleware):
                 "Content-Type",
                 "Idempotency-Key",
                 "If-None-Match",
-                "Prefer",
                 "X-Request-ID",
             ),
             expose_headers=("ETag", "Location", "Retry-After", "X-Request-ID"),

@@ -1,7 +1,8 @@
 """Results of a round: frequencies, recoveries from poisoning, and certificates."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 from pydantic_core import to_json
@@ -18,7 +19,6 @@ from ldprecover_interface.certificates import CertificateRequest, Certified, cer
 from ldprecover_interface.questions import AnyQuestion, CertificateResult
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
 from ldprecover_server.analysis.tasks import RecoverResult
-from ldprecover_server.analysis.worker_pool import OnProgress
 from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
@@ -31,14 +31,15 @@ from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
+    Caller,
     Reader,
     RoundOrCurrent,
     get_caller,
     round_or_current,
 )
+from ldprecover_server.http.disconnects import cancel_on_disconnect
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
 from ldprecover_server.http.responses import json_response, quarantined
-from ldprecover_server.http.routes.jobs import JOB, AsJob, respond
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
 from ldprecover_server.watchdog import watched
@@ -46,6 +47,8 @@ from ldprecover_server.watchdog import watched
 router = APIRouter(tags=["results"], route_class=BodyRoute)
 round_router = APIRouter(prefix=paths.ROUND, tags=["results"], route_class=BodyRoute)
 """The routes that need a round in the path."""
+
+R = TypeVar("R")
 
 _Certificate = tuple[CertificateResult, tuple[AnyQuestion, ...]]
 
@@ -155,7 +158,6 @@ def _readable_round(request: Request) -> RoundInfo:
     response_model=Recovered,
     responses={
         200: AS_CSV,
-        202: JOB,
         **problems(
             *READ, *BODY, *ANALYSIS, NoReportsError, ReportsGoneError, InvalidParameterError
         ),
@@ -167,22 +169,11 @@ async def recover_frequencies(
     request: Request,
     round: Annotated[RoundInfo, Depends(_readable_round)],
     caller: Reader,
-    as_job: AsJob,
     body: RecoveryRequest | None = None,
     form: Format = "json",
 ) -> Response:
     """Recover the frequencies from the stored counts, which may be poisoned."""
     recovery_request = body or RecoveryRequest()
-
-    async def analyse(on_progress: OnProgress | None) -> RecoverResult:
-        return await caller.services.analyses.recover(
-            round,
-            recovery_request.core_request(),
-            recovery_request.targets,
-            recovery_request.history,
-            caller,
-            on_progress,
-        )
 
     def write(result: RecoverResult, labels: bytes) -> Response:
         if form == "csv":
@@ -190,16 +181,43 @@ async def recover_frequencies(
         message = _recovered(round, recovery_request, result, labels)
         return json_response(message, labels=labels)
 
-    return await respond(
-        request,
+    analyse = partial(
+        caller.services.analyses.recover,
         round,
+        recovery_request.core_request(),
+        recovery_request.targets,
+        recovery_request.history,
         caller,
-        "recovery",
-        analyse,
-        write,
-        as_job=as_job,
-        result_bytes=32 * round.oracle.domain_size,
     )
+    return await _respond(
+        request, round, caller, analyse, write, result_bytes=32 * round.oracle.domain_size
+    )
+
+
+async def _respond(
+    request: Request,
+    round: RoundInfo,
+    caller: Caller,
+    analyse: Callable[[], Coroutine[Any, Any, R]],
+    write: Callable[[R, bytes], Response],
+    *,
+    result_bytes: int,
+) -> Response:
+    """Return the response that `write` makes of a result and the round's labels, in a thread.
+
+    `result_bytes` is the size of the result.
+    """
+
+    def write_labelled(result: R) -> Response:
+        with caller.services.write(round):
+            return write(result, caller.services.rounds.labels(round))
+
+    async def work() -> Response:
+        result = await analyse()
+        with caller.services.unwritten.hold(0 if caller.is_known else result_bytes):
+            return await caller.run(write_labelled, result)
+
+    return await cancel_on_disconnect(request, work())
 
 
 def _recovered(
@@ -250,7 +268,6 @@ def _recovery_as_csv(round: RoundInfo, recovery: Recovery, items: Sequence[str])
     response_model=Certified,
     responses={
         200: AS_CSV,
-        202: JOB,
         **problems(
             *READ,
             *BODY,
@@ -269,7 +286,6 @@ async def certify_round(
     request: Request,
     round: Annotated[RoundInfo, Depends(_readable_round)],
     caller: Reader,
-    as_job: AsJob,
     body: CertificateRequest,
     form: Format = "json",
 ) -> Response:
@@ -277,9 +293,6 @@ async def certify_round(
 
     The intervals hold for every attack by at most a share of the reports.
     """
-
-    async def analyse(on_progress: OnProgress | None) -> _Certificate:
-        return await caller.services.analyses.certify(round, body, caller, on_progress)
 
     def write(certificate: _Certificate, labels: bytes) -> Response:
         items = decode_labels(labels)
@@ -289,15 +302,9 @@ async def certify_round(
         message.items = []
         return json_response(message, labels=labels)
 
-    return await respond(
-        request,
-        round,
-        caller,
-        "certificate",
-        analyse,
-        write,
-        as_job=as_job,
-        result_bytes=64 * round.oracle.domain_size,
+    analyse = partial(caller.services.analyses.certify, round, body, caller)
+    return await _respond(
+        request, round, caller, analyse, write, result_bytes=64 * round.oracle.domain_size
     )
 
 

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.storage.base import Repository
-from ldprecover_server.storage.jobs import delete_jobs
 from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.maintenance.chunks import (
     Chunk,
@@ -30,7 +29,6 @@ from ldprecover_server.storage.rounds import (
     update_round,
 )
 from ldprecover_server.storage.schema import (
-    jobs,
     metadata,
     quarantine,
     rounds,
@@ -68,8 +66,6 @@ class Deletion(Repository):
             values = {"state": "gone", "id": mark, "name": mark, "series": None}
             if not end_round(self.database, connection, round.seq, NOT_GONE, values):
                 raise RoundNotFoundError("the round was deleted")
-            # Now, not with the round's row, so that the processes that run them stop.
-            delete_jobs(connection, jobs.c.round == round.seq)
         self.delete_rest(for_seconds(_CALL_SECONDS))
         return round
 

@@ -57,7 +57,6 @@ export function needsKey(error) {
 
 /** The message of an error for a viewer. */
 export function sentenceOf(error) {
-  if (error.job) return `${error.message}.`;
   if (!(error instanceof Problem)) return `This page failed: ${error.message}.`;
   if (!needsKey(error)) return error.sentence;
   return key

@@ -130,19 +130,6 @@ def upgrade() -> None:
         _column("value", sa.LargeBinary(32)),
     )
     op.create_table(
-        "jobs",
-        _column("id", sa.String(32), primary_key=True),
-        _round_column(ondelete="CASCADE"),
-        _column("analysis", sa.String(11)),
-        _column("keyed", sa.Boolean()),
-        _column("state", sa.String(9)),
-        _column("progress", sa.Double()),
-        _column("created", sa.BigInteger()),
-        _column("heartbeat", sa.BigInteger()),
-        sa.Column("result", sa.LargeBinary),
-        sa.Column("problem", sa.Text),
-    )
-    op.create_table(
         "verdicts",
         _round_column(ondelete="CASCADE"),
         _column("n", sa.BigInteger()),

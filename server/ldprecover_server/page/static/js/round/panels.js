@@ -48,7 +48,7 @@ export function methodNotes() {
 
 function card(name, again, cancel) {
   const body = h("div", {});
-  const progress = h("progress", { max: 1, "aria-label": `Progress of ${name}` });
+  const progress = h("progress", { "aria-label": `Progress of ${name}` });
   const stop = h(
     "button",
     { type: "button", class: "small", onclick: () => cancel(name) },
@@ -71,8 +71,7 @@ function card(name, again, cancel) {
       repeat,
     ),
     show(found, n) {
-      running.hidden = found?.progress === null || found?.progress === undefined;
-      if (!running.hidden) progress.value = found.progress;
+      running.hidden = !found?.isRunning;
       const isOld = Boolean(found?.answer) && found.n < n;
       repeat.hidden = !(running.hidden && found && (isOld || !found.answer));
       const key = `${found?.error?.message}|${isOld && n}`;

@@ -1,9 +1,8 @@
-// Recoveries of a round: methods on counts answer immediately, the others are jobs that can be cancelled.
+// Recoveries of a round: methods on counts answer immediately, the others can be cancelled.
 
-import { del, get, isAbort, post, roundPath } from "../api.js";
+import { hasKey, isAbort, post, roundPath } from "../api.js";
 
-const FIRST_WAIT = 250; // milliseconds between polls of a job, which grow up to the last
-const LAST_WAIT = 2000;
+const LONG_AT_ONCE = 2; // browsers open six connections to a server, and other calls need some
 
 /** Tell whether a method needs counts only, so its response takes milliseconds. */
 export function isFast(method) {
@@ -21,18 +20,20 @@ export const AUTO = {
 
 /**
  * Keep the recoveries of a round: `recoveries(round, changed, signal)` calls `changed(name)` when the result of a
- * method changes. Each is `{answer, error, progress, n, asked}`.
+ * method changes. Each is `{answer, error, isRunning, n, asked}`.
  */
 export function recoveries(round, changed, signal) {
   const known = new Map();
   const running = new Map(); // by method: {controller, again}
+  const long = new Set(); // the ends of long requests
 
   /** Request a method's recovery, which the server has if it `isKept`. During a request only the latest further one is queued. */
   function ask(method, question, isKept = false) {
     const now = running.get(method.name);
     if (now) {
       now.again = question;
-      if (!isFast(method)) now.controller.abort();
+      // With a key the server would finish the abandoned one beside the next.
+      if (!isFast(method) && !hasKey()) now.controller.abort();
       return;
     }
     const controller = new AbortController();
@@ -40,14 +41,14 @@ export function recoveries(round, changed, signal) {
     signal.addEventListener("abort", stop);
     const mine = { controller, again: null };
     running.set(method.name, mine);
-    const work = isKept || isFast(method) ? directly : asJob;
+    const work = isKept || isFast(method) ? directly : inTurn;
     work(method, question, controller.signal)
       .then((answer) =>
-        set(method.name, { answer, error: null, progress: null, n: answer.n, asked: question }),
+        set(method.name, { answer, error: null, isRunning: false, n: answer.n, asked: question }),
       )
       .catch((error) => {
-        if (isAbort(error)) set(method.name, { progress: null });
-        else set(method.name, { answer: null, error, progress: null, asked: question });
+        if (isAbort(error)) set(method.name, { isRunning: false });
+        else set(method.name, { answer: null, error, isRunning: false, asked: question });
       })
       .finally(() => {
         signal.removeEventListener("abort", stop);
@@ -60,7 +61,7 @@ export function recoveries(round, changed, signal) {
     known.set(name, {
       answer: null,
       error: null,
-      progress: null,
+      isRunning: false,
       n: null,
       asked: null,
       ...known.get(name),
@@ -73,31 +74,18 @@ export function recoveries(round, changed, signal) {
     return post(roundPath(round.id, "recover"), question, { signal: stop });
   }
 
-  async function asJob(method, question, stop) {
-    set(method.name, { progress: 0, error: null });
-    const begun = await post(roundPath(round.id, "recover"), question, {
-      headers: { Prefer: "respond-async" },
-      signal: stop,
-    });
-    const path = roundPath(round.id, "jobs", begun.job);
-    const cancel = () => {
-      if (round.state === "deleted") return; // and its jobs with it
-      del(path).catch(() => {}); // a job also ends without this
-    };
-    stop.addEventListener("abort", cancel);
-    try {
-      for (let wait = FIRST_WAIT; ; wait = Math.min(LAST_WAIT, 1.5 * wait)) {
-        const job = await get(path, { signal: stop });
-        if (job.state === "done") return job.result;
-        if (job.state === "failed")
-          throw Object.assign(new Error(job.problem.detail ?? job.problem.title), { job });
-        if (job.state === "cancelled") throw new DOMException("cancelled", "AbortError");
-        set(method.name, { progress: job.progress });
-        await pause(wait, stop);
-      }
-    } finally {
-      stop.removeEventListener("abort", cancel);
-    }
+  /** Request a recovery that may take minutes, once fewer than LONG_AT_ONCE others run. */
+  async function inTurn(method, question, stop) {
+    set(method.name, { isRunning: true, error: null });
+    const aborted = new Promise((_, reject) =>
+      stop.addEventListener("abort", () => reject(stop.reason)),
+    );
+    aborted.catch(() => {}); // without an unhandled rejection when nothing waits for it
+    while (long.size >= LONG_AT_ONCE) await Promise.race([...long, aborted]);
+    const work = directly(method, question, stop);
+    const end = work.catch(() => {}).then(() => long.delete(end));
+    long.add(end);
+    return work;
   }
 
   return {
@@ -111,18 +99,4 @@ export function recoveries(round, changed, signal) {
     },
     forget: (name) => known.delete(name),
   };
-}
-
-function pause(milliseconds, signal) {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        reject(new DOMException("stopped", "AbortError"));
-      },
-      { once: true },
-    );
-  });
 }
